@@ -1,0 +1,1 @@
+"""The process that watches, distils and answers."""

@@ -1,0 +1,1 @@
+"""What it meant: chunks of events become records."""

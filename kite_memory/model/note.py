@@ -1,0 +1,59 @@
+"""A note in the vault: the one kind of memory."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from kite_memory.model.record import Origin
+from kite_memory.model.scope import Scope
+
+
+class NoteKind(StrEnum):
+    DECISION = "decision"
+    INSIGHT = "insight"
+    FACT = "fact"
+    PREFERENCE = "preference"
+    QUESTION = "question"
+    JOURNAL = "journal"
+    ENTITY = "entity"
+
+
+class NoteStatus(StrEnum):
+    PROPOSED = "proposed"
+    ACCEPTED = "accepted"
+    SUPERSEDED = "superseded"
+    REJECTED = "rejected"
+    MUTED = "muted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """``path`` is relative to the vault, with ``/`` between parts. ``body`` is markdown without the frontmatter.
+
+    ``id`` is empty for a file that a person made without one; its path is then its name. ``links`` are the targets of the
+    wikilinks in the body. ``evidence`` holds references as `model.event.evidence_reference` writes them.
+    """
+
+    id: str
+    path: str
+    kind: NoteKind
+    title: str
+    body: str
+    created: datetime
+    updated: datetime
+    links: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    triggers: tuple[str, ...] = ()
+    scope: Scope = Scope.PROJECT
+    project: str = ""
+    session: str = ""
+    key: str = ""
+    valid_from: datetime | None = None
+    expires: datetime | None = None
+    supersedes: tuple[str, ...] = ()
+    superseded_by: str = ""
+    status: NoteStatus = NoteStatus.ACCEPTED
+    evidence: tuple[str, ...] = ()
+    origin: Origin = "assistant"
+    importance: int = 2

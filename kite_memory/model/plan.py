@@ -1,0 +1,41 @@
+"""What the vault should become: decided first, done after, printed by ``--dry-run``."""
+
+from dataclasses import dataclass
+
+from kite_memory.model.note import Note
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create:
+    note: Note
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amend:
+    """Add to a note that is there: evidence, and ``addition`` (markdown, may be empty) at its end."""
+
+    id: str
+    path: str
+    evidence: tuple[str, ...]
+    addition: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supersede:
+    """Create ``note`` and mark the old one as replaced by it."""
+
+    note: Note
+    old_id: str
+    old_path: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip:
+    title: str
+    because: str
+
+
+Action = Create | Amend | Supersede | Skip

@@ -1,0 +1,86 @@
+"""What distillation yields for a chunk of a session."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Origin = Literal["user", "assistant", "tool"]
+"""Whose word an item rests on. What only a tool's output says is never taken for the person's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    alternative: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """What every kind of item carries.
+
+    ``evidence`` holds full event ids, at least one. ``importance`` is 1 to 3; 3 would hurt to lose. ``triggers`` are
+    short phrases in a person's words that say when this is useful.
+    """
+
+    title: str
+    body: str
+    evidence: tuple[str, ...]
+    importance: int
+    origin: Origin
+    entities: tuple[str, ...] = ()
+    triggers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision(Item):
+    """A choice made, or an approach turned down. ``body`` includes the reasoning."""
+
+    rejected: tuple[Rejected, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insight(Item):
+    """A verified cause; ``symptom`` is what one sees when meeting it again, word for word where it is an error."""
+
+    symptom: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact(Item):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preference(Item):
+    """How the person wants things done. ``everywhere`` lifts it out of its project."""
+
+    everywhere: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenQuestion(Item):
+    pass
+
+
+RecordItem = Decision | Insight | Fact | Preference | OpenQuestion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """``name`` is two to five words."""
+
+    name: str
+    summary: str
+    items: tuple[RecordItem, ...]
+    categories: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """No topics means: nothing here is worth keeping. That is a complete answer."""
+
+    topics: tuple[Topic, ...]
+    cross_topic_insights: tuple[str, ...] = ()
+
+    def items(self) -> tuple[RecordItem, ...]:
+        return tuple(item for topic in self.topics for item in topic.items)

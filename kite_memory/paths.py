@@ -1,0 +1,57 @@
+"""Where everything lies. Standard library only and cheap to import: the hook client needs it at every prompt."""
+
+import os
+import sys
+
+_SOCKET_PATH_LIMIT = 100
+"""Unix socket addresses end at 104 bytes (macOS) or 108 (Linux)."""
+
+
+def _home() -> str:
+    return os.path.expanduser("~")
+
+
+def _kmem_home() -> str:
+    return os.environ.get("KMEM_HOME", "")
+
+
+def state_dir() -> str:
+    root = _kmem_home()
+    if root:
+        return os.path.join(os.path.abspath(root), "state")
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(_home(), ".local", "state")
+    return os.path.join(base, "kite-memory")
+
+
+def config_file() -> str:
+    root = _kmem_home()
+    if root:
+        return os.path.join(os.path.abspath(root), "config.toml")
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(_home(), ".config")
+    return os.path.join(base, "kite-memory", "config.toml")
+
+
+def default_vault() -> str:
+    root = _kmem_home()
+    return os.path.join(os.path.abspath(root), "memory") if root else os.path.join(_home(), ".kite", "memory")
+
+
+def socket_path(state: str) -> str:
+    """The daemon's address: in the state folder, or in a runtime folder when that path is too long for a socket."""
+    path = os.path.join(state, "daemon.sock")
+    if len(os.fsencode(path)) <= _SOCKET_PATH_LIMIT:
+        return path
+    tag = f"{_stable_hash(state):016x}"
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if not runtime or len(os.fsencode(runtime)) > 60:
+        uid = os.getuid() if sys.platform != "win32" else 0
+        runtime = f"/tmp/kmem-{uid}"
+    return os.path.join(runtime, f"kmem-{tag}.sock")
+
+
+def _stable_hash(text: str) -> int:
+    """FNV-1a, 64 bits: `hashlib` would cost the hook client five milliseconds."""
+    value = 0xCBF29CE484222325
+    for byte in os.fsencode(text):
+        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return value

@@ -1,0 +1,1 @@
+"""Which two notes help now, or none."""

@@ -1,0 +1,1 @@
+"""What must never be stored, taken out at the door."""

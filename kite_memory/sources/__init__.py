@@ -1,0 +1,1 @@
+"""One file per agent: its transcripts read into events."""

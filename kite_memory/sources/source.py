@@ -1,0 +1,37 @@
+"""What every source promises; `tests/contract` holds each one to it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from kite_memory.model.look import Cursor, Look
+
+
+class Source(Protocol):
+    """One agent's transcripts, read only.
+
+    Nothing here raises on what a transcript holds, and a file that vanishes or cannot be opened is a `Look` with a
+    problem. Two looks at a growing file yield what one look at the grown file would.
+    """
+
+    @property
+    def provider(self) -> str: ...
+
+    def roots(self) -> tuple[Path, ...]:
+        """Folders to watch, whether or not they exist yet."""
+        ...
+
+    def transcripts(self) -> Iterator[Path]:
+        """Every transcript there is now, in a stable order."""
+        ...
+
+    def owns(self, path: Path) -> bool:
+        """Whether a change of ``path`` is a change of one of this source's transcripts. Decided by name alone."""
+        ...
+
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+        """Go on from ``cursor`` for about ``budget`` bytes; ``None`` starts at the beginning.
+
+        Events come out unredacted: whoever stores them redacts them first.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""What happened: sessions, events and edges in SQLite."""

@@ -1,0 +1,1 @@
+"""Notes on disk: the markdown that is the truth."""
