@@ -57,3 +57,12 @@ class Note:
     evidence: tuple[str, ...] = ()
     origin: Origin = "assistant"
     importance: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A note's file as a listing of the vault shows it, unread."""
+
+    path: str
+    size: int
+    mtime_ns: int
