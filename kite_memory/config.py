@@ -100,7 +100,7 @@ def _read(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigInvalid(f"{file} is not valid TOML: {error}", hint="mend it, or move it away to start from the defaults") from error
+        raise ConfigInvalid(f"{file} is not valid TOML: {error}", hint="mend it, or move it away for the defaults") from error
     except OSError as error:
         raise ConfigInvalid(f"cannot read {file}: {error.strerror}") from error
 
@@ -117,7 +117,8 @@ def _section(kind: type[_Section], table: object, name: str, file: Path) -> _Sec
     values: dict[str, Any] = {}
     for key, value in table.items():
         if not hasattr(defaults, key):
-            raise ConfigInvalid(f"unknown setting `{key}` in [{name}] of {file}", hint=f"known ones are: {', '.join(kind.__slots__)}")
+            known = ", ".join(kind.__slots__)
+            raise ConfigInvalid(f"unknown setting `{key}` in [{name}] of {file}", hint=f"known ones are: {known}")
         default = getattr(defaults, key)
         if isinstance(value, int) and not isinstance(value, bool) and (default is None or isinstance(default, float)):
             value = float(value)

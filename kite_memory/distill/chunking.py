@@ -1,0 +1,89 @@
+"""Cutting a session into finished chunks."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kite_memory.model.event import Event, EventType
+
+_WEIGHT_CAP = {
+    EventType.USER_MESSAGE: 4000,
+    EventType.ASSISTANT_MESSAGE: 1200,
+    EventType.DECISION: 4000,
+    EventType.RESUME_POINT: 1200,
+    EventType.ERROR: 400,
+    EventType.TEST_RESULT: 200,
+    EventType.COMMAND: 160,
+}
+"""About what an event takes once condensed. Results and plain calls are folded or dropped there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkPolicy:
+    """``target`` and ``most`` are characters of condensed text, about.
+
+    A turn's end past ``target`` closes a chunk; ``most`` closes it anywhere that does not part a call from its
+    result; ``idle`` seconds of silence close whatever there is.
+    """
+
+    target: int = 14_000
+    most: int = 40_000
+    idle: float = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A chunk by name: what the outbox keeps of it. Both ordinals belong to it."""
+
+    id: str
+    provider: str
+    session: str
+    first: int
+    last: int
+    weight: int
+
+
+def finished(events: Sequence[Event], policy: ChunkPolicy, *, quiet_for: float) -> Iterator[Span]:
+    """The finished chunks at the front of ``events``, in order; what is left over is still being told.
+
+    ``events`` are one session's, in order, none of them in a chunk yet.
+    """
+    begin, weight = 0, 0
+    for index, event in enumerate(events):
+        if event.type is EventType.USER_MESSAGE and weight >= policy.target:
+            yield _span(events[begin:index], weight)
+            begin, weight = index, 0
+        weight += _weigh(event)
+        following = events[index + 1] if index + 1 < len(events) else None
+        if weight >= policy.most and following is not None and following.type is not EventType.TOOL_RESULT:
+            yield _span(events[begin : index + 1], weight)
+            begin, weight = index + 1, 0
+    if begin < len(events) and quiet_for >= policy.idle:
+        yield _span(events[begin:], weight)
+
+
+def _weigh(event: Event) -> int:
+    return min(len(event.text) or len(event.command), _WEIGHT_CAP.get(event.type, 40)) + 12
+
+
+def _span(events: Sequence[Event], weight: int) -> Span:
+    first, last = events[0], events[-1]
+    name = "\0".join((first.provider, first.session, first.id, last.id))
+    return Span(
+        id=hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32],
+        provider=first.provider,
+        session=first.session,
+        first=first.ordinal,
+        last=last.ordinal,
+        weight=weight,
+    )
+
+
+def worth_asking(events: Sequence[Event]) -> bool:
+    """Whether anyone could have said something to keep; a model is not asked about "yes" and a file listing."""
+    said = sum(
+        len(event.text)
+        for event in events
+        if event.type in (EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE, EventType.DECISION, EventType.RESUME_POINT)
+    )
+    return said >= 80

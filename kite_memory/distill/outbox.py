@@ -1,0 +1,298 @@
+"""Which chunks wait, were asked, were answered, were written: one SQLite file, every step committed before the next.
+
+A chunk's way is ``waiting -> asked -> answered -> written``, or it ends as ``refused`` or ``nothing``. The answer is on
+disk before anything acts on it, and the budget is reserved before a call is made, so a crash repeats at most the call that
+was in flight.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from kite_memory.distill.chunking import Span
+from kite_memory.distill.extractor import Usage
+from kite_memory.distill.record_json import from_json, to_json
+from kite_memory.errors import StateDamaged, StateNewer
+from kite_memory.model.record import Record
+
+VERSION = 1
+
+ChunkState = Literal["waiting", "asked", "answered", "written", "refused", "nothing"]
+
+_TABLES = (
+    """
+    CREATE TABLE sessions (
+        provider TEXT NOT NULL, id TEXT NOT NULL, chunked_to INTEGER NOT NULL, PRIMARY KEY (provider, id)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE chunks (
+        seq INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        provider TEXT NOT NULL,
+        session TEXT NOT NULL,
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        not_before REAL NOT NULL DEFAULT 0,
+        reserved REAL NOT NULL DEFAULT 0,
+        asked_on TEXT NOT NULL DEFAULT '',
+        extractor TEXT NOT NULL DEFAULT '',
+        record BLOB,
+        reason TEXT NOT NULL DEFAULT ''
+    )
+    """,
+    "CREATE INDEX chunks_by_state ON chunks (state, not_before)",
+    """
+    CREATE TABLE spending (
+        day TEXT PRIMARY KEY,
+        calls INTEGER NOT NULL DEFAULT 0,
+        tokens_in INTEGER NOT NULL DEFAULT 0,
+        tokens_out INTEGER NOT NULL DEFAULT 0,
+        dollars REAL NOT NULL DEFAULT 0
+    ) WITHOUT ROWID
+    """,
+    "CREATE TABLE refusals (reason TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What one UTC day may cost."""
+
+    dollars: float
+    calls: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    dollars: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingChunk:
+    id: str
+    provider: str
+    session: str
+    first: int
+    last: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredChunk:
+    id: str
+    provider: str
+    session: str
+    first: int
+    last: int
+    extractor: str
+    record: Record
+
+
+class Outbox:
+    """Thread-safe. Whoever holds the daemon's lock calls `recover` first; readers beside it leave that alone."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            path.touch(mode=0o600)
+        self._lock = threading.Lock()
+        self._database = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+        try:
+            self._open(path)
+        except sqlite3.DatabaseError as error:
+            self._database.close()
+            raise StateDamaged(
+                f"the outbox at {path} cannot be read: {error}", hint="move it away: finished chunks are then distilled anew"
+            ) from error
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _open(self, path: Path) -> None:
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA synchronous = FULL")  # an answer was paid for: a power cut must not lose it
+        with self._transaction() as database:
+            (found,) = database.execute("PRAGMA user_version").fetchone()
+            if found > VERSION:
+                raise StateNewer(f"the outbox at {path} was written by a newer kite-memory", hint="upgrade kite-memory")
+            if found == 0:
+                for statement in _TABLES:
+                    database.execute(statement)
+                database.execute(f"PRAGMA user_version = {VERSION}")
+
+    def recover(self) -> None:
+        """Take a chunk that a crash left ``asked`` back to ``waiting``. What was reserved for it stays spent: it may have been."""
+        with self._transaction() as database:
+            database.execute("UPDATE chunks SET state = 'waiting' WHERE state = 'asked'")
+
+    def close(self) -> None:
+        with self._lock:
+            self._database.close()
+
+    def chunked_to(self) -> dict[tuple[str, str], int]:
+        """``{(provider, session): ordinal}``: the last event of each session that is in a chunk."""
+        return {(provider, session): ordinal for provider, session, ordinal in self._all("SELECT * FROM sessions")}
+
+    def form(self, spans: Sequence[Span], *, nothing: Iterable[str] = ()) -> None:
+        """Take in finished chunks and move their sessions' cursors, together. ``nothing`` names those not worth asking about."""
+        skipped = set(nothing)
+        with self._transaction() as database:
+            for span in spans:
+                database.execute(
+                    "INSERT OR IGNORE INTO chunks (id, provider, session, first, last, state) VALUES (?, ?, ?, ?, ?, ?)",
+                    (
+                        span.id,
+                        span.provider,
+                        span.session,
+                        span.first,
+                        span.last,
+                        "nothing" if span.id in skipped else "waiting",
+                    ),
+                )
+                database.execute(
+                    "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (provider, id)"
+                    " DO UPDATE SET chunked_to = MAX(chunked_to, excluded.chunked_to)",
+                    (span.provider, span.session, span.last),
+                )
+
+    def next_waiting(self, now: float) -> WaitingChunk | float | None:
+        """A chunk to ask about now; or the Unix time when the first one may be asked; or ``None``: nothing waits."""
+        row = self._one(
+            "SELECT id, provider, session, first, last, attempts, not_before FROM chunks WHERE state = 'waiting'"
+            " ORDER BY not_before > ?, IIF(not_before > ?, not_before, seq) LIMIT 1",
+            (now, now),
+        )
+        if row is None:
+            return None
+        if row[6] > now:
+            return float(row[6])
+        return WaitingChunk(id=row[0], provider=row[1], session=row[2], first=row[3], last=row[4], attempts=row[5])
+
+    def reserve(self, chunk: str, estimate: Usage, budget: Budget, *, day: str) -> bool:
+        """Book the call before it is made. ``False``: the day's budget does not allow it, nothing has changed.
+
+        What costs nothing needs no booking and is never refused.
+        """
+        with self._transaction() as database:
+            if estimate != Usage():
+                spent = _spending(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
+                if spent.calls + 1 > budget.calls or spent.dollars + estimate.dollars > budget.dollars:
+                    return False
+                _book(database, day, calls=1, usage=Usage(dollars=estimate.dollars))
+            database.execute(
+                "UPDATE chunks SET state = 'asked', reserved = ?, asked_on = ?, attempts = attempts + 1 WHERE id = ?",
+                (estimate.dollars, day, chunk),
+            )
+            return True
+
+    def answer(self, chunk: str, record: Record, usage: Usage, *, extractor: str, refused_items: Iterable[str] = ()) -> None:
+        with self._transaction() as database:
+            self._settle(database, chunk, usage)
+            database.execute(
+                "UPDATE chunks SET state = ?, record = ?, extractor = ? WHERE id = ?",
+                ("answered" if record.items() else "nothing", to_json(record), extractor, chunk),
+            )
+            for reason in refused_items:
+                database.execute(
+                    "INSERT INTO refusals VALUES (?, 1) ON CONFLICT (reason) DO UPDATE SET count = count + 1", (reason,)
+                )
+
+    def put_off(self, chunk: str, usage: Usage, *, not_before: float, reason: str) -> None:
+        with self._transaction() as database:
+            self._settle(database, chunk, usage)
+            database.execute(
+                "UPDATE chunks SET state = 'waiting', not_before = ?, reason = ? WHERE id = ?", (not_before, reason, chunk)
+            )
+
+    def refuse(self, chunk: str, usage: Usage, *, reason: str) -> None:
+        with self._transaction() as database:
+            self._settle(database, chunk, usage)
+            database.execute("UPDATE chunks SET state = 'refused', reason = ? WHERE id = ?", (reason, chunk))
+
+    def answered(self, limit: int = 50) -> list[AnsweredChunk]:
+        """Answers whose notes are not written yet, oldest first."""
+        return [
+            AnsweredChunk(
+                id=row[0], provider=row[1], session=row[2], first=row[3], last=row[4], extractor=row[5], record=from_json(row[6])
+            )
+            for row in self._all(
+                "SELECT id, provider, session, first, last, extractor, record FROM chunks"
+                " WHERE state = 'answered' ORDER BY seq LIMIT ?",
+                (limit,),
+            )
+        ]
+
+    def written(self, chunk: str) -> None:
+        with self._transaction() as database:
+            database.execute("UPDATE chunks SET state = 'written', record = NULL WHERE id = ?", (chunk,))
+
+    def forget_delays(self) -> None:
+        """Every waiting chunk may be asked about now: a person has mended something."""
+        with self._transaction() as database:
+            database.execute("UPDATE chunks SET not_before = 0 WHERE state = 'waiting'")
+
+    def states(self) -> dict[ChunkState, int]:
+        return dict(self._all("SELECT state, COUNT(*) FROM chunks GROUP BY state"))
+
+    def refusals(self) -> dict[str, int]:
+        """How often the quality gate refused an item, by reason."""
+        return dict(self._all("SELECT reason, count FROM refusals ORDER BY count DESC"))
+
+    def spending(self, day: str) -> Spending:
+        return _spending(self._one("SELECT * FROM spending WHERE day = ?", (day,)))
+
+    def _settle(self, database: sqlite3.Connection, chunk: str, usage: Usage) -> None:
+        """Replace the reservation by what the call really cost, on the day it was booked."""
+        row = database.execute("SELECT reserved, asked_on FROM chunks WHERE id = ?", (chunk,)).fetchone()
+        if row is None or not row[1]:
+            return
+        reserved, day = row
+        if reserved or usage != Usage():
+            corrected = Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars - reserved)
+            _book(database, day, calls=0, usage=corrected)
+        database.execute("UPDATE chunks SET reserved = 0, asked_on = '' WHERE id = ?", (chunk,))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._database
+            except BaseException:
+                self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
+
+    def _all(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+        with self._lock:
+            return self._database.execute(query, values).fetchall()
+
+    def _one(self, query: str, values: Sequence[object] = ()) -> Any:
+        with self._lock:
+            return self._database.execute(query, values).fetchone()
+
+
+def _book(database: sqlite3.Connection, day: str, *, calls: int, usage: Usage) -> None:
+    database.execute(
+        "INSERT INTO spending VALUES (?, ?, ?, ?, ?) ON CONFLICT (day) DO UPDATE SET calls = calls + excluded.calls,"
+        " tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out,"
+        " dollars = MAX(0, dollars + excluded.dollars)",
+        (day, calls, usage.tokens_in, usage.tokens_out, usage.dollars),
+    )
+
+
+def _spending(row: Any) -> Spending:
+    if row is None:
+        return Spending()
+    _, calls, tokens_in, tokens_out, dollars = row
+    return Spending(calls=calls, tokens_in=tokens_in, tokens_out=tokens_out, dollars=dollars)

@@ -1,0 +1,129 @@
+"""When to ask, when to wait, when to stop asking: the one place that retries."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import assert_never
+
+from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused, Usage
+from kite_memory.distill.outbox import Budget, Outbox, WaitingChunk
+from kite_memory.model.chunk import Chunk
+
+LONGEST_PAUSE = 3600.0
+"""No server and no clock makes us wait longer than an hour for one call."""
+
+_FIRST_PAUSE = 5.0
+_BREAKER_AFTER = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A chunk was dealt with; ``answered`` says whether there is something to write. There may be more."""
+
+    chunk: str
+    answered: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """Nothing to ask before ``until`` (Unix time), or before new chunks where that is ``None``; ``reason`` is for people."""
+
+    until: float | None
+    reason: str
+    hint: str = ""
+
+
+def pause_after(failures: int, retry_after: float, jitter: float) -> float:
+    """Seconds to leave the server alone. ``jitter`` is in [0, 1): it spreads clients that failed at the same moment.
+
+    A server's own word is the least; beyond it, the pause doubles with each failure in a row.
+    """
+    backoff = _FIRST_PAUSE * 2.0 ** min(max(failures - 1, 0), 12)
+    return min(LONGEST_PAUSE, max(retry_after, min(backoff, LONGEST_PAUSE)) * (1.0 + 0.25 * jitter))
+
+
+class Scheduler:
+    """One call at a time.
+
+    Failures in a row open a breaker over all chunks; what only a person can mend waits for the next day or a restart.
+    """
+
+    def __init__(
+        self,
+        *,
+        outbox: Outbox,
+        extractor: Extractor,
+        budget: Budget,
+        load: Callable[[WaitingChunk], Chunk | None],
+        clock: Callable[[], float] = time.time,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._outbox = outbox
+        self._extractor = extractor
+        self._budget = budget
+        self._load = load
+        self._clock = clock
+        self._jitter = jitter
+        self._failures = 0
+        self._closed_until = 0.0
+        self._closed_because = Idle(until=None, reason="")
+
+    def step(self) -> Asked | Idle:
+        """Ask about one chunk, if the time is right, and commit what came of it."""
+        now = self._clock()
+        if now < self._closed_until:
+            return self._closed_because
+        match self._outbox.next_waiting(now):
+            case None:
+                return Idle(until=None, reason="nothing waits")
+            case float(when):
+                return Idle(until=when, reason="waiting to try again")
+            case WaitingChunk() as waiting:
+                return self._ask(waiting, now)
+
+    def _ask(self, waiting: WaitingChunk, now: float) -> Asked | Idle:
+        chunk = self._load(waiting)
+        if chunk is None or not chunk.events:
+            self._outbox.refuse(waiting.id, Usage(), reason="its events are gone from the timeline")
+            return Asked(chunk=waiting.id, answered=False)
+        day = _day(now)
+        if not self._outbox.reserve(waiting.id, self._extractor.estimate(chunk), self._budget, day=day):
+            return self._close(_next_day(now), "the day's budget is spent", "raise `dollars_per_day` under [extractor], or wait")
+        outcome = self._extractor.extract(chunk)
+        match outcome:
+            case Answer(record=record, usage=usage, refused_items=refused):
+                self._failures = 0
+                self._outbox.answer(waiting.id, record, usage, extractor=self._extractor.name, refused_items=refused)
+                return Asked(chunk=waiting.id, answered=bool(record.items()))
+            case Refused(reason=reason, usage=usage):
+                self._failures = 0
+                self._outbox.refuse(waiting.id, usage, reason=reason)
+                return Asked(chunk=waiting.id, answered=False)
+            case Busy(reason=reason, retry_after=retry_after, usage=usage):
+                self._failures += 1
+                pause = pause_after(max(self._failures, waiting.attempts + 1), retry_after, self._jitter())
+                self._outbox.put_off(waiting.id, usage, not_before=now + pause, reason=reason)
+                if self._failures >= _BREAKER_AFTER or retry_after > 0:
+                    return self._close(now + pause, f"the extractor is busy: {reason}", "")
+                return Idle(until=now, reason=reason)
+            case Misconfigured(reason=reason, hint=hint):
+                self._outbox.put_off(waiting.id, Usage(), not_before=0.0, reason=reason)
+                return self._close(_next_day(now), reason, hint)
+            case _:
+                assert_never(outcome)
+
+    def _close(self, until: float, reason: str, hint: str) -> Idle:
+        self._closed_until = until
+        self._closed_because = Idle(until=until, reason=reason, hint=hint)
+        return self._closed_because
+
+
+def _day(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).date().isoformat()
+
+
+def _next_day(now: float) -> float:
+    today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return (today + timedelta(days=1)).timestamp()

@@ -1,0 +1,342 @@
+"""Events and read positions in one SQLite file, committed together."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from kite_memory.model.event import Event, EventType, EvidenceReference, Role, Session, Status, Where
+from kite_memory.model.link import Edge, EdgeKind
+from kite_memory.model.look import Cursor, Look
+from kite_memory.timeline.schema import connect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionState:
+    """A session and how far the timeline knows it. ``quiet_since`` is Unix time: the last event's or its commit's, the earlier."""
+
+    session: Session
+    last_ordinal: int
+    quiet_since: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCount:
+    provider: str
+    files: int
+    sessions: int
+    events: int
+    problems: int
+    read_bytes: int
+    known_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedProblem:
+    file: str
+    reason: str
+    count: int
+    first_position: int
+
+
+_INSERT_EVENT = (
+    "INSERT OR IGNORE INTO events"
+    " (id, session, ordinal, at, role, type, text, tool, command, path, status, parent, call, file, start, end)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+_SELECT_EVENT = (
+    "SELECT e.id, s.id, s.provider, e.ordinal, e.at, e.role, e.type, e.text, f.path, e.start, e.end,"
+    " e.tool, e.command, e.path, e.status, e.parent, e.call"
+    " FROM events AS e JOIN sessions AS s ON s.key = e.session JOIN files AS f ON f.key = e.file"
+)
+
+
+class Timeline:
+    """The one writer holds the write connection's lock; readers have a connection of their own and never wait for it.
+
+    After `commit` returns, a line cannot be lost even if the agent deletes its transcript; before, nothing of the
+    look is visible. Raises `StateDamaged` and `StateNewer` on opening.
+    """
+
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._writer = connect(path)
+        self._reader = connect(path)
+        self._reader.execute("PRAGMA query_only = ON")
+        self._write_lock = threading.Lock()
+        self._read_lock = threading.Lock()
+
+    def close(self) -> None:
+        with self._write_lock, self._read_lock:
+            self._reader.close()
+            self._writer.close()
+
+    def commit(self, looks: Iterable[Look], provider: str) -> int:
+        """Take in what was read, all of it or nothing. Returns how many events were new.
+
+        An event whose id is known already, from whatever file, is left as it was first seen.
+        """
+        with self._write_lock, _transaction(self._writer) as database:
+            return sum(self._take(database, look, provider) for look in looks)
+
+    def _take(self, database: sqlite3.Connection, look: Look, provider: str) -> int:
+        cursor = look.cursor
+        (file,) = database.execute(
+            "INSERT INTO files (path, provider, position, size, mtime_ns, identity, carry) VALUES (?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (path) DO UPDATE SET position = excluded.position, size = excluded.size,"
+            " mtime_ns = excluded.mtime_ns, identity = excluded.identity, carry = excluded.carry RETURNING key",
+            (look.path, provider, cursor.position, cursor.size, cursor.mtime_ns, cursor.identity, cursor.carry),
+        ).fetchone()
+        for problem in look.problems:
+            database.execute(
+                "INSERT INTO problems VALUES (?, ?, 1, ?) ON CONFLICT (file, reason) DO UPDATE SET count = count + 1",
+                (file, problem.reason, problem.position),
+            )
+        if look.session is None:
+            return 0
+        key = self._session_key(database, look.session)
+        before = database.total_changes
+        database.executemany(_INSERT_EVENT, [_row(event, key, file) for event in look.events])
+        added = database.total_changes - before
+        if added:
+            database.execute(
+                "UPDATE sessions SET last_ordinal = MAX(last_ordinal, ?), last_at = MAX(last_at, ?), committed_at = ?"
+                " WHERE key = ?",
+                (
+                    max(event.ordinal for event in look.events),
+                    _text_of(max(event.at for event in look.events)),
+                    self._clock(),
+                    key,
+                ),
+            )
+        return added
+
+    def _session_key(self, database: sqlite3.Connection, session: Session) -> int:
+        """What is known first stays (project, start); what a later look learns (title, a missing cwd) is filled in."""
+        started = _text_of(session.started)
+        (key,) = database.execute(
+            "INSERT INTO sessions (provider, id, project, cwd, branch, started, parent, title, last_at, committed_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (provider, id) DO UPDATE SET"
+            " project = IIF(project = '', excluded.project, project), cwd = IIF(cwd = '', excluded.cwd, cwd),"
+            " branch = IIF(branch = '', excluded.branch, branch), parent = IIF(parent = '', excluded.parent, parent),"
+            " title = IIF(excluded.title = '', title, excluded.title) RETURNING key",
+            (
+                session.provider,
+                session.id,
+                session.project,
+                session.cwd,
+                session.branch,
+                started,
+                session.parent,
+                session.title,
+                started,
+                self._clock(),
+            ),
+        ).fetchone()
+        return int(key)
+
+    def cursor(self, path: str) -> Cursor | None:
+        row = self._one("SELECT position, size, mtime_ns, identity, carry FROM files WHERE path = ?", (path,))
+        return None if row is None else _cursor(row)
+
+    def looked_at(self) -> dict[str, tuple[int, int]]:
+        """``{path: (size, mtime_ns)}`` of every file when it was last read to its end or as far as it went."""
+        return {path: (size, mtime_ns) for path, size, mtime_ns in self._all("SELECT path, size, mtime_ns FROM files")}
+
+    def session_states(self) -> list[SessionState]:
+        rows = self._all(
+            "SELECT provider, id, project, cwd, branch, started, parent, title, last_ordinal, last_at, committed_at FROM sessions"
+        )
+        return [
+            SessionState(
+                session=_session(row[:8]),
+                last_ordinal=row[8],
+                quiet_since=min(datetime.fromisoformat(row[9]).timestamp(), row[10]),
+            )
+            for row in rows
+        ]
+
+    def session(self, provider: str, session: str) -> Session | None:
+        row = self._one(
+            "SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions WHERE provider = ? AND id = ?",
+            (provider, session),
+        )
+        return None if row is None else _session(row)
+
+    def sessions_named(self, prefix: str, limit: int = 10) -> list[Session]:
+        """Sessions whose id begins with ``prefix``, newest first."""
+        return [
+            _session(row)
+            for row in self._all(
+                "SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions"
+                " WHERE substr(id, 1, ?) = ? ORDER BY last_at DESC LIMIT ?",
+                (len(prefix), prefix, limit),
+            )
+        ]
+
+    def events(self, provider: str, session: str, *, after: int = -1, limit: int = 1_000_000) -> list[Event]:
+        """The session's events in the order of their source, past ordinal ``after``."""
+        return [
+            _event(row)
+            for row in self._all(
+                _SELECT_EVENT + " WHERE s.provider = ? AND s.id = ? AND e.ordinal > ? ORDER BY e.ordinal, e.seq LIMIT ?",
+                (provider, session, after, limit),
+            )
+        ]
+
+    def last_events(self, provider: str, session: str, limit: int) -> list[Event]:
+        """The session's last events, oldest first."""
+        rows = self._all(
+            _SELECT_EVENT + " WHERE s.provider = ? AND s.id = ? ORDER BY e.ordinal DESC, e.seq DESC LIMIT ?",
+            (provider, session, limit),
+        )
+        return [_event(row) for row in reversed(rows)]
+
+    def evidence(self, reference: EvidenceReference) -> list[Event]:
+        """The events a reference names: those read from one line. Empty when the timeline does not hold them.
+
+        A copy of the line in a fork was taken in under the first session that showed it, so the session is not insisted on.
+        """
+        prefix = reference.event
+        return [
+            _event(row)
+            for row in self._all(
+                _SELECT_EVENT + " WHERE e.id >= ? AND e.id < ? AND s.provider = ? ORDER BY s.id = ? DESC, e.ordinal LIMIT 20",
+                (prefix, prefix + "\U0010ffff", reference.provider, reference.session),
+            )
+        ]
+
+    def edges(self, provider: str, session: str) -> list[Edge]:
+        return [
+            Edge(kind=EdgeKind(kind), source=source, target=target)
+            for kind, source, target in self._all(
+                "SELECT kind, source, target FROM edges WHERE session = (SELECT key FROM sessions WHERE provider = ? AND id = ?)",
+                (provider, session),
+            )
+        ]
+
+    def counts(self) -> list[SourceCount]:
+        return [
+            SourceCount(
+                provider=provider,
+                files=files,
+                sessions=sessions,
+                events=events,
+                problems=problems or 0,
+                read_bytes=read_bytes,
+                known_bytes=known_bytes,
+            )
+            for provider, files, read_bytes, known_bytes, problems, sessions, events in self._all(
+                "SELECT provider, COUNT(*), SUM(position), SUM(size),"
+                " (SELECT SUM(p.count) FROM problems AS p JOIN files AS g ON g.key = p.file WHERE g.provider = f.provider),"
+                " (SELECT COUNT(*) FROM sessions AS s WHERE s.provider = f.provider),"
+                " (SELECT COUNT(*) FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE s.provider = f.provider)"
+                " FROM files AS f GROUP BY provider ORDER BY provider"
+            )
+        ]
+
+    def problems(self, limit: int = 100) -> list[CountedProblem]:
+        """The commonest first."""
+        return [
+            CountedProblem(file=file, reason=reason, count=count, first_position=position)
+            for file, reason, count, position in self._all(
+                "SELECT f.path, p.reason, p.count, p.first_position FROM problems AS p JOIN files AS f ON f.key = p.file"
+                " ORDER BY p.count DESC, f.path LIMIT ?",
+                (limit,),
+            )
+        ]
+
+    def damage(self) -> list[str]:
+        """What SQLite's own check finds wrong; empty when all is well."""
+        return [line for (line,) in self._all("PRAGMA integrity_check(20)") if line != "ok"]
+
+    def _all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self._read_lock:
+            return self._reader.execute(query, values).fetchall()
+
+    def _one(self, query: str, values: Sequence[object] = ()) -> tuple[Any, ...] | None:
+        with self._read_lock:
+            row = self._reader.execute(query, values).fetchone()
+        return None if row is None else tuple(row)
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _text_of(at: datetime) -> str:
+    """Fixed width and always UTC, so that text order is time order."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def _row(event: Event, session: int, file: int) -> tuple[object, ...]:
+    return (
+        event.id,
+        session,
+        event.ordinal,
+        _text_of(event.at),
+        event.role,
+        event.type.value,
+        event.text,
+        event.tool,
+        event.command,
+        event.path,
+        event.status,
+        event.parent,
+        event.call,
+        file,
+        event.where.start,
+        event.where.end,
+    )
+
+
+def _event(row: Sequence[Any]) -> Event:
+    return Event(
+        id=row[0],
+        session=row[1],
+        provider=row[2],
+        ordinal=row[3],
+        at=datetime.fromisoformat(row[4]),
+        role=cast(Role, row[5]),
+        type=EventType(row[6]),
+        text=row[7],
+        where=Where(file=row[8], start=row[9], end=row[10]),
+        tool=row[11],
+        command=row[12],
+        path=row[13],
+        status=cast(Status, row[14]),
+        parent=row[15],
+        call=row[16],
+    )
+
+
+def _session(row: Sequence[Any]) -> Session:
+    provider, session, project, cwd, branch, started, parent, title = row
+    return Session(
+        provider=provider,
+        id=session,
+        project=project,
+        cwd=cwd,
+        branch=branch,
+        started=datetime.fromisoformat(started),
+        parent=parent,
+        title=title,
+    )
+
+
+def _cursor(row: Sequence[Any]) -> Cursor:
+    position, size, mtime_ns, identity, carry = row
+    return Cursor(position=position, size=size, mtime_ns=mtime_ns, identity=identity, carry=carry)

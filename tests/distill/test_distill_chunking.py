@@ -1,0 +1,76 @@
+"""Chunks: every event in exactly one, cut where a story ends."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kite_memory.distill.chunking import ChunkPolicy, finished, worth_asking
+from kite_memory.model.event import Event, EventType
+from tests.fakes.events import event
+
+SMALL = ChunkPolicy(target=300, most=900, idle=60.0)
+
+
+def turn(start: int, size: int) -> list[Event]:
+    return [
+        event(start, "please prune the tree " + "x" * (size // 2)),
+        event(start + 1, "", EventType.TOOL_CALL),
+        event(start + 2, "ok", EventType.TOOL_RESULT),
+        event(start + 3, "done " + "y" * (size // 2), EventType.ASSISTANT_MESSAGE),
+    ]
+
+
+def test_a_story_still_being_told_waits() -> None:
+    assert list(finished(turn(0, 100), SMALL, quiet_for=59.9)) == []
+
+
+def test_silence_ends_a_story() -> None:
+    (span,) = finished(turn(0, 100), SMALL, quiet_for=60.0)
+
+    assert (span.first, span.last) == (0, 3)
+
+
+def test_a_turn_end_past_the_target_closes_a_chunk() -> None:
+    events = turn(0, 400) + turn(10, 400) + turn(20, 10)
+
+    spans = list(finished(events, SMALL, quiet_for=0.0))
+
+    assert [(span.first, span.last) for span in spans] == [(0, 3), (10, 13)]
+
+
+def test_small_turns_share_a_chunk() -> None:
+    events = [each for start in range(0, 100, 10) for each in turn(start, 40)]
+
+    spans = list(finished(events, SMALL, quiet_for=1e9))
+
+    assert len(spans) < 5
+
+
+def test_the_name_of_a_chunk_depends_on_its_ends_alone() -> None:
+    events = turn(0, 100)
+    (now,) = finished(events, SMALL, quiet_for=1e9)
+    (later,) = finished(events, ChunkPolicy(target=5, most=9000, idle=0), quiet_for=1e9)
+
+    assert now.id == later.id
+
+
+event_types = st.sampled_from(list(EventType))
+
+
+@given(st.lists(st.tuples(event_types, st.integers(0, 600)), max_size=60), st.floats(0, 120))
+def test_chunks_are_consecutive_and_cover_a_prefix(shapes: list[tuple[EventType, int]], quiet_for: float) -> None:
+    events = [event(number, "z" * size, type) for number, (type, size) in enumerate(shapes)]
+
+    spans = list(finished(events, SMALL, quiet_for=quiet_for))
+
+    covered = [ordinal for span in spans for ordinal in range(span.first, span.last + 1)]
+    assert covered == list(range(len(covered)))
+    if quiet_for >= SMALL.idle:
+        assert len(covered) == len(events)
+    for span in spans[:-1]:
+        following = events[span.last + 1]
+        assert following.type is not EventType.TOOL_RESULT
+
+
+def test_a_model_is_not_asked_about_a_yes() -> None:
+    assert not worth_asking([event(0, "yes"), event(1, "ls", EventType.TOOL_CALL), event(2, "x" * 500, EventType.TOOL_RESULT)])
+    assert worth_asking([event(0, "We keep the graft records in SQLite, because the greenhouse has no network at all, ever.")])

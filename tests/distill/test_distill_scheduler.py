@@ -1,0 +1,185 @@
+"""The scheduler: nothing dropped, nothing asked twice, nobody hammered."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kite_memory.distill.chunking import Span
+from kite_memory.distill.extractor import Busy, Extractor, Misconfigured, Refused, Usage
+from kite_memory.distill.outbox import Budget, Outbox, WaitingChunk
+from kite_memory.distill.scheduler import LONGEST_PAUSE, Asked, Idle, Scheduler, pause_after
+from kite_memory.model.chunk import Chunk
+from tests.fakes.events import SESSION, event
+from tests.fakes.extractors import ScriptedExtractor
+
+NOON = 1_772_366_400.0
+MIDNIGHT = NOON + 12 * 3600
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def outbox(tmp_path: Path) -> Iterator[Outbox]:
+    box = Outbox(tmp_path / "outbox.sqlite")
+    yield box
+    box.close()
+
+
+def load(waiting: WaitingChunk) -> Chunk | None:
+    return Chunk(id=waiting.id, session=SESSION, events=(event(waiting.first, "We chose grafting."),))
+
+
+def scheduler(outbox: Outbox, extractor: Extractor, clock: Clock, *, dollars: float = 1.0) -> Scheduler:
+    return Scheduler(
+        outbox=outbox,
+        extractor=extractor,
+        budget=Budget(dollars=dollars, calls=100),
+        load=load,
+        clock=clock,
+        jitter=lambda: 0.0,
+    )
+
+
+def fill(outbox: Outbox, count: int) -> None:
+    outbox.form([Span(id=f"c{n}", provider="claude-code", session=SESSION.id, first=n, last=n, weight=1) for n in range(count)])
+
+
+def run_dry(scheduler: Scheduler) -> Idle:
+    while True:
+        match scheduler.step():
+            case Idle() as idle:
+                return idle
+            case Asked():
+                pass
+
+
+def test_every_chunk_is_asked_once_and_answered(outbox: Outbox, clock: Clock) -> None:
+    fill(outbox, 5)
+    extractor = ScriptedExtractor()
+
+    idle = run_dry(scheduler(outbox, extractor, clock))
+
+    assert idle.until is None
+    assert extractor.asked == ["c0", "c1", "c2", "c3", "c4"]
+    assert outbox.states() == {"answered": 5}
+
+
+def test_a_refused_chunk_is_not_asked_again(outbox: Outbox, clock: Clock) -> None:
+    fill(outbox, 1)
+    extractor = ScriptedExtractor([Refused(reason="too long")])
+
+    run_dry(scheduler(outbox, extractor, clock))
+    clock.now += 1e6
+    run_dry(scheduler(outbox, extractor, clock))
+
+    assert extractor.asked == ["c0"]
+
+
+def test_a_servers_word_holds_back_every_chunk(outbox: Outbox, clock: Clock) -> None:
+    fill(outbox, 2)
+    extractor = ScriptedExtractor([Busy(reason="429", retry_after=300.0)])
+    asking = scheduler(outbox, extractor, clock)
+
+    idle = asking.step()
+    assert isinstance(idle, Idle)
+    assert idle.until == NOON + 300
+    clock.now += 299
+    assert isinstance(asking.step(), Idle)
+    clock.now += 2
+    run_dry(asking)
+
+    assert sorted(extractor.asked) == ["c0", "c0", "c1"]
+    assert outbox.states() == {"answered": 2}
+
+
+def test_failures_in_a_row_open_the_breaker(outbox: Outbox, clock: Clock) -> None:
+    fill(outbox, 10)
+    extractor = ScriptedExtractor([Busy(reason="529")] * 10)
+    asking = scheduler(outbox, extractor, clock)
+
+    for _ in range(20):
+        asking.step()
+
+    assert len(extractor.asked) == 3
+
+
+def test_an_outage_of_three_days_loses_nothing_and_asks_seldom(outbox: Outbox, clock: Clock) -> None:
+    fill(outbox, 20)
+    extractor = ScriptedExtractor([Busy(reason="529", usage=Usage())] * 200, price=0.001)
+    asking = scheduler(outbox, extractor, clock, dollars=100.0)
+    while clock.now < NOON + 72 * 3600:
+        idle = run_dry(asking)
+        clock.now = max(clock.now + 1.0, idle.until or 0.0)
+    during = len(extractor.asked)
+
+    recovered = ScriptedExtractor()
+    asking = scheduler(outbox, recovered, clock, dollars=100.0)
+    while any(state != "answered" for state in outbox.states()):
+        idle = run_dry(asking)
+        clock.now = max(clock.now + 1.0, idle.until or 0.0)
+
+    assert during < 100
+    assert sorted(recovered.asked) == sorted(f"c{n}" for n in range(20))
+
+
+def test_over_budget_waits_for_the_next_day(outbox: Outbox, clock: Clock) -> None:
+    fill(outbox, 3)
+    extractor = ScriptedExtractor(price=0.4)
+    asking = scheduler(outbox, extractor, clock, dollars=0.405)
+
+    idle = run_dry(asking)
+    assert extractor.asked == ["c0", "c1"]
+    assert idle.until == MIDNIGHT
+    clock.now = MIDNIGHT
+    run_dry(asking)
+
+    assert extractor.asked == ["c0", "c1", "c2"]
+
+
+def test_what_only_a_person_can_mend_is_not_retried_today(outbox: Outbox, clock: Clock) -> None:
+    fill(outbox, 2)
+    extractor = ScriptedExtractor([Misconfigured(reason="credit balance is too low", hint="add credit")])
+    asking = scheduler(outbox, extractor, clock)
+
+    idle = run_dry(asking)
+    clock.now += 6 * 3600
+    again = run_dry(asking)
+
+    assert extractor.asked == ["c0"]
+    assert idle == again
+    assert idle.hint == "add credit"
+
+
+def test_a_chunk_whose_events_are_gone_is_not_asked(outbox: Outbox, clock: Clock) -> None:
+    fill(outbox, 1)
+    extractor = ScriptedExtractor()
+    asking = Scheduler(
+        outbox=outbox, extractor=extractor, budget=Budget(dollars=1, calls=1), load=lambda _: None, clock=clock, jitter=lambda: 0.0
+    )
+
+    run_dry(asking)
+
+    assert extractor.asked == []
+    assert outbox.states() == {"refused": 1}
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1e12), st.floats(0, 0.999))
+def test_no_pause_is_longer_than_an_hour_or_shorter_than_the_server_said(failures: int, retry_after: float, jitter: float) -> None:
+    pause = pause_after(failures, retry_after, jitter)
+
+    assert min(retry_after, LONGEST_PAUSE) <= pause <= LONGEST_PAUSE
+    assert pause >= 5.0
