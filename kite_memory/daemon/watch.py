@@ -1,0 +1,158 @@
+"""File events, taken as hints: "look again" at some paths, or at everything."""
+
+import logging
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from watchdog.events import (
+    DirCreatedEvent,
+    DirMovedEvent,
+    FileCreatedEvent,
+    FileDeletedEvent,
+    FileModifiedEvent,
+    FileMovedEvent,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
+from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver, ObservedWatch
+
+_NO_POLLING = 3600.0
+"""Seconds that watchdog's own threads sleep when nothing happens; stopping wakes them at once."""
+
+_NEW_FOLDERS: list[type[FileSystemEvent]] = [DirCreatedEvent, DirMovedEvent]
+_CHANGES = [*_NEW_FOLDERS, FileCreatedEvent, FileModifiedEvent, FileMovedEvent, FileDeletedEvent]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roused:
+    """What to look at again. ``everything`` asks for a comparison of all there is."""
+
+    paths: frozenset[str] = frozenset()
+    everything: bool = False
+
+
+class Wake:
+    """A doorbell with a list: rung from any thread, answered by one."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._paths: set[str] = set()
+        self._everything = False
+        self._rung = False
+
+    def ring(self, *paths: str, everything: bool = False) -> None:
+        with self._condition:
+            self._paths.update(paths)
+            self._everything |= everything
+            self._rung = True
+            self._condition.notify_all()
+
+    def wait(self, timeout: float | None) -> Roused:
+        """Return at the first ring, or after ``timeout`` seconds with nothing to say."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._rung, timeout)
+            roused = Roused(paths=frozenset(self._paths), everything=self._everything)
+            self._paths.clear()
+            self._everything = self._rung = False
+            return roused
+
+
+class _Handler(FileSystemEventHandler):
+    def __init__(self, notice: Callable[[str], None], lost: Callable[[], None]) -> None:
+        self._notice = notice
+        self._lost = lost
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        if event.is_directory:
+            self._lost()
+            return
+        for path in (event.src_path, event.dest_path):
+            if path:
+                self._notice(os.fsdecode(path))
+
+
+class _Overflow(logging.Handler):
+    """watchdog tells of a lost queue only in its log, so that is where we listen."""
+
+    def __init__(self, lost: Callable[[], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._lost = lost
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "overflow" in record.getMessage():
+            self._lost()
+
+
+class Watch:
+    """Watches folders, also ones that do not exist yet.
+
+    ``notice`` gets the path of a changed file, ``lost`` is called when anything may have changed: a new folder, an
+    overflown queue. Both are called from watchdog's thread and must be quick. What cannot be watched is in
+    `unwatched`: for those, only the periodic comparison looks.
+    """
+
+    def __init__(self, roots: Iterable[Path], *, notice: Callable[[str], None], lost: Callable[[], None]) -> None:
+        self._roots = tuple(roots)
+        self._handler = _Handler(notice, lost)
+        self._lost = lost
+        self._observer: BaseObserver = Observer(timeout=_NO_POLLING)
+        self._overflow = _Overflow(lost)
+        self._watched: dict[Path, tuple[int, int]] = {}
+        self._scheduled: dict[Path, ObservedWatch] = {}
+        self._lock = threading.Lock()
+        self.unwatched: dict[Path, str] = {}
+
+    def start(self) -> None:
+        logger = logging.getLogger("watchdog.observers")
+        logger.addHandler(self._overflow)
+        logger.propagate = False
+        self._observer.start()
+        self.arm()
+
+    def stop(self) -> None:
+        logging.getLogger("watchdog.observers").removeHandler(self._overflow)
+        self._observer.stop()
+        if self._observer.is_alive():
+            self._observer.join()
+
+    def arm(self) -> None:
+        """Watch what has come into being since the last time. Cheap when nothing has; call it at every comparison."""
+        with self._lock:
+            for root in self._roots:
+                identity = _identity(root)
+                if identity is None:
+                    self._watched.pop(root, None)
+                    self._await(root)
+                elif self._watched.get(root) != identity and self._schedule(root, recursive=True, events=_CHANGES):
+                    self._watched[root] = identity
+
+    def _await(self, root: Path) -> None:
+        ancestor = next((folder for folder in root.parents if folder.is_dir()), None)
+        if ancestor is not None and ancestor not in self._scheduled:
+            self._schedule(ancestor, recursive=False, events=_NEW_FOLDERS)
+
+    def _schedule(self, folder: Path, *, recursive: bool, events: list[type[FileSystemEvent]]) -> bool:
+        stale = self._scheduled.pop(folder, None)
+        if stale is not None:
+            self._observer.unschedule(stale)
+        try:
+            self._scheduled[folder] = self._observer.schedule(self._handler, folder, recursive=recursive, event_filter=events)
+        except OSError as error:
+            self.unwatched[folder] = error.strerror or str(error)
+            return False
+        self.unwatched.pop(folder, None)
+        return True
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """A folder that was deleted and made again is another folder, and the old watch is deaf to it."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
