@@ -1,0 +1,45 @@
+# Two targets are for everyone: `make run` and `make test`. Both set up a virtual environment from the locked versions first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: run test lint lock wheel clean
+
+run: $(VENV)/.run-ready
+	$(BIN)/kmem up --foreground
+
+test: $(VENV)/.test-ready
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.test-ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+wheel: $(VENV)/.test-ready
+	$(BIN)/python -m build --wheel --no-isolation
+
+# The lock files are made from pyproject.toml for every platform at once; commit both after a change there.
+LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
+lock:
+	$(BIN)/python -m pip install --quiet uv
+	$(LOCK) pyproject.toml -o requirements.lock
+	$(LOCK) --group build -o requirements-build.lock
+	$(LOCK) pyproject.toml --group dev -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: kite-memory needs Python 3.11 or newer, this is " + sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run-ready: $(VENV)/bin/python requirements.lock requirements-build.lock pyproject.toml
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-build.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.test-ready: $(VENV)/.run-ready requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	touch $@
