@@ -60,6 +60,8 @@ _TABLES = (
     "CREATE TABLE refusals (reason TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID",
 )
 
+_CHUNKED_TO = "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (provider, id) DO UPDATE SET chunked_to = MAX(chunked_to, excluded.chunked_to)"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
@@ -159,11 +161,12 @@ class Outbox:
                         "nothing" if span.id in skipped else "waiting",
                     ),
                 )
-                database.execute(
-                    "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (provider, id)"
-                    " DO UPDATE SET chunked_to = MAX(chunked_to, excluded.chunked_to)",
-                    (span.provider, span.session, span.last),
-                )
+                database.execute(_CHUNKED_TO, (span.provider, span.session, span.last))
+
+    def skip(self, provider: str, session: str, ordinal: int) -> None:
+        """Move a session's cursor past events that no one shall be asked about."""
+        with self._transaction() as database:
+            database.execute(_CHUNKED_TO, (provider, session, ordinal))
 
     def next_waiting(self, now: float) -> WaitingChunk | float | None:
         """A chunk to ask about now; or the Unix time when the first one may be asked; or ``None``: nothing waits."""

@@ -56,21 +56,19 @@ class Scheduler:
         outbox: Outbox,
         extractor: Extractor,
         budget: Budget,
-        load: Callable[[WaitingChunk], Chunk | None],
         clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._outbox = outbox
         self._extractor = extractor
         self._budget = budget
-        self._load = load
         self._clock = clock
         self._jitter = jitter
         self._failures = 0
         self._closed_until = 0.0
         self._closed_because = Idle(until=None, reason="")
 
-    def step(self) -> Asked | Idle:
+    def step(self, load: Callable[[WaitingChunk], Chunk | None]) -> Asked | Idle:
         """Ask about one chunk, if the time is right, and commit what came of it."""
         now = self._clock()
         if now < self._closed_until:
@@ -81,10 +79,9 @@ class Scheduler:
             case float(when):
                 return Idle(until=when, reason="waiting to try again")
             case WaitingChunk() as waiting:
-                return self._ask(waiting, now)
+                return self._ask(waiting, load(waiting), now)
 
-    def _ask(self, waiting: WaitingChunk, now: float) -> Asked | Idle:
-        chunk = self._load(waiting)
+    def _ask(self, waiting: WaitingChunk, chunk: Chunk | None, now: float) -> Asked | Idle:
         if chunk is None or not chunk.events:
             self._outbox.refuse(waiting.id, Usage(), reason="its events are gone from the timeline")
             return Asked(chunk=waiting.id, answered=False)

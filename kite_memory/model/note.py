@@ -31,7 +31,9 @@ class Note:
     """``path`` is relative to the vault, with ``/`` between parts. ``body`` is markdown without the frontmatter.
 
     ``id`` is empty for a file that a person made without one; its path is then its name. ``links`` are the targets of the
-    wikilinks in the body. ``evidence`` holds references as `model.event.evidence_reference` writes them.
+    wikilinks in the body; ``supersedes`` and ``superseded_by`` are targets of the same sort, without brackets. ``entities``
+    are the names of what it speaks about, linked or not. ``evidence`` holds references as
+    `model.event.evidence_reference` writes them.
     """
 
     id: str
@@ -45,6 +47,7 @@ class Note:
     aliases: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     triggers: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
     scope: Scope = Scope.PROJECT
     project: str = ""
     session: str = ""

@@ -13,13 +13,17 @@ class Create:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amend:
-    """Add to a note that is there: evidence, and ``addition`` (markdown, may be empty) at its end."""
+    """Add to a note that is there: evidence, and ``addition`` (markdown, may be empty) at its end.
+
+    ``absorbs`` is the id of the draft that ends here instead of becoming a note of its own.
+    """
 
     id: str
     path: str
     evidence: tuple[str, ...]
     addition: str
     because: str
+    absorbs: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

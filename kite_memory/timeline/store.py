@@ -57,6 +57,11 @@ _SELECT_EVENT = (
 )
 
 
+_SELECT_STATE = (
+    "SELECT provider, id, project, cwd, branch, started, parent, title, last_ordinal, last_at, committed_at FROM sessions"
+)
+
+
 class Timeline:
     """The one writer holds the write connection's lock; readers have a connection of their own and never wait for it.
 
@@ -150,17 +155,11 @@ class Timeline:
         return {path: (size, mtime_ns) for path, size, mtime_ns in self._all("SELECT path, size, mtime_ns FROM files")}
 
     def session_states(self) -> list[SessionState]:
-        rows = self._all(
-            "SELECT provider, id, project, cwd, branch, started, parent, title, last_ordinal, last_at, committed_at FROM sessions"
-        )
-        return [
-            SessionState(
-                session=_session(row[:8]),
-                last_ordinal=row[8],
-                quiet_since=min(datetime.fromisoformat(row[9]).timestamp(), row[10]),
-            )
-            for row in rows
-        ]
+        return [_state(row) for row in self._all(_SELECT_STATE)]
+
+    def session_state(self, provider: str, session: str) -> SessionState | None:
+        row = self._one(_SELECT_STATE + " WHERE provider = ? AND id = ?", (provider, session))
+        return None if row is None else _state(row)
 
     def session(self, provider: str, session: str) -> Session | None:
         row = self._one(
@@ -334,6 +333,14 @@ def _session(row: Sequence[Any]) -> Session:
         started=datetime.fromisoformat(started),
         parent=parent,
         title=title,
+    )
+
+
+def _state(row: Sequence[Any]) -> SessionState:
+    return SessionState(
+        session=_session(row[:8]),
+        last_ordinal=row[8],
+        quiet_since=min(datetime.fromisoformat(row[9]).timestamp(), row[10]),
     )
 
 

@@ -48,7 +48,6 @@ def scheduler(outbox: Outbox, extractor: Extractor, clock: Clock, *, dollars: fl
         outbox=outbox,
         extractor=extractor,
         budget=Budget(dollars=dollars, calls=100),
-        load=load,
         clock=clock,
         jitter=lambda: 0.0,
     )
@@ -60,7 +59,7 @@ def fill(outbox: Outbox, count: int) -> None:
 
 def run_dry(scheduler: Scheduler) -> Idle:
     while True:
-        match scheduler.step():
+        match scheduler.step(load):
             case Idle() as idle:
                 return idle
             case Asked():
@@ -94,11 +93,11 @@ def test_a_servers_word_holds_back_every_chunk(outbox: Outbox, clock: Clock) -> 
     extractor = ScriptedExtractor([Busy(reason="429", retry_after=300.0)])
     asking = scheduler(outbox, extractor, clock)
 
-    idle = asking.step()
+    idle = asking.step(load)
     assert isinstance(idle, Idle)
     assert idle.until == NOON + 300
     clock.now += 299
-    assert isinstance(asking.step(), Idle)
+    assert isinstance(asking.step(load), Idle)
     clock.now += 2
     run_dry(asking)
 
@@ -112,7 +111,7 @@ def test_failures_in_a_row_open_the_breaker(outbox: Outbox, clock: Clock) -> Non
     asking = scheduler(outbox, extractor, clock)
 
     for _ in range(20):
-        asking.step()
+        asking.step(load)
 
     assert len(extractor.asked) == 3
 
@@ -167,11 +166,8 @@ def test_what_only_a_person_can_mend_is_not_retried_today(outbox: Outbox, clock:
 def test_a_chunk_whose_events_are_gone_is_not_asked(outbox: Outbox, clock: Clock) -> None:
     fill(outbox, 1)
     extractor = ScriptedExtractor()
-    asking = Scheduler(
-        outbox=outbox, extractor=extractor, budget=Budget(dollars=1, calls=1), load=lambda _: None, clock=clock, jitter=lambda: 0.0
-    )
 
-    run_dry(asking)
+    scheduler(outbox, extractor, clock).step(lambda _: None)
 
     assert extractor.asked == []
     assert outbox.states() == {"refused": 1}

@@ -1,0 +1,177 @@
+"""Claude Code's ``settings.json``: which hooks are ours, and the text it becomes with and without them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kite_memory.agents import json_text
+from kite_memory.agents.hook_command import is_ours
+from kite_memory.agents.json_text import Array, NotJson, Object, String, Value
+from kite_memory.agents.settings_edit import Edit, Nothing, Plan, SettingsUnreadable
+
+EVENTS = ("SessionStart", "UserPromptSubmit")
+TIMEOUT_SECONDS = 5
+"""A hook over its limit is discarded and the prompt goes on. The client itself gives up after 0.3 s."""
+
+_NEW = "{}\n"
+_UNTOUCHED = "mend settings.json first; nothing was changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    event: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """``disabled`` says that the settings switch every hook off, ours included."""
+
+    hooks: tuple[Hook, ...]
+    missing: tuple[str, ...]
+    disabled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """One hook of ours in the text: ``hooks[event][group].hooks[index]``."""
+
+    hooks: Object
+    event: int
+    groups: Array
+    group: int
+    inner: Array
+    index: int
+    command: String
+
+    @property
+    def event_name(self) -> str:
+        return self.hooks.members[self.event].key
+
+
+def plan_install(text: str | None, command: str) -> Plan:
+    """Each of `EVENTS` runs ``command``, once. An older command of ours is brought up to date where it stands.
+
+    Raises `SettingsUnreadable` for what is not JSON, or not shaped as the agent's settings are.
+    """
+    now = _NEW if text is None or not text.strip("\ufeff \t\r\n") else text
+    for event in EVENTS:
+        now = _wired(now, event, command)
+    if now == text:
+        return Nothing(because="the hooks are there already")
+    return Edit(before=text, after=now, because=f"runs the hook on {' and '.join(EVENTS)}")
+
+
+def plan_uninstall(text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
+    """Without any hook of ours.
+
+    ``earlier`` are the file's backups, latest first: if one of them plus our hooks is exactly this text, nobody has
+    touched it since, and it becomes that one again, to the byte.
+    """
+    if text is None or not text.strip("\ufeff \t\r\n") or not (places := tuple(_ours(_root(text)))):
+        return Nothing(because="there are no hooks of ours")
+    because = "removes our hooks and nothing else"
+    for old in earlier:
+        if _became(old, text, places[0].command.value):
+            return Edit(before=text, after=old, because=because)
+    after = text
+    while place := next(_ours(_root(after)), None):
+        after = _without(after, place)
+    return Edit(before=text, after=after, because=because)
+
+
+def status(text: str | None) -> Status:
+    if text is None or not text.strip("\ufeff \t\r\n"):
+        return Status(hooks=(), missing=EVENTS)
+    root = _root(text)
+    hooks = tuple(Hook(event=place.event_name, command=place.command.value) for place in _ours(root))
+    wired = {hook.event for hook in hooks}
+    switch = root.get("disableAllHooks")
+    disabled = isinstance(switch, json_text.Literal) and switch.written == "true"
+    return Status(hooks=hooks, missing=tuple(event for event in EVENTS if event not in wired), disabled=disabled)
+
+
+def _became(old: str | None, text: str, command: str) -> bool:
+    try:
+        match plan_install(old, command):
+            case Edit(after=after) if after == text:
+                return not status(old).hooks
+            case _:
+                return False
+    except SettingsUnreadable:
+        return False
+
+
+def _root(text: str) -> Object:
+    try:
+        root = json_text.read(text)
+    except NotJson as error:
+        raise SettingsUnreadable(f"Claude Code's settings are not valid JSON: {error}", hint=_UNTOUCHED) from error
+    if not isinstance(root, Object):
+        raise SettingsUnreadable("Claude Code's settings are not a JSON object", hint=_UNTOUCHED)
+    return root
+
+
+def _ours(root: Object) -> Iterator[_Place]:
+    """Whatever does not look like a hook is somebody else's business."""
+    hooks = root.get("hooks")
+    if not isinstance(hooks, Object):
+        return
+    for event, member in enumerate(hooks.members):
+        groups = member.value
+        if not isinstance(groups, Array):
+            continue
+        for group, entry in enumerate(groups.items):
+            inner = entry.get("hooks") if isinstance(entry, Object) else None
+            if not isinstance(inner, Array):
+                continue
+            for index, hook in enumerate(inner.items):
+                command = hook.get("command") if isinstance(hook, Object) else None
+                if isinstance(command, String) and is_ours(command.value):
+                    yield _Place(hooks=hooks, event=event, groups=groups, group=group, inner=inner, index=index, command=command)
+
+
+def _wired(text: str, event: str, command: str) -> str:
+    while True:
+        match [place for place in _ours(_root(text)) if place.event_name == event]:
+            case []:
+                return _added(text, event, command)
+            case [only]:
+                return text if only.command.value == command else json_text.replace(text, only.command, command)
+            case [*_, double]:
+                text = _without(text, double)
+
+
+def _added(text: str, event: str, command: str) -> str:
+    group: dict[str, Value] = {"hooks": [{"type": "command", "command": command, "timeout": TIMEOUT_SECONDS}]}
+    root = _root(text)
+    match root.get("hooks"):
+        case None:
+            return json_text.add_member(text, root, "hooks", {event: [group]})
+        case Object() as hooks:
+            pass
+        case _:
+            raise _misshapen("hooks", "an object")
+    match hooks.get(event):
+        case None:
+            return json_text.add_member(text, hooks, event, [group])
+        case Array() as groups:
+            return json_text.add_item(text, groups, group)
+        case _:
+            raise _misshapen(f"hooks.{event}", "a list")
+
+
+def _without(text: str, place: _Place) -> str:
+    """The outermost thing that holds nothing but this hook goes."""
+    if len(place.inner.items) > 1:
+        return json_text.remove(text, place.inner, place.index)
+    if len(place.groups.items) > 1:
+        return json_text.remove(text, place.groups, place.group)
+    if len(place.hooks.members) > 1:
+        return json_text.remove(text, place.hooks, place.event)
+    root = _root(text)
+    hooks = root.member("hooks")
+    return text if hooks is None else json_text.remove(text, root, hooks)
+
+
+def _misshapen(what: str, expected: str) -> SettingsUnreadable:
+    return SettingsUnreadable(f"`{what}` in Claude Code's settings is not {expected}", hint=_UNTOUCHED)

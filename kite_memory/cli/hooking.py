@@ -1,0 +1,40 @@
+"""Planning, showing and making changes to agents' settings: what `kmem up` and `kmem hooks` share."""
+
+from pathlib import Path
+
+from kite_memory.agents.hook_command import fast_command
+from kite_memory.agents.registry import Agent
+from kite_memory.agents.settings_edit import Edit, Nothing, Plan, apply, backed_up, diff, read_settings
+from kite_memory.cli.console import ask, tell, watched
+from kite_memory.config import Config
+
+
+def backups(config: Config) -> Path:
+    return config.state / "backups"
+
+
+def plan_install(agent: Agent) -> Plan:
+    return agent.plan_install(read_settings(agent.settings), fast_command())
+
+
+def plan_uninstall(agent: Agent, config: Config) -> Plan:
+    return agent.plan_uninstall(read_settings(agent.settings), backed_up(agent.settings, backups(config)))
+
+
+def carry_out(agent: Agent, plan: Plan, config: Config, *, yes: bool, dry_run: bool) -> bool:
+    """Show the change, ask where nobody has agreed yet, make it. Whether the settings are now as planned."""
+    match plan:
+        case Nothing(because=because):
+            tell(f"{agent.title}: {because}")
+            return True
+        case Edit() as edit:
+            tell(f"{agent.title}: {edit.because}")
+            tell(diff(edit, agent.settings).rstrip("\n"))
+            if dry_run:
+                return False
+            if not yes and not (watched() and ask(f"Change {agent.settings}?")):
+                tell(f"{agent.title}'s settings were left alone; `kmem hooks install --yes` makes this change")
+                return False
+            backup = apply(edit, agent.settings, backups(config))
+            tell(f"changed {agent.settings}; what it was is kept in {backup}")
+            return True

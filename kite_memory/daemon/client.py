@@ -1,0 +1,65 @@
+"""Asking the running daemon from another process of ours."""
+
+from pathlib import Path
+from threading import Event
+from time import monotonic
+
+from kite_memory import endpoint
+from kite_memory.daemon.protocol import Failure, Garbage, Ok, reply_from
+from kite_memory.errors import DaemonUnreachable, KiteError
+
+_PAUSE = 0.05
+_RESTART = "`kmem down`, then `kmem up`, restarts it"
+
+
+class DaemonRefused(KiteError):
+    """The daemon answered, with an error."""
+
+    def __init__(self, message: str, *, hint: str = "", exit_code: int = 1) -> None:
+        super().__init__(message, hint=hint)
+        self.exit_code = exit_code
+
+
+class DaemonSilent(KiteError):
+    """One is there but gave no answer. Whether it has done what was asked is unknown, so nobody should do it in its place."""
+
+
+def call(state: Path, op: str, body: bytes, timeout: float) -> bytes:
+    """The body of the reply. Raises `DaemonUnreachable` without a daemon, `DaemonSilent` without an answer in time.
+
+    `DaemonRefused` stands for an answer that is an error.
+    """
+    if len(body) > endpoint.LONGEST_REQUEST:
+        raise KiteError(f"that is too much for one request ({len(body):,} bytes)", hint="give it in parts")
+    deadline = monotonic() + timeout
+    connection = _connect(str(state), deadline)
+    try:
+        word, answer = endpoint.exchange(connection, op, body, deadline)
+    except TimeoutError as error:
+        raise DaemonSilent(f"the daemon did not answer within {timeout:g} s", hint=_RESTART) from error
+    except (OSError, ValueError) as error:
+        raise DaemonSilent(f"the daemon gave no proper answer: {error}", hint=_RESTART) from error
+    finally:
+        connection.close()
+    match reply_from(word, answer):
+        case Ok(body=told):
+            return told
+        case Failure(message=message, hint=hint, exit_code=code):
+            raise DaemonRefused(message, hint=hint, exit_code=code)
+        case Garbage(reason=reason):
+            raise DaemonSilent(f"the daemon gave no proper answer: {reason}", hint=_RESTART)
+
+
+def _connect(state: str, deadline: float) -> endpoint.Connection:
+    """A full house is worth waiting for, as long as there is time."""
+    while True:
+        try:
+            return endpoint.connect(state, deadline)
+        except BlockingIOError:
+            Event().wait(_PAUSE)
+        except TimeoutError as error:
+            raise DaemonSilent("the daemon takes no more requests", hint=_RESTART) from error
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            raise DaemonUnreachable("no daemon is running", hint="`kmem up` starts it") from error
+        except (OSError, ValueError) as error:
+            raise DaemonUnreachable(f"the daemon cannot be reached: {error}", hint=_RESTART) from error

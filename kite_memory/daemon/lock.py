@@ -1,0 +1,109 @@
+"""One daemon per state folder."""
+
+import os
+import sys
+from pathlib import Path
+from threading import Event
+from types import TracebackType
+
+from kite_memory.errors import DaemonRunning, KiteError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+_FAR = 1 << 20
+"""Windows forbids others to read what is locked, so the locked byte lies far beyond the pid."""
+
+_TRIES, _PAUSE = 5, 0.02
+
+
+class DaemonLock:
+    """Held from `take` to `free`, or to the process's death: the kernel lets go of it, so it can neither be left over nor stolen.
+
+    The file itself stays: whoever removed it could let two daemons lock two files of one name.
+    """
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    @classmethod
+    def take(cls, state: Path) -> "DaemonLock":
+        """Raises `DaemonRunning` while another process holds it."""
+        handle = _open(state)
+        try:
+            for left in reversed(range(_TRIES)):
+                if _lock(handle, shared=False):
+                    break
+                if not left:
+                    pid = _pid(handle) or "unknown"
+                    raise DaemonRunning(f"a daemon is already running (pid {pid})", hint="`kmem down` stops it")
+                Event().wait(_PAUSE)  # `holder` may just be looking
+            os.ftruncate(handle, 0)
+            os.lseek(handle, 0, os.SEEK_SET)
+            os.write(handle, b"%d\n" % os.getpid())
+        except BaseException:
+            os.close(handle)
+            raise
+        return cls(handle)
+
+    def free(self) -> None:
+        """Twice does no harm."""
+        if self._handle >= 0:
+            os.ftruncate(self._handle, 0)
+            os.close(self._handle)
+            self._handle = -1
+
+    def __enter__(self) -> "DaemonLock":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.free()
+
+
+def holder(state: Path) -> int | None:
+    """The pid of the daemon that holds the lock now, 0 in the instant before it has said so; ``None`` without one."""
+    try:
+        handle = os.open(_file(state), os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        return None if _lock(handle, shared=True) else _pid(handle) or 0
+    finally:
+        os.close(handle)
+
+
+def _file(state: Path) -> Path:
+    return state / "daemon.lock"
+
+
+def _open(state: Path) -> int:
+    try:
+        handle = os.open(_file(state), os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    except OSError as error:
+        raise KiteError(f"cannot open {_file(state)}: {error.strerror}", hint="its folder must be yours and writable") from error
+    if sys.platform != "win32":
+        os.fchmod(handle, 0o600)
+    return handle
+
+
+def _lock(handle: int, *, shared: bool) -> bool:
+    """Whether it was to be had at once."""
+    try:
+        if sys.platform == "win32":
+            os.lseek(handle, _FAR, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError as error:
+        raise KiteError(f"the state folder cannot be locked: {error.strerror}", hint="keep it on a local disk") from error
+    return True
+
+
+def _pid(handle: int) -> int | None:
+    os.lseek(handle, 0, os.SEEK_SET)
+    digits = os.read(handle, 32).strip()
+    return int(digits) if digits.isdigit() else None

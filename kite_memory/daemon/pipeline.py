@@ -1,0 +1,207 @@
+"""The walk: sources to timeline to outbox to vault to index. The one place where the rooms meet."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from kite_memory.distill.chunking import ChunkPolicy, Span, finished, worth_asking
+from kite_memory.distill.outbox import AnsweredChunk, Outbox, WaitingChunk
+from kite_memory.distill.scheduler import Asked, Idle, Scheduler
+from kite_memory.errors import KiteError, VaultMissing, VaultReadOnly
+from kite_memory.model.chunk import Chunk
+from kite_memory.model.event import Event
+from kite_memory.model.look import Look
+from kite_memory.recall.index import Refreshed
+from kite_memory.recall.recall import Recall
+from kite_memory.redaction import redact, redact_event
+from kite_memory.sources.source import Source
+from kite_memory.timeline.store import Timeline
+from kite_memory.vault import Vault
+from kite_memory.vault.drafting import draft
+from kite_memory.vault.writing import AlreadyWritten, Amended, Superseded, Written
+
+READ_BUDGET = 4 << 20
+"""Bytes of transcript in memory at once."""
+
+_BLOCKED_PAUSE = 60.0
+"""Seconds until a vault that could not be written to is tried again; a comparison that finds it mended tries at once."""
+
+_PATIENCE = 1.0
+"""Seconds between two attempts to cut one session into chunks: a line a millisecond must not mean a cut a millisecond."""
+
+
+class Pipeline:
+    """Each step commits before the next begins and can be repeated; so a crash anywhere is a repeat.
+
+    Ingestion and everything from the vault onward are each for one thread at a time; `vault_lock` guards the latter.
+    """
+
+    def __init__(
+        self,
+        *,
+        sources: Sequence[Source],
+        timeline: Timeline,
+        outbox: Outbox,
+        scheduler: Scheduler,
+        vault: Vault,
+        recall: Recall,
+        policy: ChunkPolicy,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._sources = sources
+        self._timeline = timeline
+        self._outbox = outbox
+        self._scheduler = scheduler
+        self._vault = vault
+        self._recall = recall
+        self._policy = policy
+        self._clock = clock
+        self._ripe: dict[tuple[str, str], float] = {}
+        self.vault_lock = threading.RLock()
+
+    def providers(self) -> tuple[str, ...]:
+        return tuple(source.provider for source in self._sources)
+
+    def source_of(self, path: Path) -> Source | None:
+        return next((source for source in self._sources if source.owns(path)), None)
+
+    def unread(self) -> list[tuple[Source, Path, int]]:
+        """Compare every transcript with what was read of it: those that differ, and by how many bytes about."""
+        looked_at = self._timeline.looked_at()
+        found: list[tuple[Source, Path, int]] = []
+        for source in self._sources:
+            for path in source.transcripts():
+                try:
+                    status = path.stat()
+                except OSError:
+                    continue
+                size, mtime_ns = looked_at.get(str(path), (0, 0))
+                if (status.st_size, status.st_mtime_ns) != (size, mtime_ns):
+                    found.append((source, path, max(0, status.st_size - size)))
+        return found
+
+    def ingest(self, source: Source, path: Path, *, progress: Callable[[int], None] = lambda _: None) -> int:
+        """Read ``path`` to its end and commit what it says. Returns how many events were new."""
+        added = 0
+        while True:
+            cursor = self._timeline.cursor(str(path))
+            look = source.read(path, cursor, budget=READ_BUDGET)
+            if cursor is not None and look.cursor == cursor and not look.events and not look.problems:
+                return added
+            added += self._timeline.commit([redacted(look)], source.provider)
+            if look.session is not None and look.events:
+                self._ripe.setdefault((source.provider, look.session.id), self._clock() + _PATIENCE)
+            progress(max(0, look.cursor.position - (cursor.position if cursor else 0)))
+            if not look.more:
+                return added
+
+    def ingest_many(self, unread: Iterable[tuple[Source, Path]], *, progress: Callable[[int], None] = lambda _: None) -> int:
+        return sum(self.ingest(source, path, progress=progress) for source, path in unread)
+
+    def form_chunks(self) -> float | None:
+        """Hand finished chunks to the outbox. Returns the Unix time when this is worth doing again, if nothing else happens."""
+        now = self._clock()
+        due = [key for key, ripe in self._ripe.items() if ripe <= now]
+        if due:
+            chunked_to = self._outbox.chunked_to()
+            for key in due:
+                self._form(key, chunked_to.get(key, -1), now)
+        return min(self._ripe.values(), default=None)
+
+    def _form(self, key: tuple[str, str], after: int, now: float) -> None:
+        state = self._timeline.session_state(*key)
+        events = self._timeline.events(*key, after=after) if state is not None else []
+        if state is None or not events:
+            del self._ripe[key]
+            return
+        spans = list(finished(events, self._policy, quiet_for=now - state.quiet_since))
+        if spans:
+            self._outbox.form(spans, nothing=[span.id for span in spans if not worth_asking(_within(events, span))])
+        if spans and spans[-1].last == events[-1].ordinal:
+            del self._ripe[key]
+        else:
+            self._ripe[key] = max(state.quiet_since + self._policy.idle, now + _PATIENCE)
+
+    def open_sessions(self, *, skip_before: datetime | None = None, skip_all: bool = False) -> None:
+        """After a start: find the sessions that have events in no chunk yet.
+
+        Those whose last event is older than ``skip_before`` are taken for done: no notes are made of what they say so far.
+        """
+        chunked_to = self._outbox.chunked_to()
+        for state in self._timeline.session_states():
+            key = (state.session.provider, state.session.id)
+            if state.last_ordinal <= chunked_to.get(key, -1):
+                continue
+            if skip_all or (skip_before is not None and state.quiet_since < skip_before.timestamp()):
+                self._outbox.skip(*key, state.last_ordinal)
+                self._ripe.pop(key, None)
+            else:
+                self._ripe[key] = 0.0
+
+    def _load(self, waiting: WaitingChunk) -> Chunk | None:
+        return self._chunk(waiting.id, waiting.provider, waiting.session, waiting.first, waiting.last)
+
+    def _chunk(self, name: str, provider: str, session: str, first: int, last: int) -> Chunk | None:
+        known = self._timeline.session(provider, session)
+        if known is None:
+            return None
+        events = self._timeline.events(provider, session, after=first - 1, limit=last - first + 1_000)
+        return Chunk(id=name, session=known, events=tuple(event for event in events if event.ordinal <= last))
+
+    def distil(self) -> Asked | Idle:
+        """Write the notes of what has been answered, then ask about one chunk.
+
+        Nothing is asked while notes cannot be written: answers would only pile up.
+        """
+        if blocked := self.publish():
+            return Idle(until=self._clock() + _BLOCKED_PAUSE, reason=str(blocked), hint=blocked.hint)
+        step = self._scheduler.step(self._load)
+        if isinstance(step, Asked) and (blocked := self.publish()):
+            return Idle(until=self._clock() + _BLOCKED_PAUSE, reason=str(blocked), hint=blocked.hint)
+        return step
+
+    def publish(self) -> KiteError | None:
+        """Write the notes of every answered chunk and make them searchable. Returns what stands in the way, if anything does."""
+        while answered := self._outbox.answered(limit=20):
+            for chunk in answered:
+                try:
+                    with self.vault_lock:
+                        self._publish(chunk)
+                except (VaultMissing, VaultReadOnly) as error:
+                    return error
+                self._outbox.written(chunk.id)
+        return None
+
+    def _publish(self, answered: AnsweredChunk) -> None:
+        chunk = self._chunk(answered.id, answered.provider, answered.session, answered.first, answered.last)
+        if chunk is None or not chunk.events:
+            return
+        outcomes = self._vault.carry_out(self._vault.plan(draft(answered.record, chunk)))
+        paths = {outcome.path for outcome in outcomes if isinstance(outcome, Written | Amended | AlreadyWritten | Superseded)}
+        paths.update(outcome.old_path for outcome in outcomes if isinstance(outcome, Superseded))
+        if paths:
+            self._recall.refresh(self._vault, hint=paths)
+
+    def compare_vault(self, *, progress: Callable[[int, int], None] = lambda done, total: None) -> Refreshed | None:
+        """Follow what people did to the vault, then bring the index in step. ``None`` while the vault is not there, or frozen."""
+        with self.vault_lock:
+            try:
+                return None if self._vault.compare().frozen else self._recall.refresh(self._vault, progress=progress)
+            except (VaultMissing, VaultReadOnly):
+                return None  # `status` says so, from the vault's own word
+
+
+def redacted(look: Look) -> Look:
+    """The door: nothing that was not passed through here is stored."""
+    events = tuple(redact_event(event) for event in look.events)
+    session = look.session
+    if session is not None:
+        session = replace(session, title=redact(session.title), branch=redact(session.branch))
+    return replace(look, events=events, session=session)
+
+
+def _within(events: Iterable[Event], span: Span) -> list[Event]:
+    return [event for event in events if span.first <= event.ordinal <= span.last]

@@ -1,0 +1,280 @@
+"""Having the system start the daemon: a systemd user unit, a launchd agent, or a word on how.
+
+What they say is decided by pure functions. `install` and `uninstall` write it and ask the service manager, in bounded
+time: a session without its bus, as over a bare ssh, must not hang.
+"""
+
+import os
+import plistlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kite_memory.errors import KiteError
+from kite_memory.private_files import make_folder, replace_file, sync_folder
+
+UNIT = "kite-memory.service"
+LABEL = "io.github.kite-memory.daemon"
+
+_MARK = "# Written by `kmem service install`; `kmem service uninstall` removes it.\n"
+_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """The daemon as a service manager has to know it.
+
+    ``writable`` are the only folders it may change: vault, state, configuration, the socket's. ``runs_claude`` says that
+    it starts `claude` for its model, which compiles as it runs and needs more of everything. ``namespaces`` says that
+    this user may have a mount namespace, without which the folders cannot be closed off.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    writable: tuple[Path, ...]
+    runs_claude: bool = False
+    namespaces: bool = True
+
+
+def systemd_unit(service: Service) -> str:
+    if any(letter in service.command[0] for letter in "\"'\\"):
+        raise KiteError(f"systemd cannot start {service.command[0]}", hint="install kite-memory under a path without quotes")
+    lines = [
+        "[Unit]",
+        "Description=Kite Memory: what your coding agents should remember",
+        "StartLimitIntervalSec=300",
+        "StartLimitBurst=10",
+        "",
+        "[Service]",
+        f"ExecStart={' '.join(_quoted(word, dollars=number > 0) for number, word in enumerate(service.command))}",
+        *(f"Environment={_quoted(f'{name}={value}')}" for name, value in sorted(service.environment.items())),
+        "Restart=on-failure",
+        "RestartSec=5",
+        "TimeoutStopSec=15",
+        f"MemoryMax={'2G' if service.runs_claude else '768M'}",
+        f"TasksMax={256 if service.runs_claude else 64}",
+        "",
+        *_confinement(service),
+        "",
+        "[Install]",
+        "WantedBy=default.target",
+    ]
+    return _MARK + "\n".join(lines) + "\n"
+
+
+def _confinement(service: Service) -> list[str]:
+    always = [
+        "NoNewPrivileges=yes",
+        "UMask=0077",
+        "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6",
+        "RestrictNamespaces=yes",
+        "RestrictRealtime=yes",
+        "RestrictSUIDSGID=yes",
+        "LockPersonality=yes",
+        "KeyringMode=private",
+        "AmbientCapabilities=",
+        "SystemCallArchitectures=native",
+        "SystemCallFilter=@system-service",
+        "SystemCallFilter=~@privileged @resources" if not service.runs_claude else "SystemCallFilter=~@privileged",
+        "SystemCallErrorNumber=EPERM",
+    ]
+    if not service.runs_claude:
+        always.append("MemoryDenyWriteExecute=yes")
+    if not service.namespaces:
+        return [*always, "# Not confined to its folders: user namespaces are switched off here, and systemd needs them for that."]
+    apart = [
+        "PrivateUsers=yes",  # what makes the rest possible for a user's manager; the others are not even begun without it
+        "CapabilityBoundingSet=",
+        "PrivateDevices=yes",
+        "PrivateIPC=yes",
+        "PrivateMounts=yes",
+        "ProtectSystem=strict",
+        "ProtectHome=read-only",
+        *(f"ReadWritePaths={_quoted(f'-{folder}')}" for folder in service.writable),
+        "ProtectClock=yes",
+        "ProtectControlGroups=yes",
+        "ProtectHostname=yes",
+        "ProtectKernelLogs=yes",
+        "ProtectKernelModules=yes",
+        "ProtectKernelTunables=yes",
+        "ProtectProc=invisible",
+        "RemoveIPC=yes",
+    ]
+    if not any(_is_temporary(folder) for folder in service.writable):
+        apart.append("PrivateTmp=yes")  # else its own socket or vault would lie where nobody else can see it
+    if not service.runs_claude:
+        apart.append("ProcSubset=pid")
+    return always + apart
+
+
+def namespaces_allowed(settings: Path = Path("/proc/sys")) -> bool:
+    """Whether an ordinary user may make user namespaces: distributions have three switches against it."""
+
+    def switch(name: str, where_missing: int) -> int:
+        try:
+            return int((settings / name).read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return where_missing
+
+    return (
+        switch("user/max_user_namespaces", 0) > 0
+        and switch("kernel/unprivileged_userns_clone", 1) == 1
+        and switch("kernel/apparmor_restrict_unprivileged_userns", 0) == 0
+    )
+
+
+def launchd_agent(service: Service, log: Path) -> str:
+    described = {
+        "Label": LABEL,
+        "ProgramArguments": [_plain(word) for word in service.command],
+        "EnvironmentVariables": {name: _plain(value) for name, value in sorted(service.environment.items())},
+        "RunAtLoad": True,
+        "KeepAlive": {"SuccessfulExit": False},
+        "ThrottleInterval": 5,
+        "ProcessType": "Standard",  # "Background" would make a person wait for their prompt
+        "Umask": 0o077,
+        "StandardErrorPath": _plain(str(log)),
+    }
+    return plistlib.dumps(described, sort_keys=False).decode("utf-8")
+
+
+def scheduled_task(service: Service) -> str:
+    """The line that makes Windows start it at every log-on."""
+    line = subprocess.list2cmdline([_plain(word) for word in service.command])
+    return f"schtasks /Create /SC ONLOGON /TN \"Kite Memory\" /TR {subprocess.list2cmdline([line])}"
+
+
+def _quoted(word: str, *, dollars: bool = False) -> str:
+    """For a unit file, where ``%`` begins a specifier everywhere, and ``$`` a variable in arguments."""
+    escaped = _plain(word).replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped.replace("$", "$$") if dollars else escaped}"'
+
+
+def _plain(word: str) -> str:
+    if not word.isprintable():
+        raise KiteError(f"a service cannot name {word!r}", hint="install kite-memory and keep its folders under plainer paths")
+    return word
+
+
+def _is_temporary(folder: Path) -> bool:
+    return any(folder.is_relative_to(shared) for shared in (Path("/tmp"), Path("/var/tmp")))  # noqa: S108 - the question is whether it lies there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """``done`` is false where a person has something left to do; ``lines`` say what, or what was done."""
+
+    done: bool
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manager:
+    """The service manager of one kind of system, and where its files lie.
+
+    ``units`` is systemd's folder if not the usual one; ``log`` is where launchd puts what goes to stderr.
+    """
+
+    platform: str
+    home: Path
+    log: Path
+    uid: int = 0
+    units: Path | None = None
+
+    @property
+    def file(self) -> Path:
+        if self.platform == "darwin":
+            return self.home / "Library" / "LaunchAgents" / f"{LABEL}.plist"
+        return (self.units or self.home / ".config" / "systemd" / "user") / UNIT
+
+
+def this_manager(*, home: Path, log: Path, units: Path | None = None) -> Manager:
+    return Manager(platform=sys.platform, home=home, log=log, units=units, uid=os.getuid() if sys.platform != "win32" else 0)
+
+
+def show(service: Service, manager: Manager) -> str:
+    """What `install` would write, or the line to type where there is nothing to write."""
+    match manager.platform:
+        case "darwin":
+            return launchd_agent(service, manager.log)
+        case "win32":
+            return scheduled_task(service) + "\n"
+        case _:
+            return systemd_unit(service)
+
+
+def install(service: Service, manager: Manager) -> Outcome:
+    """Writes the unit, starts it now and at every log-in. Again does no harm, and brings an older unit up to date."""
+    if manager.platform == "win32":
+        return Outcome(done=False, lines=("Windows starts it with the Task Scheduler; run this once:", scheduled_task(service)))
+    _write(manager.file, show(service, manager))
+    steps: tuple[Sequence[str], ...]
+    if manager.platform == "darwin":
+        domain = f"gui/{manager.uid}"
+        _ran(("launchctl", "bootout", f"{domain}/{LABEL}"))  # an older one, if there is any
+        steps = (("launchctl", "bootstrap", domain, str(manager.file)), ("launchctl", "kickstart", f"{domain}/{LABEL}"))
+    else:
+        systemctl = ("systemctl", "--user")
+        steps = ((*systemctl, "daemon-reload"), (*systemctl, "enable", UNIT), (*systemctl, "restart", UNIT))
+    for number, step in enumerate(steps):
+        if problem := _ran(step):
+            asked = f"{step[0]} could not be asked: {problem}; in a session of yours run:"
+            return Outcome(done=False, lines=(f"wrote {manager.file}", asked, *(f"  {' '.join(left)}" for left in steps[number:])))
+    return Outcome(done=True, lines=(f"wrote {manager.file}", "the daemon runs, and will start whenever you log in"))
+
+
+def uninstall(manager: Manager) -> Outcome:
+    """Stops the service and removes what `install` wrote; twice does no harm."""
+    if manager.platform == "win32":
+        return Outcome(done=False, lines=("To undo it, run:", 'schtasks /Delete /TN "Kite Memory"'))
+    if not _is_ours(manager.file):
+        return Outcome(done=True, lines=("there is no service of ours",))
+    if manager.platform == "darwin":
+        problem = _ran(("launchctl", "bootout", f"gui/{manager.uid}/{LABEL}"))
+    else:
+        problem = _ran(("systemctl", "--user", "disable", "--now", UNIT))
+        (manager.file.parent / "default.target.wants" / UNIT).unlink(missing_ok=True)
+    manager.file.unlink()
+    sync_folder(manager.file.parent)
+    if manager.platform != "darwin":
+        _ran(("systemctl", "--user", "daemon-reload"))
+    if problem:
+        return Outcome(done=False, lines=(f"removed {manager.file}", f"it may still run ({problem}); `kmem down` stops it"))
+    return Outcome(done=True, lines=(f"removed {manager.file}", "the daemon is stopped"))
+
+
+def _write(file: Path, text: str) -> None:
+    if file.exists() and not _is_ours(file):
+        raise KiteError(f"{file} is not ours to change", hint="move it away, or put what `kmem service show` prints into it")
+    try:
+        make_folder(file.parent)
+        replace_file(file, text.encode())
+    except OSError as error:
+        raise KiteError(f"cannot write {file}: {error.strerror}", hint="`kmem service show` prints what belongs there") from error
+
+
+def _is_ours(file: Path) -> bool:
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return False
+    return text.startswith(_MARK) or f"<string>{LABEL}</string>" in text
+
+
+def _ran(command: Sequence[str]) -> str:
+    """Empty if it went well, else why not, on one line."""
+    if not (program := shutil.which(command[0])):
+        return "it is not installed"
+    try:
+        ran = subprocess.run([program, *command[1:]], stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return f"it did not answer within {_SECONDS:g} s"
+    except OSError as error:
+        return error.strerror or str(error)
+    if ran.returncode == 0:
+        return ""
+    told = (ran.stderr or ran.stdout).decode("utf-8", "replace").split("\n")[0].strip()
+    return "".join(letter for letter in told if letter.isprintable()) or f"it ended with {ran.returncode}"

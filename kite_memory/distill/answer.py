@@ -1,0 +1,329 @@
+"""From what a model sent to a record: parsed leniently, checked strictly."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypedDict
+
+from kite_memory.distill.prose import clean, clip, one_line
+from kite_memory.model.chunk import Chunk
+from kite_memory.model.event import Event
+from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Origin, Preference, Record, RecordItem, Rejected, Topic
+
+TITLE_CHARS = 80
+TITLE_WORDS = 12
+BODY_CHARS = 1_200
+_SYMPTOM_CHARS = 300
+_REJECTED_CHARS = 200
+_NAME_CHARS = 60
+_PHRASE_CHARS = 120
+_MOST_EVIDENCE = 8
+_MOST_REJECTED = 6
+_MOST_ENTITIES = 12
+_MOST_TRIGGERS = 4
+_MOST_TOPICS = 8
+_MOST_ITEMS = 30
+_LONGEST_ANSWER = 400_000
+_DEEPEST = 24
+
+
+class Flaw(StrEnum):
+    """Why an item of an answer is none."""
+
+    NOT_AN_ITEM = "not an item"
+    UNKNOWN_KIND = "of an unknown kind"
+    NO_TITLE = "without a title"
+    NO_BODY = "without a body"
+    NO_EVIDENCE = "without evidence in the chunk"
+    NOT_THE_PERSONS = "a preference that the person did not state"
+    TOO_MANY = "more items than a chunk can hold"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What could be made of an answer: a record, and one reason for each item that was not taken."""
+
+    record: Record
+    refused: tuple[str, ...]
+
+
+def read_answer(sent: object, chunk: Chunk, ids: Mapping[str, str]) -> Read | None:
+    """``None`` where nothing in ``sent`` (text, or JSON already parsed) has the form of an answer.
+
+    ``ids`` maps the short ids that the model was shown to full ones; only those count as evidence.
+    """
+    value = parse(sent) if isinstance(sent, str) else sent
+    shape = _shape(value)
+    if shape is None:
+        return None
+    raw_topics, raw_insights = shape
+    events = {event.id: event for event in chunk.events}
+    known = {short: full for short, full in ids.items() if full in events}
+    topics: list[Topic] = []
+    refused: list[str] = []
+    room = _MOST_ITEMS
+    for raw in raw_topics[:_MOST_TOPICS]:
+        items: list[RecordItem] = []
+        raw_items = raw.get("items")
+        for raw_item in raw_items if isinstance(raw_items, list) else []:
+            if room == 0:
+                refused.append(Flaw.TOO_MANY)
+                break
+            match _item(raw_item, events, known):
+                case Flaw() as flaw:
+                    refused.append(flaw)
+                case item:
+                    items.append(item)
+                    room -= 1
+        if items:
+            topics.append(_topic(raw, tuple(items)))
+    insights = tuple(_texts(raw_insights, limit=_SYMPTOM_CHARS, most=4)) if topics else ()
+    return Read(record=Record(topics=tuple(topics), cross_topic_insights=insights), refused=tuple(refused))
+
+
+def parse(text: str) -> object | None:
+    """The JSON in a model's words: alone, fenced, with prose around it, with commas too many, or cut off.
+
+    What was cut off ends after the last value that is whole. ``None`` where there is no JSON object or list.
+    """
+    text = text[:_LONGEST_ANSWER]
+    for start in _starts(text):
+        whole, repaired = _repaired(text, start)
+        for candidate in (text[start:whole] if whole else "", repaired):
+            if not candidate:
+                continue
+            try:
+                value: object = json.loads(candidate)
+            except (ValueError, RecursionError):
+                continue
+            if _shape(value) is not None:
+                return value
+    return None
+
+
+def _starts(text: str) -> Iterator[int]:
+    """Where an answer could begin; only a few places are tried, so that the time stays in proportion to the length."""
+    for tries, match in enumerate(re.finditer(r"[{\[](?=\s{0,40}[\"{\]}])", text)):
+        if tries == 8:
+            return
+        yield match.start()
+
+
+def _repaired(text: str, start: int) -> tuple[int, str]:
+    """The end of the value that begins at ``start`` (0 if it never ends), and the value made whole.
+
+    Made whole means: commas before a closing bracket dropped, and everything after the last complete value inside an
+    unfinished one cut off and its brackets closed.
+    """
+    pieces: list[str] = []
+    closers: list[str] = []
+    safe_pieces, safe_closers = 0, ""
+    for match in _LEXEME.finditer(text, start):
+        lexeme = match.group()
+        if lexeme in "{[":
+            if len(closers) == _DEEPEST:
+                return 0, ""
+            closers.append("}" if lexeme == "{" else "]")
+        elif lexeme in "}]":
+            if not closers or closers.pop() != lexeme:
+                break
+            while pieces and (pieces[-1] == "," or pieces[-1].isspace()):
+                pieces.pop()
+        pieces.append(lexeme)
+        if lexeme in "}]":
+            safe_pieces, safe_closers = len(pieces), "".join(reversed(closers))
+            if not closers:
+                return match.end(), "".join(pieces)
+    return 0, "".join(pieces[:safe_pieces]) + safe_closers if safe_pieces else ""
+
+
+_LEXEME = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\],:]|\s+|[^"{}\[\],:\s]+', re.DOTALL)
+"""A string that is never closed reaches to the end: looking for its quote again and again would take quadratic time."""
+
+
+def _shape(value: object) -> tuple[list[Mapping[object, object]], object] | None:
+    """The topics of an answer and its cross-topic insights; an answer of bare items is one topic without a name."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        if "items" in value[0]:
+            return [topic for topic in value if isinstance(topic, dict)], None
+        return ([{"items": value}], None) if "evidence" in value[0] else None
+    if not isinstance(value, dict):
+        return None
+    if isinstance(topics := value.get("topics"), list):
+        return [topic for topic in topics if isinstance(topic, dict)], value.get("cross_topic_insights")
+    if isinstance(value.get("items"), list):
+        return [value], None
+    for wrapper in ("record", "answer", "structured_output"):
+        if isinstance(inner := value.get(wrapper), dict) and isinstance(inner.get("topics"), list):
+            return _shape(inner)
+    return None
+
+
+def _topic(raw: Mapping[object, object], items: tuple[RecordItem, ...]) -> Topic:
+    return Topic(
+        name=_text(raw.get("name"), _NAME_CHARS) or items[0].title,
+        summary=_text(raw.get("summary"), 400),
+        items=items,
+        categories=tuple(_texts(raw.get("categories"), limit=40, most=4)),
+        entities=tuple(_texts(raw.get("entities"), limit=_NAME_CHARS, most=_MOST_ENTITIES)),
+    )
+
+
+def _item(raw: object, events: Mapping[str, Event], known: Mapping[str, str]) -> RecordItem | Flaw:
+    if not isinstance(raw, dict):
+        return Flaw.NOT_AN_ITEM
+    kind = _text(raw.get("kind"), 40).lower().replace("_", " ")
+    if kind not in _KINDS:
+        return Flaw.UNKNOWN_KIND
+    title = bounded_title(_text(raw.get("title"), 400))
+    if not title:
+        return Flaw.NO_TITLE
+    body = _body(raw.get("body"))
+    if not body:
+        return Flaw.NO_BODY
+    evidence = _evidence(raw.get("evidence"), known)
+    if not evidence:
+        return Flaw.NO_EVIDENCE
+    sources = [events[id] for id in evidence]
+    origin = checked_origin(raw.get("origin"), sources)
+    if kind == "preference" and not any(is_the_persons(event) for event in sources):
+        return Flaw.NOT_THE_PERSONS
+    importance = _importance(raw.get("importance"))
+    entities = tuple(_texts(raw.get("entities"), limit=_NAME_CHARS, most=_MOST_ENTITIES))
+    triggers = tuple(_texts(raw.get("triggers"), limit=_PHRASE_CHARS, most=_MOST_TRIGGERS))
+    rejected = tuple(_rejected(raw.get("rejected")))
+    if kind != "decision":
+        body = _with_rejected(body, rejected)
+    common = _Common(
+        title=title, body=body, evidence=evidence, importance=importance, origin=origin, entities=entities, triggers=triggers
+    )
+    match kind:
+        case "decision":
+            return Decision(**common, rejected=rejected)
+        case "insight":
+            return Insight(**common, symptom=_text(raw.get("symptom"), _SYMPTOM_CHARS))
+        case "preference":
+            return Preference(**common, everywhere=raw.get("everywhere") is True)
+        case "fact":
+            return Fact(**common)
+        case _:
+            return OpenQuestion(**common)
+
+
+class _Common(TypedDict):
+    title: str
+    body: str
+    evidence: tuple[str, ...]
+    importance: int
+    origin: Origin
+    entities: tuple[str, ...]
+    triggers: tuple[str, ...]
+
+
+_KINDS = frozenset(("decision", "insight", "fact", "preference", "question", "open question"))
+
+
+def is_the_persons(event: Event) -> bool:
+    """Whether the event is the person's own doing: their words, their answer, or their refusal of a call.
+
+    Some refusals are a policy's; those do not speak of a user.
+    """
+    return event.role == "user" or (event.status == "denied" and "user" in event.text[:120].lower())
+
+
+def checked_origin(claimed: object, sources: Sequence[Event]) -> Origin:
+    """The origin an item claims, or less: nobody lends a person's voice to what they did not say."""
+    if claimed == "user" and any(is_the_persons(event) for event in sources):
+        return "user"
+    if claimed == "tool" or not any(event.role in ("assistant", "user") for event in sources):
+        return "tool"
+    return "assistant"
+
+
+def bounded_title(text: str) -> str:
+    """One line without markup, at most `TITLE_WORDS` words and `TITLE_CHARS` characters."""
+    words = one_line(text).strip("#*_ \"'").rstrip(".:;,").split(" ")
+    return clip(" ".join(words[:TITLE_WORDS]), TITLE_CHARS).strip()
+
+
+def _text(value: object, limit: int) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    text = value if isinstance(value, str) else f"{value:.12g}"
+    return clip(_brackets_restored(one_line(text[: limit * 8])), limit)
+
+
+def _body(value: object) -> str:
+    if not isinstance(value, str):
+        return ""
+    rows = [" ".join(row.split()) for row in clean(value[: BODY_CHARS * 4]).split("\n")]
+    return clip(_brackets_restored("\n".join(row for row in rows if row)), BODY_CHARS)
+
+
+def _brackets_restored(text: str) -> str:
+    """The transcript is shown with ``‹`` for every ``<``; a note says it as it was."""
+    return text.replace("‹", "<").replace("›", ">")
+
+
+def _texts(value: object, *, limit: int, most: int) -> Iterator[str]:
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list):
+        return
+    seen: set[str] = set()
+    for each in values[: most * 4]:
+        text = _text(each, limit)
+        if text and text.lower() not in seen:
+            seen.add(text.lower())
+            yield text
+        if len(seen) == most:
+            return
+
+
+def _evidence(value: object, known: Mapping[str, str]) -> tuple[str, ...]:
+    """Full ids; written as the short one, the full one, or with the brackets and the ``#`` of a reference around them."""
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list):
+        return ()
+    full_ids = frozenset(known.values())
+    found: dict[str, None] = {}
+    for each in values[: _MOST_EVIDENCE * 4]:
+        if not isinstance(each, str):
+            continue
+        name = each[:300].strip(" []()#`\"'").rpartition("#")[2]
+        if name in known:
+            found[known[name]] = None
+        elif name in full_ids:
+            found[name] = None
+    return tuple(found)[:_MOST_EVIDENCE]
+
+
+def _importance(value: object) -> int:
+    if isinstance(value, str) and value.strip()[:1] in ("1", "2", "3"):
+        value = int(value.strip()[:1])
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return 2
+    return max(1, min(3, int(value)))
+
+
+def _rejected(value: object) -> Iterator[Rejected]:
+    for each in value[:_MOST_REJECTED] if isinstance(value, list) else []:
+        match each:
+            case {"alternative": str(alternative), **rest}:
+                reason = rest.get("reason")
+            case str(whole):
+                alternative, _, reason = whole.partition(": ")
+            case _:
+                continue
+        if name := _text(alternative, _REJECTED_CHARS):
+            yield Rejected(alternative=name, reason=_text(reason, _REJECTED_CHARS))
+
+
+def _with_rejected(body: str, rejected: Sequence[Rejected]) -> str:
+    """What was ruled out on the way belongs to an insight too, whose value has no field of its own for it."""
+    if not rejected:
+        return body
+    told = "; ".join(f"{each.alternative} ({each.reason})" if each.reason else each.alternative for each in rejected)
+    return clip(f"{body}\nRuled out: {told}.", BODY_CHARS)

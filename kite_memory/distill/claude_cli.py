@@ -1,0 +1,257 @@
+"""Asking Claude through the person's own `claude` command and plan: one process for a chunk, which leaves no trace.
+
+What it says must never come back as a session to learn from. Four things see to that, each enough by itself: nothing is
+persisted, hooks are off, it runs in a folder of ours, and its prompt carries our mark.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO
+
+from kite_memory.distill import guard
+from kite_memory.distill.admit import NOTHING, admitted, question
+from kite_memory.distill.condense import Condensed, condense
+from kite_memory.distill.extractor import Busy, Misconfigured, Outcome, Refused, Usage
+from kite_memory.distill.prices import Prices, tokens_at_most
+from kite_memory.distill.prompts import MARK, Prompt
+from kite_memory.distill.prose import clip, one_line
+from kite_memory.model.chunk import Chunk
+
+_LARGEST_OUTPUT = 4_000_000
+_AN_HOUR = 3_600.0
+_OURS = ("KMEM_", "KITE_", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION")
+"""Variables by which our hook would find its daemon, or the client would take itself for a child of a running session."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaudeCliExtractor:
+    """``folder`` is ours alone and made if need be. ``environment`` is the process's own; only what points to our hook is left out.
+
+    A plan's calls cost nothing extra, yet they are counted at list prices, so that the daily budget protects the plan too.
+    """
+
+    folder: Path
+    prompt: Prompt
+    prices: Prices
+    environment: Mapping[str, str] = field(repr=False)
+    executable: str = "claude"
+    model: str = "haiku"
+    timeout: float = 240.0
+    limit_chars: int = 60_000
+    max_tokens: int = 8_000
+
+    @property
+    def name(self) -> str:
+        return "claude-cli"
+
+    @property
+    def version(self) -> str:
+        return f"claude-cli:{self.model}:{self.prompt.version}"
+
+    def estimate(self, chunk: Chunk) -> Usage:
+        """The client adds a page of its own to our prompt."""
+        condensed = condense(chunk, limit_chars=self.limit_chars)
+        if not condensed.ids:
+            return Usage()
+        fixed = self.prompt.system + json.dumps(self.prompt.schema)
+        asked = tokens_at_most(fixed) + tokens_at_most(question(condensed)) + 4_000
+        return self.prices.of(fresh=0, written=asked, read=0, out=self.max_tokens)
+
+    def extract(self, chunk: Chunk) -> Outcome:
+        condensed = condense(chunk, limit_chars=self.limit_chars)
+        if not condensed.ids:
+            return NOTHING
+        executable = shutil.which(self.executable, path=self.environment.get("PATH"))
+        if executable is None:
+            return Misconfigured(
+                reason=f"there is no `{self.executable}` command", hint="install Claude Code, or choose another extractor"
+            )
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            ended = _run(
+                [executable, *self._arguments()],
+                spoken=f"{MARK}\n{question(condensed)}\n",
+                folder=self.folder,
+                environment=self._environment(),
+                timeout=self.timeout,
+            )
+        except OSError as error:
+            return Misconfigured(reason=f"`{self.executable}` cannot be run: {error.strerror or error}", hint="see `kmem doctor`")
+        match ended:
+            case _Ended():
+                return self._read(ended, chunk, condensed)
+            case _:
+                return ended
+
+    def _arguments(self) -> list[str]:
+        return [
+            "--print",
+            *("--model", self.model),
+            *("--output-format", "json"),
+            *("--json-schema", json.dumps(self.prompt.schema)),
+            *("--system-prompt", self.prompt.system),
+            *("--settings", '{"disableAllHooks":true}'),
+            *("--tools", ""),
+            "--no-session-persistence",
+            "--strict-mcp-config",
+        ]
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **{name: value for name, value in self.environment.items() if not name.startswith(_OURS)},
+            "KITE_MEMORY_EXTRACTOR": "1",
+            "CLAUDE_CODE_SAFE_MODE": "1",  # neither the person's CLAUDE.md nor their plugins belong into this prompt
+            "CLAUDE_CODE_MAX_RETRIES": "0",  # one scheduler retries: ours
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(self.max_tokens),
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+        }
+
+    def _read(self, ended: "_Ended", chunk: Chunk, condensed: Condensed) -> Outcome:
+        try:
+            told = json.loads(ended.output)
+        except (ValueError, RecursionError):
+            told = None
+        if not isinstance(told, dict):
+            return self._without_result(ended)
+        usage = self._usage(told)
+        result = told.get("result")
+        text = result if isinstance(result, str) else ""
+        if str(told.get("subtype")).startswith("error_max"):
+            return Refused(reason="the model's answers were not in the form that was asked for", usage=usage)
+        if told.get("is_error") or ended.code != 0:
+            return _error_outcome(told.get("api_error_status"), told.get("stop_reason"), text, usage)
+        structured = told.get("structured_output")
+        return admitted(structured if isinstance(structured, dict) else text, chunk, condensed, self.prompt, usage)
+
+    def _without_result(self, ended: "_Ended") -> Outcome:
+        said = clip(one_line(ended.complaint[:1_000] or ended.output[:1_000]), 200)
+        if "unknown option" in ended.complaint:
+            return Misconfigured(reason=f"`{self.executable}` is too old: {said}", hint="update Claude Code")
+        if ended.code in (126, 127):
+            return Misconfigured(reason=f"`{self.executable}` cannot be run: {said}", hint="reinstall Claude Code")
+        return Busy(reason=f"`{self.executable}` ended with code {ended.code} and no result: {said}")
+
+    def _usage(self, told: Mapping[str, object]) -> Usage:
+        priced = self.prices.of_reported(told.get("usage"))
+        dollars = told.get("total_cost_usd")
+        if isinstance(dollars, int | float) and not isinstance(dollars, bool) and 0 <= dollars < 1_000:
+            return replace(priced, dollars=float(dollars))
+        return priced
+
+
+def _error_outcome(status: object, stop: object, said: str, usage: Usage) -> Outcome:
+    """What the client says of an error is written for people; its status is the API's where there was one."""
+    told = clip(one_line(said[:1_000]), 200)
+    lowered = said.lower()
+    if stop == "refusal":
+        return Refused(reason="the model declined to answer", usage=usage)
+    if "credit balance" in lowered:
+        return Misconfigured(reason=f"the account cannot pay: {told}", hint="see the limits and credits of the account")
+    if "/login" in lowered or status in (401, 403):
+        return Misconfigured(reason=f"`claude` is not logged in: {told}", hint="run `claude` and log in")
+    if status == 404:
+        return Misconfigured(reason=f"the model is not there: {told}", hint="check `model` in [extractor]")
+    if "prompt is too long" in lowered or "output token maximum" in lowered:
+        return Refused(reason=told, usage=usage)
+    if "limit reached" in lowered or "hit your" in lowered:
+        return Busy(reason=f"the plan's limit is reached: {told}", retry_after=_AN_HOUR, usage=usage)
+    return Busy(reason=told or "the client reported an error", usage=usage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    code: int
+    output: str
+    complaint: str
+
+
+def _run(
+    command: list[str], *, spoken: str, folder: Path, environment: Mapping[str, str], timeout: float
+) -> _Ended | Busy | Refused:
+    """Run to the end, with bounds on time and output. Whatever the command started is dead when this returns."""
+    with tempfile.TemporaryFile(dir=folder) as told:
+        told.write(spoken.encode())
+        told.seek(0)
+        ours, theirs = os.pipe()
+        try:
+            guarded = command if sys.platform == "win32" else [sys.executable, "-I", "-S", guard.__file__, str(ours), *command]
+            process = subprocess.Popen(
+                guarded,
+                stdin=told,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                env=dict(environment),
+                start_new_session=True,
+                pass_fds=() if sys.platform == "win32" else (ours,),
+            )
+        except BaseException:
+            os.close(theirs)
+            raise
+        finally:
+            os.close(ours)
+        try:
+            return _ended(process, timeout)
+        finally:
+            os.close(theirs)
+            _kill_group(process)
+            process.wait()
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
+
+
+def _ended(process: "subprocess.Popen[bytes]", timeout: float) -> _Ended | Busy | Refused:
+    heard: list[bytearray] = [bytearray(), bytearray()]
+    listeners = [
+        threading.Thread(target=_listen, args=(pipe, into, process), daemon=True)
+        for pipe, into in zip((process.stdout, process.stderr), heard, strict=True)
+        if pipe is not None
+    ]
+    for listener in listeners:
+        listener.start()
+    late = False
+    try:
+        process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        late = True
+    _kill_group(process)  # a child that holds the pipes open would keep the listeners
+    for listener in listeners:
+        listener.join()
+    if any(len(each) > _LARGEST_OUTPUT for each in heard):
+        return Refused(reason="the answer is larger than any answer can be")
+    if late:
+        return Busy(reason=f"no answer within {timeout:.0f} seconds")
+    return _Ended(
+        code=process.returncode, output=heard[0].decode("utf-8", "replace"), complaint=heard[1].decode("utf-8", "replace")
+    )
+
+
+def _listen(pipe: IO[bytes], into: bytearray, process: "subprocess.Popen[bytes]") -> None:
+    while piece := os.read(pipe.fileno(), 65_536):
+        into += piece
+        if len(into) > _LARGEST_OUTPUT:
+            _kill_group(process)
+            return
+
+
+def _kill_group(process: "subprocess.Popen[bytes]") -> None:
+    """Everything the command started, too; nothing happens where it is gone already."""
+    if sys.platform == "win32":
+        if process.poll() is None:
+            subprocess.run(["taskkill", "/T", "/F", "/PID", str(process.pid)], check=False, capture_output=True)
+        return
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass  # macOS says "not permitted" of a group whose last member is a zombie

@@ -1,0 +1,367 @@
+"""What a model gets to see of a chunk: a twentieth of the transcript's bytes, with everything that was said in it."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kite_memory.distill.prose import clean, clip, one_line
+from kite_memory.distill.telling import bounded, telling_lines
+from kite_memory.model.chunk import Chunk
+from kite_memory.model.event import Event, EventType
+
+SMALLEST_LIMIT = 1_000
+
+_READ = 24_000
+"""Characters of one event that are looked at, however long it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condensed:
+    """``ids`` maps each short id in ``text`` to the full id of the event it stands for."""
+
+    text: str
+    ids: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bounds:
+    """Characters that each kind of line may take; ``calls`` of 0 leaves tool calls out."""
+
+    person: int
+    decided: int
+    prose: int
+    result: int
+    calls: int
+
+
+_TIGHTER = (
+    _Bounds(person=6_000, decided=4_000, prose=2_600, result=480, calls=150),
+    _Bounds(person=3_000, decided=2_000, prose=1_300, result=320, calls=100),
+    _Bounds(person=1_500, decided=1_000, prose=700, result=200, calls=60),
+    _Bounds(person=700, decided=500, prose=320, result=140, calls=0),
+    _Bounds(person=300, decided=240, prose=160, result=90, calls=0),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    id: str
+    text: str
+
+
+def condense(chunk: Chunk, *, limit_chars: int) -> Condensed:
+    """The chunk in at most ``limit_chars`` characters (no less than `SMALLEST_LIMIT` are taken).
+
+    One block for each event that tells something, led by its short id; following lines are indented, so that no text
+    can pose as an event. No ``<`` of the transcript's own survives, so that none can close the element it stands in.
+    Where the chunk is too long, every text is cut shorter; where that is not enough, the middle is left out.
+    """
+    limit = max(limit_chars, SMALLEST_LIMIT)
+    short = short_ids([event.id for event in chunk.events])
+    head, foot = _opening(chunk), "</transcript>"
+    room = limit - len(head) - len(foot) - 2
+    lines: list[_Line] = []
+    for bounds in _TIGHTER:
+        lines = list(_lines(chunk, short, bounds))
+        if sum(len(line.text) + 1 for line in lines) <= room:
+            break
+    else:
+        lines = _without_middle(lines, room)
+    text = "\n".join([head, *(line.text for line in lines), foot])
+    return Condensed(text=text, ids={short[line.id]: line.id for line in lines if line.id})
+
+
+def short_ids(ids: Iterable[str]) -> dict[str, str]:
+    """Each full id with a name of eight characters, or as many more as keep it from being another's.
+
+    ``<uuid>:2`` keeps its ``:2``. Ids with characters that do not belong into an id are named by their place.
+    """
+    short: dict[str, str] = {}
+    waiting = list(dict.fromkeys(ids))
+    for place, id in enumerate(waiting):
+        if not _NAME.fullmatch(id):
+            short[id] = f"event-{place}"
+    waiting = [id for id in waiting if id not in short]
+    taken = set(short.values())
+    for length in (8, 12, 18, 24, 36, 200):
+        claims: defaultdict[str, list[str]] = defaultdict(list)
+        for id in waiting:
+            claims[_shortened(id, length)].append(id)
+        waiting = []
+        for name, claimants in claims.items():
+            if len(claimants) == 1 and name not in taken:
+                short[claimants[0]] = name
+                taken.add(name)
+            else:
+                waiting.extend(claimants)
+    for place, id in enumerate(waiting):  # two ids that differ in their colons only
+        short[id] = f"same-{place}"
+    return short
+
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,160}(?::[0-9]{1,6})?")
+
+
+def _shortened(id: str, length: int) -> str:
+    stem, colon, part = id.partition(":")
+    return stem[:length] + colon + part
+
+
+def _opening(chunk: Chunk) -> str:
+    session = chunk.session
+    told = {
+        "agent": session.provider,
+        "project": session.project,
+        "branch": session.branch,
+        "date": chunk.events[0].at.date().isoformat() if chunk.events else "",
+    }
+    attributes = "".join(f' {name}="{_quotable(value)}"' for name, value in told.items() if value)
+    return f"<transcript{attributes}>"
+
+
+def _quotable(text: str) -> str:
+    return clip(one_line(text[:200]), 60).translate({ord('"'): "'", ord("<"): "‹", ord(">"): "›", ord("&"): "+"})
+
+
+def _without_middle(lines: Sequence[_Line], room: int) -> list[_Line]:
+    room -= 60
+    first: list[_Line] = []
+    last: list[_Line] = []
+    front, back = 0, len(lines) - 1
+    spent = 0
+    while front <= back:
+        take_front = front <= len(lines) - 1 - back
+        line = lines[front] if take_front else lines[back]
+        if spent + len(line.text) + 1 > room:
+            break
+        spent += len(line.text) + 1
+        if take_front:
+            first.append(line)
+            front += 1
+        else:
+            last.append(line)
+            back -= 1
+    missing = len(lines) - len(first) - len(last)
+    return [*first, _Line(id="", text=f"(… {missing} events left out …)"), *reversed(last)]
+
+
+def _lines(chunk: Chunk, short: Mapping[str, str], bounds: _Bounds) -> Iterator[_Line]:
+    """Calls that only look or edit are gathered into one line until something else is said or fails."""
+    run: list[Event] = []
+    for event in _told_once(chunk.events):
+        if _is_call(event):
+            if not bounds.calls or event.tool.lower() in _SILENT_TOOLS:
+                continue
+            if run and (not _manner(event) or _manner(run[0]) != _manner(event)):
+                yield _run_line(run, chunk, short, bounds)
+                run = []
+            run.append(event)
+        elif told := _told(event, bounds):
+            if run:
+                yield _run_line(run, chunk, short, bounds)
+                run = []
+            yield _line(event, short, told)
+    if run:
+        yield _run_line(run, chunk, short, bounds)
+
+
+def _told_once(events: Sequence[Event]) -> Iterator[Event]:
+    """Of several events that sources make of one call, or of its one result, the one that says most."""
+    kinds: defaultdict[str, set[EventType]] = defaultdict(set)
+    for event in events:
+        if event.call:
+            kinds[event.call].add(event.type)
+    for event in events:
+        others = kinds.get(event.call, set())
+        match event.type:
+            case EventType.TOOL_CALL:
+                repeated = EventType.COMMAND in others
+            case EventType.FILE_ACTION:
+                repeated = EventType.TOOL_CALL in others
+            case EventType.TOOL_RESULT:
+                repeated = bool(others & {EventType.TEST_RESULT, EventType.ERROR, EventType.DECISION}) and event.status != "denied"
+            case EventType.ERROR:
+                repeated = EventType.TEST_RESULT in others
+            case _:
+                repeated = False
+        if not repeated:
+            yield event
+
+
+def _line(event: Event, short: Mapping[str, str], told: str) -> _Line:
+    return _Line(id=event.id, text=f"[{short[event.id]}] " + told.replace("<", "‹").replace("\n", "\n  "))
+
+
+def _is_call(event: Event) -> bool:
+    return event.role != "user" and event.type in (EventType.TOOL_CALL, EventType.COMMAND, EventType.FILE_ACTION)
+
+
+def _told(event: Event, bounds: _Bounds) -> str:
+    """What is said of an event that is no call; empty for one that tells nothing."""
+    text = bounded(event.text, _READ)
+    match event.type:
+        case EventType.USER_MESSAGE:
+            speaker = "PERSON" if event.role == "user" else "PROMPT OF ANOTHER AGENT"
+            return f"{speaker}: {_shortened_prose(text, bounds.person)}"
+        case EventType.DECISION:
+            return f"DECIDED BY THE PERSON: {_shortened_prose(text, bounds.decided)}"
+        case EventType.ASSISTANT_MESSAGE:
+            return f"AGENT: {prose}" if (prose := _shortened_prose(_without_code(text), bounds.prose)) else ""
+        case EventType.RESUME_POINT:
+            recap = clip(one_line(text), bounds.result)
+            return f"(interrupted: {recap})" if event.status == "interrupted" else f"(recap: {recap})"
+        case EventType.COMMAND if event.role == "user":
+            return f"PERSON RAN: {clip(one_line(event.command or text), bounds.person)}"
+        case EventType.TEST_RESULT:
+            if event.status == "failed":
+                return f"TESTS FAILED: {telling_lines(text, bounds.result)}"
+            return f"tests: {telling_lines(text, 100, lines=1)}"
+        case EventType.ERROR | EventType.TOOL_RESULT | EventType.COMMAND | EventType.FILE_ACTION | EventType.TOOL_CALL:
+            return _result_told(event, text, bounds)
+
+
+def _result_told(event: Event, text: str, bounds: _Bounds) -> str:
+    match event.status:
+        case "denied":
+            return f"REFUSED {event.tool}: {clip(one_line(text), bounds.result)}"
+        case "interrupted":
+            return f"INTERRUPTED {event.tool}"
+        case "failed":
+            return f"FAILED {event.tool}: {telling_lines(text, bounds.result)}"
+        case _ if event.type is EventType.ERROR:
+            return f"FAILED {event.tool}: {telling_lines(text, bounds.result)}"
+        case _ if event.tool.lower() in _ASKING_TOOLS:
+            return f"REPORT OF A SUB-AGENT: {_shortened_prose(_without_code(text), bounds.result * 2)}"
+        case _:
+            return ""
+
+
+def _shortened_prose(text: str, limit: int) -> str:
+    """A long message's first and last words: it opens with what it is about and ends on what came of it."""
+    text = _BLANK_LINES.sub("\n", clean(text)).strip()
+    if len(text) <= limit:
+        return text
+    head = clip(text[: limit * 3 // 5], limit * 3 // 5 - 3)
+    tail = text[-(limit * 2 // 5) + 3 :]
+    start = max(tail.find("\n"), tail.find(". ") + 1)
+    return f"{head}\n{'' if head.endswith('…') else '…'}{tail[start if 0 < start < len(tail) // 2 else 0 :].lstrip()}"
+
+
+_BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
+_FENCE = re.compile(r"^[ \t]{0,8}(?:```|~~~)", re.MULTILINE)
+
+
+def _without_code(text: str) -> str:
+    """Fenced blocks of more than six lines keep their first three."""
+    if "```" not in text and "~~~" not in text:
+        return text
+    kept: list[str] = []
+    block: list[str] = []
+    inside = False
+    for row in text.split("\n"):
+        if _FENCE.match(row):
+            if inside:
+                kept.extend(_folded(block))
+                block = []
+            inside = not inside
+        elif inside:
+            block.append(row)
+        else:
+            kept.append(row)
+    return "\n".join([*kept, *_folded(block)])
+
+
+def _folded(block: Sequence[str]) -> Sequence[str]:
+    return block if len(block) <= 6 else [*block[:3], f"… ({len(block) - 3} lines)"]
+
+
+_LOOKING_TOOLS = frozenset(
+    (
+        "read",
+        "grep",
+        "glob",
+        "ls",
+        "notebookread",
+        "toolsearch",
+        "websearch",
+        "webfetch",
+        "view",
+        "view_file",
+        "read_file",
+        "read_many_files",
+        "list_dir",
+        "list_directory",
+        "search_files",
+        "grep_search",
+        "file_search",
+        "codebase_search",
+        "search_file_content",
+        "find_by_name",
+    )
+)
+_SILENT_TOOLS = frozenset(
+    (
+        "todowrite",
+        "todoread",
+        "taskcreate",
+        "taskupdate",
+        "tasklist",
+        "taskget",
+        "taskoutput",
+        "bashoutput",
+        "killshell",
+        "update_plan",
+        "enterplanmode",
+    )
+)
+_EDITING_TOOLS = frozenset(
+    (
+        "edit",
+        "write",
+        "multiedit",
+        "notebookedit",
+        "apply_patch",
+        "write_file",
+        "replace",
+        "create_file",
+        "str_replace_editor",
+        "edit_file",
+    )
+)
+_ASKING_TOOLS = frozenset(("task", "agent"))
+_STEP_INTO = re.compile(r"^\s{0,8}cd [^\s;&|]{1,200} ?&& ?")
+_CHANGES = re.compile(r"\bsed (?:-\w+ )?-i|\bxargs\b|[^2&]>\s?[^&/\s]|\btee\b|-delete\b|-exec\b")
+_LOOKING_COMMAND = re.compile(
+    r"(?:cat|ls|head|tail|grep|egrep|rg|find|wc|pwd|tree|stat|file|which|sed -n|jq|diff"
+    r"|git (?:-C \S{1,200} )?(?:--no-pager )?(?:status|log|diff|show|branch|blame|rev-parse|remote))\b"
+)
+
+
+def _manner(event: Event) -> str:
+    """Calls of the same manner share a line; the empty one keeps a line to itself."""
+    tool = event.tool.lower()
+    if event.command:
+        command = _STEP_INTO.sub("", event.command[:400])
+        return "looked at" if _LOOKING_COMMAND.match(command) and not _CHANGES.search(command) else ""
+    if tool in _LOOKING_TOOLS:
+        return "looked at"
+    return "edited" if event.type is EventType.FILE_ACTION or tool in _EDITING_TOOLS else ""
+
+
+def _run_line(run: Sequence[Event], chunk: Chunk, short: Mapping[str, str], bounds: _Bounds) -> _Line:
+    manner = _manner(run[0])
+    objects = list(dict.fromkeys(_object(event, chunk) for event in run))
+    if manner:
+        told = f"{manner} {len(objects)}: {', '.join(objects)}" if len(objects) > 1 else f"{manner} {objects[0]}"
+    else:
+        told = f"ran {objects[0]}" if run[0].command else f"called {objects[0]}"
+    return _line(run[0], short, clip(told, bounds.calls))
+
+
+def _object(event: Event, chunk: Chunk) -> str:
+    if event.command:
+        return clip(one_line(_STEP_INTO.sub("", event.command[:400])), 150)
+    if event.path:
+        return clip(one_line(event.path[:400]).removeprefix(chunk.session.cwd.rstrip("/") + "/"), 80)
+    return clip(f"{one_line(event.tool[:60])} {one_line(event.text[:200])}".strip(), 90)

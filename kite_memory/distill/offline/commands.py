@@ -1,0 +1,110 @@
+"""Commands that were established: one failed on how it was called, and another form of it then worked."""
+
+import re
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+
+from kite_memory.distill.prose import one_line
+from kite_memory.distill.telling import telling_lines
+from kite_memory.model.event import Event
+
+_WITHIN = 14
+"""Events between a failure and the form that works; what comes later has another reason."""
+
+_MISCALLED = re.compile(
+    r"command not found|unknown (?:flag|option|command|argument|shorthand)|unrecognized (?:option|argument)|no such (?:file"
+    r"|option|command|subcommand)"
+    r"|not a (?:git repository|directory|valid)|is not (?:installed|recognized|a valid)|cannot find (?:module|package)"
+    r"|no module named|module not found"
+    r"|cannot import name|missing (?:required|script)|no tests? (?:found|ran|to run)|permission denied|connection refused"
+    r"|usage:|illegal option"
+    r"|environment variable|is not set|not set\b|requires? (?:a|an|the|--)|must be (?:run|set|called)|unsupported"
+    r"|authentication|not logged in|could not find",
+    re.IGNORECASE,
+)
+_RUN_UP = re.compile(
+    r"^(?:\s*(?:cd\s+[^;&|]{1,200}(?:&&|;)|export\s+\S{1,200}\s*(?:&&|;)|[A-Z_][A-Z0-9_]*=\S{0,200}|sudo|time"
+    r"|timeout\s+\d+\w?))+\s*"
+)
+_OUTPUT_ONLY = re.compile(r"\s*(?:2>&1|\|\s*(?:head|tail|grep|less|cat|wc|tee)\b[^|;&]*|>\s*/dev/null)\s*")
+_PLAIN = frozenset(
+    (
+        "ls",
+        "cat",
+        "echo",
+        "grep",
+        "rg",
+        "find",
+        "head",
+        "tail",
+        "sed",
+        "rm",
+        "cp",
+        "mv",
+        "mkdir",
+        "cd",
+        "pwd",
+        "which",
+        "test",
+        "wc",
+        "awk",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Established:
+    failed: Event
+    works: Event
+    wrong: str
+    right: str
+    complaint: str
+
+
+def established(events: Sequence[Event]) -> Iterator[Established]:
+    """Each failure with the first command after it that calls the same program otherwise and succeeds."""
+    results = [
+        (at, event)
+        for at, event in enumerate(events)
+        if event.command and event.status in ("ok", "failed") and event.role == "tool"
+    ]
+    told: set[str] = set()
+    for place, (at, failed) in enumerate(results):
+        if failed.status != "failed" or not _MISCALLED.search(failed.text[:4_000]):
+            continue
+        wrong = _core(failed.command)
+        for later, works in results[place + 1 : place + 8]:
+            if later - at > _WITHIN:
+                break
+            right = _core(works.command)
+            if works.status == "ok" and _is_new(right, wrong, told) and _is_another_form(wrong, right, failed.text[:4_000]):
+                told.add(right)
+                yield Established(
+                    failed=failed, works=works, wrong=wrong, right=right, complaint=telling_lines(failed.text, 160, lines=2)
+                )
+                break
+
+
+def _is_new(right: str, wrong: str, told: Container[str]) -> bool:
+    return right not in told and _RUN_UP.sub("", right) != _RUN_UP.sub("", wrong)
+
+
+def _core(command: str) -> str:
+    """One line, without what only trims its output."""
+    return one_line(_OUTPUT_ONLY.sub(" ", command[:600]))
+
+
+def _is_another_form(wrong: str, right: str, complaint: str) -> bool:
+    """The same program and subcommand, or what stood after a program that was not found."""
+    one, other = _tokens(wrong), _tokens(right)
+    if not one or not other or len(wrong) > 240 or len(right) > 160 or one[0] in _PLAIN or other[0] in _PLAIN:
+        return False
+    if f"{one[0]}: command not found" in complaint or f"command not found: {one[0]}" in complaint:
+        return one[0] in other or (len(one) > 1 and set(one[1:]) <= set(other))
+    return len(one) > 1 and any(other[at : at + 2] == one[:2] for at in range(len(other)))
+
+
+def _tokens(command: str) -> list[str]:
+    """Program, subcommands and arguments by their last parts, options left out."""
+    words = _RUN_UP.sub("", command).split()
+    return [word.rstrip("/").rpartition("/")[2] for word in words if not word.startswith("-")]

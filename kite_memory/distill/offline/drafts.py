@@ -1,0 +1,274 @@
+"""From one turn to the notes it could become."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kite_memory.distill.offline.commands import Established
+from kite_memory.distill.offline.cues import CAUSE, DECIDING, VERIFIED
+from kite_memory.distill.offline.findings import Finding, finding_of, is_talk, sentences_of_turn
+from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
+from kite_memory.distill.offline.people import EVERYWHERE, STANDING, concedes, directs, options_in, picked, stated_decisions, wishes
+from kite_memory.distill.offline.wording import rejected_in, title_of
+from kite_memory.distill.prose import clip, one_line, stems
+from kite_memory.distill.telling import telling_lines
+from kite_memory.model.event import Event, EventType
+from kite_memory.model.record import Origin, Rejected
+
+_FEWEST_WORDS = 80
+_LEAST_SCORE = 1.3
+_WISH = 9.0
+_STATED = 8.0
+_PICK = 3.0
+_REFUSAL = 2.2
+_COMMAND = 1.5
+_QUOTED = 260
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """``rule`` says what made it; ``score`` is comparable between the drafts of a chunk."""
+
+    rule: Literal["finding", "stated", "pick", "answer", "plan", "refusal", "wish", "command"]
+    kind: Literal["decision", "insight", "fact", "preference"]
+    title: str
+    body: str
+    evidence: tuple[str, ...]
+    score: float
+    importance: int
+    origin: Origin
+    rejected: tuple[Rejected, ...] = ()
+    symptom: str = ""
+    everywhere: bool = False
+
+
+def drafts_of(turn: Turn, before: Turn | None) -> tuple[list[Draft], int]:
+    """The drafts of a turn and the number of words the agent said in it."""
+    said = sentences_of_turn(turn)
+    words = sum(sentence.words for sentence in said)
+    drafts = [*_picks(turn, before), *_answers(turn, said), *_refusals(turn, before), *_stated(turn), *_wishes(turn)]
+    if words >= _FEWEST_WORDS and (finding := finding_of(turn, said)) and finding.score >= _LEAST_SCORE:
+        drafts.append(_found(turn, finding))
+    return drafts, words
+
+
+def _found(turn: Turn, finding: Finding) -> Draft:
+    """Where the agent opens by giving way, the person's words lead: they are what the rest of the turn follows."""
+    body = [_ended(sentence.text) for sentence in finding.sentences]
+    evidence = [sentence.event.id for sentence in finding.sentences]
+    corrected = _correction(turn)
+    if corrected and turn.asked:
+        body.insert(0, _quotation(corrected))
+        evidence.insert(0, turn.asked.id)
+    text = " ".join(body)
+    rejected = tuple(rejected_in(sentence.text for sentence in finding.sentences))[:3]
+    causes = len(CAUSE.findall(text)) + 2 * len(VERIFIED.findall(text))
+    decides = len(DECIDING.findall(text)) + 2 * len(rejected) + 2 * bool(corrected)
+    failures = [event for event in turn.events if event.command and (event.type is EventType.ERROR or event.status == "failed")]
+    kind: Literal["decision", "insight", "fact"] = "decision" if decides > causes else "insight" if causes else "fact"
+    firm = (kind == "decision" and bool(rejected)) or (kind == "insight" and bool(VERIFIED.search(text)))
+    return Draft(
+        rule="finding",
+        kind=kind,
+        title=title_of(finding.best.text),
+        body=text,
+        evidence=tuple(evidence),
+        score=finding.score,
+        importance=3 if firm and finding.score >= 2.0 else 2,
+        origin="assistant",
+        rejected=rejected,
+        symptom=telling_lines(failures[-1].text, 200, lines=2) if kind == "insight" and failures else "",
+    )
+
+
+def _correction(turn: Turn) -> str:
+    """What the person said, if the agent's next words concede it and it is short enough to have been typed."""
+    if turn.asked is None:
+        return ""
+    words = said_by_person(turn.asked)
+    reply = next((event for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE), None)
+    if reply is None or not concedes(reply.text) or len(words) > 600 or len(stems(words)) < 3:
+        return ""
+    return words
+
+
+def _stated(turn: Turn) -> Iterator[Draft]:
+    """A decision in the person's own words, followed by what the agent made of it."""
+    for at, event in enumerate(turn.events):
+        for stated in stated_decisions(event):
+            reply = next((after for after in turn.events[at + 1 :] if after.type is EventType.ASSISTANT_MESSAGE), None)
+            echo = [
+                each
+                for each in (sentences_of(reply, reply.text)[:8] if reply else ())
+                if not is_talk(each) and len(each.stems & stated.sentence.stems) >= 2
+            ]
+            rejected = tuple(rejected_in([stated.sentence.text]))[:3]
+            yield Draft(
+                rule="stated",
+                kind="decision",
+                title=title_of(stated.sentence.text),
+                body=" ".join([_ended(stated.sentence.text), *(_ended(each.text) for each in echo[:2])]),
+                evidence=(event.id, *(each.event.id for each in echo[:1])),
+                score=_STATED,
+                importance=3 if rejected and rejected[0].reason else 2,
+                origin="user",
+                rejected=rejected,
+            )
+
+
+def _picks(turn: Turn, before: Turn | None) -> Iterator[Draft]:
+    """The person names one of the options that the agent's last message ends on."""
+    if turn.asked is None or before is None:
+        return
+    offer = next((event for event in reversed(before.events) if event.type is EventType.ASSISTANT_MESSAGE), None)
+    if offer is None:
+        return
+    said = said_by_person(turn.asked)
+    options = options_in(offer.text)
+    choice = picked(said, options)
+    if choice is None or len(stems(choice.text)) < 5:
+        return
+    reasons = finding_of(before, [each for each in sentences_of(offer, offer.text) if each.stems & stems(choice.text)])
+    body = [_ended(f"Chosen: {choice.text}")]
+    if reasons:
+        body.extend(_ended(each.text) for each in reasons.sentences if each.text[:60] not in choice.text)
+    yield Draft(
+        rule="pick",
+        kind="decision",
+        title=title_of(choice.name),
+        body=" ".join(body[:4]),
+        evidence=(offer.id, turn.asked.id),
+        score=_PICK,
+        importance=2,
+        origin="user",
+        rejected=tuple(Rejected(alternative=option.text, reason="") for option in options if option is not choice)[:4],
+    )
+
+
+_ANSWER = re.compile(r"^(?P<question>.{3,600}?)\nAnswer: (?P<answer>.{1,600}?)(?:\nNot chosen: (?P<lost>.{1,800}))?\s*$", re.DOTALL)
+
+
+_CHOICE = re.compile(
+    r"\W*(?:which|how (?:should|do|would)|should|shall|what (?:should|approach|would|do you want|kind|level|format|name)"
+    r"|do (?:you|we) want|would you|can we|is it ok)\b",
+    re.IGNORECASE,
+)
+"""Questions that ask for a choice; others only ask for information."""
+
+
+def _answers(turn: Turn, said: Sequence[Sentence]) -> Iterator[Draft]:
+    """Answers to the agent's questions, and plans that were approved."""
+    for event in turn.events:
+        if event.type is not EventType.DECISION:
+            continue
+        if match := _ANSWER.match(event.text[:2_500]):
+            question, answer = one_line(match["question"]), one_line(match["answer"])
+            if len(stems(f"{question} {answer}")) < 4 or not _CHOICE.match(question):
+                continue
+            about = stems(f"{question} {answer}")
+            reasons = finding_of(turn, [each for each in said if len(each.stems & about) >= 2])
+            lost = [one_line(each) for each in (match["lost"] or "").split(";")]
+            yield Draft(
+                rule="answer",
+                kind="decision",
+                title=title_of(answer) if len(answer.split()) >= 3 else title_of(f"{answer}: {question}"),
+                body=" ".join(
+                    [f"Asked “{clip(question, _QUOTED)}”, the person chose: {_ended(clip(answer, _QUOTED))}"]
+                    + [_ended(each.text) for each in (reasons.sentences if reasons else ())[:2]]
+                ),
+                evidence=(event.id,),
+                score=_PICK,
+                importance=2,
+                origin="user",
+                rejected=tuple(Rejected(alternative=clip(each, 120), reason="") for each in lost if each)[:4],
+            )
+            continue
+        plan = sentences_of(event, event.text)
+        finding = finding_of(turn, plan)
+        if finding is None or sum(sentence.words for sentence in plan) < 30:
+            continue
+        yield Draft(
+            rule="plan",
+            kind="decision",
+            title=title_of(finding.best.text),
+            body="From an approved plan: " + " ".join(_ended(sentence.text) for sentence in finding.sentences),
+            evidence=(event.id,),
+            score=_PICK,
+            importance=2,
+            origin="user",
+        )
+
+
+def _refusals(turn: Turn, before: Turn | None) -> Iterator[Draft]:
+    """A call stopped with words that ask for something else: what the person wants, read with what it corrects."""
+    if turn.asked is None or before is None:
+        return
+    last = [event for event in before.events[-4:] if event.type is not EventType.RESUME_POINT]
+    words = said_by_person(turn.asked)
+    if not last or last[-1].status != "denied" or not directs(words) or words.rstrip().endswith("?") or len(stems(words)) < 3:
+        return
+    refused = last[-1]
+    reply = next((event for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE), None)
+    body = [_quotation(words), _ended(f"It was said to a refused call of {refused.tool or 'a tool'}{_object_of(before, refused)}")]
+    evidence = [turn.asked.id, refused.id]
+    if reply is not None:
+        echo = [each for each in sentences_of(reply, reply.text)[:8] if each.words >= 6 and not each.text.endswith((":", "?"))]
+        body.extend(_ended(each.text) for each in echo[:2])
+        evidence.append(reply.id)
+    yield Draft(
+        rule="refusal",
+        kind="preference",
+        title=title_of(words),
+        body=" ".join(body),
+        evidence=tuple(evidence),
+        score=_REFUSAL,
+        importance=3 if STANDING.search(words) else 2,
+        origin="user",
+        rejected=tuple(rejected_in([words]))[:2],
+        everywhere=bool(EVERYWHERE.search(words)),
+    )
+
+
+def _object_of(turn: Turn, event: Event) -> str:
+    calls = [call for call in turn.events if call.call and call.call == event.call]
+    told = next((call.command or call.path for call in calls if call.command or call.path), "")
+    return f" (`{clip(one_line(told[:300]), 80)}`)" if told else ""
+
+
+def _wishes(turn: Turn) -> Iterator[Draft]:
+    for event in turn.events:
+        for wish in wishes(event):
+            yield Draft(
+                rule="wish",
+                kind="preference",
+                title=title_of(wish.sentence.text),
+                body=_quotation(wish.sentence.text),
+                evidence=(event.id,),
+                score=_WISH,
+                importance=3,
+                origin="user",
+                rejected=tuple(rejected_in([wish.sentence.text]))[:2],
+                everywhere=bool(EVERYWHERE.search(wish.sentence.text)),
+            )
+
+
+def of_command(found: Established) -> Draft:
+    return Draft(
+        rule="command",
+        kind="fact",
+        title=title_of(f"`{clip(found.right, 70)}` works here"),
+        body=f"`{found.right}` works here; `{found.wrong}` fails with “{found.complaint}”.",
+        evidence=(found.works.id, found.failed.id),
+        score=_COMMAND,
+        importance=1,
+        origin="tool",
+    )
+
+
+def _quotation(words: str) -> str:
+    return f"The person: “{clip(one_line(words), _QUOTED)}”"
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith((".", "!", "?", "…", "”")) else f"{text}."

@@ -1,0 +1,110 @@
+"""The extractor that is always there: no network, no key, no model, and the same answer every time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from kite_memory.distill.answer import BODY_CHARS, bounded_title, checked_origin
+from kite_memory.distill.extractor import Answer, Usage
+from kite_memory.distill.gate import passed
+from kite_memory.distill.offline.commands import established
+from kite_memory.distill.offline.drafts import Draft, drafts_of, of_command
+from kite_memory.distill.offline.passages import turns
+from kite_memory.distill.offline.wording import entities_of
+from kite_memory.distill.prose import clip, stems
+from kite_memory.model.chunk import Chunk
+from kite_memory.model.event import Event
+from kite_memory.model.record import Decision, Fact, Insight, Preference, Record, RecordItem, Topic
+
+_REVISION = 1
+_WORDS_FOR_ONE = 360
+"""Of what an agent says: how much of it makes one note, so that a long chunk does not become a hundred. What a person says
+outright comes on top."""
+_MOST = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineExtractor:
+    """Rules over what was said and done. Fewer and plainer notes than a model's, every sentence of them quoted."""
+
+    @property
+    def name(self) -> str:
+        return "offline"
+
+    @property
+    def version(self) -> str:
+        return f"offline:{_REVISION}"
+
+    def estimate(self, chunk: Chunk) -> Usage:
+        return Usage()
+
+    def extract(self, chunk: Chunk) -> Answer:
+        drafts = _selected(chunk)
+        events = {event.id: event for event in chunk.events}
+        items = tuple(item for draft in drafts if (item := _item(draft, events)) is not None)
+        if not items:
+            return Answer(record=Record(topics=()), usage=Usage())
+        record, verdicts = passed(Record(topics=(_topic(items),)), events, frozenset())
+        return Answer(record=record, usage=Usage(), refused_items=verdicts)
+
+
+def _selected(chunk: Chunk) -> Sequence[Draft]:
+    """The best drafts of a chunk, turn by turn; of two that say the same, the better one."""
+    told = turns(chunk.events)
+    drafts, words = [], 0
+    for at, turn in enumerate(told):
+        found, spoken = drafts_of(turn, told[at - 1] if at else None)
+        drafts.extend(found)
+        words += spoken
+    drafts.extend(of_command(each) for each in established(chunk.events))
+    room = max(1, -(-words // _WORDS_FOR_ONE))
+    kept: list[Draft] = []
+    for draft in sorted(drafts, key=lambda draft: -draft.score):
+        said_outright = draft.rule in ("stated", "wish")
+        if (room == 0 and not said_outright) or len(kept) == _MOST:
+            continue
+        own = stems(draft.body)
+        if own and all(len(own & stems(other.body)) < 0.6 * len(own) for other in kept):
+            kept.append(draft)
+            room -= not said_outright
+    return [draft for draft in drafts if draft in kept]
+
+
+def _item(draft: Draft, events: Mapping[str, Event]) -> RecordItem | None:
+    title = bounded_title(draft.title)
+    evidence = tuple(dict.fromkeys(id for id in draft.evidence if id in events))
+    if not title or not evidence:
+        return None
+    body = clip(draft.body, BODY_CHARS)
+    origin = checked_origin(draft.origin, [events[id] for id in evidence])
+    entities = entities_of((draft.title, draft.body))
+    match draft.kind:
+        case "decision":
+            return Decision(
+                title=title, body=body, evidence=evidence, importance=draft.importance, origin=origin, entities=entities,
+                rejected=draft.rejected,
+            )  # fmt: skip
+        case "insight":
+            return Insight(
+                title=title, body=body, evidence=evidence, importance=draft.importance, origin=origin, entities=entities,
+                symptom=draft.symptom,
+            )  # fmt: skip
+        case "preference":
+            return Preference(
+                title=title, body=body, evidence=evidence, importance=draft.importance, origin=origin, entities=entities,
+                everywhere=draft.everywhere,
+            )  # fmt: skip
+        case "fact":
+            return Fact(title=title, body=body, evidence=evidence, importance=draft.importance, origin=origin, entities=entities)
+        case _:
+            assert_never(draft.kind)
+
+
+def _topic(items: tuple[RecordItem, ...]) -> Topic:
+    first = max(items, key=lambda item: item.importance)
+    return Topic(name=clip(first.title, 60), summary="", items=items, entities=tuple(dict.fromkeys(_names(items)))[:12])
+
+
+def _names(items: Sequence[RecordItem]) -> Iterator[str]:
+    for item in items:
+        yield from item.entities

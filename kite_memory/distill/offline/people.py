@@ -1,0 +1,165 @@
+"""What a person decides and wants: options they pick, plans they approve, corrections, standing wishes."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kite_memory.distill.offline.passages import Sentence, said_by_person, sentences_of
+from kite_memory.distill.prose import clean, clip, one_line
+from kite_memory.model.event import Event, EventType
+
+STANDING = re.compile(
+    r"(?:^|[.;!]\s*|\b(?:please|you (?:should|must)|we (?:should|must)|let'?s)\s+)(?:always|never|don'?t ever|stop)\s+[a-z]"
+    r"|\b(?:from now on|going forward|as a rule|in (?:the )?future,? (?:please|let'?s|we|you|always|never|use|do|don'?t"
+    r"|make|add|run))\b"
+    r"|\b(?:i|we) (?:really |personally |usually |generally |normally |always |never )?(?:prefer|hate|dislike|want you to"
+    r"|don'?t (?:like|want you to))\b"
+    r"|\bi(?:'d| would) (?:much |really |personally |always )?(?:prefer|rather)\b"
+    r"|\bplease (?:don'?t|do not|avoid|make sure|remember)\b|\b(?:remember|make sure) (?:to|you)\b|\bdon'?t (?:just|guess"
+    r"|assume|add|use|commit|push)\b"
+    r"|\b(?:overriding|general|our|my) (?:directive|rule|policy|convention|preference) (?:is|here)\b|\bavoid\s+\w+ing?\b"
+    r"|\bno need (?:to|for)\b",
+    re.IGNORECASE,
+)
+EVERYWHERE = re.compile(
+    r"\b(?:everywhere|in (?:all|every|any) (?:project|repo\w*)s?|all (?:my|our) (?:projects|repos\w*)|in general|generally)\b",
+    re.IGNORECASE,
+)
+_MACHINE = re.compile(
+    r"[{}<>|\\]|^\W*\$ |^\W*(?:error|warning|at |file |line \d)|https?://\S+\s*$|\b\d{2}:\d{2}:\d{2}\b", re.IGNORECASE
+)
+_CONCEDES = re.compile(
+    r"\W*(?:you(?:'re| are) (?:absolutely |totally |completely )?right|good (?:point|catch|call|question to raise|idea"
+    r"|instinct)|fair (?:point|enough|challenge|call)"
+    r"|great (?:point|catch|idea)|(?:yes|right|agreed)[,.!—–-]{1,2}\s|sorry|my mistake|i was wrong|makes sense|understood|got it)",
+    re.IGNORECASE,
+)
+
+
+_TYPED = 700
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A standing wish in a person's own words, with the message or the refusal it stands in."""
+
+    event: Event
+    sentence: Sentence
+
+
+def wishes(event: Event) -> Iterator[Wish]:
+    said = said_by_person(event)
+    if not said or event.type is EventType.DECISION or len(said) > _TYPED:
+        return  # what is longer was pasted
+    for sentence in sentences_of(event, said):
+        words = sentence.words
+        if (
+            4 <= words <= 60
+            and not sentence.text.endswith("?")
+            and STANDING.search(sentence.text)
+            and not _MACHINE.search(sentence.text)
+        ):
+            yield Wish(event=event, sentence=sentence)
+
+
+_DECIDES = re.compile(
+    r"\b(?:let'?s (?:go|use|stick|keep|do|drop|switch|move|put|make|not|leave|take|store|have)|(?:i|we)(?:'ve"
+    r"| have)? (?:decided|agreed|chose|settled)"
+    r"|(?:i|we)(?:'ll|'d| will| would| should)? (?:go(?:ing)? (?:with|for)|stick (?:with|to)|rather (?:use|have|keep|go))"
+    r"|go with|stick with"
+    r"|(?:i|we) don'?t want|(?:i|we) want|the decision is)\b",
+    re.IGNORECASE,
+)
+_GROUNDED = re.compile(
+    r"\b(?:instead of|rather than|because|since|so that|otherwise|over(?= \w+ because)|as opposed to|, not"
+    r"|not \S+,? because|due to)\b",
+    re.IGNORECASE,
+)
+
+
+def stated_decisions(event: Event) -> Iterator[Wish]:
+    """Sentences in which a person decides something and gives the reason, or names what it is instead of."""
+    said = said_by_person(event)
+    if not said or event.type is EventType.DECISION or len(said) > 4 * _TYPED:
+        return
+    for sentence in sentences_of(event, said):
+        text = sentence.text
+        if 6 <= sentence.words <= 80 and _DECIDES.search(text) and _GROUNDED.search(text) and not text.endswith("?"):
+            yield Wish(event=event, sentence=sentence)
+
+
+def directs(said: str) -> bool:
+    """Whether a few words of a person ask for something, rather than asking something."""
+    return len(said) <= _TYPED and bool(_DIRECTING.search(said)) and not _MACHINE.search(said)
+
+
+_DIRECTING = re.compile(
+    r"(?:^|[.,;!\n–—-]\s*|\b(?:but|and|so|no|just|actually|please|rather)\s+)(?:let'?s|don'?t|do not|use|keep|drop|avoid"
+    r"|put|leave|stop|never|always|only|not)\s"
+    r"|\b(?:instead|prefer|should(?:n'?t)? (?:be|not|have|use|go|live)|i would have|rather than)\b",
+    re.IGNORECASE,
+)
+
+
+def concedes(text: str) -> bool:
+    """Whether an agent's message opens by giving way to the person."""
+    return bool(_CONCEDES.match(text[:200]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    label: str
+    name: str
+    text: str
+
+
+_LABEL = re.compile(
+    r"^[ \t]{0,6}(?:[-*] )?(?:#{1,4} )?(?:\*\*)?(?:option |approach |path )?(?P<label>[A-Da-d]"
+    r"|[1-9])(?:\*\*)?[.):](?:\*\*)?\s+(?P<rest>\S.*)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_NAMED_OPTION = re.compile(
+    r"^[ \t]{0,6}(?:[-*] )?(?:#{1,4} )?\*{0,2}(?:option|approach|path) (?P<label>[A-D]"
+    r"|[1-9])\b\*{0,2}\s*[:.(—–-]*\s*(?P<rest>\S.*)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_PICK = re.compile(
+    r"^\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|sure|hmm|i think|i guess|let'?s|lets|go|do|just|i'd|i would|with|for|go for|go with"
+    r"|option|approach|pick|take|choose|like|to|say|the)"
+    r"[\s,:]+){0,6}(?P<label>[A-Da-d]|[1-9])(?![\w'%/.-])(?:[\s,.;:)!—–-]|$)",
+    re.IGNORECASE,
+)
+_NTH = {"first": "1", "second": "2", "third": "3", "former": "1", "latter": "2"}
+_PICK_NTH = re.compile(
+    r"\b(?:the|go with the|option) (?P<nth>first|second|third|former|latter)(?: one| option| approach)?\b", re.IGNORECASE
+)
+
+
+def options_in(text: str) -> list[Option]:
+    """The lettered or numbered choices that an agent's message ends on; none unless it asks for one."""
+    text = clean(text[-6_000:])
+    if "?" not in text[-700:]:
+        return []
+    found: dict[str, Option] = {}
+    for pattern in (_NAMED_OPTION, _LABEL):
+        for match in pattern.finditer(text):
+            label = match["label"].upper()
+            rest = one_line(match["rest"]).replace("**", "").replace("__", "")
+            if label == "1" or label == "A":
+                found = {}  # the last list is the one that is asked about
+            name = re.split(r"\s[—–-]\s|: |\. ", rest, maxsplit=1)[0]
+            found[label] = Option(label=label, name=clip(name.strip(" :.-"), 90), text=clip(rest, 260))
+        if len(found) >= 2:
+            return list(found.values())
+    return []
+
+
+def picked(said: str, options: Sequence[Option]) -> Option | None:
+    """The one option a short reply names; ``None`` where it names none or several."""
+    opening = one_line(said[:160])
+    nth = _PICK_NTH.search(opening)
+    match = _PICK.match(opening)
+    label = _NTH[nth["nth"].lower()] if nth else match["label"].upper() if match else ""
+    if label == "A" and match and re.match(r"\W*a\s+\w", opening, re.IGNORECASE):
+        return None  # the article
+    return next((option for option in options if option.label == label), None)

@@ -1,0 +1,62 @@
+"""The extraction prompt as it lies on disk: ours, or what a person put in its place."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kite_memory.errors import ConfigInvalid
+
+MARK = "kite-memory:extract"
+"""Stands in every prompt we send, so that a session that holds it is known as our own and never read."""
+
+REVISION = 1
+"""Raised when condensing, checking or the gate change what comes of the same answer."""
+
+_LARGEST = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """``version`` is a hash of both files, of nothing else: the model's name is added by whoever asks it."""
+
+    system: str
+    schema: Mapping[str, object] = field(hash=False)
+    version: str
+
+
+def load(folders: Sequence[Path], task: str = "extract") -> Prompt:
+    """Each file of ``<folder>/<task>/`` from the first folder that has it, so that a person may override just one.
+
+    Raises `ConfigInvalid` for a file that cannot be used, naming it.
+    """
+    system_file, system = _first(folders, task, "system.md")
+    schema_file, written = _first(folders, task, "schema.json")
+    if not system.strip():
+        raise ConfigInvalid(f"the prompt in {system_file} is empty", hint="delete the file to use the built-in prompt")
+    try:
+        schema = json.loads(written)
+    except (ValueError, RecursionError) as error:
+        raise ConfigInvalid(f"{schema_file} is not valid JSON: {error}", hint="delete it to use the built-in one") from error
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        raise ConfigInvalid(f'{schema_file} is not a schema of type "object"', hint="delete the file to use the built-in schema")
+    digest = hashlib.sha256(f"{REVISION}\0{system}\0{json.dumps(schema, sort_keys=True)}".encode())
+    return Prompt(system=system, schema=schema, version=digest.hexdigest()[:12])
+
+
+def _first(folders: Sequence[Path], task: str, name: str) -> tuple[Path, str]:
+    for folder in folders:
+        file = folder / task / name
+        try:
+            if file.stat().st_size > _LARGEST:
+                raise ConfigInvalid(f"{file} is larger than {_LARGEST} bytes", hint="a prompt is a page or two of text")
+            return file, file.read_text(encoding="utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise ConfigInvalid(f"cannot read {file}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise ConfigInvalid(f"{file} is not UTF-8 text", hint="save it as UTF-8, or delete it") from error
+    looked_in = ", ".join(map(str, folders)) or "any folder"
+    raise ConfigInvalid(f"no {task}/{name} in {looked_in}", hint="the installation is incomplete")

@@ -1,0 +1,90 @@
+"""Running text as people and agents write it: made safe, cut into sentences, compared by its words."""
+
+import re
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+_COLOUR = re.compile(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
+_BLANKS = re.compile(r"[ \t]+")
+_BREAK = re.compile(r"[.!?…][\"')\]*`_]{0,4}\s+(?=[\"'(\[*`_]{0,4}[A-Z0-9`/])")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|resp|incl|fig|al|dr|mr|ms|st)|\b[A-Za-z]|^\s*\d{1,3})\.$", re.IGNORECASE
+)
+_WORD = re.compile(r"[^\W_]+")
+_STOP = frozenset(
+    re.findall(
+        "[a-z]+",
+        """
+        about above after again against also although always another any are aren because been before being below
+        between both but can cannot could did didn does doesn doing don done down during each either else even ever
+        every few for from further get gets got had has have having here how however into isn its itself just let like
+        made make makes many may might more most much must need needs never new non not now off once one only other
+        our out over own per rather really same see shall should since some still such sure take than that the their
+        them then there these they thing things this those though through thus too two under until use used uses using
+        very via want was way well were what when where whether which while who whom whose why will with within
+        without would yes yet you your all and
+        """,
+    )
+)
+
+
+def clean(text: str) -> str:
+    """Without terminal colours, control and invisible characters, and half surrogates; lines end in ``\\n``."""
+    if "\x1b" in text:
+        text = _COLOUR.sub("", text)
+    return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def one_line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+def clip(text: str, limit: int) -> str:
+    """At most ``limit`` characters, cut between words where there are any, with a mark that something is missing."""
+    if len(text) <= limit:
+        return text
+    if limit < 1:
+        return ""
+    cut = text[: limit - 1]
+    space = max(cut.rfind(" "), cut.rfind("\n"))
+    return (cut[:space] if space > limit // 2 else cut).rstrip(" \n,;:-–—") + "…"
+
+
+def sentences(block: str) -> list[str]:
+    """The sentences of one paragraph or list item; a dot inside a name, a number or an abbreviation ends nothing."""
+    text = _BLANKS.sub(" ", block.replace("\n", " ")).strip()
+    found: list[str] = []
+    start, counted, ticks = 0, 0, 0
+    for match in _BREAK.finditer(text):
+        ticks += text.count("`", counted, match.start())
+        counted = match.start()
+        if ticks % 2:
+            continue  # within code
+        if text[match.start()] == "." and _ABBREVIATION.search(text[max(start, match.start() - 12) : match.start() + 1]):
+            continue
+        found.append(text[start : match.end()].strip())
+        start = match.end()
+    if rest := text[start:].strip():
+        found.append(rest)
+    return found
+
+
+def stems(text: str) -> frozenset[str]:
+    """The words that carry meaning, cut to their first six letters so that ``locks`` meets ``locked``.
+
+    Identifiers fall into their parts (``retryAfter`` and ``retry_after`` share both words), and scripts that leave no
+    blanks between words into pairs of characters.
+    """
+    found: set[str] = set()
+    for match in _WORD.finditer(_HUMP.sub(" ", text)):
+        word = match.group().lower()
+        if _UNSPACED.search(word):
+            found.update(word[at : at + 2] for at in range(len(word) - 1))
+        elif len(word) >= 3 and word not in _STOP:
+            found.add(word[:6])
+    return frozenset(found)
+
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")

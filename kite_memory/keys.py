@@ -1,0 +1,238 @@
+"""The keys of the services we call: found in the environment, the system's keyring, or a file of our own.
+
+Never in a repository's ``.env`` or the working folder: what a project brings along is not the person's word. A key's value
+leaves this module only for the call it is for; whatever is shown is its last four characters.
+"""
+
+import importlib
+import json
+import os
+import stat
+import sys
+import threading
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar, get_args
+
+from kite_memory.errors import KiteError, UsageError
+from kite_memory.private_files import make_folder, replace_file
+
+KeyName = Literal["anthropic", "voyage", "openai"]
+Place = Literal["environment", "keyring", "file"]
+
+VARIABLES: Mapping[KeyName, str] = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "voyage": "VOYAGE_API_KEY",
+    "openai": "OPENAI_API_KEY",
+}
+
+_SERVICE = "kite-memory"
+_LONGEST_FILE = 1 << 16
+_LONGEST_KEY = 4096
+_PATIENCE = 5.0
+_SHOWN = 4
+
+
+_Answer = TypeVar("_Answer")
+
+
+class KeyFileUnsafe(KiteError):
+    """Others could have read the key file, or written it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    name: KeyName
+    value: str = field(repr=False)
+    place: Place
+
+    @property
+    def shown(self) -> str:
+        """All that may be printed of it."""
+        return f"…{self.value[-_SHOWN:]}" if len(self.value) >= 4 * _SHOWN else "…"
+
+
+class Keyring(Protocol):
+    """What we use of the `keyring` package. Anything may raise anything, or hang: behind it are desktops and their buses."""
+
+    def get_password(self, service: str, name: str, /) -> str | None: ...
+
+    def set_password(self, service: str, name: str, value: str, /) -> None: ...
+
+    def delete_password(self, service: str, name: str, /) -> None: ...
+
+
+class Keys:
+    """``patience`` bounds every question to the keyring, in seconds: it may wait for a person who is not there."""
+
+    def __init__(
+        self, file: Path, environment: Mapping[str, str], keyring: Keyring | None, *, patience: float = _PATIENCE
+    ) -> None:
+        self._file = file
+        self._environment = environment
+        self._keyring = keyring
+        self._patience = patience
+
+    def find(self, name: KeyName) -> Key | None:
+        """The first of: environment, keyring, file. Raises `KeyFileUnsafe` for a file that others can read."""
+        if value := self._environment.get(VARIABLES[name], "").strip():
+            return Key(name=name, value=value, place="environment")
+        if value := self._in_keyring(name):
+            return Key(name=name, value=value, place="keyring")
+        if value := self._in_file().get(name, ""):
+            return Key(name=name, value=value, place="file")
+        return None
+
+    def where(self, name: KeyName) -> Place | None:
+        found = self.find(name)
+        return found.place if found else None
+
+    def set(self, name: KeyName, value: str) -> Key:
+        """Kept in the keyring if there is one that works, else in the file; never in both."""
+        value = value.strip()
+        if not value or len(value) > _LONGEST_KEY or not value.isascii() or not value.isprintable() or " " in value:
+            raise UsageError("that does not look like a key", hint="paste it as the service shows it, on one line")
+        known = self._in_file()
+        keyring = self._keyring
+        if keyring is not None:
+            self._ask(lambda: keyring.set_password(_SERVICE, name, value))
+            if self._in_keyring(name) == value:
+                if known.pop(name, None):
+                    self._write(known)
+                return Key(name=name, value=value, place="keyring")
+        self._write({**known, name: value})
+        return Key(name=name, value=value, place="file")
+
+    def remove(self, name: KeyName) -> tuple[Place, ...]:
+        """Where it was removed from. One in the environment is out of reach: `where` still names it afterwards."""
+        removed: list[Place] = []
+        keyring = self._keyring
+        if keyring is not None and self._in_keyring(name):
+            if not _in_time(lambda: keyring.delete_password(_SERVICE, name), self._patience):
+                raise KiteError("the system's keyring would not let go of the key", hint="it is filed there under kite-memory")
+            removed.append("keyring")
+        known = self._in_file()
+        if known.pop(name, None):
+            self._write(known)
+            removed.append("file")
+        return tuple(removed)
+
+    def _in_keyring(self, name: KeyName) -> str:
+        keyring = self._keyring
+        found = None if keyring is None else self._ask(lambda: keyring.get_password(_SERVICE, name))
+        return found.strip() if isinstance(found, str) else ""
+
+    def _ask(self, question: Callable[[], _Answer]) -> _Answer | None:
+        """A keyring that fails or hangs once is not asked again."""
+        match _in_time(question, self._patience):
+            case [answer]:
+                return answer
+            case _:
+                self._keyring = None
+                return None
+
+    def _in_file(self) -> dict[str, str]:
+        try:
+            with self._file.open("rb") as file:
+                _refuse_if_open_to_others(file.fileno(), self._file)
+                table = tomllib.loads(file.read(_LONGEST_FILE).decode("utf-8"))
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise KiteError(f"cannot read {self._file}: {error.strerror}", hint="`kmem keys set` can write it anew") from error
+        except ValueError:  # its message would quote the line, and with it the key
+            raise KiteError(f"{self._file} is not valid TOML", hint="remove it, and `kmem keys set` writes it anew") from None
+        return {name: value.strip() for name, value in table.items() if isinstance(value, str)}
+
+    def _write(self, table: Mapping[str, str]) -> None:
+        lines = [f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in sorted(table.items())]
+        try:
+            make_folder(self._file.parent)
+            replace_file(self._file, ("# Written by `kmem keys set`. It is a secret.\n" + "".join(lines)).encode())
+        except OSError as error:
+            raise KiteError(f"cannot write {self._file}: {error.strerror}") from error
+
+
+def key_name(text: str) -> KeyName:
+    """Raises `UsageError` for a service we have no use for. Its variable's name will do as well."""
+    for name in get_args(KeyName):
+        if text.lower() == name or text == VARIABLES[name]:
+            known: KeyName = name
+            return known
+    raise UsageError(f"unknown key {text!r}", hint=f"known ones are: {', '.join(get_args(KeyName))}")
+
+
+def key_file(config_file: Path) -> Path:
+    """Beside the configuration, not in it: that one people show around."""
+    return config_file.with_name("keys.toml")
+
+
+def keys_beside(config_file: Path, environment: Mapping[str, str] = os.environ) -> Keys:
+    """With everything this machine has."""
+    return Keys(key_file(config_file), environment, system_keyring())
+
+
+def put(name: str, value: str, config_file: Path) -> str:
+    """What was done, for the person who asked for it."""
+    key = keys_beside(config_file).set(key_name(name), value)
+    kept_in = "the system's keyring" if key.place == "keyring" else key_file(config_file)
+    return f"the {key.name} key {key.shown} is kept in {kept_in}"
+
+
+def remove(name: str, config_file: Path) -> str:
+    """What was done, and what is out of reach."""
+    known = key_name(name)
+    kept = keys_beside(config_file)
+    places = kept.remove(known)
+    done = f"the {known} key is removed from the {' and the '.join(places)}" if places else f"no {known} key was kept"
+    return f"{done}; {VARIABLES[known]} is still set" if kept.where(known) == "environment" else done
+
+
+def listing(config_file: Path) -> Iterator[str]:
+    """One line for each service there is."""
+    kept = keys_beside(config_file)
+    for name in VARIABLES:
+        key = kept.find(name)
+        yield f"{name}: {key.shown} ({key.place})" if key else f"{name}: none"
+
+
+def system_keyring() -> Keyring | None:
+    """The `keyring` package's, if that is installed and has a backend that keeps anything."""
+
+    def load() -> Keyring | None:
+        try:
+            keyring: Any = importlib.import_module("keyring")
+        except ImportError:
+            return None
+        found: Keyring | None = keyring if keyring.get_keyring().priority > 0 else None
+        return found
+
+    return next(iter(_in_time(load, _PATIENCE)), None)
+
+
+def _in_time(question: Callable[[], _Answer], patience: float) -> list[_Answer]:
+    """Empty if it fails or hangs."""
+    found: list[_Answer] = []
+
+    def run() -> None:
+        try:
+            found.append(question())
+        except Exception:  # noqa: BLE001, S110 - the edge of a thread: backends raise what their bus raises, and any failure means no keyring
+            pass
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(patience)
+    return found[:]
+
+
+def _refuse_if_open_to_others(handle: int, path: Path) -> None:
+    if sys.platform == "win32":
+        return
+    status = os.fstat(handle)
+    if status.st_uid != os.getuid():
+        raise KeyFileUnsafe(f"{path} belongs to another user", hint="remove it, and set the key again")
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        raise KeyFileUnsafe(f"{path} can be read by others", hint=f"chmod 600 {path}; if others use this machine, replace the key")

@@ -1,0 +1,71 @@
+"""Files and folders for this user's eyes only, whole or not at all, whatever the umask."""
+
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+from kite_memory.errors import KiteError
+
+PRIVATE = 0o600
+
+
+class NotPrivate(KiteError):
+    """A folder or file that should be this user's alone is not."""
+
+
+def make_private_folder(folder: Path) -> None:
+    """A folder of our own: there, and closed to others even if it was not.
+
+    Raises `NotPrivate` for another user's, `OSError` where none can be made.
+    """
+    make_folder(folder)
+    if sys.platform == "win32":
+        return  # folders below the user's profile are the user's
+    found = folder.stat()
+    if found.st_uid != os.getuid():
+        raise NotPrivate(f"{folder} belongs to another user", hint="set KMEM_HOME to a folder of yours")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        folder.chmod(0o700)
+
+
+def make_folder(folder: Path) -> None:
+    """What is missing, up to the root, is made closed to others; what is there stays as its owner has it."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    try:
+        folder.mkdir(0o700)
+        folder.chmod(0o700)  # a umask can also take away too much
+    except FileExistsError:
+        if not folder.is_dir():
+            raise
+
+
+def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
+    """The file is the old one or the new one, never half of either, and the new one outlives a power cut."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".kmem-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if sys.platform != "win32":
+                os.fchmod(file.fileno(), mode)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """What was created, renamed or removed in it stays so after a power cut."""
+    if sys.platform == "win32":
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

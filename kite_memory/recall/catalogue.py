@@ -1,0 +1,439 @@
+"""The notes of the vault as SQLite knows them: what a search filters by, what it shows, and the words for FTS5.
+
+Nothing here is the truth; all of it can be made again from the vault. What a search has to know of every note at once
+is handed out as arrays (`Columns`), so that no note's text is held in memory.
+"""
+
+import hashlib
+import json
+import sqlite3
+import threading
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus
+from kite_memory.model.scope import Scope
+from kite_memory.recall import lexical
+from kite_memory.recall.files import private_file, private_folder
+from kite_memory.recall.prose import passages, searchable
+from kite_memory.recall.sidecar import Keys, key_of
+
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE note (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    path TEXT NOT NULL UNIQUE,
+    size INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    name TEXT NOT NULL,
+    stem TEXT NOT NULL,
+    kind INTEGER NOT NULL,
+    status INTEGER NOT NULL,
+    scope INTEGER NOT NULL,
+    project INTEGER NOT NULL,
+    created REAL NOT NULL,
+    expires REAL,
+    document TEXT NOT NULL
+);
+CREATE INDEX note_by_name ON note(name);
+CREATE INDEX note_by_stem ON note(stem);
+CREATE TABLE project (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE passage (note INTEGER, number INTEGER, key INTEGER NOT NULL, PRIMARY KEY (note, number)) WITHOUT ROWID;
+CREATE INDEX passage_by_key ON passage(key);
+CREATE TABLE replacement (note INTEGER NOT NULL, other TEXT NOT NULL, newer INTEGER NOT NULL);
+CREATE INDEX replacement_by_note ON replacement(note);
+CREATE TABLE passed_over (path TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE generation (catalogue TEXT NOT NULL, number INTEGER NOT NULL);
+INSERT INTO generation VALUES (hex(randomblob(8)), 0);
+"""
+KINDS = tuple(NoteKind)
+STATUSES = tuple(NoteStatus)
+SCOPES = tuple(Scope)
+_FIELDS = tuple(field.name for field in fields(Note))
+_TUPLES = ("links", "aliases", "tags", "triggers", "supersedes", "evidence")
+_TIMES = ("created", "updated", "valid_from", "expires")
+
+_CODES = [("kind", "i1"), ("status", "i1"), ("scope", "i1"), ("project", "<i4")]
+NOTE = np.dtype([("number", "<i8"), *_CODES, ("created", "<f8"), ("expires", "<f8")])
+PASSAGE = np.dtype([("note", "<i8"), ("key", "<i8")])
+
+Numbers = npt.NDArray[np.int64]
+Table = npt.NDArray[np.void]
+Pairs = npt.NDArray[np.int64]
+"""Of two columns: the rows of an old note, and of one that says it replaces it, or is said to."""
+Generation = tuple[str, int]
+"""Which catalogue, and which state of it."""
+Written = Literal["added", "changed", "the same"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Columns:
+    """``notes`` and ``passages`` in the order of the notes' numbers; kind, status and scope count as in `KINDS` and its like.
+
+    Every note has a passage; those of row ``i`` begin at ``first_passage[i]``.
+    """
+
+    generation: Generation
+    notes: Table
+    passages: Table
+    first_passage: Numbers
+    replaced: Pairs
+
+    def __len__(self) -> int:
+        return len(self.notes)
+
+    def rows_of(self, numbers: Numbers) -> Numbers:
+        """Rows of notes by their numbers; -1 for those that are not there."""
+        return _rows_of(self.notes["number"], numbers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    key: int
+    note: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """What a listing of the vault shows that the catalogue does not know, and the other way round."""
+
+    to_read: tuple[Entry, ...]
+    gone: tuple[str, ...]
+
+
+class Catalogue:
+    """One connection that writes and one that reads, each behind its lock; other processes may do the same.
+
+    What SQLite raises comes through: `Index` knows what to do about it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._reading = threading.RLock()
+        self._writing = threading.RLock()
+        self._opening = threading.Lock()
+        self._connections: _Connections | None = None
+        self._left: list[_Connections] = []
+
+    def close(self) -> None:
+        with self._writing, self._reading, self._opening:
+            for connections in (*self._left, self._connections):
+                if connections is not None:
+                    connections.reader.close()
+                    connections.writer.close()
+            self._connections = None
+            self._left = []
+
+    def destroy(self) -> None:
+        """Away with all of it; the next use begins with an empty one."""
+        with self._writing, self._reading:
+            self.close()
+            for suffix in ("", "-wal", "-shm"):
+                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Everything inside sees one state of the catalogue."""
+        with self._reading:
+            reader = self._opened().reader
+            reader.execute("BEGIN")
+            try:
+                yield reader
+            finally:
+                if reader.in_transaction:
+                    reader.execute("ROLLBACK")
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """All that is written inside, or nothing; a change makes a new generation."""
+        with self._writing:
+            writer = self._opened().writer
+            writer.execute("BEGIN IMMEDIATE")
+            before = writer.total_changes
+            try:
+                yield writer
+                if writer.total_changes > before:
+                    writer.execute("UPDATE generation SET number = number + 1")
+                writer.execute("COMMIT")
+            finally:
+                if writer.in_transaction:
+                    writer.execute("ROLLBACK")
+
+    def generation(self) -> Generation:
+        with self.reading() as connection:
+            return _generation(connection)
+
+    def columns(self, before: Columns | None = None) -> Columns:
+        """Read anew, or from ``before`` on: a changed note has a new number, so only numbers behind the last are read."""
+        with self.reading() as connection:
+            generation = _generation(connection)
+            if before is not None and before.generation[0] != generation[0]:
+                before = None
+            there = np.fromiter((row[0] for row in connection.execute("SELECT number FROM note")), np.int64)
+            last = int(before.notes["number"][-1]) if before is not None and len(before) else 0
+            rows = connection.execute(
+                "SELECT number, kind, status, scope, project, created, coalesce(expires, 9e999) FROM note"
+                " WHERE number > ? ORDER BY number",
+                (last,),
+            )
+            notes = np.array(rows.fetchall(), NOTE)
+            rows = connection.execute("SELECT note, key FROM passage WHERE note > ? ORDER BY note, number", (last,))
+            parts = np.array(rows.fetchall(), PASSAGE)
+            replaced = np.array(_replaced(connection), np.int64).reshape(-1, 2)
+        if before is not None:
+            notes = np.concatenate([before.notes[np.isin(before.notes["number"], there)], notes])
+            parts = np.concatenate([before.passages[np.isin(before.passages["note"], there)], parts])
+        pairs = _rows_of(notes["number"], replaced)
+        return Columns(
+            generation=generation,
+            notes=notes,
+            passages=parts,
+            first_passage=np.searchsorted(parts["note"], notes["number"]),
+            replaced=pairs[(pairs[:, 0] >= 0) & (pairs[:, 1] >= 0) & (pairs[:, 0] != pairs[:, 1])],
+        )
+
+    def compare(self, listing: Iterable[Entry]) -> Differences:
+        """What the catalogue must look at, by size and time alone."""
+        self._opened()
+        with closing(_connected(self._path)) as connection:  # its own: walking a large vault must not keep others waiting
+            connection.execute("CREATE TEMP TABLE listing (path TEXT PRIMARY KEY, size INTEGER, mtime_ns INTEGER) WITHOUT ROWID")
+            connection.execute("BEGIN")
+            connection.executemany(
+                "INSERT OR REPLACE INTO listing VALUES (?, ?, ?)", ((entry.path, entry.size, entry.mtime_ns) for entry in listing)
+            )
+            connection.execute("COMMIT")
+            connection.execute(
+                "CREATE TEMP VIEW known AS SELECT path, size, mtime_ns FROM main.note"
+                " UNION ALL SELECT path, size, mtime_ns FROM main.passed_over"
+            )
+            to_read = connection.execute("SELECT * FROM listing EXCEPT SELECT * FROM known ORDER BY path").fetchall()
+            gone = connection.execute("SELECT path FROM known WHERE path NOT IN (SELECT path FROM listing)").fetchall()
+        return Differences(
+            to_read=tuple(Entry(path=path, size=size, mtime_ns=mtime_ns) for path, size, mtime_ns in to_read),
+            gone=tuple(path for (path,) in gone),
+        )
+
+    def put(self, note: Note, entry: Entry) -> Written:
+        """Within `writing`."""
+        writer = self._opened().writer
+        writer.execute("DELETE FROM passed_over WHERE path = ?", (entry.path,))
+        document = _encoded(note)
+        digest = hashlib.blake2b(document.encode(), digest_size=16).digest()
+        known = writer.execute("SELECT number, digest FROM note WHERE path = ?", (entry.path,)).fetchone()
+        if known and known[1] == digest:
+            writer.execute("UPDATE note SET size = ?, mtime_ns = ? WHERE number = ?", (entry.size, entry.mtime_ns, known[0]))
+            return "the same"
+        if known:
+            _remove(writer, known[0])
+        number = writer.execute(
+            "INSERT INTO note(path, size, mtime_ns, digest, name, stem, kind, status, scope, project, created, expires, document)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+            (
+                entry.path,
+                entry.size,
+                entry.mtime_ns,
+                digest,
+                _storable(note.id or entry.path),
+                _stem(entry.path),
+                KINDS.index(note.kind),
+                STATUSES.index(note.status),
+                SCOPES.index(note.scope),
+                _project_number(writer, _storable(note.project)),
+                _seconds(note.created),
+                _seconds(note.expires) if note.expires else None,
+                document,
+            ),
+        ).fetchone()[0]
+        lexical.add(writer, number, searchable(note))
+        writer.executemany(
+            "INSERT INTO passage VALUES (?, ?, ?)", [(number, place, key_of(text)) for place, text in enumerate(passages(note))]
+        )
+        said = [(number, _reference(old), False) for old in note.supersedes]
+        said.append((number, _reference(note.superseded_by), True))
+        said = [row for row in said if row[1]]
+        writer.executemany("INSERT INTO replacement VALUES (?, ?, ?)", said)
+        return "changed" if known else "added"
+
+    def remove(self, path: str) -> bool:
+        """Within `writing`."""
+        writer = self._opened().writer
+        writer.execute("DELETE FROM passed_over WHERE path = ?", (path,))
+        known = writer.execute("SELECT number FROM note WHERE path = ?", (path,)).fetchone()
+        if known:
+            _remove(writer, known[0])
+        return known is not None
+
+    def pass_over(self, entry: Entry) -> bool:
+        """Within `writing`. A file that is not a note is not read again until it changes."""
+        writer = self._opened().writer
+        removed = self.remove(entry.path)
+        writer.execute("INSERT INTO passed_over VALUES (?, ?, ?)", (entry.path, entry.size, entry.mtime_ns))
+        return removed
+
+    def keys_of(self, paths: Collection[str]) -> Keys:
+        query = "SELECT key FROM passage JOIN note ON passage.note = note.number WHERE path = ?"
+        with self.reading() as connection:
+            return np.array([key for path in paths for (key,) in connection.execute(query, (path,))], np.int64)
+
+    def passages(self, keys: Collection[int]) -> list[Passage]:
+        """The texts behind the keys, as far as they are still there."""
+        query = "SELECT passage.number, name, document FROM passage JOIN note ON passage.note = note.number WHERE key = ? LIMIT 1"
+        with self.reading() as connection:
+            rows = [(key, *row) for key in keys for row in connection.execute(query, (key,))]
+        return [
+            Passage(key=key, note=name, text=passages(_decoded(document))[place]) for key, place, name, document in rows
+        ]
+
+    def notes(self, numbers: Collection[int]) -> dict[int, Note]:
+        query = "SELECT document FROM note WHERE number = ?"
+        with self.reading() as connection:
+            rows = [(number, *row) for number in numbers for row in connection.execute(query, (number,))]
+        return {number: _decoded(document) for number, document in rows}
+
+    def project_number(self, project: str) -> int:
+        """-1 for a project that no note is of."""
+        with self.reading() as connection:
+            row = connection.execute("SELECT number FROM project WHERE name = ?", (_storable(project),)).fetchone()
+            return int(row[0]) if row else -1
+
+    def _opened(self) -> "_Connections":
+        """The connections to the file that is there now: another process may have put a new one in its place."""
+        with self._opening:
+            if self._connections is not None and _identity(self._path) != self._connections.file:
+                self._left.append(self._connections)  # somebody may be in the middle of using them
+                self._connections = None
+            if self._connections is None:
+                private_folder(self._path.parent)
+                private_file(self._path)
+                writer = _connected(self._path)
+                try:
+                    _furnish(writer)
+                    self._connections = _Connections(reader=_connected(self._path), writer=writer, file=_identity(self._path))
+                except sqlite3.Error:
+                    writer.close()
+                    raise
+            return self._connections
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Connections:
+    reader: sqlite3.Connection
+    writer: sqlite3.Connection
+    file: tuple[int, int] | None
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _furnish(connection: sqlite3.Connection) -> None:
+    """An empty file becomes a catalogue; one of another version is not read, in either direction."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            for statement in (_SCHEMA + lexical.SCHEMA).split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        elif version != _VERSION:
+            raise sqlite3.DatabaseError("written by another version")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _generation(connection: sqlite3.Connection) -> Generation:
+    catalogue, number = connection.execute("SELECT catalogue, number FROM generation").fetchone()
+    return str(catalogue), int(number)
+
+
+def _rows_of(held: Numbers, wanted: Numbers) -> Numbers:
+    if not len(held):
+        return np.full(wanted.shape, -1, np.int64)
+    rows = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
+    return np.where(held[rows] == wanted, rows, -1)
+
+
+def _replaced(connection: sqlite3.Connection) -> list[tuple[int, int]]:
+    """Numbers of old notes and of those in their place. A name may be an id or a file's name, as links are."""
+    return connection.execute(
+        "SELECT CASE newer WHEN 0 THEN named.number ELSE said.note END, CASE newer WHEN 0 THEN said.note ELSE named.number END"
+        " FROM replacement AS said JOIN note AS named ON named.name = said.other OR named.stem = lower(said.other)"
+        " ORDER BY 1, 2"
+    ).fetchall()
+
+
+def _remove(connection: sqlite3.Connection, number: int) -> None:
+    lexical.remove(connection, number)
+    connection.execute("DELETE FROM note WHERE number = ?", (number,))
+    connection.execute("DELETE FROM passage WHERE note = ?", (number,))
+    connection.execute("DELETE FROM replacement WHERE note = ?", (number,))
+
+
+def _project_number(connection: sqlite3.Connection, project: str) -> int:
+    connection.execute("INSERT OR IGNORE INTO project(name) VALUES (?)", (project,))
+    return int(connection.execute("SELECT number FROM project WHERE name = ?", (project,)).fetchone()[0])
+
+
+def _reference(text: str) -> str:
+    """What a wikilink, a path or an id comes down to."""
+    inner = text.strip().removeprefix("[[").removesuffix("]]")
+    target = inner.partition("|")[0].partition("#")[0].strip()
+    return _storable(target.rpartition("/")[2].removesuffix(".md"))
+
+
+def _stem(path: str) -> str:
+    return _storable(path.rpartition("/")[2].removesuffix(".md").lower())
+
+
+def _storable(text: str) -> str:
+    """Half a surrogate pair, as YAML can spell it, is no text for SQLite."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _seconds(at: datetime) -> float:
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _encoded(note: Note) -> str:
+    values: dict[str, Any] = {name: getattr(note, name) for name in _FIELDS}
+    for name in _TIMES:
+        values[name] = values[name].isoformat() if values[name] else None
+    return json.dumps(values, separators=(",", ":"))
+
+
+def _decoded(document: str) -> Note:
+    values = json.loads(document)
+    for name in _TIMES:
+        values[name] = datetime.fromisoformat(values[name]) if values[name] else None
+    for name in _TUPLES:
+        values[name] = tuple(values[name])
+    values["kind"] = NoteKind(values["kind"])
+    values["scope"] = Scope(values["scope"])
+    values["status"] = NoteStatus(values["status"])
+    return Note(**values)

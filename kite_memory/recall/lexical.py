@@ -1,0 +1,206 @@
+"""Finding notes by their words: SQLite's FTS5, stemmed, and forgiving of typing errors where asked to be."""
+
+import math
+import re
+import sqlite3
+import unicodedata
+from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+SCHEMA = """
+CREATE VIRTUAL TABLE words USING fts5(text, tokenize = 'porter unicode61');
+CREATE TABLE term (word TEXT PRIMARY KEY, notes INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+SMALL_VAULT = 100
+"""Below so many notes, a word's rarity says little; it is then guessed between this vault's and one of this size."""
+
+_TERMS = 24
+_TERMS_COUNTED = 400
+_TERM_LENGTH = 64
+_WORD = re.compile(r"[^\W_]+")
+_SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+"""Scripts written without blanks between words: taken letter by letter, and asked for in pairs of neighbours."""
+_SPACELESS_LETTER = re.compile(f"[{_SPACELESS}]")
+_SPACELESS_RUN = re.compile(f"[{_SPACELESS}]+|[^{_SPACELESS}]+")
+_MARK, _END_MARK = "\x02", "\x03"
+_MARKED = re.compile(f"{_MARK}([^{_MARK}{_END_MARK}]*){_END_MARK}")
+
+_STOP_WORDS = """
+a about above after again against all also am an and any are aren as at be because been before being below between both but by can
+cannot could couldn d did didn do does doesn doing don down during each few for from further get got had hadn has hasn have haven
+having he her here hers herself him himself his how i if in into is isn it its itself just let ll m me might more most must my
+myself no nor not now of off on once only or other our ours ourselves out over own re s same shall she should shouldn so some such
+t than that the their theirs them themselves then there these they this those through to too under until up us ve very was wasn we
+were weren what when where which while who whom why will with won would wouldn you your yours yourself yourselves
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+
+def terms(text: str) -> list[str]:
+    """What of a text is worth looking for, each once, in the order of the text."""
+    found: dict[str, None] = {}
+    for word in _WORD.findall(folded(text)):
+        if word in STOP_WORDS or len(word) > _TERM_LENGTH:
+            continue
+        for run in _SPACELESS_RUN.findall(word):
+            if _SPACELESS_LETTER.match(run):
+                found.update(dict.fromkeys(map(" ".join, pairwise(run)) if len(run) > 1 else [run]))
+            else:
+                found[run] = None
+    return list(found)
+
+
+def folded(text: str) -> str:
+    """Small letters without accents, as FTS5 compares them."""
+    text = text.lower()
+    if text.isascii():
+        return text
+    bare = "".join(char for char in unicodedata.normalize("NFKD", text) if unicodedata.category(char) != "Mn")
+    return unicodedata.normalize("NFC", bare)
+
+
+def add(connection: sqlite3.Connection, note: int, text: str) -> None:
+    text = _storable(text)
+    connection.execute("INSERT INTO words(rowid, text) VALUES (?, ?)", (note, text))
+    connection.executemany(
+        "INSERT INTO term VALUES (?, 1) ON CONFLICT (word) DO UPDATE SET notes = notes + 1", ((word,) for word in _vocabulary(text))
+    )
+
+
+def remove(connection: sqlite3.Connection, note: int) -> None:
+    row = connection.execute("SELECT text FROM words WHERE rowid = ?", (note,)).fetchone()
+    if row is None:
+        return
+    vocabulary = [(word,) for word in _vocabulary(row[0])]
+    connection.execute("DELETE FROM words WHERE rowid = ?", (note,))
+    connection.executemany("UPDATE term SET notes = notes - 1 WHERE word = ?", vocabulary)
+    connection.executemany("DELETE FROM term WHERE word = ? AND notes <= 0", vocabulary)
+
+
+def telling(connection: sqlite3.Connection, wanted: Sequence[str]) -> list[str]:
+    """The rarest of many terms, still in their order; all of few."""
+    if len(wanted) <= _TERMS:
+        return list(wanted)
+    notes: dict[str, int] = {}
+    for term in wanted[:_TERMS_COUNTED]:
+        stem = term[: max(4, len(term) - 3)]  # roughly what the stemmer leaves, so that a plural finds its singular
+        row = connection.execute("SELECT sum(notes) FROM term WHERE word >= ? AND word < ?", (stem, stem + "\U0010ffff"))
+        if count := row.fetchone()[0] or int(" " in term):
+            notes[term] = count
+    chosen = set(sorted(notes, key=notes.__getitem__)[:_TERMS])
+    return [term for term in wanted if term in chosen]
+
+
+def matches(
+    connection: sqlite3.Connection, wanted: Sequence[str], total: int, limit: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Numbers of the best ``limit`` notes that hold any of the terms, and their BM25, larger being better."""
+    if not wanted:
+        rows: Iterable[tuple[int, float]] = ()
+    elif total >= SMALL_VAULT:
+        rows = connection.execute(
+            "SELECT rowid, -bm25(words) FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?", (_any_of(wanted), limit)
+        ).fetchall()
+    else:
+        rows = _small_matches(connection, wanted)
+    pairs = np.array(list(rows), np.float64).reshape(-1, 2)
+    return pairs[:, 0].astype(np.int64), pairs[:, 1]
+
+
+def _small_matches(connection: sqlite3.Connection, wanted: Sequence[str]) -> list[tuple[int, float]]:
+    """FTS5 calls a word that one note of two holds worthless. Its formula otherwise, with a rarity that a small vault can have.
+
+    To be called within one transaction: the count must be the one that FTS5 reckons with.
+    """
+    total = connection.execute("SELECT count(*) FROM words").fetchone()[0]
+    scores: dict[int, float] = {}
+    for term in wanted:
+        found = connection.execute("SELECT rowid, -bm25(words) FROM words WHERE words MATCH ?", (_any_of([term]),)).fetchall()
+        if not found:
+            continue
+        theirs = math.log((total - len(found) + 0.5) / (len(found) + 0.5))
+        expected = len(found) * math.sqrt(SMALL_VAULT / max(1, min(total, SMALL_VAULT)))
+        ours = math.log((SMALL_VAULT - expected + 0.5) / (expected + 0.5))
+        for number, score in found:
+            scores[number] = scores.get(number, 0.0) + score / (theirs if theirs > 0 else 1e-6) * max(ours, 1e-6)
+    return list(scores.items())
+
+
+def matched_words(connection: sqlite3.Connection, wanted: Sequence[str], notes: Collection[int]) -> dict[int, tuple[str, ...]]:
+    """Which words of each note the terms were found in."""
+    if not wanted or not notes:
+        return {}
+    marks = ",".join("?" * len(notes))
+    rows = connection.execute(
+        f"SELECT rowid, highlight(words, 0, '{_MARK}', '{_END_MARK}') FROM words"  # noqa: S608  (marks are ours)
+        f" WHERE words MATCH ? AND rowid IN ({marks})",
+        (_any_of(wanted), *notes),
+    )
+    return {number: tuple(dict.fromkeys(found.group(1).lower() for found in _MARKED.finditer(text))) for number, text in rows}
+
+
+def corrected(connection: sqlite3.Connection, wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """For each term that no note holds: up to three that some do, and that a slip of the finger makes of it."""
+    lost = [
+        term
+        for term in wanted
+        if len(term) > 3
+        and term.isalpha()
+        and not connection.execute("SELECT 1 FROM words WHERE words MATCH ? LIMIT 1", (_any_of([term]),)).fetchone()
+    ]
+    return {term: near for term in lost[:8] if (near := _near(connection, term))}
+
+
+def _near(connection: sqlite3.Connection, term: str) -> tuple[str, ...]:
+    """A word's beginning counts too: who types «postgers» may mean «postgresql»."""
+    most = 1 if len(term) < 8 else 2
+    rows = connection.execute(
+        "SELECT word, notes FROM term WHERE length(word) >= ?1"
+        " AND (substr(word, 1, 1) IN (?2, ?3) OR substr(word, 2, 1) IN (?2, ?3))",
+        (len(term) - most, term[0], term[1]),
+    )
+    found = []
+    for word, notes in rows:
+        whole = edits(term, word, most)
+        begun = edits(term, word[: len(term)], most)
+        if min(whole, begun) <= most:
+            found.append((min(whole, begun + 0.5), -notes, word))
+    return tuple(word for _, _, word in sorted(found)[:3])
+
+
+def edits(one: str, other: str, most: int) -> int:
+    """Letters added, dropped, replaced, or swapped with their neighbour to make one of the other; ``most + 1`` for any more."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    before: list[int] = []
+    previous = list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        current = [row]
+        for column, theirs in enumerate(other, 1):
+            cost = min(previous[column] + 1, current[column - 1] + 1, previous[column - 1] + (letter != theirs))
+            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == theirs:
+                cost = min(cost, before[column - 2] + 1)
+            current.append(cost)
+        if min(current) > most:
+            return most + 1
+        before, previous = previous, current
+    return min(previous[-1], most + 1)
+
+
+def _any_of(wanted: Iterable[str]) -> str:
+    """Quoted, so that nothing in a prompt is taken for FTS5's query language."""
+    return " OR ".join('"' + term.replace('"', '""') + '"' for term in wanted)
+
+
+def _vocabulary(text: str) -> set[str]:
+    return {word for word in _WORD.findall(folded(text)) if len(word) <= _TERM_LENGTH and not _SPACELESS_LETTER.search(word)}
+
+
+def _storable(text: str) -> str:
+    text = text.replace(_MARK, " ").replace(_END_MARK, " ").replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
+    text = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return _SPACELESS_LETTER.sub(r" \g<0> ", text)

@@ -1,0 +1,196 @@
+"""all-MiniLM-L6-v2 in numpy: real semantic vectors with no key, no network and no other package.
+
+The weights stay where they are, in a memory-mapped file of int8 rows; each matrix is expanded into one small scratch
+buffer when its turn comes. That costs a millisecond a call and spares the daemon 43 MB.
+"""
+
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from kite_memory.errors import StateDamaged
+from kite_memory.recall import wordpiece
+from kite_memory.recall.embedder import Purpose, Space, Vectors
+
+WEIGHTS = Path(__file__).resolve().parent / "weights"
+
+_LAYERS = 6
+_HEADS = 12
+_WIDTH = 384
+_TOKENS_PER_TEXT = 256
+_TOKENS_PER_BATCH = 512
+"""Bounds what a call holds at once; larger ones are no faster."""
+_ROWS_PER_BLOCK = 64
+"""So many rows of a wide layer stay in a processor's own cache."""
+
+_Ids = npt.NDArray[np.intp]
+_Codes = npt.NDArray[np.int8]
+_Run = tuple[int, int, int]
+"""``count`` texts of ``length`` tokens each, one behind the other from row ``start``."""
+
+
+class LocalEmbedder:
+    """Safe to share between threads: a call changes nothing but its own buffers.
+
+    Tokens of several texts are packed without padding, so a text's neighbours reach its row only through the rounding
+    of a matrix product: equal to 1e-5.
+    """
+
+    def __init__(self, folder: Path = WEIGHTS) -> None:
+        self._folder = folder
+        self._loading = threading.Lock()
+        self._model: _Model | None = None
+
+    @property
+    def space(self) -> Space:
+        return Space(name="local", dim=_WIDTH, version="minilm-l6-int8-1", threshold=0.42)
+
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        model = self._loaded()
+        vectors = np.zeros((len(texts), _WIDTH), np.float32)
+        sequences = {number: ids for number, text in enumerate(texts) if (ids := model.tokens(text))}
+        for numbers in _batches({number: len(ids) for number, ids in sequences.items()}):
+            vectors[numbers] = model.forward([sequences[number] for number in numbers])
+        return vectors
+
+    def _loaded(self) -> "_Model":
+        with self._loading:
+            if self._model is None:
+                self._model = _Model(self._folder)
+            return self._model
+
+
+def _batches(lengths: Mapping[int, int]) -> Iterator[list[int]]:
+    """Texts of like length together, so that many share one attention product."""
+    batch: list[int] = []
+    held = 0
+    for number in sorted(lengths, key=lengths.__getitem__):
+        if batch and held + lengths[number] > _TOKENS_PER_BATCH:
+            yield batch
+            batch, held = [], 0
+        batch.append(number)
+        held += lengths[number]
+    if batch:
+        yield batch
+
+
+class _Model:
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._vocabulary = wordpiece.read_vocabulary(folder / "vocab.txt")
+            self._floats, self._codes = _read_safetensors(folder / "all-MiniLM-L6-v2-int8.safetensors")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StateDamaged(f"the local embedder's weights cannot be read: {error}", hint="install kite-memory again") from error
+
+    def tokens(self, text: str) -> list[int]:
+        """Empty for a text of which nothing can be read: two such texts must not look alike."""
+        ids = wordpiece.tokens(text, self._vocabulary, _TOKENS_PER_TEXT)
+        return ids if any(token != wordpiece.UNKNOWN for token in ids[1:-1]) else []
+
+    def forward(self, sequences: Sequence[Sequence[int]]) -> Vectors:
+        lengths = [len(ids) for ids in sequences]
+        starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
+        runs = list(_runs(lengths))
+        scratch = np.empty(4 * _WIDTH * _WIDTH, np.float32)
+        ids = np.concatenate([np.asarray(ids, np.intp) for ids in sequences])
+        hidden = self._embedded(ids, np.concatenate([np.arange(length) for length in lengths]))
+        for layer in range(_LAYERS):
+            mixed = _attention(self._dense(f"{layer}.attention", hidden, scratch), runs)
+            hidden = self._norm(f"{layer}.attention_norm", hidden + self._dense(f"{layer}.attention_out", mixed, scratch))
+            wide = _gelu(self._dense(f"{layer}.widen", hidden, scratch))
+            hidden = self._norm(f"{layer}.norm", hidden + self._dense(f"{layer}.narrow", wide, scratch))
+        pooled = np.add.reduceat(hidden, starts, axis=0)
+        pooled /= np.linalg.norm(pooled, axis=1, keepdims=True)
+        return pooled
+
+    def _embedded(self, ids: _Ids, positions: _Ids) -> Vectors:
+        rows = self._codes["words.weight"][ids].astype(np.float32)
+        rows *= self._floats["words.scale"][ids][:, None]
+        rows += self._floats["positions"][positions]
+        return self._norm("embedding_norm", rows)
+
+    def _dense(self, name: str, rows: Vectors, scratch: Vectors) -> Vectors:
+        codes = self._codes[f"{name}.weight"]
+        weight = scratch[: codes.size].reshape(codes.shape)
+        np.copyto(weight, codes)
+        product: Vectors = rows @ weight
+        product *= self._floats[f"{name}.scale"]
+        product += self._floats[f"{name}.bias"]
+        return product
+
+    def _norm(self, name: str, rows: Vectors) -> Vectors:
+        rows -= rows.mean(axis=1, keepdims=True)
+        rows /= np.sqrt(np.square(rows).mean(axis=1, keepdims=True) + 1e-12)
+        rows *= self._floats[f"{name}.weight"]
+        rows += self._floats[f"{name}.bias"]
+        return rows
+
+
+def _runs(lengths: Sequence[int]) -> Iterator[_Run]:
+    start = first = 0
+    for number in range(1, len(lengths) + 1):
+        if number == len(lengths) or lengths[number] != lengths[first]:
+            count = number - first
+            yield start, count, lengths[first]
+            start += count * lengths[first]
+            first = number
+
+
+def _attention(stacked: Vectors, runs: Sequence[_Run]) -> Vectors:
+    """Every token looks at the tokens of its own text."""
+    mixed = np.empty((len(stacked), _WIDTH), np.float32)
+    for start, count, length in runs:
+        rows = slice(start, start + count * length)
+        parts = stacked[rows].reshape(count, length, 3, _HEADS, -1).transpose(2, 0, 3, 1, 4)
+        query, key, value = parts
+        weights = query @ key.swapaxes(-1, -2)
+        weights *= np.float32((_WIDTH // _HEADS) ** -0.5)
+        weights -= weights.max(axis=-1, keepdims=True)
+        np.exp(weights, out=weights)
+        weights /= weights.sum(axis=-1, keepdims=True)
+        mixed[rows] = (weights @ value).transpose(0, 2, 1, 3).reshape(count * length, _WIDTH)
+    return mixed
+
+
+def _gelu(rows: Vectors) -> Vectors:
+    """In place. The tanh form, whose error is far below that of the weights."""
+    for start in range(0, len(rows), _ROWS_PER_BLOCK):
+        block = rows[start : start + _ROWS_PER_BLOCK]
+        inner = block * block
+        inner *= np.float32(0.044715)
+        inner += 1
+        inner *= block
+        inner *= np.float32(0.7978845608)
+        np.tanh(inner, out=inner)
+        inner += 1
+        inner *= 0.5
+        block *= inner
+    return rows
+
+
+def _read_safetensors(path: Path) -> tuple[dict[str, Vectors], dict[str, _Codes]]:
+    """Views into the mapped file: clean pages that the system may take back."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > 1 << 20:
+            raise ValueError("the header is not one")
+        header = json.loads(file.read(length))
+    raw = np.memmap(path, np.uint8, "r", offset=8 + length)
+    floats: dict[str, Vectors] = {}
+    codes: dict[str, _Codes] = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        start, end = entry["data_offsets"]
+        if end > raw.size:
+            raise ValueError("the file is cut short")
+        part = np.asarray(raw[start:end])
+        if entry["dtype"] == "F32":
+            floats[name] = part.view("<f4").reshape(entry["shape"])
+        else:
+            codes[name] = part.view(np.int8).reshape(entry["shape"])
+    return floats, codes

@@ -1,0 +1,81 @@
+"""What a note says, without the markdown that ties it to other notes; and how it is cut for an embedder."""
+
+import re
+from collections.abc import Iterator
+
+from kite_memory.model.note import Note
+
+_LINK = re.compile(r"!?\[\[([^\[\]|#\n]{0,300})(?:#[^\[\]|\n]{0,300})?(?:\|([^\[\]\n]{0,300}))?\]\]")
+_RELATED = re.compile(r"^\*\*Related:\*\*(.*)$", re.MULTILINE)
+_FILE_NAME = re.compile(r"-[a-z]{3}\d\d(?:-\d+)?$")
+"""How the name of a note's file ends: no words that anybody would look for."""
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+
+_WORDS_PER_PASSAGE = 180
+_CHARACTERS_PER_PASSAGE = 1_200
+_PASSAGES_PER_NOTE = 32
+_CHARACTERS_PER_NOTE = 200_000
+
+
+def unlinked(markdown: str) -> str:
+    """Wikilinks as the words a reader sees: the alias, or the target's last part."""
+
+    def shown(link: re.Match[str]) -> str:
+        target, alias = link.group(1), link.group(2)
+        return (alias or target.rpartition("/")[2]).strip()
+
+    return _LINK.sub(shown, markdown)
+
+
+def prose(body: str) -> str:
+    """The body without its lines of mere links."""
+    return unlinked(_RELATED.sub("", body[:_CHARACTERS_PER_NOTE])).strip()
+
+
+def companions(body: str) -> tuple[str, ...]:
+    """The names in the lines of mere links: what the note is about, and does not say. Other notes' files are not among them."""
+    links = (link for line in _RELATED.findall(body[:_CHARACTERS_PER_NOTE]) for link in _LINK.finditer(line))
+    names = (unlinked(link.group()) for link in links)
+    return tuple(name for name in dict.fromkeys(names) if name and not _FILE_NAME.search(name))
+
+
+def searchable(note: Note) -> str:
+    """What the lexical index holds of a note."""
+    more = (*note.aliases, *note.triggers, " ".join(note.tags), *companions(note.body))
+    return "\n".join(filter(None, (note.title, *more, prose(note.body))))
+
+
+def passages(note: Note) -> tuple[str, ...]:
+    """What is embedded of a note: one row for a short one, several for a long one, each beginning with the title.
+
+    Never empty: a note without words still has its title, or the name of its file.
+    """
+    title = note.title.strip() or note.path
+    head = "\n".join((title, *note.triggers))[:_CHARACTERS_PER_PASSAGE]
+    parts = list(_parts(prose(note.body)))[:_PASSAGES_PER_NOTE]
+    tail = ", ".join(companions(note.body))[:_CHARACTERS_PER_PASSAGE]
+    first = "\n".join(filter(None, (head, *parts[:1], tail)))
+    return (first, *(f"{title[:200]}\n{part}" for part in parts[1:]))
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Cut at ends of sentences or lines where there are any, and anywhere where there are none."""
+    held: list[str] = []
+    words = characters = 0
+    for sentence in _SENTENCE_END.split(text):
+        for piece in _pieces(sentence):
+            count = max(len(piece.split()), sum(char > "\u2e7f" for char in piece))
+            if held and (words + count > _WORDS_PER_PASSAGE or characters + len(piece) > _CHARACTERS_PER_PASSAGE):
+                yield "\n".join(held)
+                held, words, characters = [], 0, 0
+            if piece:
+                held.append(piece)
+                words += count
+                characters += len(piece)
+    if held:
+        yield "\n".join(held)
+
+
+def _pieces(sentence: str) -> Iterator[str]:
+    for start in range(0, len(sentence), _CHARACTERS_PER_PASSAGE):
+        yield sentence[start : start + _CHARACTERS_PER_PASSAGE].strip()

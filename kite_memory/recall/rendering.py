@@ -1,0 +1,181 @@
+"""The one place where a note's text, which anybody may have written, becomes part of what an agent or a person reads.
+
+Everything between the block's two tags is quoted data: nothing in it can end the block, open another, look like one of
+the block's own lines or steer a terminal. The hundred ways to spell a tag come down to two questions, asked once
+invisible characters are gone: does this read as ``<``, and does something follow that reads as a name? Then it becomes
+``‹``, which no reader takes for markup. A lone ``<`` between numbers or operators stays.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kite_memory.model.hit import Hit
+from kite_memory.model.note import Note
+from kite_memory.recall.prose import prose
+
+_OPENING = "<vault-context>\n[Relevant vault context: quoted notes from this user's own memory, newest evidence first]"
+_CLOSING = "</vault-context>"
+
+_PATH_LENGTH = 200
+_BODY_LENGTH = 20_000
+"""More than any block holds; what lies behind is not even looked at."""
+_FRAGMENT = 40
+"""A body shorter than this is shown with its title."""
+
+_ANSI = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]"  # colours, cursor
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]{0,2000}(?:\x07|\x1b\\|\x9c)"  # titles, links, device strings
+    r"|\x1b[ -/]{0,16}[0-~]"
+)
+_LINE_ENDS = re.compile("\r\n?|[\v\f\x85\u2028\u2029]")
+_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
+"""Of categories that are seen elsewhere: fillers, blanks that are none, variation selectors, tag characters."""
+
+_LESS = (
+    "(?:[<\u2039\u00ab\u226a\u226e\u227a\u2329\u276c\u276e\u2770\u27e8\u27ea\u29fc\u3008\u300a\u1438\u02c2]"
+    r"|&(?:amp;|\#0*38;|\#x0*26;)*(?:lt|\#0*60|\#x0*3c);?"
+    r"|%(?:25)*3c|\\{1,8}[ux]\{?0*3c\}?)"
+)
+_GREATER = (
+    "(?:[>\u203a\u00bb\u226b\u226f\u227b\u232a\u276d\u276f\u2771\u27e9\u27eb\u29fd\u3009\u300b\u1433\u02c3]"
+    r"|&(?:amp;|\#0*38;|\#x0*26;)*(?:gt|\#0*62|\#x0*3e);?"
+    r"|%(?:25)*3e|\\{1,8}[ux]\{?0*3e\}?)"
+)
+_BLANKS = "[\\s\u0300-\u036f]{0,40}"
+_TAG_START = re.compile(f"{_LESS}(?={_BLANKS}[/!?|%\\\\\u2044\u2215\u29f8]{{0,8}}{_BLANKS}[^\\W\\d])", re.IGNORECASE)
+_TAG_END = re.compile(f"(‹[^‹›<>\n]{{1,200}}?){_GREATER}", re.IGNORECASE)
+_OWN_NAME = re.compile(r"vault[\W_]{1,3}context", re.IGNORECASE)
+_OWN_LINE = re.compile("^[ \t]*[-\u2010-\u2015\u2212\u2500\u2501\u2e3a\u2e3b\ufe58]{2,}[ \t]*(?=\\[)", re.MULTILINE)
+_OTHER_MARKS = re.compile(r"\[(/?INST|Relevant\W{1,3}vault)\b", re.IGNORECASE)
+_TURN = re.compile(r"^[ \t]*(?=(?:human|assistant|system)[ \t]*:)", re.IGNORECASE | re.MULTILINE)
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]|\n")
+_TOKEN_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\S\n]+|\n+|.", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """``tokens`` is an estimate from above."""
+
+    text: str
+    tokens: int
+
+
+def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = 9500) -> Block:
+    """The notes as an agent is shown them, newest first, within both bounds; a long one is cut at the end of a sentence.
+
+    Room that a short note leaves goes to the others. Empty where there are no notes, or no room for any.
+    """
+    notes = sorted((hit.note for hit in hits), key=lambda note: note.created, reverse=True)
+    heads = [_head(note) for note in notes]
+    frame = "\n".join([_OPENING, *heads, _CLOSING])
+    tokens_left = tokens - estimated_tokens(frame) - 2 * len(notes)
+    characters_left = characters - len(frame) - 2 * len(notes)
+    bodies = [quoted(_said(note)) for note in notes]
+    shown = dict.fromkeys(range(len(notes)), "")
+    for place, number in enumerate(sorted(shown, key=lambda number: len(bodies[number]))):
+        share = len(notes) - place
+        text = shortened(bodies[number], tokens=tokens_left // share, characters=characters_left // share)
+        if not text:
+            return Block(text="", tokens=0)
+        shown[number] = text
+        tokens_left -= estimated_tokens(text)
+        characters_left -= len(text)
+    if not notes:
+        return Block(text="", tokens=0)
+    lines = [line for head, body in zip(heads, shown.values(), strict=True) for line in (head, body)]
+    text = "\n".join([_OPENING, *lines, _CLOSING])
+    return Block(text=text, tokens=estimated_tokens(text))
+
+
+def plain(text: str) -> str:
+    """Fit for a terminal: no control, escape, bidirectional or invisible characters; lines and tabs stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _LINE_ENDS.sub("\n", _ANSI.sub("", text))
+    return "".join(map(_visible, text))
+
+
+def plain_line(text: str, length: int = 200) -> str:
+    """`plain`, on one line and no longer than asked for."""
+    line = " ".join(plain(text[: length * 8]).split())
+    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
+
+
+def quoted(text: str) -> str:
+    """Fit to stand inside the block."""
+    text = "".join(map(_ordinary, plain(text)))
+    text = _TAG_START.sub("‹", text)
+    text = _TAG_END.sub(r"\1›", text)
+    text = _OWN_NAME.sub("vault context", text)
+    text = _OTHER_MARKS.sub(r"(\1", text)
+    text = _OWN_LINE.sub("- ", text)
+    text = _TURN.sub("› ", text)
+    return re.sub(r"\n\s*\n\s*", "\n\n", text).strip()
+
+
+def shortened(text: str, *, tokens: int, characters: int) -> str:
+    """As much of the text as fits, ending with a sentence or a line if it can, and with an ellipsis if it was cut."""
+    if len(text) <= characters and estimated_tokens(text) <= tokens:
+        return text
+    room = 0
+    left = tokens - 4
+    for piece in _TOKEN_PIECES.finditer(text, 0, max(0, characters - 2)):
+        left -= _cost(piece.group())
+        if left < 0:
+            break
+        room = piece.end()
+    head = text[:room]
+    ends = [found.end() for found in _SENTENCE_END.finditer(head)]
+    if ends and ends[-1] > room // 2:
+        head = head[: ends[-1]]
+    elif " " in head:
+        head = head[: head.rindex(" ")]
+    head = head.rstrip()
+    return f"{head} …" if head else ""
+
+
+def estimated_tokens(text: str) -> int:
+    """From above, without a tokenizer: a token for every three letters of a word, for every digit, sign and line, and for
+    every byte of what is not ASCII. Tokenizers of today's models need about half as many for prose.
+    """
+    return sum(_cost(piece.group()) for piece in _TOKEN_PIECES.finditer(text))
+
+
+def _cost(piece: str) -> int:
+    if piece == " ":
+        return 0
+    return -(-len(piece) // 3) if piece.isascii() else len(piece.encode("utf-8", "replace"))
+
+
+def _head(note: Note) -> str:
+    path = plain_line(quoted(plain_line(note.path, _PATH_LENGTH)), _PATH_LENGTH).replace("[", "(").replace("]", ")")
+    return f"--- [{path}] · {note.kind} · {note.created:%Y-%m-%d} ---"
+
+
+def _said(note: Note) -> str:
+    body = prose(note.body[:_BODY_LENGTH])
+    if len(body) >= _FRAGMENT:
+        return body
+    return f"{note.title}: {body}" if body else note.title or note.path
+
+
+@lru_cache(maxsize=4096)
+def _visible(char: str) -> str:
+    category = unicodedata.category(char)
+    if char in "\n\t":
+        return char
+    if category in ("Cc", "Cf", "Cs", "Co") or _UNSEEN.match(char) or ord(char) & 0xFFFE == 0xFFFE:
+        return ""
+    return " " if category == "Zs" else char
+
+
+@lru_cache(maxsize=4096)
+def _ordinary(char: str) -> str:
+    """Full-width, mathematical and other dressed-up letters and signs undressed; raised and lowered digits keep their meaning."""
+    if char.isascii() or unicodedata.category(char)[0] not in "LPS":
+        return char
+    bare = unicodedata.normalize("NFKC", char)
+    return bare if bare.isascii() else char

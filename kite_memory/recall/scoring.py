@@ -1,0 +1,102 @@
+"""What a score is made of: pure functions over arrays, one place for every number.
+
+A fused score is absolute: it means the same whatever else the vault holds, so that it can be compared with a threshold
+and "nothing" can be an answer. Where the numbers come from is told in `bench/recall_quality.py`.
+"""
+
+import math
+from collections.abc import Collection
+
+import numpy as np
+import numpy.typing as npt
+
+from kite_memory.model.note import NoteKind, NoteStatus
+from kite_memory.model.scope import Scope
+from kite_memory.recall.catalogue import KINDS, SCOPES, STATUSES, Columns, Pairs
+from kite_memory.recall.embedder import Space, Vectors
+from kite_memory.recall.lexical import SMALL_VAULT
+
+Scores = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_MEANING = 0.65
+_WORDS = 0.35
+_FULL_TERMS = 8
+_STEEPNESS = 0.08
+_STEEPEST = 0.24
+_FOREIGN = 0.10
+_BEHIND = 0.01
+_LONGEST_CHAIN = 8
+
+_SPOKEN_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
+"""Journals tell a whole day and entity pages only tie notes together: found by a search, never said unasked."""
+_STANDING = frozenset({NoteStatus.ACCEPTED, NoteStatus.SUPERSEDED, NoteStatus.MUTED})
+"""Of such a note it can be said that it replaces another."""
+
+
+def words_score(bm25: Scores, *, notes: int, terms: int) -> Scores:
+    """BM25 has no upper end; this has one, and asks for more in a larger vault, where words are rarer.
+
+    A prompt of many terms finds some of them anywhere: what it finds counts as if it had no more than eight.
+    """
+    fair = bm25 * min(1.0, _FULL_TERMS / max(1, terms))
+    return np.asarray(1 - np.exp(-fair / (2 * math.log(1 + max(notes, SMALL_VAULT)))))
+
+
+def fused(cosine: Vectors, bm25: Scores, *, notes: int, terms: int) -> Scores:
+    return np.asarray(_MEANING * np.maximum(cosine, 0) + _WORDS * words_score(bm25, notes=notes, terms=terms))
+
+
+def threshold(space: Space, notes: int) -> float:
+    """Where a fused score becomes worth showing. Among more notes the best of the useless ones scores higher."""
+    return space.threshold + min(_STEEPEST, _STEEPNESS * math.log10(max(notes, SMALL_VAULT) / SMALL_VAULT))
+
+
+def found(columns: Columns, now: float) -> Mask:
+    """Notes that a search may show: those turned down or expired are nowhere."""
+    notes = columns.notes
+    return np.asarray((notes["status"] != STATUSES.index(NoteStatus.REJECTED)) & (notes["expires"] > now))
+
+
+def spoken(columns: Columns, now: float) -> Mask:
+    """Notes that may be said to an agent unasked: accepted, in force, and not replaced by another."""
+    notes = columns.notes
+    mask = (notes["status"] == STATUSES.index(NoteStatus.ACCEPTED)) & (notes["expires"] > now) & of_kinds(columns, _SPOKEN_KINDS)
+    mask[succession(columns)[:, 0]] = False
+    return np.asarray(mask)
+
+
+def of_kinds(columns: Columns, kinds: Collection[NoteKind]) -> Mask:
+    return np.isin(columns.notes["kind"], [KINDS.index(kind) for kind in kinds])
+
+
+def within(columns: Columns, project: int) -> Mask:
+    """Notes of one project, and those that belong to none."""
+    return np.asarray((columns.notes["project"] == project) | ~_bound(columns))
+
+
+def handicap(columns: Columns, project: int) -> Scores:
+    """What another project's notes must make up for."""
+    return np.where(within(columns, project), 0.0, _FOREIGN)
+
+
+def _bound(columns: Columns) -> Mask:
+    return np.isin(columns.notes["scope"], [SCOPES.index(Scope.PROJECT), SCOPES.index(Scope.SESSION)])
+
+
+def succession(columns: Columns) -> Pairs:
+    """Rows of old notes and of those in their place, as far as the new ones stand themselves: a proposal replaces nothing yet."""
+    standing = np.isin(columns.notes["status"], [STATUSES.index(status) for status in _STANDING])
+    return columns.replaced[standing[columns.replaced[:, 1]]]
+
+
+def settled(scores: Scores, pairs: Pairs) -> Scores:
+    """What replaces a note answers what the note answered, and stands before it."""
+    settled = scores.copy()
+    old, new = pairs[:, 0], pairs[:, 1]
+    # Again and again, since a chain may be in any order; not for ever, since a circle is somebody's mistake.
+    for _ in range(_LONGEST_CHAIN):
+        np.maximum.at(settled, new, settled[old])
+    for _ in range(_LONGEST_CHAIN):
+        np.minimum.at(settled, old, settled[new] - _BEHIND)
+    return settled

@@ -1,0 +1,122 @@
+"""An answer to a question that somebody asked: notes, best first, and what spoke for each."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from kite_memory.model.hit import Hit
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.recall import scoring
+from kite_memory.recall.index import Index, Signals
+from kite_memory.recall.prose import prose
+from kite_memory.recall.rendering import plain_line
+
+Mode = Literal["hybrid", "keyword", "semantic"]
+
+_FAINT = 0.25
+"""A note that shares no word with the question and less meaning than this is no answer."""
+_WORDS_NAMED = 5
+_SNIPPET = 240
+_LINE = re.compile(r"[^\n]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """``project`` is where the question comes from: other projects' notes weigh less. ``within`` leaves them out."""
+
+    text: str
+    mode: Mode = "hybrid"
+    project: str = ""
+    within: str = ""
+    since: datetime | None = None
+    kinds: frozenset[NoteKind] = frozenset()
+    limit: int = 10
+
+
+def search(index: Index, query: Query, now: datetime) -> tuple[Hit, ...]:
+    """Notes that were turned down or have expired are not found; a replaced one stands behind its successor."""
+    signals = index.signals(
+        query.text, beside=True, forgiving=True, meaning=query.mode != "keyword", words=query.mode != "semantic"
+    )
+    columns = signals.columns
+    mask = scoring.found(columns, now.timestamp())
+    if query.kinds:
+        mask &= scoring.of_kinds(columns, query.kinds)
+    if query.since:
+        mask &= columns.notes["created"] >= query.since.timestamp()
+    if query.within:
+        mask &= scoring.within(columns, index.project_number(query.within))
+    match query.mode:
+        case "hybrid":
+            scores = scoring.fused(signals.cosine, signals.bm25, notes=len(columns), terms=len(signals.terms))
+        case "keyword":
+            scores = scoring.words_score(signals.bm25, notes=len(columns), terms=len(signals.terms))
+        case "semantic":
+            scores = np.maximum(signals.cosine.astype(np.float64), 0)
+    if query.project:
+        scores = scores - scoring.handicap(columns, index.project_number(query.project))
+    heard = (signals.bm25 > 0) | (signals.cosine >= _FAINT)
+    scores = np.where(mask & heard, scores, -np.inf)
+    pairs = scoring.succession(columns)
+    scores = scoring.settled(scores, pairs[mask[pairs].all(axis=1)])
+    return hits(index, signals, scores, limit=query.limit, project=query.project)
+
+
+def hits(index: Index, signals: Signals, scores: scoring.Scores, *, limit: int, project: str = "") -> tuple[Hit, ...]:
+    """The best rows as a reader sees them; of notes that share an id, the best."""
+    rows = _best(scores, signals.columns.notes["created"], limit * 2)
+    numbers = [int(number) for number in signals.columns.notes["number"][rows]]
+    notes = index.notes(numbers)
+    words = index.matched_words(signals.terms, numbers)
+    chosen: dict[str, Hit] = {}
+    for row, number in zip(rows.tolist(), numbers, strict=True):
+        note = notes.get(number)
+        if note is None or name(note) in chosen or len(chosen) == limit:
+            continue
+        matched = words.get(number, ())
+        chosen[name(note)] = Hit(
+            note=note,
+            score=round(min(1.0, max(0.0, float(scores[row]))), 4),
+            why=", ".join(_reasons(note, float(signals.cosine[row]), matched, project)),
+            snippet=snippet(note, matched),
+        )
+    return tuple(chosen.values())
+
+
+def name(note: Note) -> str:
+    """What stays the same about a note: its id, or its path where it has none."""
+    return note.id or note.path
+
+
+def _best(scores: scoring.Scores, created: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.intp]:
+    """Of equals, the newer first."""
+    rows = np.flatnonzero(scores > -np.inf)
+    if len(rows) > count:
+        rows = rows[np.argpartition(-scores[rows], count)[:count]]
+    return rows[np.lexsort((-created[rows], -scores[rows]))]
+
+
+def _reasons(note: Note, cosine: float, matched: Sequence[str], project: str) -> Iterator[str]:
+    if cosine > 0:
+        yield f"meaning {cosine:.2f}"
+    if matched:
+        yield "words: " + " ".join(plain_line(word, 40) for word in matched[:_WORDS_NAMED])
+    if project and note.project:
+        yield "this project" if note.project == project else "another project"
+    if note.status is not NoteStatus.ACCEPTED:
+        yield str(note.status)
+
+
+def snippet(note: Note, matched: Sequence[str]) -> str:
+    """The line of the note that holds most of the words, or its first."""
+    lines = _LINE.findall(prose(note.body[:20_000]))
+    words = [word.replace(" ", "") for word in matched]
+    best = max(lines, key=lambda line: sum(word in line.lower() for word in words), default="")
+    found = [place for word in words if (place := best.lower().find(word)) >= 0]
+    start = max(0, min(found, default=0) - _SNIPPET // 3) if len(best) > _SNIPPET else 0
+    return ("…" if start else "") + plain_line(best[start:], _SNIPPET)

@@ -1,0 +1,204 @@
+"""Secrets that are told by the name they go by: assignments, fields, headers, flags, columns, sentences."""
+
+import re
+from enum import Enum
+
+from kite_memory.redaction.chance import digits, drawn, letters, monotonous, spelled, stands_in, turns
+from kite_memory.redaction.names import Promise, kind_of, promise
+from kite_memory.redaction.span import Span
+
+
+class Style(Enum):
+    """What a bare value under a name can be: in code a word is a variable, in a file of settings it is a value."""
+
+    CODE = 0
+    SETTING = 1
+    QUOTED = 2
+
+
+_NAMED = re.compile(
+    rb"(?:p(?:ass|wd|w\b|sk)|k(?:ey|(?<=tok)en|(?<=cook)ie)|c(?:(?<=sec)ret|red)|u(?<=au)th|jwt|g(?<=sig)|m(?:nemonic))"
+    rb"[a-z0-9_\-]{0,32}+([\"'`\]\\*)]{0,6}+)(?:"
+    rb"[ \t]{0,24}+(?:=>|[:?|+]=|={1,3}|!==?|->|:(?!:)|\?\??|\|\|=?)[ \t]{0,24}+"  # assignments, fields, defaults
+    rb"|(?<=[\"'`\\])[ \t]{0,4},[ \t]{0,24}(?=[\\\"'`])"  # ("password", "…")
+    rb"|\((?=[\"'`])"  # .password("…")
+    rb"|>"  # <password>…
+    rb"|[ \t]{1,4}(?:value|content|default)[ \t]?=[ \t]?(?=[\"'])"  # name="password" value="…"
+    rb"|[ \t]{0,8}\r?\n[ \t\-]{0,40}\"?value\"?[ \t]?:[ \t]{0,8}"  # name: PASSWORD, and value: … below it
+    rb"|[ \t]{0,40}+\|[ \t]{0,40}+"  # a table
+    rb"|(?:[ \t]{2,60}+|\t)(?=[^ \t])"  # columns
+    rb"|(?: [a-z]{1,12}){0,3}? (?:is|was|equals|reads|set to|changed to)(?: now)?:? {1,2}"  # a sentence
+    rb")"
+)
+_FLAG = re.compile(
+    rb"-(?<![\w\-]-)-?(?:[a-z0-9]{1,24}-){0,4}(?:pass(?:word|wd|phrase|code)?|pwd|pw|secret|token|key|auth|credentials?|pat|psk)[ \t]{1,4}(?=[^\s\-])"
+)
+_BEARER = re.compile(rb"b(?:earer|asic)[ \t]{1,3}+(?=[a-z0-9])")
+
+_BEFORE_VALUE = re.compile(
+    rb"(?:[bBrRfFuU$@]{1,2}(?=[\"'])|(?:new )?String\((?=\")|!!?[a-z]{1,12} |\[[\s]{0,40}+(?=[\\\"'`])|[|>][+\-]?[ \t]{0,4}\r?\n[ \t]{1,40}"
+    rb"|\r?\n[ \t]{0,60}(?=[\"'])|[A-Za-z_][A-Za-z0-9_.<>\[\]| ]{0,40}?[ \t]{0,4}:?=[ \t]{0,4}(?=\\{0,3}[\"'`]))?"
+)
+_QUOTE = re.compile(rb"(\\{0,7})(\"\"\"|'''|[\"'`])")
+_UNTIL = {
+    quote: re.compile(rb"((?:[^\\\r\n" + quote + rb"]|\\[^\r\n]){0,8192}+)" + quote) for quote in (b'"', b"'", b"`")
+}
+_NEXT_ELEMENT = re.compile(rb"[\"'`]?[ \t]{0,4},\s{0,40}+(?=[\"'`])")
+_BARE = re.compile(rb"[^\s\"'`,;<>(){}\[\]|&\\]{1,8192}+")
+_ELEMENT = re.compile(rb"[^<\r\n]{1,4096}+(?=</)")
+_REST_OF_LINE = re.compile(rb"[^\s\"'`\\]{1,4096}+(?=[ \t]{0,8}(?:[\r\n]|\Z))")
+_UP_TO_QUOTE = re.compile(rb"[^\r\n\"'`\\]{1,4096}+")
+_SCHEME = re.compile(
+    rb"(bearer|basic|token|bot|api-?key|negotiate|ntlm|sso-key|splunk|genie-?key|key|macaroon|[a-z]{2,20}-token)[ \t]{1,4}"
+    rb"|(digest|oauth|hawk|signature|aws4-hmac-sha256|sharedkey(?:lite)?|hmac[a-z0-9\-]{0,12}|google-?login)[ \t]{1,4}",
+    re.IGNORECASE,
+)
+_COOKIE = re.compile(rb"([A-Za-z0-9_.\-]{1,64}+)=([^;\s\"',]{8,4096}+)")
+
+_NAME_CHARACTERS = bytes(ord("x") if code < 128 and chr(code).isalnum() or code in b"_.-$" else ord(" ") for code in range(256))
+_REFERENCE = re.compile(
+    rb"\$|(?:process|import\.meta|os|deno|bun|sys|self|this|cls|ctx|config|cfg|conf|settings|options|opts|args|argv|params|props|req|request|res|response"
+    rb"|env|environ|secrets|vars|var|local|data|module|each|vault|op|ref|arn|file|path|keyring|keychain|ssm|projects|azurekeyvault|aws-sm|gcp-sm|sm|secret)"
+    rb"(?:[.:\[(]|://|\+)|%[a-z_]{2,40}%|@[a-z_]{2,40}@",
+    re.IGNORECASE,
+)
+_IDENTIFIER = re.compile(rb"[A-Za-z_*&!][A-Za-z_]*+(?:[0-9]{1,2}+[A-Za-z_]*+){0,2}(?:(?:\.|::|->|\?\.)[A-Za-z_][A-Za-z_0-9]*+){0,8}[?!*]?")
+_PATH = re.compile(rb"(?:~|\.{1,2}|)/[A-Za-z0-9_.\-]++(?:/[A-Za-z0-9_.\-@]*+){1,40}|(?:~|\.{1,2})/.*|[A-Za-z]:\\.*|[a-z][a-z0-9+.\-]{1,20}://.*", re.DOTALL)
+_NUMBER = re.compile(rb"v?[0-9.\-_:TZ+/,%]+[kKmMgGsS]?")
+_HASH = re.compile(rb"[0-9a-f]{32,128}|[0-9A-F]{32,128}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+
+
+def find_assigned(raw: bytes, small: bytes, spans: list[Span]) -> None:
+    """``small`` is ``raw`` in small letters."""
+    for match in _NAMED.finditer(small):
+        keyword, closers, value = match.start(), match.start(1), match.end()
+        before = raw[max(0, keyword - 64) : keyword].translate(_NAME_CHARACTERS)
+        start = keyword - (len(before) - 1 - before.rfind(b" "))
+        name = raw[start:closers].lstrip(b".-$_")
+        what = promise(name)
+        if what is not Promise.NONE:
+            _judge(raw, start, name, what, raw[match.end(1) : value], value, spans)
+    if b"-" in small:
+        for match in _FLAG.finditer(small):
+            name = raw[match.start() : match.end()].strip(b"- \t")
+            _take(raw, match.end(), name, max(promise(name), Promise.STRONG), Style.SETTING, spans)
+    for match in _BEARER.finditer(small):
+        bare = _BARE.match(raw, match.end())
+        if bare and len(bare[0]) >= 12 and turns(bare[0]) >= 3 and not stands_in(bare[0]):
+            spans.append((bare.start(), bare.end(), "authorization"))
+
+
+def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes, at: int, spans: list[Span]) -> None:
+    sign = separator.strip()
+    small = name.lower()
+    behind = raw[start - 1 : start] if start else b"\n"
+    if small.endswith(b"authorization") and _authorization(raw, at, spans):
+        return
+    if small.endswith(b"cookie") and sign in (b":", b"=", b",", b"", b"=>"):
+        _cookies(raw, at, spans)
+        return
+    if sign == b">":
+        element = _ELEMENT.match(raw, at) if behind in (b"<", b":") else None
+        if element and _secret(element[0], what, Style.QUOTED):
+            spans.append((element.start(), element.end(), kind_of(name)))
+        return
+    if sign == b"=" and behind in (b"?", b"&", b";") and separator == sign:
+        _take(raw, at, name, max(what, Promise.STRONG), Style.SETTING, spans)
+        return
+    if separator == b"=" and (name.isupper() or behind in (b"\n", b"\r")):
+        rest = _REST_OF_LINE.match(raw, at) if behind in (b"\n", b"\r", b" ") else None
+        if rest and b"$" not in rest[0] and b"(" not in rest[0] and _secret(rest[0], what, Style.SETTING):
+            spans.append((rest.start(), rest.end(), kind_of(name)))
+            return
+        _take(raw, at, name, what, Style.SETTING, spans)
+        return
+    _take(raw, at, name, what, Style.CODE, spans)
+
+
+def _take(raw: bytes, at: int, name: bytes, what: Promise, style: Style, spans: list[Span]) -> None:
+    """Add the value, or the list of values, that begins at ``at``."""
+    if raw.startswith(b"[redacted:", at):
+        return
+    before = _BEFORE_VALUE.match(raw, at)
+    at = before.end() if before else at
+    several = before is not None and before[0].startswith(b"[")
+    while True:
+        start, end, quoted = _extent(raw, at)
+        if _secret(raw[start:end], what, Style.QUOTED if quoted else style) and (quoted or raw[end : end + 1] not in (b"(", b"[")):
+            spans.append((start, end - (not quoted and raw[end - 1 : end] in (b".", b":")), kind_of(name)))
+        following = _NEXT_ELEMENT.match(raw, end) if several and quoted else None
+        if following is None:
+            return
+        at = following.end()
+
+
+def _extent(raw: bytes, at: int) -> tuple[int, int, bool]:
+    """Where the value at ``at`` begins and ends, and whether it stands in quotes that are closed."""
+    quote = _QUOTE.match(raw, at)
+    if quote is None:
+        bare = _BARE.match(raw, at)
+        return at, bare.end() if bare else at, False
+    start = quote.end()
+    if not quote[1] and len(quote[2]) == 1:
+        inside = _UNTIL[quote[2]].match(raw, start)
+        end = inside.end(1) if inside else -1
+    else:
+        end = raw.find(quote[0], start, start + 8192)
+        if b"\n" in raw[start : max(start, end)]:
+            end = -1
+    if end >= 0:
+        return start, end, True
+    bare = _BARE.match(raw, start)
+    return start, bare.end() if bare else start, False
+
+
+def _secret(value: bytes, what: Promise, style: Style) -> bool:
+    length = len(value)
+    if length < 4 or b"[redacted:" in value or stands_in(value, numbered=what is not Promise.PASSWORD):
+        return False
+    if _REFERENCE.match(value) or _PATH.fullmatch(value) or b"${" in value or b"{{" in value:
+        return False
+    if b" " in value.strip():
+        return what is Promise.STRONG and length >= 32 and value.count(b" ") in (11, 14, 17, 20, 23) and value.islower()
+    if what is Promise.PASSWORD:
+        if style is Style.CODE:
+            return not _variable(value) and digits(value) + letters(value) >= 4 and (bool(digits(value)) or turns(value) > 1)
+        return not monotonous(value) or length >= 6
+    if length < 8 or monotonous(value) or _NUMBER.fullmatch(value) or spelled(value):
+        return False
+    if what is Promise.STRONG:
+        if style is Style.CODE and _variable(value):
+            return False
+        return turns(value) >= 2
+    return length >= 16 and drawn(value) and not _HASH.fullmatch(value)
+
+
+def _variable(value: bytes) -> bool:
+    return _IDENTIFIER.fullmatch(value) is not None and turns(value) * 4 <= len(value)
+
+
+def _authorization(raw: bytes, at: int, spans: list[Span]) -> bool:
+    """``Authorization: Bearer …`` and its like, in quotes or not."""
+    quote = _QUOTE.match(raw, at)
+    start = quote.end() if quote else at
+    scheme = _SCHEME.match(raw, start)
+    if scheme is None:
+        return False
+    credential = (_BARE if scheme[1] else _UP_TO_QUOTE).match(raw, scheme.end())
+    if credential is None or b"[redacted:" in credential[0] or _REFERENCE.match(credential[0]) or stands_in(credential[0]):
+        return True
+    if len(credential[0]) >= 6 and not (spelled(credential[0]) and len(credential[0]) < 16):
+        spans.append((credential.start(), credential.end(), "authorization"))
+    return True
+
+
+def _cookies(raw: bytes, at: int, spans: list[Span]) -> None:
+    """The values of a header's cookies that could let somebody in; their names and attributes stay."""
+    end = raw.find(b"\n", at, at + 8192)
+    line = raw[at : end if end >= 0 else at + 8192]
+    for pair in _COOKIE.finditer(line):
+        name, value = pair[1], pair[2]
+        if name.lower() in (b"expires", b"path", b"domain", b"max-age", b"samesite", b"priority"):
+            continue
+        if _secret(value, max(promise(name), Promise.STRONG), Style.SETTING):
+            spans.append((at + pair.start(2), at + pair.end(2), "cookie"))

@@ -1,0 +1,109 @@
+"""Whether a string was drawn by chance, spelled by a person, or stands in for a secret."""
+
+import re
+
+_SHAPES = bytes(
+    ord("U") if chr(code).isupper() else ord("l") if chr(code).islower() else ord("d") if chr(code).isdigit() else ord("-")
+    for code in range(128)
+) + b"-" * 128
+
+_NOT_DIGITS = bytes(code for code in range(256) if not 48 <= code <= 57)
+_NOT_LETTERS = bytes(code for code in range(256) if not (65 <= code <= 90 or 97 <= code <= 122))
+_NOT_UPPER = bytes(code for code in range(256) if not 65 <= code <= 90)
+_NOT_LOWER = bytes(code for code in range(256) if not 97 <= code <= 122)
+
+
+def turns(word: bytes) -> int:
+    """How often the writing changes between digits and letters, or from a small letter to a capital.
+
+    Letters drawn by chance from 62 turn at nearly every second step; ``camelCase`` at every sixth or so.
+    """
+    shape = word.translate(_SHAPES)
+    return shape.count(b"lU") + shape.count(b"ld") + shape.count(b"dl") + shape.count(b"Ud") + shape.count(b"dU")
+
+
+def digits(word: bytes) -> int:
+    return len(word.translate(None, _NOT_DIGITS))
+
+
+def letters(word: bytes) -> int:
+    return len(word.translate(None, _NOT_LETTERS))
+
+
+def capitals(word: bytes) -> int:
+    return len(word.translate(None, _NOT_UPPER))
+
+
+def smalls(word: bytes) -> int:
+    return len(word.translate(None, _NOT_LOWER))
+
+
+def spelled(word: bytes) -> bool:
+    """Whether it may be words: no digits, and no more capitals within than ``CamelCase`` has."""
+    return digits(word) == 0 and turns(word) * 5 <= len(word)
+
+
+def monotonous(word: bytes) -> bool:
+    """``xxxxxxxx``, ``00000000``, ``abababab``: what people write where a secret would be."""
+    return len(set(word)) < min(6, len(word))
+
+
+def drawn(word: bytes) -> bool:
+    """Whether no person and no naming scheme would write it: three kinds of characters in no order."""
+    return (
+        digits(word) >= 2
+        and capitals(word) >= 2
+        and smalls(word) >= 2
+        and turns(word) * 3 >= len(word)
+        and not monotonous(word)
+        and any(digits(piece) and capitals(piece) and smalls(piece) for piece in re.split(rb"[-_]", word))
+    )
+
+
+WORDS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+"""The words of an identifier, however it is written."""
+
+_STAND_IN_WORDS = frozenset(
+    b"""
+    a an the your yours my mine our their some this that new old any no not un in on off it is here there me by with from for to of or and
+    change changed changeme changeit replace insert put enter set add paste fill use generate generated get give todo fixme tbd ask
+    foo bar baz qux quux foobar abc abcd abcdef xyz asdf qwerty x xx xxx y z example examples sample samples dummy fake mock mocked
+    test tests testing tester demo placeholder stub redacted removed hidden masked filtered scrubbed censored stripped omitted
+    secure super very strong real actual correct wrong bad good invalid valid expired null nil none nan true false yes undefined unset empty blank
+    missing required optional default unknown all string str text bytes number int integer float bool boolean object array list dict map varchar char
+    uuid type secret secrets token tokens password passwords passwort passwd passphrase pass pwd key keys apikey api credential credentials
+    auth authorization authentication bearer basic oauth jwt cookie user username users usr admin root login email name value data input output
+    access refresh session client server service public private development production staging prod dev local localhost env environment config
+    vault keychain keyring prompt stdin auto manual random pat id app application account field fields param header headers
+    anthropic openai github gitlab google aws azure slack stripe npm postgres postgresql mysql redis mongo mongodb rabbitmq guest docker claude
+    """.split()
+)
+_LONGEST = max(map(len, _STAND_IN_WORDS))
+_OPENERS = (b"<", b"[", b"{", b"$", b"%(", b"%{", b"%s", b"%v", b"!ref", b"!sub", b"!vault", b"@{", b"...", b"\\")
+_BLANKS = (b"xxxx", b"****", b"....", b"####", b"____", b"redacted", b"placeholder", b"changeme", b"example", b"your-", b"your_", b"process.env")
+
+
+def _made_of_stand_ins(word: bytes) -> bool:
+    """Takes the longest known word off the front, again and again."""
+    while word:
+        for length in range(min(_LONGEST, len(word)), 0, -1):
+            if word[:length] in _STAND_IN_WORDS:
+                word = word[length:]
+                break
+        else:
+            return False
+    return True
+
+
+def stands_in(value: bytes, *, numbered: bool = True) -> bool:
+    """Whether ``value`` says that a secret goes here, rather than being one. ``numbered``: ``token-123`` is no secret either."""
+    small = value[:256].lower()
+    if small.startswith(_OPENERS) or small.endswith((b"...", b"]", b">")) or any(blank in small for blank in _BLANKS):
+        return True
+    for word in WORDS.findall(value[:256]):
+        if word.isdigit():
+            if not numbered or len(word) > 4:
+                return False
+        elif not _made_of_stand_ins(word.lower()):
+            return False
+    return True

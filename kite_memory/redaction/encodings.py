@@ -1,0 +1,34 @@
+"""Text that was written in base 64 or in hexadecimal digits."""
+
+import binascii
+
+_PRINTABLE = bytes(code for code in range(256) if 32 <= code < 127 or code in b"\r\n\t")
+_FIRST = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef"
+_SECOND = b"ABCDEFGHQRSTUVWXghijklmnwxyz0123"
+_THIRD = b"ABEFIJMNQRUVYZcdghklopstwx014589"
+"""What base 64 of ASCII text can have at the first, second and third place of each four: an eighth of all that is base 64."""
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+_TENS = b"234567"
+_HEX = b"0123456789abcdefABCDEF"
+
+
+def decoded(text: bytes) -> bytes:
+    """What base 64 ``text`` says in ASCII (UTF-16 included, as PowerShell has it); nothing where it says something else."""
+    head = text[:64]
+    if head[0::4].translate(None, _FIRST) or head[2::4].translate(None, _THIRD) or head[1::4].translate(None, _SECOND):
+        return b""
+    body = text.translate(_URL_SAFE)
+    if len(body) % 4 == 1:
+        body = body[:-1]
+    plain = binascii.a2b_base64(body + b"=" * (-len(body) % 4))
+    if b"\0" in plain and not plain[1::2].strip(b"\0"):
+        plain = plain[0::2]
+    return b"" if plain.translate(None, _PRINTABLE) else plain
+
+
+def hexadecimal(text: bytes) -> bytes:
+    """What ``text`` says if it is the hexadecimal digits of ASCII text."""
+    if len(text) % 2 or text[0:32:2].translate(None, _TENS) or text.translate(None, _HEX):
+        return b""
+    plain = binascii.a2b_hex(text)
+    return b"" if plain.translate(None, _PRINTABLE) else plain

@@ -1,0 +1,99 @@
+"""What the name of a variable, field, header or flag says about its value."""
+
+from enum import IntEnum
+from functools import lru_cache
+
+from kite_memory.redaction.chance import WORDS
+
+
+class Promise(IntEnum):
+    """How surely a value under a name is a secret, and so how little it must look like one."""
+
+    NONE = 0
+    WEAK = 1
+    """``cache_key``, ``session``, ``signature``: only what was drawn by chance."""
+    STRONG = 2
+    """``api_key``, ``token``, ``client_secret``: whatever is not plain words."""
+    PASSWORD = 3
+    """Whatever does not say that it is none: people choose words."""
+
+
+_PASSWORDS = frozenset(b"password passwords passwd passwort passphrase passcode pwd psw passwrd kennwort mdp".split())
+_SECRETS = frozenset(
+    b"""secret secrets token apikey apitoken accesskey secretkey privatekey authkey masterkey signingkey encryptionkey licensekey
+    accountkey sharedkey sharedaccesskey storagekey subscriptionkey authtoken accesstoken refreshtoken idtoken bearertoken bottoken
+    sessiontoken clientsecret appsecret apisecret credential credentials creds bearer authorization auth psk mnemonic seedphrase
+    webhooksecret webhookurl jwt pat otp totp passkey dsn""".split()
+)
+_WEAK = frozenset(b"key keys tokens cookie cookies session sessionid sid sig signature salt seed pin hmac nonce license licence data material csrf xsrf".split())
+_KEYS = frozenset(
+    b"""api access secret private auth authentication authorization encryption decryption signing sign master account storage shared service
+    admin license licence app application client consumer subscription deploy ssh hmac jwt root sas function host write read ingest ingestion
+    integration project management sending site server user team org organization bot webhook crypto aes rsa des gpg pgp tls ssl pem
+    search query functions developer partner merchant publishable stripe openai anthropic github gitlab google aws gcp azure slack sendgrid twilio mailgun
+    datadog dd algolia sentry newrelic cloudflare cf heroku vercel netlify supabase firebase maps gemini claude groq mistral cohere voyage hf
+    huggingface openrouter perplexity deepseek xai pinecone weaviate qdrant tavily serper serpapi elevenlabs deepgram assemblyai langsmith langchain
+    replicate together fireworks linear notion airtable figma discord telegram jwe jws jwk cookie session base wallet validator signer""".split()
+)
+_HARMLESS_BEFORE = frozenset(
+    b"""max min num n total count input output prompt completion cached cache next prev previous current parse parsed lexer lex syntax eof end start stop
+    special pad bos eos unk mask cls sep per page continuation cursor budget limit used remaining reasoning thinking public pub primary foreign
+    sort partition object hot idempotency row map dict lookup index group translation locale i18n storybook json yaml toml config env param query
+    string hash route queue topic kafka redis event stream bucket s3 file path unique composite natural surrogate range prefix first last
+    shortcut keyboard arrow escape enter modifier registry reg meta label tag sdk string word text html css design color theme theming
+    css layout cancellation abort synchronization sync resume page change delete decode encode decoded encoded""".split()
+)
+_PLACES = frozenset(
+    b"""prod production dev development test testing staging stage live sandbox local default new old current plain plaintext raw value val env var
+    str string text base64 b64 base main primary secondary backup main tmp temp x v1 v2 v3 id1 encoded encrypted""".split()
+)
+"""Words that may follow what a name is about without changing it."""
+
+
+@lru_cache(maxsize=4096)
+def promise(name: bytes) -> Promise:
+    """Judged by the last word that says anything: ``GITHUB_TOKEN_2`` is a token, ``token_count`` is a count."""
+    words = [word.lower() for word in WORDS.findall(name[-96:])]
+    while len(words) > 1 and (words[-1] in _PLACES or words[-1].isdigit()):
+        words.pop()
+    if not words:
+        return Promise.NONE
+    last, before = words[-1], words[-2] if len(words) > 1 else b""
+    if last in _PASSWORDS or last.endswith((b"password", b"passwd", b"passphrase", b"pwd")):
+        return Promise.PASSWORD if before not in (b"no", b"show", b"hide", b"forgot", b"reset", b"has", b"is") else Promise.NONE
+    if last in (b"pass", b"pw"):
+        return Promise.PASSWORD if before else Promise.WEAK
+    if before in _HARMLESS_BEFORE and last not in (b"secret", b"credentials"):
+        return Promise.NONE
+    if last in _SECRETS or last.endswith((b"secret", b"token", b"apikey", b"secretkey", b"accesskey", b"privatekey")):
+        return Promise.STRONG
+    if last in (b"key", b"keys"):
+        return Promise.STRONG if before in _KEYS else Promise.WEAK
+    if last in (b"data", b"material"):
+        return Promise.STRONG if before == b"key" else Promise.NONE
+    return Promise.WEAK if last in _WEAK else Promise.NONE
+
+
+@lru_cache(maxsize=4096)
+def kind_of(name: bytes) -> str:
+    """The kind of secret that goes by such a name."""
+    small = name.lower().replace(b"-", b"_")
+    for part, kind in (
+        (b"passphrase", "passphrase"),
+        (b"pass", "password"),
+        (b"pwd", "password"),
+        (b"authorization", "authorization"),
+        (b"cookie", "cookie"),
+        (b"session", "session"),
+        (b"private", "private-key"),
+        (b"token", "token"),
+        (b"bearer", "token"),
+        (b"jwt", "token"),
+        (b"secret", "secret"),
+        (b"cred", "credential"),
+        (b"sig", "signature"),
+        (b"key", "api-key"),
+    ):
+        if part in small:
+            return kind
+    return "secret"

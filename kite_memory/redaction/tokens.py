@@ -1,0 +1,185 @@
+"""Secrets that are told by their own looks, wherever they stand."""
+
+import re
+from collections.abc import Callable
+
+from kite_memory.redaction.chance import capitals, digits, drawn, monotonous, smalls, spelled, turns
+from kite_memory.redaction.encodings import decoded, hexadecimal
+from kite_memory.redaction.span import Span
+from kite_memory.redaction.vendors import ANCHOR, SUSPECTS, Suspect
+
+SHORTEST = 16
+"""Every token known here has this many letters, digits, ``_`` and ``-`` in a row somewhere."""
+
+_IN_RUNS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+_RUNS = bytes(ord("x") if code in _IN_RUNS else ord(" ") for code in range(256))
+"""A table for `bytes.translate`: looking for a run becomes looking for ``xxxxxxxxxxxxxxxx``, many times faster than any expression."""
+_CHUNKS = bytes(ord("x") if code in _IN_RUNS + b"+/=.~:!$%|" else ord(" ") for code in range(256))
+_BASE64 = bytes(ord("x") if code in _IN_RUNS + b"+/" else ord(" ") for code in range(256))
+_WORDS = b"abcdefghijklmnopqrstuvwxyz_-"
+_BEFORE = 64
+_AFTER = 512
+_LEAD = 224
+
+_EDGED = re.compile(rb"[^A-Za-z0-9](?:(?<=\\)[bfnrt]|(?<=\[)[0-9;]{1,12}m)?(" + ANCHOR.pattern + rb")")
+"""An anchor at the front of a word, behind an escape (``\\n``) or behind what is left of a colour (``[31m``)."""
+_JOINTS = tuple(bytes([code]) for code in b".:/$!+~*|")
+"""What may stand between an anchor and the run that it announces."""
+_TENS = (b"2", b"3", b"4", b"5", b"6", b"7")
+"""How the hexadecimal digits of ASCII text begin."""
+_SPARSE = re.compile(rb"Q~")
+"""The one anchor whose token need not have a run of `SHORTEST`."""
+_COLOUR = re.compile(rb"m[0-9;]{1,12}\[")
+
+
+def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], str]) -> None:
+    """``look_inside`` names the kind of secret in a decoded text, or says nothing."""
+    shapes = raw.translate(_RUNS)
+    needle = b"x" * SHORTEST
+    done = scanned = tried = end = 0
+    if (first := ANCHOR.match(raw)) and (found := _token(raw, 0, SUSPECTS[first[0]], 0)):
+        spans.append(found)  # an edge needs a character before it, which the very first one lacks
+        done = found[1]
+    if b"~" in raw and b"Q~" in raw:
+        done = _scan(raw, _SPARSE, 0, len(raw), done, spans)
+    while (start := shapes.find(needle, end)) >= 0:
+        end = shapes.find(b" ", start + SHORTEST)
+        if end < 0:
+            end = len(raw)
+        run = raw[start:end]
+        if end <= done or not run.translate(None, _WORDS):
+            continue  # small letters only: a name
+        unrest = turns(run)
+        if unrest * 5 < len(run):
+            low = start - 24 if raw[max(0, start - 1) : start] in _JOINTS else start
+            done = _scan(raw, _EDGED, max(scanned, done, low), end, done, spans)
+            scanned = max(scanned, end)
+        else:
+            low, high = _chunk(raw, start, end)
+            done = _scan(raw, ANCHOR, max(scanned, done, low), high, done, spans)
+            scanned = max(scanned, high)
+            if done < end and (found := _drawn(raw, start, end)):
+                spans.append(found)
+                done = found[1]
+        if end - start >= 20 and done < end and end > tried and (unrest * 8 >= end - start or run[:1] in _TENS):
+            found, tried = _encoded(raw, start, end, look_inside)
+            if found:
+                spans.append(found)
+                done = found[1]
+
+
+def _chunk(raw: bytes, start: int, end: int) -> tuple[int, int]:
+    """What is written without a gap around a run, as far as a token may reach."""
+    before = raw[max(0, start - _BEFORE) : start].translate(_CHUNKS)
+    after = raw[end : end + _AFTER].translate(_CHUNKS)
+    gap = after.find(b" ")
+    return start - (len(before) - 1 - before.rfind(b" ")), end + (gap if gap >= 0 else len(after))
+
+
+def _scan(raw: bytes, anchor: re.Pattern[bytes], start: int, end: int, done: int, spans: list[Span]) -> int:
+    """Add the tokens whose anchor lies in ``[start, end)``; returns where the last of all tokens ends."""
+    group = anchor.groups
+    while hit := anchor.search(raw, max(0, start - group), end):
+        at = hit.start(group)
+        found = _token(raw, at, SUSPECTS[hit[group]], done)
+        if found:
+            spans.append(found)
+            done = found[1]
+        start = max(done, at + 1)
+    return done
+
+
+def _token(raw: bytes, at: int, suspects: tuple[Suspect, ...], done: int) -> Span | None:
+    edge: bool | None = None
+    for suspect in suspects:
+        if not suspect.glued:
+            if edge is None:
+                edge = _edge(raw, at)
+            if not edge:
+                continue
+        body = suspect.body.match(raw, at + suspect.length)
+        if body is None:
+            continue
+        begin = at
+        if suspect.lead is not None:
+            lead = suspect.lead.match(raw[max(done, at - _LEAD) : at][::-1])
+            if lead is None:
+                continue
+            begin = at - lead.end()
+        end = at + len(raw[at : body.end()].rstrip(b"."))
+        drawn_part = raw[begin if suspect.lead else at + suspect.length : end]
+        if monotonous(drawn_part) or (not suspect.spelled and spelled(drawn_part)):
+            continue
+        return (begin, end, suspect.kind)
+    return None
+
+
+def _edge(raw: bytes, at: int) -> bool:
+    before = raw[max(0, at - 16) : at]
+    return (
+        not before[-1:].isalnum()
+        or before[-2:] in (b"\\n", b"\\t", b"\\r", b"\\b", b"\\f")
+        or _COLOUR.match(before[::-1]) is not None
+    )
+
+
+_IDS = re.compile(
+    rb"(?:toolu|srvtoolu|msg|req|call|chatcmpl|cmpl|resp|rs|fc|ws|run|asst|thread|file|batch|step|vs|ft|gen|evt|cus|pi|ch|price|prod|sub|in|seti"
+    rb"|acct|pm|src|card|cs|si|txn|po|tr|container|session|agent|task|dpl|prj|team|org|user|usr|wf|job|trace|span|obj|id|bundle|turn|item"
+    rb"|MDQ6[A-Za-z0-9]*|PR|I|R|U|C|DC|IC|PRR|PRRC|PRRT|BPR|WFR|CR|D|GR|T)[_:\-]"
+)
+"""Identifiers that are drawn by chance and given to everybody."""
+_PUBLIC = re.compile(
+    rb"AAAA[BCE][23]Nz|AAAAE2Vj|AAAAGnNr|MII[A-Za-z0-9]|iVBORw0KGgo|R0lGOD|UklGR|_ZN|_R[NMIC]|pk_|MDQ6|MDEy|Qm[1-9A-Za-z]{44}|bafy|sha[0-9]{1,3}-|h1-"
+)
+"""Public keys, certificates, images, mangled names, hashes."""
+_ABOUT_HASHES = re.compile(
+    rb"(?:sha-?[0-9]{1,3}|md5|hash|h1|integrity|checksum|digest|fingerprint|etag|cid|commit|revision|rev|nonce|base64|cursor|uuid|[^a-z]id)[\"'`]?"
+    rb"[ \t]{0,4}[:=\-~,(]{0,3}[ \t]{0,4}[\"'`]?\Z"
+)
+_AWS_SECRET = re.compile(rb"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_\-])")
+_EXTENSION = re.compile(rb"\.[a-z][a-z0-9]{0,4}(?![A-Za-z0-9])")
+
+
+def _drawn(raw: bytes, start: int, end: int) -> Span | None:
+    """The gate for tokens of nobody in particular: long, drawn by chance, and none of the things that are so by nature."""
+    low, high = _chunk(raw, start, end)
+    if (
+        b"://" in raw[low:start]
+        or _PUBLIC.match(raw, start)
+        or _ABOUT_HASHES.search(raw[max(0, low - 32) : start].lower())
+        or _ABOUT_HASHES.search(raw[max(0, low - 32) : low].lower())
+    ):
+        return None
+    for at in (low, start):
+        secret = _AWS_SECRET.match(raw, at)
+        if secret and not raw[max(0, at - 1) : at].isalnum() and drawn(secret[0]) and digits(secret[0]) >= 3:
+            return (at, secret.end(), "aws-secret-key")
+    run = raw[start:end]
+    if not 20 <= len(run) <= 100 or not drawn(run) or _IDS.match(run) or _EXTENSION.match(raw, end):
+        return None
+    if raw[max(0, start - 1) : start] in (b"/", b"\\", b"@") or raw[end : end + 1] in (b"/", b"\\"):
+        return None  # a path
+    return (start, end, "token")
+
+
+def _encoded(raw: bytes, start: int, end: int, look_inside: Callable[[bytes], str]) -> tuple[Span | None, int]:
+    """A secret in base 64 or hexadecimal, whole: what is left of it could be decoded. Also, how far has been looked."""
+    if plain := hexadecimal(raw[start:end]):
+        kind = look_inside(plain)
+        return ((start, end, kind) if kind else None), end
+    run = raw[start:end]
+    if not (capitals(run) and smalls(run)):
+        return None, end
+    low, high = start, end
+    if raw[max(0, start - 1) : start] in (b"+", b"/"):
+        before = raw[max(0, start - 256) : start].translate(_BASE64)
+        low = start - (len(before) - 1 - before.rfind(b" "))
+    if raw[end : end + 1] in (b"+", b"/", b"="):
+        after = raw[end : end + 65536].translate(_BASE64)
+        gap = after.find(b" ")
+        high = end + (gap if gap >= 0 else len(after))
+    for shift in range(4):
+        if (plain := decoded(raw[low + shift : high])) and (kind := look_inside(plain)):
+            return (low + shift, high + len(raw[high : high + 2]) - len(raw[high : high + 2].lstrip(b"=")), kind), high
+    return None, high

@@ -1,0 +1,198 @@
+"""The same text read otherwise: its escapes resolved, its broken lines put together."""
+
+import html
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from kite_memory.redaction.chance import digits, turns
+
+Edit = tuple[int, int, bytes]
+"""``[start, end)`` of the text reads as these bytes."""
+
+_AROUND = 600
+"""How much of the text on either side of an edit is looked at again, at most: the line it is in, which has the name and the sign."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """``starts`` are offsets in ``raw``; from each on, ``origins`` says what it was read from.
+
+    ``seams`` are where edits lie in ``raw``: what touches none of them can be seen in the text itself.
+    """
+
+    raw: bytes
+    starts: tuple[int, ...]
+    origins: tuple[tuple[int, int], ...]
+    seams: tuple[tuple[int, int], ...]
+
+    def touched(self, start: int, end: int) -> bool:
+        """Whether what lies at ``[start, end)`` goes over a seam, and so was not to be seen before."""
+        at = bisect_right(self.seams, (start, len(self.raw) + 1))
+        return any(low < end and high > start for low, high in self.seams[max(0, at - 1) : at + 1])
+
+    def origin(self, start: int, end: int) -> tuple[int, int]:
+        """Where in the text ``[start, end)`` was read from."""
+        return self._start(start), self._end(end - 1)
+
+    def _start(self, offset: int) -> int:
+        at = bisect_right(self.starts, offset) - 1
+        first, width = self.origins[at]
+        return first + (offset - self.starts[at] if width < 0 else 0)
+
+    def _end(self, offset: int) -> int:
+        at = bisect_right(self.starts, offset) - 1
+        first, width = self.origins[at]
+        return first + (offset - self.starts[at] + 1 if width < 0 else width)
+
+
+def edited(raw: bytes, edits: list[Edit]) -> View:
+    """The lines around the edits, with them made; ``edits`` in order, not overlapping."""
+    pieces: list[bytes] = []
+    starts: list[int] = []
+    origins: list[tuple[int, int]] = []
+    seams: list[tuple[int, int]] = []
+    length = 0
+    at = _line_start(raw, edits[0][0], 0)
+    for number, (start, end, reading) in enumerate(edits):
+        pieces += (raw[at:start], reading)
+        starts += (length, length + start - at)
+        origins += ((at, -1), (start, end - start))
+        length += start - at
+        seams.append((length, length + len(reading)))
+        length += len(reading)
+        at = end
+        last = number + 1 == len(edits)
+        begin = len(raw) if last else _line_start(raw, edits[number + 1][0], end)
+        if (stop := _line_end(raw, end, begin)) < begin or last:
+            pieces.append(raw[end:stop] + b"\n\n")
+            starts.append(length)
+            origins.append((end, -1))
+            length += len(pieces[-1])
+            at = begin
+    return View(raw=b"".join(pieces), starts=tuple(starts), origins=tuple(origins), seams=tuple(seams))
+
+
+def _line_start(raw: bytes, at: int, floor: int) -> int:
+    low = max(floor, at - _AROUND)
+    return max(low, raw.rfind(b"\n", low, at) + 1)
+
+
+def _line_end(raw: bytes, at: int, ceiling: int) -> int:
+    high = min(ceiling, at + _AROUND)
+    found = raw.find(b"\n", at, high)
+    return found if found >= 0 else high
+
+
+_ESCAPES = (
+    (b"%", re.compile(rb"%[2-7][0-9A-Fa-f]")),
+    (b"&", re.compile(rb"&(?:#[0-9]{2,3}|#[xX][0-9A-Fa-f]{2}|quot|amp|apos|lt|gt|lowbar|hyphen|equals|colon|sol|plus|period);")),
+    (
+        b"\\",
+        re.compile(
+            rb"\\(?:\\{0,3}(?:u00[2-7][0-9A-Fa-f]|x[2-7][0-9A-Fa-f])|/|\\{0,3}(?:u001[bB]|x1[bB]|033|e)\[[0-9;]{0,24}[A-Za-z])"
+        ),
+    ),
+)
+
+
+def resolved(raw: bytes) -> View | None:
+    """Read with the escapes of addresses, of HTML and of JSON resolved."""
+    edits = [
+        (found.start(), found.end(), _meaning(found[0]))
+        for sign, escape in _ESCAPES
+        if sign in raw
+        for found in escape.finditer(raw)
+    ]
+    return edited(raw, sorted(edits)) if edits else None
+
+
+def _meaning(escape: bytes) -> bytes:
+    if escape.startswith(b"&"):
+        return html.unescape(escape.decode()).encode("ascii", "replace")
+    if escape.startswith(b"\\") and b"[" in escape:
+        return b""
+    if escape.endswith(b"/"):
+        return b"/"
+    return bytes([int(escape[-2:], 16)])
+
+
+_INNER = rb"[A-Za-z0-9_\-+/=.~%:]"
+_LONG = _INNER + rb"{8}"
+_FRAME = rb"[ \t]{0,200}+(?:(?:[>|?#*]|[0-9]{1,6}[?|\t])[ \t]{0,80}+){0,3}"
+"""Indentation, and what tools put in front of each line: quote and comment signs, frames, line numbers."""
+
+
+_NEWLINE = re.compile(
+    rb"\n(?:(?<=" + _LONG + rb"\n)" + _FRAME + rb"(?=" + _INNER + rb")|(?<=" + _INNER + rb"\n)" + _FRAME + rb"(?=" + _LONG + rb")"
+    rb"|(?<=[ \t\r?|]\n)" + _FRAME + rb"(?=" + _INNER + rb"{4}))"
+)
+_CONTINUED = re.compile(
+    rb"\\(?:(?<=" + _LONG + rb"\\)|(?<=" + _INNER + rb"\\)(?=[\\rn \t]{1,12}" + _LONG + rb"))"
+    rb"\\{0,3}+(?:r\\{1,4}+)?+(?:n|[ \t]{0,4}\r?\n)" + _FRAME + rb"(?=" + _INNER + rb")"
+)
+"""A break at which at least one side is long enough to be half of a token."""
+_RUN = bytes(ord("x") if code < 128 and chr(code).isalnum() or code in b"_-+/=.~%:" else ord(" ") for code in range(256))
+_ASSIGNMENT = re.compile(rb"[A-Za-z_][A-Za-z0-9_.\-]{0,63}(?:=[^=\s]|:(?:\s|\Z)|[(\[])")
+_FILE = re.compile(rb"/[^/]{1,80}\.[a-z]{1,5}\Z")
+_HEX_TAIL = re.compile(rb"[0-9a-f]{7}\Z")
+_HEX_HEAD = re.compile(rb"[0-9a-f]{7,}+(?![A-Za-z0-9_])")
+_NOT_HEX = b"ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ"
+_PADDING = (b" ", b"\t", b"\r", b"?", b"|")
+_REACH = 256
+_PIECE = 40
+_SHORTEST = 16
+
+
+def put_together(raw: bytes) -> View | None:
+    """Read with lines joined where a break may have fallen into a token: continued, wrapped, indented, framed or quoted ones."""
+    edits: list[Edit] = []
+    for found in _NEWLINE.finditer(raw):
+        start, end = found.span()
+        if raw[start - 1 : start] in _PADDING:
+            start -= len(raw[max(0, start - _REACH) : start]) - len(raw[max(0, start - _REACH) : start].rstrip(b" \t\r?|\\"))
+        if _within_token(raw, start, end):
+            edits.append((start, end, b""))
+    if b"\\" in raw:
+        escaped = [
+            (found.start(), found.end(), b"")
+            for found in _CONTINUED.finditer(raw)
+            if _within_token(raw, found.start(), found.end())
+        ]
+        if escaped:
+            edits = _apart(sorted([*edits, *escaped]))
+    return edited(raw, edits) if edits else None
+
+
+def _apart(edits: list[Edit]) -> list[Edit]:
+    kept: list[Edit] = []
+    for edit in edits:
+        if not kept or edit[0] >= kept[-1][1]:
+            kept.append(edit)
+    return kept
+
+
+def _within_token(raw: bytes, start: int, end: int) -> bool:
+    """Whether what stands before and after a break can be one token, and not two words."""
+    left = raw[max(0, start - _PIECE) : start]
+    right = raw[end : end + _PIECE]
+    left = left[left.translate(_RUN).rfind(b" ") + 1 :]
+    if (gap := right.translate(_RUN).find(b" ")) >= 0:
+        right = right[:gap]
+    if not (left and right) or len(left) + len(right) < _SHORTEST:
+        return False
+    if not (fragment(left) or fragment(right) or (left[-4:].isupper() and right[:4].isupper())):
+        return False
+    if _ASSIGNMENT.match(raw, end) or _FILE.search(left) or right.startswith((b"--", b"==", b"++")):
+        return False
+    if right[:6].isdigit() and not left[-1:].isdigit() and len(right) <= 6:
+        return False
+    if _HEX_HEAD.match(right) and left[-1] in _NOT_HEX:
+        return False
+    return not (_HEX_TAIL.search(left) and digits(left[-7:]) and right[0] in _NOT_HEX and right[:4].isalpha())
+
+
+def fragment(piece: bytes) -> bool:
+    """Whether a piece of a token may look like this: digits among letters, or letters of both cases without order."""
+    unrest = turns(piece)
+    return unrest >= 1 and unrest * 5 >= len(piece) or (unrest >= 3 and digits(piece) > 0 and unrest * 7 >= len(piece))

@@ -1,0 +1,84 @@
+"""Taking what is needed out of a row of Claude Code's, whatever else it holds and whatever is missing."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+_BLOCKS = 2_000
+_NAME_LIMIT = 128
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ODD = re.compile(r"[^A-Za-z0-9_./-]+")
+
+
+def moment(value: object) -> datetime | None:
+    """A line's time in UTC; ``None`` where there is none to be read."""
+    try:
+        match value:
+            case str():
+                at = datetime.fromisoformat(value)
+            case bool():
+                return None
+            case int() | float():
+                at = datetime.fromtimestamp(value / 1000, UTC)
+            case _:
+                return None
+        if at.tzinfo is None:
+            return at.replace(tzinfo=UTC)
+        return at if at.tzinfo is UTC else at.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def content_of(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    message = row.get("message")
+    return blocks_of(message.get("content")) if isinstance(message, dict) else []
+
+
+def blocks_of(content: object) -> list[Mapping[str, Any]]:
+    """A message's blocks; a bare text is one."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    if not isinstance(content, list):
+        return []
+    told = ({"type": "text", "text": block} if isinstance(block, str) else block for block in content[:_BLOCKS])
+    return [block for block in told if isinstance(block, dict)]
+
+
+def calls_answered(row: Mapping[str, Any]) -> list[str]:
+    """Names of the calls whose results stand on a line."""
+    return [short(block.get("tool_use_id")) for block in content_of(row) if block.get("type") == "tool_result"]
+
+
+def may_be_a_person(row: Mapping[str, Any]) -> bool:
+    """Whether the client names nobody else as the origin. Versions before 2.1.168 name none.
+
+    ``isMeta`` marks what the client adds on its own, such as a skill's body; ``turnCompanion`` an expanded command (2.1.258).
+    """
+    if row.get("isMeta") is True or row.get("turnCompanion") is True:
+        return False
+    match row.get("origin"):
+        case {"kind": str(kind)} | str(kind):
+            if kind != "human":
+                return False
+        case _:
+            pass
+    return row.get("promptSource") != "system"
+
+
+def as_id(value: object) -> str:
+    return value if isinstance(value, str) and _ID.fullmatch(value) else ""
+
+
+def short(value: object) -> str:
+    return value[:_NAME_LIMIT] if isinstance(value, str) else ""
+
+
+def safe(value: object) -> str:
+    """A name out of a transcript, fit to be counted and printed."""
+    return _ODD.sub("?", value)[:40] if isinstance(value, str) and value else "without a name"
+
+
+def digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()

@@ -1,0 +1,266 @@
+"""Reading append-only files of JSON lines by byte position: complete lines once, whatever happened to the file meanwhile."""
+
+import hashlib
+import json
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import orjson
+
+LINE_LIMIT = 32 * 1024 * 1024
+"""Longer lines are passed over. The longest real ones hold a few images and stay under ten megabytes."""
+
+_PIECE = 1024 * 1024
+_HEAD = 1024
+_TAIL = 256
+
+_ROW_START = re.compile(r'\{"(?:parentUuid|type|isSidechain)"')
+_BLANK = re.compile(r"[\s\x00\ufeff]*")
+_STRAY_BYTE = re.compile("[\udc80-\udcff]")
+_SALVAGE_FAILURES = 16
+_SALVAGE_VALUES = 1000
+_DECODER = json.JSONDecoder(strict=False)
+
+
+class Unreadable(Exception):
+    """The file cannot be looked at now; the message is the reason to count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Whole lines: ``data`` without the last newline, ``start`` its first byte, ``end`` the first byte of the next line.
+
+    An empty stretch has its end where it starts. With ``too_long`` there is no data: the line that starts here was passed
+    over unread. ``more`` says that the budget ended it, not the end of the file.
+    """
+
+    start: int
+    end: int
+    data: bytes
+    too_long: bool = False
+    more: bool = False
+
+
+class AppendOnlyFile:
+    """One file, open for one look. Raises `Unreadable` on opening; reads may raise `OSError`."""
+
+    def __init__(self, path: Path, *, within: Path, line_limit: int = LINE_LIMIT) -> None:
+        self._line_limit = line_limit
+        self._file = os.fdopen(_open(path, within), "rb", buffering=0)
+        found = os.fstat(self._file.fileno())
+        self.size = found.st_size
+        self.mtime_ns = found.st_mtime_ns
+        self._place = [found.st_dev, found.st_ino]
+
+    def __enter__(self) -> "AppendOnlyFile":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._file.close()
+
+    def between(self, start: int, end: int) -> bytes:
+        """Those bytes, or fewer where the file ends before."""
+        self._file.seek(start)
+        data = self._file.read(end - start)
+        while len(data) < end - start and (piece := self._file.read(end - start - len(data))):
+            data += piece
+        return data
+
+    def identity(self, position: int) -> str:
+        """What will tell this file, read up to ``position``, from another one under its name."""
+        if not position:
+            return ""
+        head = min(_HEAD, position)
+        known = {
+            "head": head,
+            "head_hash": _hash(self.between(0, head)),
+            "tail_hash": _hash(self.between(max(0, position - _TAIL), position)),
+            "place": self._place,
+        }
+        return json.dumps(known, separators=(",", ":"))
+
+    def changed(self, identity: str, position: int) -> str:
+        """Why what was read up to ``position`` is no longer what the file begins with; empty when it still is."""
+        if not position:
+            return ""
+        try:
+            known = json.loads(identity)
+            head, head_hash, tail_hash, place = known["head"], known["head_hash"], known["tail_hash"], known["place"]
+        except (ValueError, KeyError, TypeError):
+            return "unknown file"
+        if self.size < position:
+            return "file truncated"
+        if not isinstance(head, int) or not 0 < head <= _HEAD:
+            return "unknown file"
+        same = _hash(self.between(0, head)) == head_hash and _hash(self.between(max(0, position - _TAIL), position)) == tail_hash
+        if same:
+            return ""
+        return "file rewritten" if place == self._place else "file replaced"
+
+    def lines(self, position: int, budget: int) -> Stretch:
+        """The whole lines that begin at ``position`` and fit the budget, or one line that does not.
+
+        Memory is bounded by the budget and by the line limit, not by the file. A line without its newline is not there yet.
+        """
+        budget = max(1, min(budget, self._line_limit))
+        data = self.between(position, position + budget)
+        cut = data.rfind(b"\n")
+        if cut >= 0 or len(data) < budget:
+            return Stretch(start=position, end=position + cut + 1, data=data[: max(cut, 0)], more=position + len(data) < self.size)
+        end = self._after_newline(position + len(data))
+        if not end:
+            return Stretch(start=position, end=position, data=b"")
+        too_long = end - 1 - position > self._line_limit
+        return Stretch(
+            start=position,
+            end=end,
+            data=b"" if too_long else self.between(position, end - 1),
+            too_long=too_long,
+            more=end < self.size,
+        )
+
+    def _after_newline(self, begin: int) -> int:
+        """Where the next line begins, or 0 while there is none. Looks at a piece at a time, keeps nothing."""
+        while piece := self.between(begin, begin + _PIECE):
+            newline = piece.find(b"\n")
+            if newline >= 0:
+                return begin + newline + 1
+            begin += len(piece)
+        return 0
+
+
+def _open(path: Path, within: Path) -> int:
+    """A descriptor of a regular file below ``within``. Links may lead about inside, not out; a pipe is never waited on."""
+    flags = os.O_RDONLY
+    for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"):
+        flags |= getattr(os, name, 0)
+    try:
+        real = path.resolve()
+        if not real.is_relative_to(within.resolve()):
+            raise Unreadable("outside its root")
+        if not stat.S_ISREG(real.stat().st_mode):
+            raise Unreadable("not a regular file")
+        descriptor = os.open(real, flags)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise Unreadable("file is gone") from error
+    except (OSError, ValueError, RuntimeError) as error:
+        raise Unreadable("file cannot be read") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Unreadable("not a regular file")
+    return descriptor
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """An object, and the bytes ``[start, end)`` of its line that it stands in."""
+
+    start: int
+    end: int
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    start: int
+    reason: str
+
+
+def objects(line: bytes) -> list[Found | Damage]:
+    """Every object on a line that ought to hold exactly one.
+
+    Real files hold glued objects, records cut off by the next one, runs of NUL bytes, bytes that are not UTF-8 and halves
+    of surrogate pairs. Each costs what it damaged, is named once, and no more.
+    """
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return _salvage(line)
+    if isinstance(row, dict):
+        return [Found(start=0, end=len(line), row=row)]
+    return [Damage(start=0, reason="not an object")]
+
+
+def _salvage(line: bytes) -> list[Found | Damage]:
+    text = line.decode("utf-8", "surrogateescape")
+    out: list[Found | Damage] = []
+    if "\x00" in text:
+        out.append(Damage(start=0, reason="NUL bytes"))
+    if _STRAY_BYTE.search(text):
+        out.append(Damage(start=0, reason="invalid UTF-8"))
+    explained = bool(out)
+    bytes_at = _ByteOffsets(text)
+    position, failures, values = 0, 0, 0
+    while (position := _end_of_blank(text, position)) < len(text):
+        start = bytes_at(position)
+        try:
+            value, end = _DECODER.raw_decode(text, position)
+            row, halves = _mended(value)
+        except (ValueError, RecursionError):
+            out.append(Damage(start=start, reason="damaged line"))
+            failures += 1
+            following = _ROW_START.search(text, position + 1)
+            if following is None or failures == _SALVAGE_FAILURES:
+                break
+            position = following.start()
+            continue
+        position = end
+        values += 1
+        if values > _SALVAGE_VALUES:
+            out.append(Damage(start=start, reason="too many objects on a line"))
+            break
+        if not isinstance(row, dict):
+            out.append(Damage(start=start, reason="not an object"))
+        elif not failures or ("type" in row and "sessionId" in row):
+            # After a cut, a part of the cut record can look like a line of its own: a sub-agent's message is no user's.
+            if values == 2:
+                out.append(Damage(start=start, reason="glued objects"))
+            if halves and not explained:
+                out.append(Damage(start=start, reason="lone surrogate"))
+            out.append(Found(start=start, end=bytes_at(end), row=row))
+    return out
+
+
+class _ByteOffsets:
+    """Where a character of a line stands in its bytes; asked with rising positions, each character is counted once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._known = (0, 0)
+
+    def __call__(self, index: int) -> int:
+        character, byte = self._known
+        byte += len(self._text[character:index].encode("utf-8", "surrogateescape"))
+        self._known = (index, byte)
+        return byte
+
+
+def _end_of_blank(text: str, position: int) -> int:
+    match = _BLANK.match(text, position)
+    return match.end() if match else position
+
+
+def _mended(value: Any) -> tuple[Any, bool]:
+    """The same value with U+FFFD for what UTF-8 cannot say, and whether there was any."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), True
+        return value, False
+    if isinstance(value, dict):
+        pairs = [(_mended(key), _mended(part)) for key, part in value.items()]
+        return {key[0]: part[0] for key, part in pairs}, any(key[1] or part[1] for key, part in pairs)
+    if isinstance(value, list):
+        parts = [_mended(part) for part in value]
+        return [part[0] for part in parts], any(part[1] for part in parts)
+    return value, False

@@ -1,0 +1,86 @@
+"""Which project a session belongs to, told from the folder it ran in. Looks at the disk, starts no process."""
+
+import os
+import re
+import unicodedata
+from functools import lru_cache
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+
+_LONGEST = 64
+_DEEPEST = 64
+_UNSAFE = re.compile(r"[^\w.]+")
+_AGENTS_WORKTREE = re.compile(r"[\\/](?:\.claude[\\/]worktrees|\.worktrees)[\\/]")
+
+
+def project_of(cwd: str) -> str:
+    """The name of the repository around ``cwd``, in lower case and fit for a file name; empty for the home folder.
+
+    Worktrees of one repository are one project, even when their folder is gone but its path says whose it was. Without a
+    repository it is the folder's own name. Two repositories of one name in different places share it: what is known of
+    the one is then offered in the other.
+    """
+    return _project_of(cwd, _home())
+
+
+def _home() -> str:
+    try:
+        return str(Path.home())
+    except RuntimeError:
+        return ""
+
+
+@lru_cache(maxsize=4096)
+def _project_of(cwd: str, home: str) -> str:
+    if not cwd or "\x00" in cwd or len(cwd) > 4096 or _same(cwd, home):
+        return ""
+    repository = _repository(Path(cwd), home) if _can_be_walked(cwd) else None
+    if repository is not None:
+        return _slug(repository.name)
+    owner = _AGENTS_WORKTREE.split(cwd, maxsplit=1)[0]
+    return _slug(_name(cwd if _same(owner, home) else owner))
+
+
+def _can_be_walked(folder: str) -> bool:
+    """Not a path of another system, and not a share on a network, which merely asking for would call upon."""
+    return Path(folder).is_absolute() and not folder.startswith(("\\\\", "//"))
+
+
+def _repository(folder: Path, home: str) -> Path | None:
+    """The main folder of the nearest repository, unless that is the home folder with its dotfiles."""
+    for here in (folder, *list(folder.parents)[:_DEEPEST]):
+        if _same(str(here), home):
+            return None
+        marker = here / ".git"
+        try:
+            if marker.is_dir():
+                return here
+            if marker.is_file():
+                return _main_folder(here, marker)
+        except OSError:  # a name that this system finds too long, or a folder that may not be looked into
+            continue
+    return None
+
+
+def _main_folder(worktree: Path, marker: Path) -> Path:
+    """Where the ``.git`` file of a linked worktree leads; a submodule is a repository of its own."""
+    with marker.open(encoding="utf-8", errors="replace") as file:
+        first = file.readline(4096).strip()
+    if not first.startswith("gitdir:"):
+        return worktree
+    kept_in = Path(os.path.normpath(worktree / first.removeprefix("gitdir:").strip()))
+    if kept_in.parent.name != "worktrees":
+        return worktree
+    holder = kept_in.parent.parent
+    return holder.parent if holder.name.startswith(".") else holder.with_name(holder.name.removesuffix(".git"))
+
+
+def _same(folder: str, home: str) -> bool:
+    return bool(home) and PurePath(folder) == PurePath(home)
+
+
+def _name(folder: str) -> str:
+    return PureWindowsPath(folder).name if "\\" in folder else PurePosixPath(folder).name
+
+
+def _slug(name: str) -> str:
+    return _UNSAFE.sub("-", unicodedata.normalize("NFC", name).lower()).strip("-._")[:_LONGEST].rstrip("-._")

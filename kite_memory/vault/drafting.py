@@ -1,0 +1,243 @@
+"""From what was distilled to notes as they would stand alone, before anybody looks at what the vault already holds."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import assert_never
+
+from kite_memory.errors import UsageError
+from kite_memory.model.chunk import Chunk
+from kite_memory.model.event import evidence_reference
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Origin, Preference, Record, RecordItem, Rejected
+from kite_memory.model.scope import Scope
+from kite_memory.vault import links
+from kite_memory.vault.identity import note_id
+from kite_memory.vault.notefile import FOLDERS
+from kite_memory.vault.slugs import note_stem
+from kite_memory.vault.wording import entity_key, one_line, shortened, text_block, without_hidden
+
+PERSON = "person:"
+"""How an extractor marks an entity as one: ``person:Ada Lovelace``."""
+
+_MAX_TITLE = 120
+_MAX_BODY = 12_000
+_MAX_LINE = 400
+_MAX_ENTITIES = 12
+_MAX_TRIGGERS = 8
+_MAX_TAGS = 6
+_MAX_EVIDENCE = 12
+_MAX_REMEMBERED = 200_000
+
+_IMAGE = re.compile(r"!(?=\[[^\[\]\n]*\]\()")
+_RUNNING_FENCE = re.compile(
+    r"^( {0,3}(?:`{3,}|~{3,})[ \t]*)(?:dataview(?:js)?|templater|js-engine|button|meta-bind\w*)\b", re.IGNORECASE | re.MULTILINE
+)
+_CODE_LIKE = re.compile(r"[<>*_\[\]{}|\\$#~]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    name: str
+    person: bool = False
+
+    @property
+    def key(self) -> str:
+        return entity_key(self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A note that knows of no other yet: ``note.body`` is its text without links, ``note.path`` where it would like to lie.
+
+    ``siblings`` are the ids of the earlier notes of its topic.
+    """
+
+    note: Note
+    rejected: tuple[Rejected, ...] = ()
+    entities: tuple[Entity, ...] = ()
+    siblings: tuple[str, ...] = ()
+
+
+def draft(record: Record, chunk: Chunk) -> list[Draft]:
+    """One draft for each item, in the record's order.
+
+    Ids depend on the chunk and the item's place alone, so that drafting again, or from an answer worded differently, names
+    the same notes. `Record.cross_topic_insights` rest on no evidence and are not made into notes.
+    """
+    ended = chunk.events[-1].at if chunk.events else chunk.session.started
+    times = {event.id: event.at for event in chunk.events}
+    drafts: list[Draft] = []
+    index = 0
+    for topic in record.topics:
+        siblings: tuple[str, ...] = ()
+        tags = tags_of(topic.categories)
+        for item in topic.items:
+            made = _draft(item, chunk, index, tags, times, ended, siblings)
+            drafts.append(made)
+            siblings += (made.note.id,)
+            index += 1
+    return drafts
+
+
+def _draft(
+    item: RecordItem,
+    chunk: Chunk,
+    index: int,
+    tags: tuple[str, ...],
+    times: dict[str, datetime],
+    ended: datetime,
+    siblings: tuple[str, ...],
+) -> Draft:
+    everywhere = isinstance(item, Preference) and item.everywhere
+    rejected = tuple(item.rejected if isinstance(item, Decision) else ())
+    entities = entities_of((*item.entities, *(one.alternative for one in rejected if _is_name(one.alternative))))
+    body = shortened(tame(item.body), _MAX_BODY)
+    if isinstance(item, Insight) and item.symptom.strip():
+        body = f"{body}\n\n**Symptom:** {_verbatim(item.symptom)}"
+    title = title_of(item.title, body)
+    at = max((times[event] for event in item.evidence if event in times), default=ended)
+    kind = kind_of(item)
+    return Draft(
+        note=Note(
+            id=note_id(ended, chunk.id, str(index)),
+            path=f"{FOLDERS[kind]}/{note_stem(title, at)}.md",
+            kind=kind,
+            title=title,
+            body=body,
+            created=at,
+            updated=at,
+            aliases=(title,),
+            tags=tags,
+            triggers=tuple(dict.fromkeys(line for one in item.triggers if (line := tame_line(one))))[:_MAX_TRIGGERS],
+            entities=tuple(entity.name for entity in entities),
+            scope=Scope.GLOBAL if everywhere else Scope.PROJECT,
+            project="" if everywhere else one_line(chunk.session.project),
+            status=NoteStatus.PROPOSED if item.origin == "tool" else NoteStatus.ACCEPTED,
+            evidence=tuple(
+                dict.fromkeys(evidence_reference(chunk.session.provider, chunk.session.id, event) for event in item.evidence)
+            )[:_MAX_EVIDENCE],
+            origin=item.origin,
+            importance=min(max(item.importance, 1), 3),
+        ),
+        rejected=tuple(Rejected(alternative=tame_line(one.alternative), reason=tame_line(one.reason)) for one in rejected),
+        entities=entities,
+        siblings=siblings,
+    )
+
+
+def remembered(
+    text: str,
+    *,
+    at: datetime,
+    kind: NoteKind,
+    title: str,
+    project: str,
+    scope: Scope | None,
+    session: str,
+    key: str,
+    tags: Sequence[str],
+    origin: Origin,
+    evidence: Sequence[str],
+    importance: int,
+    expires: datetime | None,
+) -> Note:
+    """A note that somebody asks for by word. A person's own words stay as they are; anybody else's are tamed."""
+    body = text_block(text) if origin == "user" else tame(text)
+    if not body:
+        raise UsageError("there is nothing to remember", hint="give the text of the note")
+    if len(body) > _MAX_REMEMBERED:
+        raise UsageError("this is too long for a note", hint="put it into a file, and remember where it is")
+    title = title_of(title, body)
+    scope = scope or (Scope.PROJECT if project else Scope.GLOBAL)
+    return Note(
+        id=note_id(at, "remembered", scope.value, project, kind.value, key, body),
+        path=f"{FOLDERS[kind]}/{note_stem(title, at)}.md",
+        kind=kind,
+        title=title,
+        body=body,
+        created=at,
+        updated=at,
+        aliases=(title,),
+        tags=tags_of(tags),
+        scope=scope,
+        project="" if scope is Scope.GLOBAL else one_line(project),
+        session=one_line(session),
+        key=one_line(key),
+        expires=expires,
+        status=NoteStatus.PROPOSED if origin == "tool" else NoteStatus.ACCEPTED,
+        evidence=tuple(map(one_line, evidence))[:_MAX_EVIDENCE],
+        origin=origin,
+        importance=min(max(importance, 1), 3),
+    )
+
+
+def kind_of(item: RecordItem) -> NoteKind:
+    match item:
+        case Decision():
+            return NoteKind.DECISION
+        case Insight():
+            return NoteKind.INSIGHT
+        case Fact():
+            return NoteKind.FACT
+        case Preference():
+            return NoteKind.PREFERENCE
+        case OpenQuestion():
+            return NoteKind.QUESTION
+        case _:
+            assert_never(item)
+
+
+def title_of(title: str, body: str) -> str:
+    """A title of one bearable line; the beginning of the text where there is none."""
+    first = next((line for line in body.splitlines() if line.strip()), "")
+    return shortened(tame_line(title) or tame_line(first.lstrip("#>*- ")), _MAX_TITLE) or "Untitled"
+
+
+def tags_of(categories: Iterable[str]) -> tuple[str, ...]:
+    """As Obsidian wants tags: one word, not only digits, nested by ``/``."""
+    tags = (re.sub(r"[^\w/]+", "-", tame_line(category).casefold()).strip("-/_")[:40] for category in categories)
+    return tuple(dict.fromkeys(tag for tag in tags if tag and not tag.isdigit()))[:_MAX_TAGS]
+
+
+def entities_of(names: Iterable[str]) -> tuple[Entity, ...]:
+    """Each entity once, in order; what is too long or has no letter is no name."""
+    found: dict[str, Entity] = {}
+    for name in names:
+        person = name.strip().casefold().startswith(PERSON)
+        clean = tame_line(name.strip()[len(PERSON) :] if person else name).strip("`'\"")
+        entity = Entity(name=clean, person=person)
+        if _is_name(clean) and len(entity.key) > 1:
+            found.setdefault(entity.key, entity)
+    return tuple(found.values())[:_MAX_ENTITIES]
+
+
+def tame(text: str) -> str:
+    """Somebody else's markdown, made to lie still in a vault.
+
+    No links of its own making, nothing that loads from elsewhere when shown, nothing that a common Obsidian plugin would run,
+    no characters that only a model sees. Code stays as it is otherwise.
+    """
+    text = links.unlinked(text_block(without_hidden(text)))
+    text = _RUNNING_FENCE.sub(r"\1text", _IMAGE.sub("", text))
+    return text.replace("<%", "< %")
+
+
+def tame_line(text: str) -> str:
+    return shortened(one_line(tame(one_line(text))), _MAX_LINE)
+
+
+def _verbatim(symptom: str) -> str:
+    """An error as it is seen: as code where markdown would take some of it for its own."""
+    line = shortened(one_line(without_hidden(symptom)), 2 * _MAX_LINE)
+    if not _CODE_LIKE.search(line):
+        return tame_line(line)
+    ticks = "`" * (max((len(run) for run in re.findall(r"`+", line)), default=0) + 1)
+    space = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{ticks}{space}{line}{space}{ticks}"
+
+
+def _is_name(text: str) -> bool:
+    text = one_line(text)
+    return 0 < len(text) <= 60 and len(text.split()) <= 4 and any(char.isalpha() for char in text)

@@ -1,0 +1,354 @@
+"""Every touch of the vault's files: inside it or not at all, whole or not at all, never over somebody else's bytes.
+
+Other programs write to a vault as well: its owner's editor, a sync tool, another process of ours. So a new file appears
+under its name complete, and a file is replaced by exchange: what was there is looked at afterwards, and given back
+if it is not what we meant to replace.
+"""
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kite_memory.errors import KiteError, VaultMissing, VaultReadOnly
+from kite_memory.vault.folders import Folder, OutsideVault, parts_of
+from kite_memory.vault.renames import KernelRenames, NotSupported, Renames
+from kite_memory.vault.wording import digest
+
+MAX_NOTE_BYTES = 5 * 1024 * 1024
+TRASH = ".trash"
+OWN_PREFIX = ".kmem-"
+
+_FILLING = f"{OWN_PREFIX}fill-"
+_SWAPPING = re.compile(re.escape(OWN_PREFIX) + r"swap-([0-9a-f]{32})-([0-9a-f]{32})-[0-9a-f]+")
+_MAX_RETURNS = 8
+
+
+class CannotRead(Exception):
+    """A file that is there and is left unread; its text is the reason, one of a small set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """What a listing shows of a file: when it is unchanged, so is the file."""
+
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    data: bytes
+    stamp: Stamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """A file complete on disk, under a name of ours in its folder, waiting to be published as ``path``."""
+
+    path: str
+    temporary: str
+    stamp: Stamp
+
+
+class Files:
+    """The files of one vault. Paths are relative to it, with ``/`` between the parts; others raise `OutsideVault`.
+
+    ``step`` is told before every change to the disk what is about to happen: a test may end the process there.
+    Failures come out as `VaultReadOnly` or `VaultMissing`; what they leave behind, `sweep` clears away.
+    """
+
+    def __init__(self, root: Path, *, renames: Renames | None = None, step: Callable[[str], None] = lambda doing: None) -> None:
+        self.root = root
+        self._renames = renames or KernelRenames()
+        self._step = step
+
+    def make_root(self) -> None:
+        """The vault's folder, and what is missing above it, for its owner alone."""
+        with self._failing_as_ours():
+            for folder in reversed([folder for folder in (self.root, *self.root.parents) if not folder.exists()]):
+                self._step(f"make {folder.name}")
+                folder.mkdir(mode=0o700)
+                folder.chmod(0o700)
+
+    def make_folder(self, path: str) -> None:
+        with self._failing_as_ours(), self.folder(path, make=True):
+            pass
+
+    @contextlib.contextmanager
+    def folder(self, path: str = "", *, make: bool = False) -> Iterator[Folder]:
+        """Open a folder of the vault; ``make`` those of its parts that are missing, with the vault's own mode."""
+        with contextlib.ExitStack() as opened:
+            here = opened.enter_context(contextlib.closing(self._root()))
+            for name in parts_of(path) if path else ():
+                try:
+                    below = here.child(name)
+                except FileNotFoundError:
+                    if not make:
+                        raise
+                    self._step(f"make {name}")
+                    with contextlib.suppress(FileExistsError):
+                        here.make(name)
+                    below = here.child(name)
+                here = opened.enter_context(contextlib.closing(below))
+            yield here
+
+    def _root(self) -> Folder:
+        try:
+            return Folder.root(self.root)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise no_vault(self.root) from error
+
+    def read(self, path: str) -> Content:
+        """Raises `FileNotFoundError`, or `CannotRead` for what is no ordinary file of a bearable size."""
+        parent, name = _split(path)
+        try:
+            with self.folder(parent) as folder:
+                return _read(folder, name)
+        except (FileNotFoundError, CannotRead):
+            raise
+        except OSError as error:
+            raise CannotRead("symbolic link" if error.errno == errno.ELOOP else "cannot be opened") from error
+
+    def exists(self, path: str) -> bool:
+        """Whether anything at all has that name, a link that leads nowhere included."""
+        parent, name = _split(path)
+        try:
+            with self.folder(parent) as folder:
+                folder.stat(name)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
+        return True
+
+    def fill(self, path: str, data: bytes) -> Filled:
+        """Write what will be ``path`` beside it, and have it safely on disk."""
+        parent, _ = _split(path)
+        with self._failing_as_ours(), self.folder(parent, make=True) as folder:
+            temporary, stamp = self._fill(folder, data, folder.vault_mode & 0o666)
+        return Filled(path=path, temporary=f"{parent}/{temporary}" if parent else temporary, stamp=stamp)
+
+    def publish(self, filled: Filled) -> None:
+        """Give the file its name, in one step. `FileExistsError` where the name is taken: then nothing has changed."""
+        parent, name = _split(filled.path)
+        with self._failing_as_ours(), self.folder(parent) as folder:
+            self._step("publish")
+            try:
+                self._renames.no_clobber(folder.at(_split(filled.temporary)[1]), folder.at(name))
+            except FileNotFoundError as error:
+                raise VaultReadOnly(f"{filled.path} was cleared away while it was written", hint="try again") from error
+            self._step("sync the folder")
+            folder.sync()
+
+    def discard(self, path: str) -> None:
+        """Remove a temporary file of ours; none is fine."""
+        parent, name = _split(path)
+        if not name.startswith(OWN_PREFIX):
+            raise OutsideVault(path)
+        with contextlib.suppress(FileNotFoundError), self._failing_as_ours(), self.folder(parent) as folder:
+            self._step("discard")
+            folder.unlink(name)
+
+    def remove_if_empty(self, path: str) -> None:
+        """Clear away a name that was claimed and never filled."""
+        parent, name = _split(path)
+        with contextlib.suppress(FileNotFoundError), self._failing_as_ours(), self.folder(parent) as folder:
+            found = folder.stat(name)
+            if stat.S_ISREG(found.st_mode) and not found.st_size:
+                folder.unlink(name)
+
+    def replace(self, path: str, data: bytes, *, expected: str) -> Stamp | None:
+        """Put ``data`` in the place of the file whose digest is ``expected``. ``None``: it is another by now, and stays.
+
+        The new file trades places with the old one. If what comes back is not what was expected, somebody saved in
+        between: they trade back, until what is under the name is the newest that somebody else wrote. Where nothing can
+        trade places, the old file is compared just before it is replaced; what is saved in that instant is lost.
+        """
+        parent, name = _split(path)
+        with self._failing_as_ours(), self.folder(parent) as folder:
+            try:
+                mode = stat.S_IMODE(folder.stat(name).st_mode) & 0o777
+            except FileNotFoundError:
+                return None
+            temporary, stamp = self._fill(folder, data, mode)
+            new = digest(data)
+            swap = f"{OWN_PREFIX}swap-{new[:32]}-{expected[:32]}-{secrets.token_hex(6)}"
+            try:
+                self._step("name the swap")
+                folder.rename(temporary, swap)
+                replaced = self._swap(folder, swap, name, expected=expected, new=new)
+            finally:
+                for leftover in (temporary, swap):
+                    self._clear(folder, leftover, known=(new, expected))
+            self._step("sync the folder")
+            folder.sync()
+            return stamp if replaced else None
+
+    def _swap(self, folder: Folder, swap: str, name: str, *, expected: str, new: str) -> bool:
+        try:
+            self._step("swap")
+            self._renames.exchange(folder.at(swap), folder.at(name))
+        except FileNotFoundError:  # deleted by its owner meanwhile
+            return False
+        except NotSupported:
+            if not self._still(folder, name, expected):
+                return False
+            folder.rename(swap, name)
+            return True
+        placed, held = new, _digest_of(folder, swap)
+        if held == expected:
+            return True
+        for _ in range(_MAX_RETURNS):  # each further turn needs somebody to save within microseconds
+            self._step("give back")
+            try:
+                self._renames.exchange(folder.at(swap), folder.at(name))
+            except FileNotFoundError:
+                break
+            came_back = _digest_of(folder, swap)
+            if came_back == placed:
+                break
+            placed, held = held, came_back
+        return False
+
+    def _still(self, folder: Folder, name: str, expected: str) -> bool:
+        try:
+            return _digest_of(folder, name) == expected
+        except FileNotFoundError:
+            return False
+
+    def _clear(self, folder: Folder, name: str, *, known: tuple[str, ...]) -> None:
+        """Remove a temporary file, unless it holds what somebody else wrote: that the sweep brings to the trash."""
+        with contextlib.suppress(OSError):
+            if name.startswith(_FILLING) or _digest_of(folder, name) in known:
+                self._step("clear")
+                folder.unlink(name)
+
+    def to_trash(self, path: str, *, name: str = "") -> str:
+        """Move a file into the vault's trash, as it is at that instant; says where it is now. `FileNotFoundError` if gone."""
+        parent, old = _split(path)
+        stem, dot, suffix = (name or old).rpartition(".")
+        with self._failing_as_ours(), self.folder(TRASH, make=True) as trash, self.folder(parent) as folder:
+            for count in range(1, 10_000):
+                new = (name or old) if count == 1 else f"{stem}-{count}{dot}{suffix}"
+                try:
+                    self._step("move to the trash")
+                    self._renames.no_clobber(folder.at(old), trash.at(new))
+                except FileExistsError:
+                    continue
+                trash.sync()
+                folder.sync()
+                return f"{TRASH}/{new}"
+        raise KiteError(f"{self.root / TRASH} is full of files called {old}", hint="empty it")
+
+    def sweep(self, leftovers: tuple[str, ...]) -> tuple[str, ...]:
+        """Clear away what a crash left of our own; says what was somebody's text and is in the trash now."""
+        rescued = []
+        for path in leftovers:
+            name = _split(path)[1]
+            swapping = _SWAPPING.fullmatch(name)
+            if name.startswith(_FILLING):
+                self.discard(path)
+            elif swapping is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    if self._is_one_of(path, swapping.groups()):
+                        self.discard(path)
+                    else:
+                        rescued.append(self.to_trash(path, name=f"rescued-{name.removeprefix(OWN_PREFIX)[-12:]}.md"))
+        return tuple(rescued)
+
+    def _is_one_of(self, path: str, digests: tuple[str, ...]) -> bool:
+        try:
+            return digest(self.read(path).data)[:32] in digests
+        except CannotRead:
+            return False
+
+    def _fill(self, folder: Folder, data: bytes, mode: int) -> tuple[str, Stamp]:
+        name = _FILLING + secrets.token_hex(6)
+        self._step("open a temporary file")
+        descriptor = folder.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        try:
+            try:
+                if hasattr(os, "fchmod"):
+                    os.fchmod(descriptor, mode)
+                self._step("write")
+                left = memoryview(data)
+                while left:
+                    left = left[os.write(descriptor, left) :]
+                self._step("sync the file")
+                os.fsync(descriptor)
+                found = os.fstat(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError:
+            with contextlib.suppress(OSError):  # what stays is swept later; the first error is the one to tell
+                folder.unlink(name)
+            raise
+        return name, Stamp(size=found.st_size, mtime_ns=found.st_mtime_ns)
+
+    @contextlib.contextmanager
+    def _failing_as_ours(self) -> Iterator[None]:
+        try:
+            yield
+        except (FileNotFoundError, FileExistsError):
+            raise
+        except OSError as error:
+            raise _in_our_words(error, self.root) from error
+
+
+def no_vault(root: Path) -> VaultMissing:
+    return VaultMissing(f"no vault at {root}", hint="mount the disk it lies on, or run `kmem up` to make one")
+
+
+def _split(path: str) -> tuple[str, str]:
+    *parents, name = parts_of(path)
+    return "/".join(parents), name
+
+
+def _read(folder: Folder, name: str) -> Content:
+    """The file as it was at one moment: read again where it changed meanwhile."""
+    for _ in range(3):
+        descriptor = folder.open(name, os.O_RDONLY)
+        before = os.fstat(descriptor)
+        if not stat.S_ISREG(before.st_mode):
+            os.close(descriptor)
+            raise CannotRead("not a file")
+        with os.fdopen(descriptor, "rb") as file:
+            data = file.read(MAX_NOTE_BYTES + 1)
+            after = os.fstat(descriptor)
+        if len(data) > MAX_NOTE_BYTES:
+            raise CannotRead("larger than 5 MB")
+        stamp = Stamp(size=after.st_size, mtime_ns=after.st_mtime_ns)
+        if len(data) == after.st_size and (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
+            break
+    return Content(data=data, stamp=stamp)
+
+
+def _digest_of(folder: Folder, name: str) -> str:
+    """Empty for what cannot be read: then it is nothing that we wrote."""
+    try:
+        return digest(_read(folder, name).data)
+    except FileNotFoundError:
+        raise
+    except (OSError, CannotRead):
+        return ""
+
+
+def _in_our_words(error: OSError, root: Path) -> KiteError:
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            reason, hint = "no space left on its disk", "free some space; what could not be written is kept and tried again"
+        case errno.EROFS:
+            reason, hint = "its disk is mounted read-only", "mount it for writing, or set `vault` to another folder"
+        case errno.EACCES | errno.EPERM:
+            reason, hint = "no permission", f"see who owns it: ls -ld {root}"
+        case errno.ELOOP | errno.ENOTDIR:
+            reason, hint = error.strerror or "a link", "put a folder in its place: links below the vault are not followed"
+        case _:
+            reason, hint = error.strerror or str(error), "run `kmem doctor`"
+    return VaultReadOnly(f"cannot write to the vault at {root}: {reason}", hint=hint)

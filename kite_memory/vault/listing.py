@@ -1,0 +1,156 @@
+"""Which files of the vault are notes, told by their names alone."""
+
+import json
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from kite_memory.model.look import Problem
+from kite_memory.model.note import Entry
+from kite_memory.vault.files import MAX_NOTE_BYTES, OWN_PREFIX, TRASH, CannotRead, Files
+from kite_memory.vault.wording import stem_key
+
+GENERATED = frozenset({"home.md", "review.md", "memory.md", "readme.md"})
+"""Pages at the top of the vault that are made from notes, or lead to them, and are none themselves."""
+
+_TEMPLATES = "templates"
+_MAX_DEPTH = 32
+_MAX_TRASHED = 10_000
+_CONFLICT = re.compile(
+    r"\.sync-conflict-\d{8}-\d{6}"  # Syncthing
+    r"|\([^()]*conflicted copy[^()]*\)"  # Dropbox, Nextcloud, Obsidian Sync
+    r"|\(SFConflict [^()]*\)",  # Seafile
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Listing:
+    """``apart`` are markdown files that are there but not offered; nothing can be said of what lies below ``unseen``.
+
+    ``bare``: the folder holds nothing at all; ``marked``: it has been opened with Obsidian, or laid out for it.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    apart: set[str] = field(default_factory=set)
+    others: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+    leftovers: list[str] = field(default_factory=list)
+    bare: bool = True
+    marked: bool = False
+
+    def hides(self, path: str) -> bool:
+        """Whether the file may be there although it is not listed."""
+        return path in self.apart or any(not folder or path.startswith(f"{folder}/") for folder in self.unseen)
+
+
+def listing(files: Files) -> Listing:
+    """Look through the whole vault without opening a note. Raises `VaultMissing` where there is no such folder."""
+    found = Listing()
+    templates = {_TEMPLATES, _templates_folder(files)}
+    folders = [""]
+    while folders:
+        folder = folders.pop()
+        try:
+            folders += _look_into(files, folder, found, templates)
+        except FileNotFoundError:  # gone since it was listed
+            continue
+        except OSError:
+            found.problems.append(Problem(file=folder, position=0, reason="folder cannot be opened"))
+            found.unseen.append(folder)
+    found.entries.sort(key=lambda entry: entry.path)
+    return found
+
+
+def trashed_notes(files: Files) -> list[str]:
+    """What lies in the vault's own trash, where Obsidian puts deleted notes, too, if it is set to."""
+    try:
+        with files.folder(TRASH) as opened, opened.scan() as names:
+            found = sorted(name.name for name in names if name.name.lower().endswith(".md") and _is_text(name.name))
+    except OSError:
+        return []
+    return [f"{TRASH}/{name}" for name in found[:_MAX_TRASHED]]
+
+
+def leftovers(files: Files, folder: str) -> tuple[str, ...]:
+    """What a crash left of ours in a folder that `listing` does not look into."""
+    try:
+        with files.folder(folder) as opened, opened.scan() as names:
+            return tuple(sorted(f"{folder}/{name.name}" for name in names if name.name.startswith(OWN_PREFIX)))
+    except OSError:
+        return ()
+
+
+def _look_into(files: Files, folder: str, found: Listing, templates: set[str]) -> list[str]:
+    prefix = f"{folder}/" if folder else ""
+    below: list[str] = []
+    with files.folder(folder) as opened, opened.scan() as scanned:
+        names = sorted(scanned, key=lambda name: name.name)
+        if folder and any(name.name == ".obsidian" for name in names):
+            found.problems.append(Problem(file=folder, position=0, reason="another vault"))
+            found.unseen.append(folder)
+            return []
+        for name in names:
+            path = prefix + name.name
+            found.bare = False
+            if not _is_text(name.name):
+                found.problems.append(Problem(file=ascii(path)[1:-1], position=0, reason="file name is not text"))
+            elif name.name.startswith(OWN_PREFIX):
+                found.leftovers.append(path)
+            elif name.name.startswith("."):
+                found.marked |= name.name == ".obsidian"
+            elif name.is_symlink():
+                found.problems.append(Problem(file=path, position=0, reason="symbolic link"))
+                found.apart.add(path)
+                found.unseen.append(path)
+            elif not name.is_dir(follow_symlinks=False):
+                _file(path, name.stat(follow_symlinks=False), found)
+            elif path.count("/") >= _MAX_DEPTH:
+                found.problems.append(Problem(file=path, position=0, reason="folder nested too deeply"))
+                found.unseen.append(path)
+            elif stem_key(path) not in templates:
+                below.append(path)
+    return below
+
+
+def _file(path: str, status: os.stat_result, found: Listing) -> None:
+    name = PurePosixPath(path)
+    if name.suffix.lower() != ".md":
+        found.others.append(path)
+        return
+    reason = ""
+    if not stat.S_ISREG(status.st_mode):
+        reason = "not a file"
+    elif _CONFLICT.search(name.name):
+        reason = "conflict copy of a sync tool"
+    elif status.st_size > MAX_NOTE_BYTES:
+        reason = "larger than 5 MB"
+    if reason:
+        found.problems.append(Problem(file=path, position=0, reason=reason))
+        found.apart.add(path)
+    elif path.lower() in GENERATED:
+        found.others.append(path)
+    else:
+        found.entries.append(Entry(path=path, size=status.st_size, mtime_ns=status.st_mtime_ns))
+
+
+def _is_text(name: str) -> bool:
+    """Not so where the file system holds bytes that are no UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _templates_folder(files: Files) -> str:
+    """Where Obsidian's template plugin has been told to look."""
+    try:
+        told = json.loads(files.read(".obsidian/templates.json").data)
+    except (OSError, CannotRead, ValueError, RecursionError):
+        return _TEMPLATES
+    folder = told.get("folder") if isinstance(told, dict) else None
+    return stem_key(folder.strip("/")) if isinstance(folder, str) and folder.strip("/") else _TEMPLATES

@@ -1,0 +1,212 @@
+"""A note as the text of its file, and back."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import TypeVar
+
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.record import Origin
+from kite_memory.model.scope import Scope
+from kite_memory.vault import links, properties
+from kite_memory.vault.properties import Property, Raw
+from kite_memory.vault.wording import one_line, text_block
+
+FOLDERS: Mapping[NoteKind, str] = {
+    NoteKind.DECISION: "decisions",
+    NoteKind.INSIGHT: "topics",
+    NoteKind.ENTITY: "topics",
+    NoteKind.FACT: "projects",
+    NoteKind.PREFERENCE: "people",
+    NoteKind.QUESTION: "ideas",
+    NoteKind.JOURNAL: "journals",
+}
+
+_KINDS = {
+    "decisions": NoteKind.DECISION,
+    "topics": NoteKind.INSIGHT,
+    "people": NoteKind.PREFERENCE,
+    "ideas": NoteKind.QUESTION,
+    "journals": NoteKind.JOURNAL,
+}
+_HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
+_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A file that we leave exactly as it is. ``body`` is all that could be told from the frontmatter, for showing."""
+
+    path: str
+    reason: str
+    body: str = ""
+
+
+def parse(text: str, path: str, *, created: datetime, updated: datetime) -> Note | Unreadable:
+    """Take what we understand of a note; ``created`` and ``updated`` stand in where it does not say.
+
+    Whatever a person has typed into a property costs that property at most. Only frontmatter as a whole can be unreadable.
+    """
+    sheet = properties.lay_out(text)
+    body = text_block(text[sheet.body :])
+    try:
+        given = properties.load(sheet.yaml)
+    except properties.Refused as refused:
+        return Unreadable(path=path, reason=str(refused), body=body)
+    place = PurePosixPath(path)
+    project = _text(given.get("project"))
+    identity = _text(given.get("id"))
+    heading = _HEADING.search(body)
+    return Note(
+        id=identity,
+        path=path,
+        kind=_choice(NoteKind, given.get("kind"), _KINDS.get(place.parts[0], NoteKind.FACT)),
+        title=_text(given.get("title")) or (one_line(heading[1]) if heading else "") or place.stem,
+        body=body,
+        created=_moment(given.get("created"), created),
+        updated=_moment(given.get("updated"), updated),
+        links=links.targets(body),
+        aliases=_texts(given.get("aliases", given.get("alias"))),
+        tags=_tags(given.get("tags", given.get("tag"))),
+        triggers=_texts(given.get("triggers")),
+        entities=_texts(given.get("entities")),
+        scope=_choice(Scope, given.get("scope"), Scope.PROJECT if project else Scope.GLOBAL),
+        project=project,
+        session=_text(given.get("session")),
+        key=_text(given.get("key")),
+        valid_from=_moment_or_none(given.get("valid_from")),
+        expires=_moment_or_none(given.get("expires")),
+        supersedes=tuple(filter(None, map(_link_target, _texts(given.get("supersedes"))))),
+        superseded_by=next(iter(map(_link_target, _texts(given.get("superseded_by")))), ""),
+        status=_choice(NoteStatus, given.get("status"), NoteStatus.ACCEPTED),
+        evidence=_texts(given.get("evidence")),
+        origin=_origin(given.get("origin"), "assistant" if identity else "user"),
+        importance=_importance(given.get("importance")),
+    )
+
+
+def render(note: Note) -> str:
+    """The file of a new note. ``updated`` and ``links`` are not written: the file's time and its body say them."""
+    lines = (properties.entry(key, value) for key, value in written_properties(note).items())
+    body = text_block(note.body)
+    return "---\n" + "\n".join(lines) + "\n---\n" + (body + "\n" if body else "")
+
+
+def written_properties(note: Note) -> dict[str, object]:
+    """What of a note goes into its frontmatter, in the order in which people find it there. Empty ones are left out."""
+    everything: dict[str, object] = {
+        "id": note.id,
+        "kind": note.kind.value,
+        "title": note.title,
+        "project": note.project,
+        "session": note.session,
+        "key": note.key,
+        "scope": note.scope.value,
+        "status": note.status.value,
+        "origin": note.origin,
+        "tags": list(note.tags),
+        "aliases": list(note.aliases),
+        "entities": list(note.entities),
+        "triggers": list(note.triggers),
+        "created": properties.moment(note.created),
+        "valid_from": properties.moment(note.valid_from) if note.valid_from else "",
+        "expires": properties.moment(note.expires) if note.expires else "",
+        "importance": Raw(text=str(note.importance)),
+        "evidence": list(note.evidence),
+        "supersedes": [f"[[{target}]]" for target in note.supersedes],
+        "superseded_by": f"[[{note.superseded_by}]]" if note.superseded_by else "",
+    }
+    return {key: value for key, value in everything.items() if value not in ("", [])}
+
+
+def body_of(text: str) -> str:
+    """What follows the frontmatter, untidied: the part that belongs to whoever wrote it last."""
+    return text[properties.lay_out(text).body :]
+
+
+def with_addition(text: str, addition: str) -> str:
+    """The file's text with a paragraph at its end; every character before it stays."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    addition = text_block(addition).replace("\n", newline)
+    if not addition:
+        return text
+    if not body_of(text).strip():
+        return text + ("" if text.endswith("\n") or not text else newline) + addition + newline
+    kept = text if text.endswith("\n") else text + newline
+    return kept + ("" if kept.endswith(newline * 2) else newline) + addition + newline
+
+
+def _text(value: Property) -> str:
+    return one_line(value) if isinstance(value, str) else ""
+
+
+def _texts(value: Property) -> tuple[str, ...]:
+    """A list of texts; a single text is a list of one, and ``[[a link]]`` that lacks its quotes is still a link."""
+    match value:
+        case str():
+            return (one_line(value),) if value.strip() else ()
+        case list():
+            return tuple(text for one in value for text in _texts(one))
+        case _:
+            return ()
+
+
+def _tags(value: Property) -> tuple[str, ...]:
+    parts: Iterable[str] = re.split(r"[,\s]+", value) if isinstance(value, str) else _texts(value)
+    return tuple(tag for part in parts if (tag := part.strip().removeprefix("#")))
+
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+def _choice(kinds: type[_Choice], value: Property, default: _Choice) -> _Choice:
+    try:
+        return kinds(_text(value).casefold())
+    except ValueError:
+        return default
+
+
+def _origin(value: Property, default: Origin) -> Origin:
+    match _text(value).casefold():
+        case "user" | "assistant" | "tool" as origin:
+            return origin
+        case _:
+            return default
+
+
+def _importance(value: Property) -> int:
+    text = _text(value)
+    return min(max(int(text), 1), 3) if re.fullmatch(r"-?[0-9]{1,4}", text) else 2
+
+
+def _link_target(text: str) -> str:
+    inner = text.removeprefix("[[").removesuffix("]]")
+    return links.target_of(inner)
+
+
+def _moment(value: Property, default: datetime) -> datetime:
+    return _moment_or_none(value) or default
+
+
+def _moment_or_none(value: Property) -> datetime | None:
+    """A point in time in any of the ways people and editors write one; without a zone it is UTC."""
+    text = _text(value)
+    if not text or len(text) > 40:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        found = _DATE.match(text)
+        if found is None:
+            return None
+        try:
+            at = datetime.combine(date(int(found[1]), int(found[2]), int(found[3])), time())
+        except ValueError:
+            return None
+    try:
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except OverflowError:
+        return None

@@ -1,0 +1,279 @@
+"""Frontmatter: reading it without trusting it, and changing one property without touching the rest."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import yaml
+from frontmatter.default_handlers import YAMLHandler
+
+from kite_memory.vault.wording import one_line
+
+MAX_BYTES = 64 * 1024
+MAX_KEYS = 200
+MAX_DEPTH = 8
+MAX_NODES = 5_000
+
+Property = str | list["Property"] | dict[str, "Property"] | None
+"""What was written, unconverted: ``007``, ``yes`` and ``2026-01-01`` are the texts a person typed."""
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where PyYAML has it: thirty times as fast
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
+_NUMBERISH = re.compile(r"[0-9][0-9_.]*(?:[eE][0-9_.+-]*)?|0[xXoObB][0-9a-fA-F_]*|[0-9]{4}-[0-9].*")
+_FIRST_LINE = re.compile(r"---[ \t]*\r?\n")
+_LAST_LINE = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
+
+
+class Refused(ValueError):
+    """Frontmatter that is not read; its text is the reason, one of a small set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """A value that YAML should take for what it is, not for text: a number, a point in time."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """``text[front]`` is the YAML between the fences, ``text[body:]`` what follows; ``front`` is empty where there are none."""
+
+    text: str
+    front: slice
+    body: int
+
+    @property
+    def yaml(self) -> str:
+        return self.text[self.front]
+
+
+class PropertiesHandler(YAMLHandler):
+    """The handler to give python-frontmatter for files that anybody may have written.
+
+    Refuses anchors, aliases, tags, deep nesting and sheer size while the parser is still walking, so a bomb costs
+    what was read of it. Values stay the texts they are; nothing is ever constructed from YAML's own types.
+    """
+
+    def split(self, text: str) -> tuple[str, str]:
+        sheet = lay_out(text)
+        if not sheet.body:
+            raise ValueError("no frontmatter")
+        return sheet.yaml, text[sheet.body :]
+
+    def load(self, fm: str, **kwargs: object) -> dict[str, Property]:
+        return load(fm)
+
+    def export(self, metadata: Mapping[str, object], **kwargs: object) -> str:
+        return "\n".join(entry(key, value) for key, value in metadata.items())
+
+
+def lay_out(text: str) -> Sheet:
+    """Find the fences, as Obsidian does: ``---`` alone on the first line and on a later one. Never fails."""
+    start = 1 if text.startswith("\ufeff") else 0
+    first = _FIRST_LINE.match(text, start)
+    last = _LAST_LINE.search(text, first.end()) if first else None
+    if first is None or last is None:
+        return Sheet(text=text, front=slice(0, 0), body=0)
+    return Sheet(text=text, front=slice(first.end(), last.start()), body=min(last.end() + 1, len(text)))
+
+
+def load(front: str, *, loader: Any = _Loader) -> dict[str, Property]:
+    """Raises `Refused`. A name given twice has its last value, as everywhere else."""
+    return _walk(front, loader).values
+
+
+def entry(key: str, value: object) -> str:
+    """One property as a line, without its line break."""
+    match value:
+        case Raw(text=text):
+            return f"{key}: {text}"
+        case str():
+            return f"{key}: {scalar(value)}"
+        case list() | tuple():
+            return f"{key}: [{', '.join(scalar(str(one), in_list=True) for one in value)}]"
+        case _:
+            raise TypeError(f"no way to write {type(value).__name__} as a property")
+
+
+def scalar(text: str, *, in_list: bool = False) -> str:
+    """Plain where every YAML, old or new, reads the same string; else in double quotes."""
+    text = one_line(text)
+    return text if _is_plain(text, in_list=in_list) else _quoted(text)
+
+
+def moment(at: datetime) -> Raw:
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return Raw(text=at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0"))
+
+
+def with_properties(text: str, changes: Mapping[str, object]) -> str | None:
+    """The file's text with these properties set; every other character stays. ``None`` where that cannot be done safely.
+
+    Checked by reading the result back: if anything but the named properties would have changed, nothing is.
+    """
+    sheet = lay_out(text)
+    if not sheet.body:
+        if text.startswith("---"):  # half a frontmatter: whatever we put before it would make it worse
+            return None
+        return "---\n" + "".join(entry(key, value) + "\n" for key, value in changes.items()) + "---\n" + text
+    front = sheet.yaml
+    try:
+        walked = _walk(front)
+    except Refused:
+        return None
+    if not walked.block:
+        return None
+    newline = "\r\n" if "\r\n" in text[: sheet.body] else "\n"
+    pieces: list[str] = []
+    done = 0
+    for key, (start, end) in sorted(walked.spans.items(), key=lambda item: item[1]):
+        if key in changes:
+            pieces += [front[done:start], entry(key, changes[key]), newline]
+            done = end
+    pieces.append(front[done:])
+    pieces += [entry(key, value) + newline for key, value in changes.items() if key not in walked.spans]
+    changed = "".join(pieces)
+    expected = walked.values | {key: _as_read(value) for key, value in changes.items()}
+    try:
+        if _walk(changed).values != expected:
+            return None
+    except Refused:
+        return None
+    return text[: sheet.front.start] + changed + text[sheet.front.stop :]
+
+
+def _as_read(value: object) -> Property:
+    match value:
+        case Raw(text=text):
+            return text
+        case list() | tuple():
+            return [one_line(str(one)) for one in value]
+        case _:
+            return one_line(str(value))
+
+
+def _is_plain(text: str, *, in_list: bool) -> bool:
+    if not text or text.casefold() in _RESERVED:
+        return False
+    if not (text[0].isalpha() or (text[0].isascii() and text[0].isdigit())) or _NUMBERISH.fullmatch(text):
+        return False
+    allowed = " _./+-()'" if in_list else " _./+-()',"
+    return all(char.isalnum() or char in allowed for char in text)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Walked:
+    """``spans`` are the places of the top-level properties, whole lines; only a ``block`` mapping can be changed."""
+
+    values: dict[str, Property]
+    spans: dict[str, tuple[int, int]]
+    block: bool
+
+
+class _Open:
+    """A mapping or a list whose end has not come yet."""
+
+    __slots__ = ("_key", "holds", "key_start")
+
+    def __init__(self, holds: dict[str, Property] | list[Property]) -> None:
+        self.holds = holds
+        self.key_start = 0
+        self._key: str | None = None
+
+    @property
+    def awaits_name(self) -> bool:
+        return isinstance(self.holds, dict) and self._key is None
+
+    def take(self, value: Property, start: int) -> str | None:
+        """Keep the next value; where it completes an entry of a mapping, say whose."""
+        if isinstance(self.holds, list):
+            self.holds.append(value)
+            return None
+        if self._key is None:
+            if isinstance(value, list | dict):
+                raise Refused("frontmatter with a name that is not text")
+            self._key, self.key_start = value or "", start
+            return None
+        key, self._key = self._key, None
+        self.holds[key] = value
+        return key
+
+
+def _walk(front: str, loader: Any = _Loader) -> _Walked:
+    if len(front) > MAX_BYTES or len(front.encode("utf-8", "replace")) > MAX_BYTES:
+        raise Refused("frontmatter larger than 64 kB")
+    try:
+        return _walk_events(front, yaml.parse(front, Loader=loader))
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        raise Refused("frontmatter is not YAML") from error
+
+
+def _walk_events(front: str, events: Iterable[yaml.Event]) -> _Walked:
+    top: dict[str, Property] = {}
+    spans: dict[str, tuple[int, int]] = {}
+    stack: list[_Open] = []
+    block = True
+    roots = nodes = end = 0
+    for event in events:
+        nodes += 1
+        if nodes > MAX_NODES:
+            raise Refused("frontmatter with too many values")
+        value: Property
+        match event:
+            case yaml.AliasEvent():
+                raise Refused("frontmatter with an alias")
+            case yaml.ScalarEvent(anchor=str()) | yaml.CollectionStartEvent(anchor=str()):
+                raise Refused("frontmatter with an anchor")
+            case yaml.ScalarEvent(tag=str()) | yaml.CollectionStartEvent(tag=str()):
+                raise Refused("frontmatter with a tag")
+            case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
+                if len(stack) >= MAX_DEPTH:
+                    raise Refused("frontmatter nested too deeply")
+                mapping = isinstance(event, yaml.MappingStartEvent)
+                if not stack:
+                    roots += 1
+                    if not mapping or roots > 1:
+                        raise Refused("frontmatter is not a list of properties")
+                    block = not event.flow_style
+                stack.append(_Open((top if not stack else {}) if mapping else []))
+                continue
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                value = stack.pop().holds
+                if _index(event.end_mark) > _index(event.start_mark):  # a bracket; blocks end where the next thing begins
+                    end = _index(event.end_mark)
+            case yaml.ScalarEvent():
+                named = bool(stack) and stack[-1].awaits_name
+                value = None if event.style in (None, "") and event.value in _NULL and not named else str(event.value)
+                end = _index(event.end_mark)
+                if not stack and value is not None:
+                    raise Refused("frontmatter is not a list of properties")
+            case _:
+                continue
+        if not stack:
+            continue
+        key = stack[-1].take(value, _index(event.start_mark))
+        if len(stack) == 1 and key is not None:
+            spans[key] = (stack[0].key_start, _end_of_line(front, end))
+            if len(top) > MAX_KEYS:
+                raise Refused("frontmatter with more than 200 properties")
+    return _Walked(values=top, spans=spans, block=block)
+
+
+def _index(mark: Any) -> int:
+    return int(mark.index)
+
+
+def _end_of_line(front: str, end: int) -> int:
+    if end and front[end - 1] == "\n":  # a text block has already taken its last line break
+        return end
+    newline = front.find("\n", end)
+    return len(front) if newline < 0 else newline + 1

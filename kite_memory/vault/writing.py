@@ -1,0 +1,359 @@
+"""Changes to the vault, one note at a time, so that a crash at any point is a repeat and a repeat does no harm.
+
+A new note is complete on disk under a temporary name, then its intent is committed, then it gets its name, then the ledger
+knows it. The temporary name vanishes in the step in which the real one appears. So whoever finds an intent later can
+tell: with the temporary file there, the note was never published; without it, it was, and if it is not where
+it was put, its owner has moved or deleted it since.
+"""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+
+from kite_memory.errors import KiteError
+from kite_memory.model.note import Note, NoteStatus
+from kite_memory.model.plan import Amend, Supersede
+from kite_memory.vault import links
+from kite_memory.vault.files import MAX_NOTE_BYTES, CannotRead, Content, Files
+from kite_memory.vault.folders import OutsideVault
+from kite_memory.vault.ledger import Intent, Known, Ledger, link_key
+from kite_memory.vault.listing import GENERATED
+from kite_memory.vault.notefile import Unreadable, body_of, parse, render, with_addition
+from kite_memory.vault.properties import moment, with_properties
+from kite_memory.vault.slugs import unique
+from kite_memory.vault.wording import body_key, digest, stem_key, title_key
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    id: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyWritten:
+    """It was all there before; also what a repeat after a crash says."""
+
+    id: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amended:
+    id: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Superseded:
+    """``path`` is the new note's, ``old_path`` the one that is marked as replaced by it."""
+
+    id: str
+    path: str
+    old_path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    title: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftAlone:
+    """A note that cannot be changed without risk to what its owner wrote."""
+
+    id: str
+    path: str
+    because: str
+
+
+Outcome = Written | AlreadyWritten | Amended | Superseded | Skipped | LeftAlone
+
+Edit = Callable[[str, Note], str | None]
+"""From a file's text (and the note in it) to what it should be; ``None`` where that cannot be done safely."""
+
+
+class Writer:
+    """Every method wants the writer lock held, and the vault to be where it should be."""
+
+    def __init__(self, files: Files, ledger: Ledger, clock: Callable[[], datetime]) -> None:
+        self._files = files
+        self._ledger = ledger
+        self._clock = clock
+
+    def recover(self) -> bool:
+        """Bring to an end, or take back, what a dead writer had begun. Says whether there was anything."""
+        intents = self._ledger.intents()
+        for intent in intents:
+            if intent.doing == "create":
+                self._settle(intent)
+            else:
+                self._finish_forgetting(intent)
+        return bool(intents)
+
+    def _settle(self, intent: Intent) -> None:
+        left = self._files.exists(intent.temporary)
+        note = self._note_at(intent.path)
+        with self._ledger.changing():
+            if note is not None and note[0].id == intent.id:
+                self._ledger.see(note[0], note[1].stamp, id=intent.id)
+            elif not left:  # the next comparison finds it, or that it was deleted
+                self._ledger.put(_absent(intent))
+            self._ledger.done(intent.id)
+        if left:
+            self._files.remove_if_empty(intent.path)
+            self._files.discard(intent.temporary)
+
+    def create(self, note: Note) -> Written | AlreadyWritten | Skipped:
+        ledger = self._ledger
+        if ledger.is_buried(note.id) or ledger.is_title_buried(note.title, note.project):
+            return Skipped(title=note.title, because="you deleted it")
+        if known := ledger.by_id(note.id) or ledger.by_id(ledger.absorbed_by(note.id)):
+            return AlreadyWritten(id=note.id, path=known.path)
+        note = self._with_links_that_lead_somewhere(note)
+        folder, _, name = note.path.rpartition("/")
+        taken: set[str] = set()
+        while True:
+            stem = unique(name.removesuffix(".md"), lambda key: key in taken or self._is_taken(key))
+            placed = replace(note, path=f"{folder}/{stem}.md" if folder else f"{stem}.md")
+            if self._publish(placed):
+                return Written(id=note.id, path=placed.path)
+            if (there := self._note_at(placed.path)) and there[0].id == note.id:
+                ledger.see(there[0], there[1].stamp, id=note.id)
+                return AlreadyWritten(id=note.id, path=placed.path)
+            taken.add(stem_key(stem))
+
+    def _publish(self, note: Note) -> bool:
+        """Whether the name was free."""
+        text = render(note)
+        if isinstance(unreadable := _parsed_or_not(text, note.path, 0), Unreadable) or len(text) > MAX_NOTE_BYTES // 4:
+            reason = unreadable.reason if isinstance(unreadable, Unreadable) else "too large"
+            raise KiteError(f"{note.title!r} cannot be a note: {reason}", hint="say it in fewer words")
+        filled = self._files.fill(note.path, text.encode())
+        intent = Intent(
+            id=note.id, doing="create", path=note.path, temporary=filled.temporary, title=note.title, project=note.project
+        )
+        try:
+            with self._ledger.changing():
+                self._ledger.wrote(note.id, digest(body_of(text)))
+                self._ledger.intend(intent)
+            self._files.publish(filled)
+            with self._ledger.changing():
+                self._ledger.see(_parsed(text, note.path, filled.stamp.mtime_ns), filled.stamp, id=note.id)
+                self._ledger.done(note.id)
+        except FileExistsError:
+            self._ledger.done(note.id)
+            self._files.discard(filled.temporary)
+            return False
+        except KiteError:
+            with contextlib.suppress(KiteError, OSError):  # else the next writer does it
+                self._settle(intent)
+            raise
+        return True
+
+    def amend(self, action: Amend) -> Amended | AlreadyWritten | Skipped | LeftAlone:
+        known = self._ledger.by_id(action.id)
+        if known is None:
+            return Skipped(title=action.path, because="you deleted it" if self._ledger.is_buried(action.id) else "it is not there")
+        addition = self._leading_somewhere(action.addition)
+
+        def amended(text: str, note: Note) -> str | None:
+            evidence = (*note.evidence, *(one for one in action.evidence if one not in note.evidence))
+            changed = with_properties(text, {"evidence": evidence}) if evidence != note.evidence else text
+            if changed is None or not addition or addition in note.body:
+                return changed
+            return with_addition(changed, addition)
+
+        outcome = self.edit(known, amended)
+        if action.absorbs and not isinstance(outcome, LeftAlone):
+            self._ledger.absorb(action.absorbs, action.id)
+        return outcome
+
+    def supersede(self, action: Supersede) -> Superseded | Written | AlreadyWritten | Skipped | LeftAlone:
+        """The old note keeps its text. Without an old note, the new one simply stands."""
+        old = self._ledger.by_id(action.old_id)
+        replaced = (PurePosixPath(old.path).stem,) if old else ()
+        created = self.create(replace(action.note, supersedes=replaced))
+        if isinstance(created, Skipped) or old is None:
+            return created
+        marked = self.set_properties(
+            old, {"status": NoteStatus.SUPERSEDED.value, "superseded_by": f"[[{PurePosixPath(created.path).stem}]]"}
+        )
+        if isinstance(marked, LeftAlone):
+            return marked
+        return Superseded(id=created.id, path=created.path, old_path=old.path)
+
+    def restate(self, known: Known, note: Note) -> Amended | AlreadyWritten | LeftAlone:
+        """Let a note say something else, under its own id and name. What its owner has edited is added to, not replaced."""
+        body = self._leading_somewhere(note.body)
+        changes: dict[str, object] = {"tags": list(note.tags)} if note.tags else {}
+        if note.expires:
+            changes["expires"] = moment(note.expires)
+
+        def restated(text: str, old: Note) -> str | None:
+            given = {name: value for name, value in changes.items() if name != "tags" or set(note.tags) - set(old.tags)}
+            changed = with_properties(text, given) if given else text
+            if changed is None or body_key(old.body) == body_key(body) or body in old.body:
+                return changed
+            if not self.is_ours(old.id, text):
+                return with_addition(changed, f"{note.created:%Y-%m-%d}: {body}")
+            return changed[: len(changed) - len(body_of(changed))] + body + "\n"
+
+        return self.edit(known, restated)
+
+    def set_properties(self, known: Known, changes: Mapping[str, object]) -> Amended | AlreadyWritten | LeftAlone:
+        return self.edit(known, lambda text, note: with_properties(text, changes))
+
+    def edit(self, known: Known, edit: Edit) -> Amended | AlreadyWritten | LeftAlone:
+        """Change a note that is there, unless somebody else is changing it. A body that was ours stays ours."""
+        for _ in range(_ATTEMPTS):
+            try:
+                content = self._files.read(known.path)
+                text = content.data.decode()
+            except (FileNotFoundError, CannotRead, UnicodeDecodeError):
+                return LeftAlone(id=known.id, path=known.path, because="it cannot be read")
+            note = _parsed_or_not(text, known.path, content.stamp.mtime_ns)
+            if isinstance(note, Unreadable):
+                return LeftAlone(id=known.id, path=known.path, because=note.reason)
+            if note.id not in ("", known.id) or not text.strip():  # another note by now, or caught while being saved
+                return LeftAlone(id=known.id, path=known.path, because="it has just been changed")
+            new = edit(text, note)
+            if new is None:
+                return LeftAlone(id=known.id, path=known.path, because="its properties cannot be changed safely")
+            if len(new) > MAX_NOTE_BYTES // 4:
+                return LeftAlone(id=known.id, path=known.path, because="it would become too large")
+            if new == text:
+                return AlreadyWritten(id=known.id, path=known.path)
+            if self.is_ours(known.id, text):
+                self._ledger.wrote(known.id, digest(body_of(new)))
+            stamp = self._files.replace(known.path, new.encode(), expected=digest(content.data))
+            if stamp is not None:
+                self._ledger.see(_parsed(new, known.path, stamp.mtime_ns), stamp, id=known.id, twin=known.twin)
+                return Amended(id=known.id, path=known.path)
+        return LeftAlone(id=known.id, path=known.path, because="it is being changed")
+
+    def is_ours(self, id: str, text: str) -> bool:
+        """Whether the body in this text is one that we wrote."""
+        return self._ledger.is_ours(id, digest(body_of(text)))
+
+    def forget(self, known: Known) -> str:
+        """Into the trash, and never again; says where it is now. Our own notes lose their links to it.
+
+        A copy of a note goes alone: the note stays, and may be written to.
+        """
+        intent = Intent(
+            id=known.id if known.id and not known.twin else f"path:{known.path}",
+            doing="forget",
+            path=known.path,
+            temporary="",
+            title="" if known.twin else known.title,
+            project=known.project,
+        )
+        self._ledger.intend(intent)
+        trashed = self._finish_forgetting(intent)
+        self.unlink(link_key(known.path))
+        return trashed
+
+    def _finish_forgetting(self, intent: Intent) -> str:
+        trashed = ""
+        with contextlib.suppress(FileNotFoundError):
+            trashed = self._files.to_trash(intent.path)
+        known = self._ledger.at(intent.path)
+        with self._ledger.changing():
+            if intent.title:
+                titles = (intent.title, *(self._ledger.titles_of(known) if known else ()))
+                self._ledger.bury(intent.id, titles, intent.project, at=self._clock(), because="forgotten")
+            self._ledger.drop(intent.path)
+            self._ledger.done(intent.id)
+        return trashed
+
+    def unlink(self, key: str) -> list[str]:
+        """Make links to a note that is gone plain words again, where the body is still ours. Says which notes were changed."""
+        if self._ledger.by_stem(key) is not None:
+            return []
+        changed = []
+        for known in self._ledger.named("link", key):
+
+            def freed(text: str, note: Note) -> str | None:
+                listed = tuple(one for one in note.supersedes if link_key(one) != key)
+                new: str | None = text
+                if listed != note.supersedes:
+                    new = with_properties(text, {"supersedes": [f"[[{one}]]" for one in listed]})
+                if new is not None and link_key(note.superseded_by) == key:
+                    new = with_properties(new, {"superseded_by": ""})
+                if new is None or not self.is_ours(note.id, text):
+                    return new
+                body = body_of(new)
+                return new[: len(new) - len(body)] + links.unlinked(body, lambda link: link_key(link.target) == key)
+
+            if isinstance(self.edit(known, freed), Amended):
+                changed.append(known.path)
+        return changed
+
+    def _with_links_that_lead_somewhere(self, note: Note) -> Note:
+        return replace(
+            note,
+            body=self._leading_somewhere(note.body),
+            supersedes=tuple(one for one in note.supersedes if self._leads(one)),
+            superseded_by=note.superseded_by if self._leads(note.superseded_by) else "",
+        )
+
+    def _leading_somewhere(self, text: str) -> str:
+        """No text of ours has a link into nothing; one that means a note by its title leads to its file instead."""
+
+        def by_title(link: links.Link) -> str | None:
+            if not link.target or link.embed or self._leads(link.target):
+                return None
+            same = self._ledger.by_title(link.target) or self._ledger.named("alias", title_key(link.target))
+            return links.write(PurePosixPath(same[0].path).stem, link.shown) if same else None
+
+        return links.unlinked(links.replace(text, by_title), lambda link: bool(link.target) and not self._leads(link.target))
+
+    def _leads(self, target: str) -> bool:
+        if not target:
+            return False
+        if "/" in target:
+            return self._ledger.at(target if target.endswith(".md") else f"{target}.md") is not None
+        return self._ledger.by_stem(link_key(target)) is not None
+
+    def _is_taken(self, key: str) -> bool:
+        return f"{key}.md" in GENERATED or self._ledger.by_stem(key) is not None
+
+    def _note_at(self, path: str) -> tuple[Note, Content] | None:
+        try:
+            content = self._files.read(path)
+            note = _parsed_or_not(content.data.decode(), path, content.stamp.mtime_ns)
+        except (FileNotFoundError, CannotRead, OutsideVault, UnicodeDecodeError):
+            return None
+        return None if isinstance(note, Unreadable) else (note, content)
+
+
+def _absent(intent: Intent) -> Known:
+    return Known(
+        path=intent.path,
+        id=intent.id,
+        twin=False,
+        kind="",
+        title=intent.title,
+        project=intent.project,
+        status="",
+        size=-1,
+        mtime_ns=-1,
+    )
+
+
+def _parsed_or_not(text: str, path: str, mtime_ns: int) -> Note | Unreadable:
+    at = datetime.fromtimestamp(mtime_ns / 1e9, UTC)
+    return parse(text, path, created=at, updated=at)
+
+
+def _parsed(text: str, path: str, mtime_ns: int) -> Note:
+    note = _parsed_or_not(text, path, mtime_ns)
+    if isinstance(note, Unreadable):
+        raise AssertionError(f"we wrote what we cannot read: {note.reason}")
+    return note

@@ -1,0 +1,270 @@
+"""From the configuration to the running parts: the only place that knows which adapter is which."""
+
+import logging
+import logging.handlers
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kite_memory import assets, keys, paths
+from kite_memory.config import Config
+from kite_memory.daemon.daemon import Daemon
+from kite_memory.daemon.lock import DaemonLock, holder
+from kite_memory.daemon.operations import Operations
+from kite_memory.daemon.pipeline import Pipeline
+from kite_memory.daemon.protocol import Ok, Reply, Request
+from kite_memory.daemon.server import Server
+from kite_memory.daemon.service_units import Manager, Service, namespaces_allowed, this_manager
+from kite_memory.distill import prompts
+from kite_memory.distill.chunking import ChunkPolicy
+from kite_memory.distill.extractor import Extractor
+from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.prices import Prices
+from kite_memory.distill.scheduler import Idle, Scheduler
+from kite_memory.errors import ConfigInvalid, VaultMissing, VaultReadOnly
+from kite_memory.recall.embedder import Embedder
+from kite_memory.recall.index import Index
+from kite_memory.recall.local import LocalEmbedder
+from kite_memory.recall.recall import Recall
+from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.sources.claude_code import ClaudeCode
+from kite_memory.sources.source import Source
+from kite_memory.timeline.store import Timeline
+from kite_memory.vault import Vault
+
+log = logging.getLogger("kite_memory")
+
+_FREE_IDLE = 3.0
+"""Seconds of silence that end a chunk where asking costs nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    """``costs`` says whether asking the extractor costs money."""
+
+    config: Config
+    sources: tuple[Source, ...]
+    timeline: Timeline
+    outbox: Outbox
+    vault: Vault
+    recall: Recall
+    embedder: Embedder
+    extractor: Extractor
+    costs: bool
+    pipeline: Pipeline
+    operations: Operations
+
+
+@contextmanager
+def open_house(
+    config: Config, *, running: Callable[[], dict[str, Any]] | None = None, idle: Callable[[], Idle] | None = None
+) -> Iterator[House]:
+    """Everything wired up, and closed again. Several processes may do this at once; only the daemon and a backfill write events.
+
+    A vault that is not there does not keep the house shut: what needs it says so when it is asked.
+    """
+    with ExitStack() as closing:
+        timeline = Timeline(config.state / "timeline.sqlite")
+        closing.callback(timeline.close)
+        outbox = Outbox(config.state / "outbox.sqlite")
+        closing.callback(outbox.close)
+        vault = closing.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
+        try:
+            vault.ensure(assets.folder("vault_template"))
+        except (VaultMissing, VaultReadOnly) as error:
+            log.warning("%s", error)
+        embedder = LocalEmbedder()
+        index = Index(config.state / "index", embedder=embedder, beside=second_embedder(config))
+        recall = Recall(index=index, memory=SessionMemory(config.state / "index" / "shown.sqlite"), config=config.recall)
+        closing.callback(recall.close)
+        extractor = extractor_of(config)
+        costs = extractor.name != "offline"
+        sources: tuple[Source, ...] = (ClaudeCode(config.claude_root, own_state=config.state),)
+        idle_seconds = config.daemon.idle_seconds if costs else min(config.daemon.idle_seconds, _FREE_IDLE)
+        scheduler = Scheduler(
+            outbox=outbox,
+            extractor=extractor,
+            budget=Budget(dollars=config.extractor.dollars_per_day, calls=config.extractor.calls_per_day),
+        )
+        pipeline = Pipeline(
+            sources=sources,
+            timeline=timeline,
+            outbox=outbox,
+            scheduler=scheduler,
+            vault=vault,
+            recall=recall,
+            policy=ChunkPolicy(idle=idle_seconds),
+        )
+        operations = Operations(
+            pipeline=pipeline,
+            timeline=timeline,
+            outbox=outbox,
+            vault=vault,
+            recall=recall,
+            extractor=extractor.name,
+            budget_dollars=config.extractor.dollars_per_day if costs else 0.0,
+            daemon=running or partial(_absent, config.state),
+            idle=idle or (lambda: Idle(until=None, reason="")),
+            clock=lambda: datetime.now(UTC),
+        )
+        yield House(
+            config=config,
+            sources=sources,
+            timeline=timeline,
+            outbox=outbox,
+            vault=vault,
+            recall=recall,
+            embedder=embedder,
+            extractor=extractor,
+            costs=costs,
+            pipeline=pipeline,
+            operations=operations,
+        )
+
+
+def _absent(state: Path) -> dict[str, Any]:
+    """The daemon as seen by a process that could not reach it."""
+    pid = holder(state)
+    return {"running": pid is not None, "pid": pid, "since": "", "rss_mb": 0.0}
+
+
+def keys_of(config: Config) -> keys.Keys:
+    return keys.Keys(keys.key_file(config.file), os.environ, keys.system_keyring())
+
+
+def extractor_of(config: Config) -> Extractor:
+    """Vendor packages are not imported here; the first call does that."""
+    settings = config.extractor
+    key = keys_of(config).find("anthropic") if settings.name in ("auto", "anthropic") else None
+    if settings.name == "offline" or (settings.name == "auto" and key is None):
+        from kite_memory.distill.offline import OfflineExtractor
+
+        return OfflineExtractor()
+    prompt = prompts.load((config.file.parent / "prompts", assets.folder("prompts")))
+    prices = Prices(dollars_in=settings.dollars_per_million_in, dollars_out=settings.dollars_per_million_out)
+    match settings.name:
+        case "auto" | "anthropic":
+            if key is None:
+                raise ConfigInvalid("the extractor `anthropic` has no key", hint="`kmem keys set anthropic`, or ANTHROPIC_API_KEY")
+            from kite_memory.distill.anthropic_api import AnthropicExtractor
+
+            return AnthropicExtractor(
+                api_key=key.value, model=settings.model, prices=prices, prompt=prompt, base_url=settings.base_url
+            )
+        case "claude-cli":
+            from kite_memory.distill.claude_cli import ClaudeCliExtractor
+
+            return ClaudeCliExtractor(folder=config.state / "extractor", prompt=prompt, prices=prices, environment=dict(os.environ))
+        case _:
+            raise ConfigInvalid(f"the extractor {settings.name!r} is not built yet", hint="choose anthropic, claude-cli or offline")
+
+
+def second_embedder(config: Config) -> Embedder | None:
+    """The Voyage space beside the local one, where there is a key for it and nobody said no."""
+    if config.embedder.name == "local":
+        return None
+    key = keys_of(config).find("voyage")
+    if key is None:
+        if config.embedder.name == "voyage":
+            raise ConfigInvalid("the embedder `voyage` has no key", hint="`kmem keys set voyage`, or VOYAGE_API_KEY")
+        return None
+    from kite_memory.recall.voyage import VoyageEmbedder
+
+    base_url = config.embedder.voyage_base_url or os.environ.get("VOYAGE_BASE_URL", "")
+    return VoyageEmbedder(key.value, model=config.embedder.voyage_model, base_url=base_url)
+
+
+def run_daemon(config: Config) -> int:
+    """Hold the lock, answer the socket, work until told to stop. Raises `DaemonRunning` where another process does already."""
+    with DaemonLock.take(config.state):
+        _log_to(config.state / "logs" / "daemon.log")
+        since = datetime.now(UTC).isoformat()
+
+        def running() -> dict[str, Any]:
+            unwatched = {str(folder): why for folder, why in daemon.unwatched().items()}
+            return {"running": True, "pid": os.getpid(), "since": since, "rss_mb": resident_mb(), "unwatched": unwatched}
+
+        with open_house(config, running=running, idle=lambda: daemon.idle) as house:
+            house.outbox.recover()
+            daemon = Daemon(
+                pipeline=house.pipeline,
+                sources=house.sources,
+                vault=config.vault,
+                compare_seconds=config.daemon.compare_seconds,
+                warm=lambda: house.embedder.embed(["ready"], "query"),
+            )
+            server = Server(config.state, partial(_handle, house.operations, daemon), report=_report)
+            with server:
+                log.info("started, pid %d", os.getpid())
+                code = daemon.run()
+            log.info("stopped")
+            return code
+
+
+def _handle(operations: Operations, daemon: Daemon, request: Request) -> Reply:
+    match request.name:
+        case "hook":
+            return Ok(body=operations.hook(request.body, request.variant).encode("utf-8", "replace"))
+        case "ping":
+            return Ok()
+        case "stop":
+            daemon.stop()
+            return Ok()
+        case "look":
+            daemon.look_again()
+            return Ok()
+        case op:
+            arguments = orjson.loads(request.body or b"{}")
+            return Ok(body=orjson.dumps(operations.perform(op, arguments)))
+
+
+def _report(error: BaseException) -> None:
+    log.error("a request failed", exc_info=error)
+
+
+def _log_to(file: Path) -> None:
+    """Our own words only: nothing of a transcript, a prompt or a note is ever logged."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handler = logging.handlers.RotatingFileHandler(file, maxBytes=1 << 20, backupCount=3, encoding="utf-8")
+    formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter.converter = time.gmtime
+    handler.setFormatter(formatter)
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+
+
+def resident_mb() -> float:
+    """What this process holds in memory now; where the system does not tell, the most it ever held."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
+    except (OSError, ValueError, IndexError):
+        pass
+    if sys.platform == "win32":
+        return 0.0
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(most / 1e6 if sys.platform == "darwin" else most / 1e3, 1)
+
+
+def service_of(config: Config) -> tuple[Service, Manager]:
+    """The daemon as this machine's service manager should know it."""
+    names = ("KMEM_HOME", "CLAUDE_CONFIG_DIR", "KMEM_EXTRACTOR", "KMEM_EMBEDDER", "XDG_STATE_HOME", "XDG_CONFIG_HOME")
+    service = Service(
+        command=(sys.executable, "-m", "kite_memory", "daemon"),
+        environment={name: os.environ[name] for name in names if os.environ.get(name)},
+        writable=(config.vault, config.state, config.file.parent, Path(paths.socket_path(str(config.state))).parent),
+        runs_claude=config.extractor.name == "claude-cli",
+        namespaces=namespaces_allowed(),
+    )
+    return service, this_manager(home=Path.home(), log=config.state / "logs" / "launchd.log")

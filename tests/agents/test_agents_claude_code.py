@@ -1,0 +1,251 @@
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kite_memory.agents.claude_code import EVENTS, plan_install, plan_uninstall, status
+from kite_memory.agents.hook_command import fast_command, shell_line
+from kite_memory.agents.settings_edit import Edit, Nothing, SettingsUnreadable
+
+COMMAND = "/opt/py/bin/python3 -I -S /opt/kite/kite_memory/hook_client.py"
+OLDER = "'/home/mara/my tools/bin/python3' -I -S '/home/mara/my tools/kite_memory/hook_client.py'"
+THEIRS = {"hooks": [{"type": "command", "command": "say hello", "timeout": 9}]}
+OURS = {"hooks": [{"type": "command", "command": COMMAND, "timeout": 5}]}
+
+
+def installed(text: str | None, command: str = COMMAND) -> str:
+    plan = plan_install(text, command)
+    assert isinstance(plan, Edit)
+    assert plan.after is not None
+    return plan.after
+
+
+def uninstalled(text: str, *earlier: str | None) -> str | None:
+    plan = plan_uninstall(text, earlier)
+    assert isinstance(plan, Edit)
+    return plan.after
+
+
+def as_claude_code_writes(settings: dict[str, Any]) -> str:
+    return json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+
+
+JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=8,
+)
+GROUPS = st.lists(
+    st.fixed_dictionaries(
+        {"hooks": st.lists(st.fixed_dictionaries({"type": st.just("command"), "command": st.text(max_size=12)}), max_size=3)},
+        optional={"matcher": st.text(max_size=5)},
+    )
+    | JSON_VALUES,
+    min_size=1,
+    max_size=3,
+)
+HOOKS = st.dictionaries(st.sampled_from([*EVENTS, "Stop", "PreToolUse"]), GROUPS, min_size=1, max_size=4)
+OTHER_KEYS = st.text(max_size=6).filter(lambda key: key != "hooks")
+SETTINGS = st.builds(
+    lambda rest, hooks, at: dict([*rest[:at], *hooks, *rest[at:]]),
+    st.lists(st.tuples(OTHER_KEYS, JSON_VALUES), max_size=4, unique_by=lambda pair: pair[0]),
+    st.lists(st.tuples(st.just("hooks"), HOOKS), max_size=1),
+    st.integers(0, 4),
+)
+
+
+@st.composite
+def written_settings(draw: st.DrawFn) -> str:
+    """As people, tools and Claude Code itself write them, and some as nobody does."""
+    settings = draw(SETTINGS)
+    indent = draw(st.sampled_from([None, 0, 1, 2, 3, 4, 8, "\t"]))
+    separators = draw(st.sampled_from([None, (",", ":")])) if indent is None else None
+    text = json.dumps(settings, indent=indent, separators=separators, ensure_ascii=draw(st.booleans()))
+    if draw(st.booleans()):
+        text = text.replace("\n", "\r\n")
+    if draw(st.booleans()):
+        chance = draw(st.randoms(use_true_random=False))
+        text = "".join(piece + scatter(chance) if piece in "{}[],:" else piece for piece in split_outside_strings(text))
+    lead, trail = draw(st.sampled_from(["", "\ufeff", "\n", " ", "\ufeff\n "])), draw(st.sampled_from(["", "\n", "\r\n", "\n\n"]))
+    return lead + text + trail
+
+
+def split_outside_strings(text: str) -> list[str]:
+    pieces, quoted, escaped = [""], False, False
+    for letter in text:
+        if not quoted and letter in "{}[],:":
+            pieces += [letter, ""]
+            continue
+        pieces[-1] += letter
+        if letter == '"' and not escaped:
+            quoted = not quoted
+        escaped = letter == "\\" and not escaped
+    return [piece for piece in pieces if piece]
+
+
+def scatter(chance: random.Random) -> str:
+    return "".join(chance.choice(" \n\t") for _ in range(chance.choice([0, 0, 0, 1, 3])))
+
+
+@given(text=written_settings())
+def test_install_then_uninstall_gives_back_every_byte(text: str) -> None:
+    assert uninstalled(installed(text)) == text
+
+
+@given(text=written_settings())
+def test_install_adds_two_hooks_and_changes_nothing_else(text: str) -> None:
+    before = json.loads(text.removeprefix("\ufeff"))
+
+    after = json.loads(installed(text).removeprefix("\ufeff"))
+
+    hooks = after["hooks"]
+    for event in EVENTS:
+        assert hooks[event].pop() == OURS
+        if not hooks[event] and event not in before.get("hooks", {}):
+            del hooks[event]
+    if not hooks and "hooks" not in before:
+        del after["hooks"]
+    assert after == before
+    assert list(after) == list(before)
+
+
+@given(text=written_settings())
+def test_a_second_install_has_nothing_to_do(text: str) -> None:
+    assert isinstance(plan_install(installed(text), COMMAND), Nothing)
+
+
+@given(text=written_settings())
+def test_an_older_command_of_ours_is_replaced_where_it_stands(text: str) -> None:
+    assert installed(installed(text, OLDER)) == installed(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(None, "", "  \n", "{}", "{}\n", "{ }", "{\n}\n"),
+        *('{"hooks": {}}', '{"hooks": {"SessionStart": []}}', '{\n  "hooks": {\n  }\n}'),
+        '{"hooks": {"Stop": [], "UserPromptSubmit": [ ]}, "a": 1}',
+    ],
+)
+def test_with_the_backup_at_hand_even_what_was_empty_comes_back_as_it_was(text: str | None) -> None:
+    assert uninstalled(installed(text), "{}not it", text, None) == text
+
+
+def test_settings_written_by_claude_code_look_as_if_it_had_added_the_hooks() -> None:
+    settings = {"model": "opus", "hooks": {"Stop": [THEIRS], "SessionStart": [THEIRS]}, "permissions": {"allow": ["Bash(ls:*)"]}}
+
+    after = installed(as_claude_code_writes(settings))
+
+    hooks = {"Stop": [THEIRS], "SessionStart": [THEIRS, OURS], "UserPromptSubmit": [OURS]}
+    assert after == as_claude_code_writes(settings | {"hooks": hooks})
+
+
+def test_new_settings_hold_the_hooks_and_nothing_else() -> None:
+    assert installed(None) == as_claude_code_writes({"hooks": {event: [OURS] for event in EVENTS}})
+
+
+def test_uninstall_takes_our_hook_out_of_a_group_that_somebody_else_joined() -> None:
+    shared = {"matcher": "startup", "hooks": [*THEIRS["hooks"], *OURS["hooks"], *THEIRS["hooks"]]}
+    text = as_claude_code_writes({"hooks": {"SessionStart": [shared]}})
+
+    after = uninstalled(text)
+
+    left = {"matcher": "startup", "hooks": [*THEIRS["hooks"], *THEIRS["hooks"]]}
+    assert after == as_claude_code_writes({"hooks": {"SessionStart": [left]}})
+
+
+def test_uninstall_finds_ours_wherever_they_were_put_and_however_often() -> None:
+    old = {"hooks": [{"type": "command", "command": "kmem-hook"}]}
+    pair = {"hooks": [*OURS["hooks"], *old["hooks"]]}
+    many = {"hooks": {"SessionStart": [old, OURS, old], "PreCompact": [old], "Stop": [THEIRS, pair]}}
+
+    after = uninstalled(as_claude_code_writes(many))
+
+    assert after == as_claude_code_writes({"hooks": {"Stop": [THEIRS]}})
+
+
+def test_doubles_are_made_one() -> None:
+    pair = {"hooks": [*OURS["hooks"], *OURS["hooks"]]}
+    doubled = {"hooks": {"SessionStart": [OURS, pair, THEIRS], "UserPromptSubmit": [OURS, OURS]}}
+
+    after = installed(as_claude_code_writes(doubled))
+
+    assert json.loads(after) == {"hooks": {"SessionStart": [OURS, THEIRS], "UserPromptSubmit": [OURS]}}
+
+
+def test_a_limit_that_the_person_chose_survives_an_update() -> None:
+    patient = {"hooks": [{"type": "command", "command": OLDER, "timeout": 20}]}
+    text = as_claude_code_writes({"hooks": {event: [patient] for event in EVENTS}})
+
+    after = json.loads(installed(text))
+
+    assert after["hooks"]["SessionStart"] == [{"hooks": [{"type": "command", "command": COMMAND, "timeout": 20}]}]
+
+
+def test_a_backup_is_only_trusted_if_nothing_was_changed_since() -> None:
+    before = as_claude_code_writes({"model": "opus"})
+    changed_since = installed(before).replace("opus", "haiku")
+
+    assert uninstalled(changed_since, before) == as_claude_code_writes({"model": "haiku"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "3", "{}}", "\x00", '{"a": 1,}', '// mine\n{}', '{"hooks": []}', '{"hooks": null}', '{"hooks": {"SessionStart": {}}}'],
+)
+def test_settings_we_do_not_understand_are_refused(text: str) -> None:
+    with pytest.raises(SettingsUnreadable) as refusal:
+        plan_install(text, COMMAND)
+
+    assert "nothing was changed" in refusal.value.hint
+
+
+@pytest.mark.parametrize("text", [None, "", "{}", '{"hooks": null}', as_claude_code_writes({"hooks": {"Stop": [THEIRS]}})])
+def test_without_hooks_of_ours_uninstall_has_nothing_to_do(text: str | None) -> None:
+    assert isinstance(plan_uninstall(text), Nothing)
+
+
+def test_status_says_what_is_wired_and_what_is_missing() -> None:
+    text = as_claude_code_writes({"disableAllHooks": True, "hooks": {"SessionStart": [THEIRS, OURS]}})
+
+    told = status(text)
+
+    assert [(hook.event, hook.command) for hook in told.hooks] == [("SessionStart", COMMAND)]
+    assert told.missing == ("UserPromptSubmit",)
+    assert told.disabled
+
+
+@pytest.mark.parametrize("text", [None, "", "{}"])
+def test_status_of_nothing_misses_everything(text: str | None) -> None:
+    assert status(text).missing == EVENTS
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("kmem-hook", "/usr/bin/kmem-hook --agent codex", "KMEM_HOME=/x A=b kmem-hook", r"C:\Tools\kmem-hook.exe"),
+        *(COMMAND, OLDER, fast_command()),
+    ],
+)
+def test_ours_is_known_again(command: str) -> None:
+    assert status(as_claude_code_writes({"hooks": {"Stop": [{"hooks": [{"command": command}]}]}})).hooks
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("", "A=b", "echo kmem-hook", "vim kmem-hook", "my-kmem-hook", "bash -c kmem-hook", "kmem-hook 'unbalanced"),
+        *("python hook_client.py", COMMAND + ".bak"),
+    ],
+)
+def test_what_only_mentions_ours_is_not_ours(command: str) -> None:
+    assert not status(as_claude_code_writes({"hooks": {"Stop": [{"hooks": [{"command": command}]}]}})).hooks
+
+
+def test_a_command_for_windows_is_read_alike_by_bash_and_cmd() -> None:
+    line = shell_line((r"C:\Program Files\Python\python.exe", "-I", r"C:\kite\kite_memory\hook_client.py"), windows=True)
+
+    assert line == '"C:/Program Files/Python/python.exe" -I C:/kite/kite_memory/hook_client.py'

@@ -1,0 +1,308 @@
+"""What every source promises. Subclass one of these and say how to make yours."""
+
+import os
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kite_memory.model.event import Event
+from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.sources.source import Source
+
+BUDGET = 4 * 1024 * 1024
+
+
+class SourceContract(ABC):
+    @abstractmethod
+    def make(self, folder: Path) -> Source:
+        """A source over an agent's home at ``folder``, which is empty yet."""
+
+    @abstractmethod
+    def place(self, folder: Path) -> Path:
+        """Where a transcript of that agent lies. Nothing is written."""
+
+    @abstractmethod
+    def transcript(self) -> bytes:
+        """A small one that yields several events and at least one problem."""
+
+    @abstractmethod
+    def strangers(self, folder: Path) -> list[Path]:
+        """Files that lie about in the agent's home and are no transcripts."""
+
+    def written(self, folder: Path, content: bytes | None = None) -> Path:
+        path = self.place(folder)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.transcript() if content is None else content)
+        return path
+
+    def test_it_says_whose_transcripts_it_reads(self, tmp_path: Path) -> None:
+        source = self.make(tmp_path)
+
+        assert source.provider
+        assert source.provider == self.make(tmp_path).provider
+
+    def test_an_agent_that_was_never_used_has_no_transcripts(self, tmp_path: Path) -> None:
+        source = self.make(tmp_path)
+
+        assert list(source.transcripts()) == []
+        assert source.roots()
+
+    def test_a_transcript_is_found_owned_and_watched(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path), self.written(tmp_path)
+
+        assert list(source.transcripts()) == [path]
+        assert source.owns(path)
+        assert any(path.is_relative_to(root) for root in source.roots())
+
+    def test_other_files_are_neither_found_nor_owned(self, tmp_path: Path) -> None:
+        source = self.make(tmp_path)
+        for stranger in self.strangers(tmp_path):
+            stranger.parent.mkdir(parents=True, exist_ok=True)
+            stranger.write_bytes(self.transcript())
+
+            assert not source.owns(stranger)
+        assert list(source.transcripts()) == []
+
+    def test_owning_is_decided_by_name_alone(self, tmp_path: Path) -> None:
+        assert self.make(tmp_path).owns(self.place(tmp_path))
+
+    def test_events_are_whole(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path), self.written(tmp_path)
+
+        look = source.read(path, None, budget=BUDGET)
+
+        assert look.session is not None
+        assert look.events
+        assert len({event.id for event in look.events}) == len(look.events)
+        assert {event.session for event in look.events} == {look.session.id}
+        assert {event.provider for event in look.events} == {source.provider} == {look.session.provider}
+        assert all(event.at.utcoffset() is not None for event in look.events)
+        assert all(event.where.file == str(path) for event in look.events)
+
+    def test_ordinals_rise(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path), self.written(tmp_path)
+
+        ordinals = [event.ordinal for event in source.read(path, None, budget=BUDGET).events]
+
+        assert ordinals == sorted(set(ordinals))
+
+    def test_a_problem_names_its_file_and_place_in_few_words(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path), self.written(tmp_path)
+
+        problems = source.read(path, None, budget=BUDGET).problems
+
+        assert problems
+        assert {problem.file for problem in problems} == {str(path)}
+        assert all(0 < len(problem.reason) <= 80 for problem in problems)
+
+    def test_reading_on_at_the_end_yields_nothing(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path), self.written(tmp_path)
+        first = source.read(path, None, budget=BUDGET)
+
+        second = source.read(path, first.cursor, budget=BUDGET)
+
+        assert second == replace(first, events=(), problems=())
+
+    def test_reading_the_same_file_twice_yields_the_same(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path), self.written(tmp_path)
+
+        assert source.read(path, None, budget=BUDGET) == source.read(path, None, budget=BUDGET)
+
+    def test_nothing_is_written(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path), self.written(tmp_path)
+        before = {each: each.stat().st_mtime_ns for each in tmp_path.rglob("*")}
+
+        source.read(path, None, budget=BUDGET)
+        list(source.transcripts())
+
+        assert {each: each.stat().st_mtime_ns for each in tmp_path.rglob("*")} == before
+        assert path.read_bytes() == self.transcript()
+
+    def test_a_vanished_file_is_a_problem_and_the_cursor_stays(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path), self.written(tmp_path)
+        cursor = source.read(path, None, budget=BUDGET).cursor
+        path.unlink()
+
+        look = source.read(path, cursor, budget=BUDGET)
+
+        assert (look.events, look.cursor, look.more) == ((), cursor, False)
+        assert len(look.problems) == 1
+
+    def test_a_file_that_never_was_is_a_problem_at_the_beginning(self, tmp_path: Path) -> None:
+        look = self.make(tmp_path).read(self.place(tmp_path), None, budget=BUDGET)
+
+        assert look.cursor == Cursor(position=0, size=0, mtime_ns=0)
+        assert len(look.problems) == 1
+
+    def test_a_folder_in_a_transcripts_place_is_a_problem(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path), self.place(tmp_path)
+        path.mkdir(parents=True)
+
+        look = source.read(path, None, budget=BUDGET)
+
+        assert (look.session, look.events) == (None, ())
+        assert len(look.problems) == 1
+
+    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything")
+    def test_a_file_that_may_not_be_read_is_a_problem(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path), self.written(tmp_path)
+        path.chmod(0)
+
+        look = source.read(path, None, budget=BUDGET)
+
+        assert (look.session, look.events) == (None, ())
+        assert len(look.problems) == 1
+
+
+class AppendOnlySourceContract(SourceContract):
+    """For transcripts that only ever grow at their end."""
+
+    def whole(self, folder: Path) -> Look:
+        return self.make(folder).read(self.written(folder), None, budget=BUDGET)
+
+    def test_a_file_cut_anywhere_reads_the_same_in_two_looks(self, tmp_path: Path) -> None:
+        source, content = self.make(tmp_path), self.transcript()
+        whole = self.whole(tmp_path)
+        path = self.place(tmp_path)
+
+        for cut in range(len(content) + 1):
+            path.write_bytes(content[:cut])
+            first = source.read(path, None, budget=BUDGET)
+            with path.open("ab") as file:
+                file.write(content[cut:])
+            rest = source.read(path, first.cursor, budget=BUDGET)
+
+            assert together(first, rest) == (whole.events, whole.problems), cut
+            assert rest.cursor.position == whole.cursor.position
+            assert rest.session == whole.session
+
+    @pytest.mark.parametrize("budget", [1, 2, 7, 100, 1000, 3333])
+    def test_a_small_budget_only_takes_more_looks(self, tmp_path: Path, budget: int) -> None:
+        source, whole = self.make(tmp_path), self.whole(tmp_path)
+        path = self.place(tmp_path)
+
+        looks = [source.read(path, None, budget=budget)]
+        while looks[-1].more:
+            looks.append(source.read(path, looks[-1].cursor, budget=budget))
+
+        assert together(*looks) == (whole.events, whole.problems)
+        positions = [look.cursor.position for look in looks]
+        assert positions == sorted(set(positions))
+
+    def test_a_last_line_without_its_newline_waits(self, tmp_path: Path) -> None:
+        source, content = self.make(tmp_path), self.transcript().rstrip(b"\n")
+        path = self.written(tmp_path, content)
+        first = source.read(path, None, budget=BUDGET)
+
+        again = source.read(path, first.cursor, budget=BUDGET)
+
+        assert first.cursor.position == content.rindex(b"\n") + 1
+        assert not first.more
+        assert (again.events, again.cursor) == ((), first.cursor)
+
+    def test_a_cursor_is_small(self, tmp_path: Path) -> None:
+        cursor = self.whole(tmp_path).cursor
+
+        assert len(cursor.identity) + len(cursor.carry) < 8_000
+
+    def test_where_leads_to_the_line(self, tmp_path: Path) -> None:
+        content = self.transcript()
+
+        for event in self.whole(tmp_path).events:
+            line = content[event.where.start : event.where.end]
+            assert line.startswith(b"{")
+            assert line.endswith(b"}")
+
+    def test_a_truncated_file_is_read_again_from_its_beginning(self, tmp_path: Path) -> None:
+        source, whole = self.make(tmp_path), self.whole(tmp_path)
+        path, content = self.place(tmp_path), self.transcript()
+        path.write_bytes(content[: content.index(b"\n", len(content) // 2) + 1])
+
+        look = source.read(path, whole.cursor, budget=BUDGET)
+
+        assert look.events == whole.events[: len(look.events)] != ()
+        assert look.problems[0].reason == "file truncated"
+
+    def test_a_file_truncated_and_regrown_is_read_again_from_its_beginning(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path), self.place(tmp_path)
+        content = self.transcript()
+        half = content.index(b"\n", len(content) // 2) + 1
+        self.written(tmp_path, content[:half])
+        cursor = source.read(path, None, budget=BUDGET).cursor
+        path.write_bytes(content[half:] + content[half:] + content)
+
+        look = source.read(path, cursor, budget=BUDGET)
+
+        assert look.problems[0].reason == "file rewritten"
+        assert look.cursor.position == path.stat().st_size
+
+    def test_another_file_under_the_name_is_read_from_its_beginning(self, tmp_path: Path) -> None:
+        source, whole = self.make(tmp_path), self.whole(tmp_path)
+        path, content = self.place(tmp_path), self.transcript()
+        other = path.with_suffix(".new")
+        other.write_bytes(b"\n" + content)
+        other.replace(path)
+
+        look = source.read(path, whole.cursor, budget=BUDGET)
+
+        assert [event.id for event in look.events] == [event.id for event in whole.events]
+        assert look.problems[0].reason == "file replaced"
+
+    def test_a_copy_of_the_file_is_read_on(self, tmp_path: Path) -> None:
+        source, whole = self.make(tmp_path), self.whole(tmp_path)
+        path, content = self.place(tmp_path), self.transcript()
+        copy = path.with_suffix(".new")
+        copy.write_bytes(content)
+        copy.replace(path)
+
+        assert source.read(path, whole.cursor, budget=BUDGET).problems == ()
+
+    def test_a_cursor_that_nobody_wrote_starts_over(self, tmp_path: Path) -> None:
+        source, whole = self.make(tmp_path), self.whole(tmp_path)
+        path = self.place(tmp_path)
+
+        for strange in ("", "{}", "[]", "nonsense", '{"head":-1}', whole.cursor.carry):
+            look = source.read(path, replace(whole.cursor, identity=strange), budget=BUDGET)
+            assert look.events == whole.events
+        for strange in ("", "{}", "[]", "nonsense", '{"v":99}'):
+            look = source.read(path, replace(whole.cursor, carry=strange), budget=BUDGET)
+            assert look.events == whole.events
+
+    def test_a_link_out_of_the_root_is_not_followed(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path / "home"), self.place(tmp_path / "home")
+        elsewhere = tmp_path / "elsewhere.jsonl"
+        elsewhere.write_bytes(self.transcript())
+        path.parent.mkdir(parents=True)
+        path.symlink_to(elsewhere)
+
+        look = source.read(path, None, budget=BUDGET)
+
+        assert (look.events, [problem.reason for problem in look.problems]) == ((), ["outside its root"])
+
+    def test_a_link_that_leads_nowhere_or_to_itself_is_a_problem(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path), self.place(tmp_path)
+        path.parent.mkdir(parents=True)
+        path.symlink_to(path.name)
+        loop = source.read(path, None, budget=BUDGET)
+        path.unlink()
+        path.symlink_to(path.with_suffix(".gone"))
+        dangling = source.read(path, None, budget=BUDGET)
+
+        assert [problem.reason for problem in loop.problems] == ["file cannot be read"]
+        assert [problem.reason for problem in dangling.problems] == ["file is gone"]
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+    def test_a_pipe_is_not_waited_on(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path), self.place(tmp_path)
+        path.parent.mkdir(parents=True)
+        os.mkfifo(path)
+
+        look = source.read(path, None, budget=BUDGET)
+
+        assert [problem.reason for problem in look.problems] == ["not a regular file"]
+
+
+def together(*looks: Look) -> tuple[tuple[Event, ...], tuple[Problem, ...]]:
+    return tuple(event for look in looks for event in look.events), tuple(problem for look in looks for problem in look.problems)

@@ -1,0 +1,294 @@
+import os
+import plistlib
+import shutil
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kite_memory.daemon.service_units import (
+    UNIT,
+    Manager,
+    Service,
+    install,
+    launchd_agent,
+    namespaces_allowed,
+    scheduled_task,
+    show,
+    systemd_unit,
+    this_manager,
+    uninstall,
+)
+from kite_memory.errors import KiteError
+
+SERVICE = Service(
+    command=("/opt/py/bin/python3", "-m", "kite_memory.cli.main", "daemon"),
+    environment={"KMEM_HOME": "/home/mara/kite"},
+    writable=(Path("/home/mara/kite/memory"), Path("/home/mara/kite/state")),
+)
+
+
+def lines(unit: str, setting: str) -> list[str]:
+    return [line.removeprefix(f"{setting}=") for line in unit.splitlines() if line.startswith(f"{setting}=")]
+
+
+def test_a_unit_starts_the_daemon_and_confines_it_to_its_folders() -> None:
+    unit = systemd_unit(SERVICE)
+
+    assert lines(unit, "ExecStart") == ['"/opt/py/bin/python3" "-m" "kite_memory.cli.main" "daemon"']
+    assert lines(unit, "Environment") == ['"KMEM_HOME=/home/mara/kite"']
+    assert lines(unit, "ReadWritePaths") == ['"-/home/mara/kite/memory"', '"-/home/mara/kite/state"']
+    for setting, value in {
+        "Restart": "on-failure",
+        "NoNewPrivileges": "yes",
+        "ProtectSystem": "strict",
+        "PrivateTmp": "yes",
+        "UMask": "0077",
+        "RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6",
+        "MemoryDenyWriteExecute": "yes",
+        "WantedBy": "default.target",
+    }.items():
+        assert lines(unit, setting) == [value], setting
+
+
+def test_signs_that_mean_something_to_systemd_are_taken_literally() -> None:
+    awkward = Service(
+        command=("/opt/a b/50%/$py", "$HOME", 'say "hi" \\ 100%'),
+        environment={"KMEM_HOME": '/x y/$z/%h/"q"'},
+        writable=(Path("/x y/%h"),),
+    )
+
+    unit = systemd_unit(awkward)
+
+    assert lines(unit, "ExecStart") == [r'"/opt/a b/50%%/$py" "$$HOME" "say \"hi\" \\ 100%%"']
+    assert lines(unit, "Environment") == [r'"KMEM_HOME=/x y/$z/%%h/\"q\""']
+    assert lines(unit, "ReadWritePaths") == ['"-/x y/%%h"']
+
+
+@pytest.mark.parametrize("word", ["/a\nExecStartPre=/bin/evil", "/a\x00", "/a\x1b[0m"])
+def test_a_path_cannot_add_a_line_to_a_unit(word: str) -> None:
+    for service in (
+        replace(SERVICE, command=("/bin/true", word)),
+        replace(SERVICE, environment={"KMEM_HOME": word}),
+        replace(SERVICE, writable=(Path(word),)),
+    ):
+        with pytest.raises(KiteError, match="cannot name"):
+            systemd_unit(service)
+
+
+@pytest.mark.parametrize("program", ['/a"b', "/a'b", "/a\\b"])
+def test_a_program_that_systemd_would_not_start_is_refused(program: str) -> None:
+    with pytest.raises(KiteError, match="systemd cannot start"):
+        systemd_unit(replace(SERVICE, command=(program,)))
+
+
+@pytest.mark.parametrize("folder", ["/tmp/x/state", "/var/tmp/state", "/tmp"])
+def test_a_folder_that_others_must_find_in_tmp_keeps_tmp_shared(folder: str) -> None:
+    assert lines(systemd_unit(replace(SERVICE, writable=(Path(folder),))), "PrivateTmp") == []
+
+
+def test_a_daemon_that_runs_claude_may_compile_as_it_runs() -> None:
+    unit = systemd_unit(replace(SERVICE, runs_claude=True))
+
+    assert lines(unit, "MemoryDenyWriteExecute") == []
+    assert lines(unit, "ProtectSystem") == ["strict"]
+
+
+def test_without_namespaces_nothing_is_asked_for_that_needs_them() -> None:
+    """A user's manager ends such a unit with 218 or 226 instead of starting it."""
+    unit = systemd_unit(replace(SERVICE, namespaces=False))
+
+    for prefix in ("Private", "Protect", "ReadWritePaths", "CapabilityBoundingSet", "ProcSubset"):
+        assert [line for line in unit.splitlines() if line.startswith(prefix)] == []
+    assert lines(unit, "NoNewPrivileges") == ["yes"]
+    assert "user namespaces are switched off" in unit
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
+@pytest.mark.parametrize(("runs_claude", "namespaces", "bearable"), [(False, True, 2.0), (True, True, 2.0), (False, False, 6.5)])
+def test_systemd_finds_the_unit_valid_and_safe(tmp_path: Path, runs_claude: bool, namespaces: bool, bearable: float) -> None:
+    folder = tmp_path / "a b%c"
+    folder.mkdir()
+    program = shutil.copy("/bin/true", folder / "$true")
+    awkward = Service(
+        command=(str(program), "$HOME", 'say "hi" \\ 100%'),
+        environment={"KMEM_HOME": '/x y/$z/%h/"q"'},
+        writable=(Path("/x y/%h"),),
+        runs_claude=runs_claude,
+        namespaces=namespaces,
+    )
+    unit = tmp_path / UNIT
+    unit.write_text(systemd_unit(awkward), encoding="utf-8")
+
+    checked = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
+    rated = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", str(unit)], capture_output=True, text=True, check=False
+    ).stdout
+
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert float(rated.rpartition("service: ")[2].split()[0]) <= bearable
+
+
+@pytest.mark.parametrize(
+    ("switches", "allowed"),
+    [
+        ({"user/max_user_namespaces": "63000\n"}, True),
+        ({"user/max_user_namespaces": "63000\n", "kernel/unprivileged_userns_clone": "1\n"}, True),
+        ({}, False),
+        ({"user/max_user_namespaces": "0\n"}, False),
+        ({"user/max_user_namespaces": "63000\n", "kernel/unprivileged_userns_clone": "0\n"}, False),
+        ({"user/max_user_namespaces": "63000\n", "kernel/apparmor_restrict_unprivileged_userns": "1\n"}, False),
+        ({"user/max_user_namespaces": "many\n"}, False),
+    ],
+)
+def test_every_switch_against_user_namespaces_is_looked_at(tmp_path: Path, switches: dict[str, str], allowed: bool) -> None:
+    for name, value in switches.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(value, encoding="ascii")
+
+    assert namespaces_allowed(tmp_path) is allowed
+
+
+def test_an_agent_says_the_same_to_launchd() -> None:
+    awkward = replace(SERVICE, command=("/opt/a & b/py<3>", "daemon"), environment={"KMEM_HOME": '/x "y"'})
+
+    agent = plistlib.loads(launchd_agent(awkward, Path("/Users/mara/kite & co/daemon.log")).encode())
+
+    assert agent["ProgramArguments"] == ["/opt/a & b/py<3>", "daemon"]
+    assert agent["EnvironmentVariables"] == {"KMEM_HOME": '/x "y"'}
+    assert agent["StandardErrorPath"] == "/Users/mara/kite & co/daemon.log"
+    assert (agent["RunAtLoad"], agent["KeepAlive"], agent["Umask"]) == (True, {"SuccessfulExit": False}, 0o077)
+
+
+def test_windows_is_given_one_line_to_run() -> None:
+    command = (r"C:\Program Files\Python\pythonw.exe", "-m", "kite_memory.cli.main", "daemon")
+
+    told = scheduled_task(replace(SERVICE, command=command))
+
+    assert told.startswith('schtasks /Create /SC ONLOGON /TN "Kite Memory" /TR ')
+    assert told.endswith(r'"\"C:\Program Files\Python\pythonw.exe\" -m kite_memory.cli.main daemon"')
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH with nothing on it but what a test puts there."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+def put(programs: Path, name: str, *, code: int = 0, says: str = "") -> None:
+    program = programs / name
+    log = programs.parent / "asked"
+    program.write_text(f"#!/bin/sh\necho {name} \"$@\" >> '{log}'\necho '{says}' >&2\nexit {code}\n", encoding="ascii")
+    program.chmod(0o755)
+
+
+def asked(programs: Path) -> list[str]:
+    return (programs.parent / "asked").read_text(encoding="utf-8").splitlines()
+
+
+def linux(tmp_path: Path) -> Manager:
+    return Manager(platform="linux", home=tmp_path / "home", log=tmp_path / "log")
+
+
+needs_shell = pytest.mark.skipif(sys.platform == "win32", reason="its fake programs are shell scripts")
+
+
+@needs_shell
+def test_installing_writes_the_unit_and_starts_it(tmp_path: Path, programs: Path) -> None:
+    put(programs, "systemctl")
+    manager = linux(tmp_path)
+
+    outcome = install(SERVICE, manager)
+
+    assert outcome.done
+    assert manager.file == tmp_path / "home/.config/systemd/user/kite-memory.service"
+    assert manager.file.read_text(encoding="utf-8") == systemd_unit(SERVICE) == show(SERVICE, manager)
+    assert stat.S_IMODE(manager.file.stat().st_mode) == 0o600
+    assert asked(programs) == [f"systemctl --user {step}" for step in ("daemon-reload", f"enable {UNIT}", f"restart {UNIT}")]
+
+
+@needs_shell
+def test_uninstalling_stops_it_and_leaves_nothing(tmp_path: Path, programs: Path) -> None:
+    put(programs, "systemctl")
+    manager = linux(tmp_path)
+    install(SERVICE, manager)
+
+    first, second = uninstall(manager), uninstall(manager)
+
+    assert first.done
+    assert second.lines == ("there is no service of ours",)
+    assert list(manager.file.parent.iterdir()) == []
+    assert asked(programs)[3:] == [f"systemctl --user disable --now {UNIT}", "systemctl --user daemon-reload"]
+
+
+@needs_shell
+def test_without_a_bus_it_says_what_is_left_to_do(tmp_path: Path, programs: Path) -> None:
+    put(programs, "systemctl", code=1, says="Failed to connect to bus: No medium found")
+
+    outcome = install(SERVICE, linux(tmp_path))
+
+    assert not outcome.done
+    assert outcome.lines[1:] == (
+        "systemctl could not be asked: Failed to connect to bus: No medium found; in a session of yours run:",
+        "  systemctl --user daemon-reload",
+        f"  systemctl --user enable {UNIT}",
+        f"  systemctl --user restart {UNIT}",
+    )
+
+
+def test_without_a_service_manager_it_says_what_is_left_to_do(tmp_path: Path, programs: Path) -> None:
+    assert programs.is_dir()
+
+    outcome = install(SERVICE, linux(tmp_path))
+
+    assert not outcome.done
+    assert "systemctl could not be asked: it is not installed" in outcome.lines[1]
+
+
+def test_a_unit_that_somebody_else_wrote_is_left_alone(tmp_path: Path) -> None:
+    manager = linux(tmp_path)
+    manager.file.parent.mkdir(parents=True)
+    manager.file.write_text("[Service]\nExecStart=/mine\n", encoding="ascii")
+
+    with pytest.raises(KiteError, match="is not ours to change"):
+        install(SERVICE, manager)
+
+    assert uninstall(manager).lines == ("there is no service of ours",)
+    assert manager.file.read_text(encoding="ascii") == "[Service]\nExecStart=/mine\n"
+
+
+@needs_shell
+def test_a_mac_is_asked_through_launchctl(tmp_path: Path, programs: Path) -> None:
+    put(programs, "launchctl")
+    manager = Manager(platform="darwin", home=tmp_path / "home", log=tmp_path / "log", uid=501)
+
+    installed, again, removed = install(SERVICE, manager), install(SERVICE, manager), uninstall(manager)
+
+    name, file = "io.github.kite-memory.daemon", tmp_path / "home/Library/LaunchAgents/io.github.kite-memory.daemon.plist"
+    assert (installed.done, again.done, removed.done) == (True, True, True)
+    started = [f"launchctl bootout gui/501/{name}", f"launchctl bootstrap gui/501 {file}", f"launchctl kickstart gui/501/{name}"]
+    assert asked(programs) == [*started, *started, f"launchctl bootout gui/501/{name}"]
+    assert not file.exists()
+
+
+def test_windows_is_told_what_to_run(tmp_path: Path) -> None:
+    manager = Manager(platform="win32", home=tmp_path, log=tmp_path / "log")
+
+    outcome = install(SERVICE, manager)
+
+    assert not outcome.done
+    assert outcome.lines[1] == scheduled_task(SERVICE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_this_manager_is_the_one_we_run_on(tmp_path: Path) -> None:
+    manager = this_manager(home=tmp_path, log=tmp_path / "log", units=tmp_path / "units")
+
+    assert manager.platform == sys.platform
+    assert manager.uid == (os.getuid() if hasattr(os, "getuid") else 0)

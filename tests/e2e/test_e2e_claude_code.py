@@ -1,0 +1,126 @@
+"""The main job with the real client: said in one session, known in the next, silent where it does not matter."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.kmem import Machine, claude_code, eventually
+from tests.fakes.anthropic_server import AnthropicServer, Json, anthropic_server, text_message
+
+DECIDES = "Let's use PostgreSQL instead of SQLite for the job queue, because SQLite's single-writer lock stalled the workers."
+ASKS = "Which database does the job queue use, and why not SQLite?"
+UNRELATED = "Write a haiku about the sea in autumn."
+
+pytestmark = pytest.mark.skipif(claude_code() is None, reason="Claude Code is not installed; `.ci/run` installs it into .clients/")
+
+
+def is_extraction(request: Json) -> bool:
+    return "output_config" in request and not request.get("tools")
+
+
+def is_turn(request: Json, prompt: str) -> bool:
+    """The client also asks small things of its own, as for a title; a turn carries tools and the prompt."""
+    return not is_extraction(request) and bool(request.get("tools")) and prompt in json.dumps(request.get("messages"))
+
+
+def model(request: Json) -> Json:
+    """One loopback model for both: it chats with the client, and answers our extraction with one decision."""
+    if not is_extraction(request):
+        return text_message("Understood.")
+    told = json.dumps(request["messages"])
+    evidence = re.search(r"\[([0-9a-f]{8})\][^\[]*PostgreSQL", told)
+    if evidence is None:
+        return text_message(json.dumps({"topics": [], "cross_topic_insights": []}))
+    item = {
+        "evidence": [evidence.group(1)],
+        "kind": "decision",
+        "title": "PostgreSQL over SQLite for the job queue",
+        "body": "The job queue uses PostgreSQL, because SQLite's single-writer lock stalled the workers.",
+        "symptom": "",
+        "rejected": [{"alternative": "SQLite", "reason": "its single-writer lock stalled the workers"}],
+        "importance": 3,
+        "origin": "user",
+        "everywhere": False,
+        "entities": ["PostgreSQL", "SQLite"],
+        "triggers": ["which database does the job queue use"],
+    }
+    topic = {"name": "job queue database", "summary": "PostgreSQL was chosen.", "categories": [], "entities": [], "items": [item]}
+    return text_message(json.dumps({"topics": [topic], "cross_topic_insights": []}))
+
+
+@pytest.fixture
+def server() -> Iterator[AnthropicServer]:
+    with anthropic_server(model) as running:
+        yield running
+
+
+@pytest.fixture
+def machine(tmp_path: Path, server: AnthropicServer) -> Iterator[Machine]:
+    machine = Machine(tmp_path / "home")
+    machine.environment = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "dummy", "KMEM_EXTRACTOR": "anthropic"}
+    machine.configure("[daemon]\nidle_seconds = 2\n")
+    (machine.home / ".claude").mkdir()
+    yield machine
+    machine.kmem("down")
+
+
+def test_a_decision_of_one_session_is_known_in_the_next(machine: Machine, server: AnthropicServer) -> None:
+    up = machine.kmem("up", "--yes")
+    assert up.code == 0, up.err
+    assert "UserPromptSubmit" in (machine.home / ".claude" / "settings.json").read_text()
+    project = machine.home / "mycelia"
+
+    first = machine.claude(DECIDES, cwd=project)
+    assert first.code == 0, first.err + first.out
+    assert eventually(lambda: any("PostgreSQL" in note.read_text() for note in machine.notes())), machine.kmem("status", "--json").out
+    machine.claude(ASKS, cwd=project)
+    machine.claude(UNRELATED, cwd=project)
+
+    (note,) = [note for note in machine.notes() if note.parent.name == "decisions"]
+    asked = [json.dumps(request["messages"]) for request in server.requests if is_turn(request, ASKS)]
+    unrelated = [json.dumps(request["messages"]) for request in server.requests if is_turn(request, UNRELATED)]
+    assert asked
+    assert all("<vault-context>" in text and f"decisions/{note.name}" in text for text in asked)
+    assert unrelated
+    assert not any("<vault-context>" in text for text in unrelated)
+
+
+def test_what_was_injected_never_becomes_a_memory(machine: Machine, server: AnthropicServer) -> None:
+    machine.kmem("up", "--yes")
+    project = machine.home / "mycelia"
+    machine.claude(DECIDES, cwd=project)
+    assert eventually(lambda: bool(machine.notes()))
+    before = {note: note.read_bytes() for note in machine.notes()}
+
+    machine.claude(ASKS, cwd=project)
+    status = machine.kmem("status", "--json").json()
+    assert eventually(lambda: machine.kmem("status", "--json").json()["extractor"]["backlog_chunks"] == 0, seconds=15), status
+
+    assert {note: note.read_bytes() for note in machine.notes()} == before
+    extractions = [json.dumps(request) for request in server.requests if is_extraction(request)]
+    assert not any("vault-context" in text for text in extractions)
+
+
+def test_evidence_opens_the_line_it_rests_on(machine: Machine) -> None:
+    machine.kmem("up", "--yes")
+    machine.claude(DECIDES, cwd=machine.home / "mycelia")
+    assert eventually(lambda: bool(machine.notes()))
+
+    why = machine.kmem("why", "PostgreSQL over SQLite for the job queue", "--json").json()
+
+    (piece,) = why["evidence"]
+    assert DECIDES in piece["events"][0]["text"]
+
+
+def test_hooks_go_as_they_came(machine: Machine) -> None:
+    settings = machine.home / ".claude" / "settings.json"
+    settings.write_text('{\n  "model": "haiku"\n}\n')
+    machine.kmem("up", "--yes")
+
+    gone = machine.kmem("hooks", "uninstall", "--yes")
+
+    assert gone.code == 0, gone.err
+    assert settings.read_text() == '{\n  "model": "haiku"\n}\n'

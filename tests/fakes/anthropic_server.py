@@ -1,0 +1,211 @@
+"""A loopback stand-in for the Anthropic API: enough of it for the real package and for the real client."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """A reply that is not the API's: any status, headers and body; or none at all.
+
+    ``hang`` keeps the connection open without a word for so many seconds. ``drip`` sends the body a byte at a time with
+    that pause. ``reset`` closes the connection without an answer.
+    """
+
+    status: int = 200
+    body: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    hang: float = 0.0
+    drip: float = 0.0
+    reset: bool = False
+
+
+Reply = Callable[[Json], "Json | Raw"]
+"""From a request's JSON to a message's JSON (see `text_message`, `tool_message`), or to a `Raw` one."""
+
+
+@dataclass(slots=True)
+class AnthropicServer:
+    """``requests`` holds the JSON of every ``POST /v1/messages``, ``paths`` every request's method and path, in order.
+
+    ``reply`` may be exchanged at any time. It is called in the request's own thread.
+    """
+
+    reply: Reply
+    url: str = ""
+    requests: list[Json] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+
+def text_message(text: str, *, stop_reason: str = "end_turn", usage: Mapping[str, int] | None = None) -> Json:
+    return message([{"type": "text", "text": text}], stop_reason=stop_reason, usage=usage)
+
+
+def tool_message(name: str, input: Json, *, text: str = "", id: str = "toolu_fake_1") -> Json:
+    """The model wants a tool called: what makes the real client run a command or edit a file."""
+    said: list[Json] = [{"type": "text", "text": text}] if text else []
+    return message([*said, {"type": "tool_use", "id": id, "name": name, "input": input}], stop_reason="tool_use")
+
+
+def message(content: Sequence[Json], *, stop_reason: str = "end_turn", usage: Mapping[str, int] | None = None) -> Json:
+    return {
+        "id": "msg_fake_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-fake",
+        "content": list(content),
+        "stop_reason": stop_reason,
+        "stop_sequence": None,
+        "usage": dict(usage or {"input_tokens": 100, "output_tokens": 20}),
+    }
+
+
+def api_error(status: int, kind: str, said: str, *, code: str = "", headers: Mapping[str, str] | None = None) -> Raw:
+    error: Json = {"type": kind, "message": said}
+    if code:
+        error["details"] = {"error_code": code}
+    return Raw(status=status, body=json.dumps({"type": "error", "error": error}), headers=headers or {})
+
+
+@contextmanager
+def anthropic_server(reply: Reply) -> Iterator[AnthropicServer]:
+    """Listens on a free port of 127.0.0.1 until the block ends; then every connection is closed and every thread is done."""
+    state = AnthropicServer(reply=reply)
+
+    class Handler(_Handler):
+        server_state = state
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = False
+        request_queue_size = 32
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A client that hangs up is part of the play."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    state.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, name="fake-anthropic")
+    thread.start()
+    try:
+        yield state
+    finally:
+        state.stopping.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server_state: AnthropicServer
+    protocol_version = "HTTP/1.1"
+    timeout = 30
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        self.close_connection = True
+        try:
+            asked: Json = json.loads(body or b"{}")
+        except ValueError:
+            asked = {}
+        path = self.path.partition("?")[0].rstrip("/")
+        state = self.server_state
+        with state.lock:
+            state.paths.append(f"POST {self.path}")
+            if path.endswith("/v1/messages"):
+                state.requests.append(asked)
+                state.headers.append({name.lower(): value for name, value in self.headers.items()})
+        if path.endswith("/count_tokens"):
+            self._send(Raw(body=json.dumps({"input_tokens": max(1, len(body) // 4)})))
+        elif path.endswith("/v1/messages"):
+            answer = state.reply(asked)
+            if isinstance(answer, Raw):
+                self._send(answer)
+            elif asked.get("stream"):
+                self._send(Raw(body=_events(answer), headers={"content-type": "text/event-stream; charset=utf-8"}))
+            else:
+                self._send(Raw(body=json.dumps(answer)))
+        else:
+            self._send(Raw(body="{}"))
+
+    def do_GET(self) -> None:
+        self._harmless()
+
+    def do_HEAD(self) -> None:
+        self._harmless()
+
+    def _harmless(self) -> None:
+        self.close_connection = True
+        with self.server_state.lock:
+            self.server_state.paths.append(f"{self.command} {self.path}")
+        self._send(Raw(body="{}"))
+
+    def _send(self, answer: Raw) -> None:
+        stopping = self.server_state.stopping
+        if answer.hang:
+            stopping.wait(answer.hang)
+        if answer.hang or answer.reset:
+            return
+        body = answer.body.encode()
+        self.send_response(answer.status)
+        told = {"content-type": "application/json", "request-id": "req_fake_1", **{k.lower(): v for k, v in answer.headers.items()}}
+        for name, value in told.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(body)))
+        self.send_header("connection", "close")
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        if not answer.drip:
+            self.wfile.write(body)
+            return
+        for at in range(len(body)):
+            self.wfile.write(body[at : at + 1])
+            if stopping.wait(answer.drip):
+                return
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Requests are kept in `AnthropicServer.paths`."""
+
+
+def _events(answer: Json) -> str:
+    """A message as the API streams it: opened, its blocks one after the other, closed."""
+    opening = {**answer, "content": [], "stop_reason": None, "usage": {**answer["usage"], "output_tokens": 1}}
+    told: list[Json] = [{"type": "message_start", "message": opening}]
+    for index, block in enumerate(answer["content"]):
+        match block:
+            case {"type": "text", "text": str(text)}:
+                start: Json = {"type": "text", "text": ""}
+                delta: Json = {"type": "text_delta", "text": text}
+            case {"type": "tool_use", "input": input}:
+                start = {**block, "input": {}}
+                delta = {"type": "input_json_delta", "partial_json": json.dumps(input)}
+            case _:
+                raise ValueError(f"cannot stream a block of type {block.get('type')!r}")
+        told.append({"type": "content_block_start", "index": index, "content_block": start})
+        told.append({"type": "content_block_delta", "index": index, "delta": delta})
+        told.append({"type": "content_block_stop", "index": index})
+    ending = {"stop_reason": answer["stop_reason"], "stop_sequence": None}
+    told.append({"type": "message_delta", "delta": ending, "usage": {"output_tokens": answer["usage"]["output_tokens"]}})
+    told.append({"type": "message_stop"})
+    return "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in told)
+
+
+def wait_for(condition: Callable[[], bool], *, seconds: float = 20.0) -> bool:
+    """Whether ``condition`` came true in time; for what another process is about to do."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()

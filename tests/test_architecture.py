@@ -1,0 +1,85 @@
+"""The arrows of ARCHITECTURE.md: which room may import which."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "kite_memory"
+
+ROOMS = ("sources", "redaction", "timeline", "distill", "vault", "recall")
+BASE = {"model", "errors"}
+ALLOWED: dict[str, set[str]] = {
+    "model": {"model"},
+    **{room: {room, *BASE} for room in ROOMS},
+    "agents": {"agents", "errors"},
+    "daemon": {"daemon", "agents", "config", "keys", "paths", "assets", "wiring", *ROOMS, *BASE},
+    "hook_client": {"paths"},
+    "paths": set(),
+    "errors": set(),
+}
+
+HEAVY = {"anthropic", "voyageai", "httpx", "pydantic", "rich", "typer", "watchdog"}
+"""Slow to import: only inside the function that needs them, except where a whole module exists for one of them."""
+AT_HOME = {"watchdog": {"daemon/watch.py"}, "typer": {"cli"}}
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if "assets" not in path.parts)
+
+
+def imports(path: Path, *, top_only: bool) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found: set[str] = set()
+    nodes = _top_level(tree) if top_only else list(ast.walk(tree))
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path}: relative import"
+            found.update({node.module} | {f"{node.module}.{alias.name}" for alias in node.names})
+    return found
+
+
+def _top_level(tree: ast.Module) -> list[ast.stmt]:
+    """What runs at import; `if TYPE_CHECKING` blocks do not."""
+    return [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_arrows_point_inward(path: Path) -> None:
+    allowed = ALLOWED.get(room_of(path))
+    if allowed is None:
+        return
+
+    ours = {name.split(".")[1] for name in imports(path, top_only=False) if name.startswith("kite_memory.")}
+
+    assert ours - {"__version__"} <= allowed
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_heavy_packages_are_imported_where_used(path: Path) -> None:
+    name = path.relative_to(PACKAGE).as_posix()
+    at_top = {each.split(".")[0] for each in imports(path, top_only=True)} & HEAVY
+
+    assert all(any(name.startswith(home) for home in AT_HOME.get(package, set())) for package in at_top), at_top
+
+
+def test_the_hook_client_imports_the_standard_library_alone() -> None:
+    import sys
+
+    names = {name.split(".")[0] for name in imports(PACKAGE / "hook_client.py", top_only=False)}
+
+    assert names <= set(sys.stdlib_module_names) | {"kite_memory"}
+
+
+def test_every_room_is_drawn() -> None:
+    drawn = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
+
+    for folder in PACKAGE.iterdir():
+        if folder.is_dir() and (folder / "__init__.py").exists():
+            assert f"  {folder.name}/" in drawn, folder.name
