@@ -84,7 +84,7 @@ def open_house(
             log.warning("%s", error)
         embedder = LocalEmbedder()
         index = Index(config.state / "index", embedder=embedder, beside=second_embedder(config))
-        recall = Recall(index=index, memory=SessionMemory(config.state / "index" / "shown.sqlite"), config=config.recall)
+        recall = Recall(index=index, memory=SessionMemory(config.state / "index" / "shown.sqlite"), threshold=config.recall.threshold,notes_per_prompt=config.recall.notes_per_prompt,tokens_per_prompt=config.recall.tokens_per_prompt)
         closing.callback(recall.close)
         extractor = extractor_of(config)
         costs = extractor.name != "offline"

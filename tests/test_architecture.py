@@ -12,9 +12,11 @@ BASE = {"model", "errors"}
 ALLOWED: dict[str, set[str]] = {
     "model": {"model"},
     **{room: {room, *BASE} for room in ROOMS},
-    "agents": {"agents", "errors"},
-    "daemon": {"daemon", "agents", "config", "keys", "paths", "assets", "wiring", *ROOMS, *BASE},
-    "hook_client": {"paths"},
+    "agents": {"agents", "errors", "private_files"},
+    "daemon": {"daemon", "endpoint", "private_files", *ROOMS, *BASE},
+    "hook_client": {"paths", "endpoint"},
+    "endpoint": {"paths"},
+    "private_files": {"errors"},
     "paths": set(),
     "errors": set(),
 }

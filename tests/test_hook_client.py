@@ -416,6 +416,19 @@ def test_a_module_of_the_same_name_in_the_working_folder_is_not_loaded(tmp_path:
     assert ran.out == BLOCK
 
 
+def test_a_package_beside_it_cannot_stand_in_for_the_standard_library(tmp_path: Path) -> None:
+    site = tmp_path / "site-packages"
+    (site / "kite_memory").mkdir(parents=True)
+    for name in ("__init__", "hook_client", "endpoint", "paths"):
+        shutil.copy(Path(hook_client.__file__).with_name(f"{name}.py"), site / "kite_memory")
+    for name in ("_socket", "_blake2", "stat"):
+        (site / f"{name}.py").write_text("print('taken over')", encoding="ascii")
+    fast = (real_interpreter(), "-I", "-S", str(site / "kite_memory" / "hook_client.py"))
+
+    with daemon(tmp_path):
+        assert run(tmp_path, how=fast, deadline_ms=IN_TIME_FOR_SURE).out == BLOCK
+
+
 def test_a_home_too_long_for_a_socket_still_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / ("d" * 120)
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="k") as runtime:

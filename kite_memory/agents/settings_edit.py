@@ -79,7 +79,7 @@ def apply(edit: Edit, path: Path, backups: Path, now: datetime | None = None) ->
     if not _is_ours(target):
         raise SettingsNotWritable(f"{path} belongs to another user", hint="run this as the user whose agent it is")
     try:
-        backup = _back_up(edit.before, path.name, backups, now or datetime.now(UTC))
+        backup = _back_up(edit.before, _backup_name(path), backups, now or datetime.now(UTC))
     except OSError as error:
         raise SettingsNotWritable(f"cannot keep a backup in {backups}: {error.strerror}", hint="nothing was changed") from error
     try:
@@ -100,7 +100,12 @@ def apply(edit: Edit, path: Path, backups: Path, now: datetime | None = None) ->
 
 def backed_up(path: Path, backups: Path) -> tuple[str | None, ...]:
     """What was there before each of our changes, latest first; ``None`` for no file."""
-    return tuple(None if kept.suffix == _ABSENT else _text(kept) for kept in reversed(_kept(path.name, backups)))
+    return tuple(None if kept.suffix == _ABSENT else _text(kept) for kept in reversed(_kept(_backup_name(path), backups)))
+
+
+def _backup_name(path: Path) -> str:
+    """Several agents call their file ``settings.json``; their folders differ."""
+    return f"{path.parent.name.lstrip('.')}-{path.name}"
 
 
 def _back_up(text: str | None, name: str, backups: Path, now: datetime) -> Path:

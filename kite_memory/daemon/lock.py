@@ -7,6 +7,7 @@ from threading import Event
 from types import TracebackType
 
 from kite_memory.errors import DaemonRunning, KiteError
+from kite_memory.private_files import make_private_folder
 
 if sys.platform == "win32":
     import msvcrt
@@ -16,7 +17,7 @@ else:
 _FAR = 1 << 20
 """Windows forbids others to read what is locked, so the locked byte lies far beyond the pid."""
 
-_TRIES, _PAUSE = 5, 0.02
+_TRIES, _PAUSE = 40, 0.005
 
 
 class DaemonLock:
@@ -30,7 +31,7 @@ class DaemonLock:
 
     @classmethod
     def take(cls, state: Path) -> "DaemonLock":
-        """Raises `DaemonRunning` while another process holds it."""
+        """Makes the state folder if need be. Raises `DaemonRunning` while another process holds it."""
         handle = _open(state)
         try:
             for left in reversed(range(_TRIES)):
@@ -80,6 +81,7 @@ def _file(state: Path) -> Path:
 
 def _open(state: Path) -> int:
     try:
+        make_private_folder(state)
         handle = os.open(_file(state), os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     except OSError as error:
         raise KiteError(f"cannot open {_file(state)}: {error.strerror}", hint="its folder must be yours and writable") from error

@@ -21,6 +21,7 @@ LABEL = "io.github.kite-memory.daemon"
 
 _MARK = "# Written by `kmem service install`; `kmem service uninstall` removes it.\n"
 _SECONDS = 20.0
+_TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - to know what lies there, not to write there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +104,11 @@ def _confinement(service: Service) -> list[str]:
         "ProtectProc=invisible",
         "RemoveIPC=yes",
     ]
-    if not any(_is_temporary(folder) for folder in service.writable):
-        apart.append("PrivateTmp=yes")  # else its own socket or vault would lie where nobody else can see it
+    if shared := {top for folder in service.writable for top in _TEMPORARY if folder.is_relative_to(top)}:
+        # Its socket or vault lies where others must find it, and may have to be made again after a restart.
+        apart += [f"ReadWritePaths={top}" for top in sorted(shared)]
+    else:
+        apart.append("PrivateTmp=yes")
     if not service.runs_claude:
         apart.append("ProcSubset=pid")
     return always + apart
@@ -159,10 +163,6 @@ def _plain(word: str) -> str:
     return word
 
 
-def _is_temporary(folder: Path) -> bool:
-    return any(folder.is_relative_to(shared) for shared in (Path("/tmp"), Path("/var/tmp")))  # noqa: S108 - the question is whether it lies there
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """``done`` is false where a person has something left to do; ``lines`` say what, or what was done."""
@@ -207,9 +207,15 @@ def show(service: Service, manager: Manager) -> str:
 
 
 def install(service: Service, manager: Manager) -> Outcome:
-    """Writes the unit, starts it now and at every log-in. Again does no harm, and brings an older unit up to date."""
+    """Writes the unit, starts it now and at every log-in. Again does no harm, and brings an older unit up to date.
+
+    Folders missing in the person's home are made first: the daemon, once confined to them, could not.
+    """
     if manager.platform == "win32":
         return Outcome(done=False, lines=("Windows starts it with the Task Scheduler; run this once:", scheduled_task(service)))
+    for folder in service.writable:
+        if folder.is_relative_to(manager.home):
+            _make(folder)
     _write(manager.file, show(service, manager))
     steps: tuple[Sequence[str], ...]
     if manager.platform == "darwin":
@@ -246,11 +252,18 @@ def uninstall(manager: Manager) -> Outcome:
     return Outcome(done=True, lines=(f"removed {manager.file}", "the daemon is stopped"))
 
 
+def _make(folder: Path) -> None:
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise KiteError(f"cannot make {folder}: {error.strerror}", hint="it must be a folder that you can write to") from error
+
+
 def _write(file: Path, text: str) -> None:
     if file.exists() and not _is_ours(file):
         raise KiteError(f"{file} is not ours to change", hint="move it away, or put what `kmem service show` prints into it")
+    _make(file.parent)
     try:
-        make_folder(file.parent)
         replace_file(file, text.encode())
     except OSError as error:
         raise KiteError(f"cannot write {file}: {error.strerror}", hint="`kmem service show` prints what belongs there") from error

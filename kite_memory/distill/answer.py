@@ -71,7 +71,7 @@ def read_answer(sent: object, chunk: Chunk, ids: Mapping[str, str]) -> Read | No
         for raw_item in raw_items if isinstance(raw_items, list) else []:
             if room == 0:
                 refused.append(Flaw.TOO_MANY)
-                break
+                continue
             match _item(raw_item, events, known):
                 case Flaw() as flaw:
                     refused.append(flaw)
@@ -115,28 +115,34 @@ def _starts(text: str) -> Iterator[int]:
 def _repaired(text: str, start: int) -> tuple[int, str]:
     """The end of the value that begins at ``start`` (0 if it never ends), and the value made whole.
 
-    Made whole means: commas before a closing bracket dropped, and everything after the last complete value inside an
-    unfinished one cut off and its brackets closed.
+    Made whole means: commas before a closing bracket dropped, and in an unfinished one everything after the last item
+    (an object with evidence) that is whole cut off, and the brackets around it closed.
     """
     pieces: list[str] = []
     closers: list[str] = []
+    is_item: list[bool] = []
     safe_pieces, safe_closers = 0, ""
     for match in _LEXEME.finditer(text, start):
         lexeme = match.group()
+        ends_item = False
         if lexeme in "{[":
             if len(closers) == _DEEPEST:
                 return 0, ""
             closers.append("}" if lexeme == "{" else "]")
+            is_item.append(False)
         elif lexeme in "}]":
             if not closers or closers.pop() != lexeme:
                 break
+            ends_item = is_item.pop()
             while pieces and (pieces[-1] == "," or pieces[-1].isspace()):
                 pieces.pop()
+        elif lexeme == '"evidence"' and closers and closers[-1] == "}":
+            is_item[-1] = True
         pieces.append(lexeme)
-        if lexeme in "}]":
+        if ends_item:
             safe_pieces, safe_closers = len(pieces), "".join(reversed(closers))
-            if not closers:
-                return match.end(), "".join(pieces)
+        if lexeme in "}]" and not closers:
+            return match.end(), "".join(pieces)
     return 0, "".join(pieces[:safe_pieces]) + safe_closers if safe_pieces else ""
 
 

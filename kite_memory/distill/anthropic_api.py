@@ -102,11 +102,10 @@ class AnthropicExtractor:
         from anthropic import Anthropic, DefaultHttpxClient, Timeout
 
         deadline = time.monotonic() + self.timeout
-        host = urlsplit(self.base_url).hostname or ""
         transport = DefaultHttpxClient(
             timeout=Timeout(self.timeout, connect=min(10.0, self.timeout)),
             follow_redirects=False,  # the key and the transcript go where they were sent, and nowhere else
-            trust_env=host not in ("127.0.0.1", "localhost", "::1"),  # a proxy cannot reach our loopback
+            mounts=dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]")),  # no proxy can reach our loopback
             event_hooks={"response": [lambda response: _bound(response, deadline)]},
         )
         return Anthropic(

@@ -244,8 +244,9 @@ def _shortened_prose(text: str, limit: int) -> str:
         return text
     head = clip(text[: limit * 3 // 5], limit * 3 // 5 - 3)
     tail = text[-(limit * 2 // 5) + 3 :]
-    start = max(tail.find("\n"), tail.find(". ") + 1)
-    return f"{head}\n{'' if head.endswith('…') else '…'}{tail[start if 0 < start < len(tail) // 2 else 0 :].lstrip()}"
+    starts = (tail.find("\n"), tail.find(". ") + 1, tail.find(" "))
+    start = next((at for at in starts if 0 < at < len(tail) // 2), 0)
+    return f"{head}\n{'' if head.endswith('…') else '…'}{tail[start:].lstrip()}"
 
 
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")

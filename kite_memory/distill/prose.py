@@ -6,7 +6,6 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
-_BLANKS = re.compile(r"[ \t]+")
 _BREAK = re.compile(r"[.!?…][\"')\]*`_]{0,4}\s+(?=[\"'(\[*`_]{0,4}[A-Z0-9`/])")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|resp|incl|fig|al|dr|mr|ms|st)|\b[A-Za-z]|^\s*\d{1,3})\.$", re.IGNORECASE
@@ -53,7 +52,7 @@ def clip(text: str, limit: int) -> str:
 
 def sentences(block: str) -> list[str]:
     """The sentences of one paragraph or list item; a dot inside a name, a number or an abbreviation ends nothing."""
-    text = _BLANKS.sub(" ", block.replace("\n", " ")).strip()
+    text = " ".join(block.split())
     found: list[str] = []
     start, counted, ticks = 0, 0, 0
     for match in _BREAK.finditer(text):

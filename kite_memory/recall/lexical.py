@@ -20,6 +20,10 @@ SMALL_VAULT = 100
 
 _TERMS = 24
 _TERMS_COUNTED = 400
+_TERMS_AT_LEAST = 3
+_POSTINGS = 30_000
+"""So many occurrences are ranked in some ten milliseconds."""
+_LAST = "\U0010ffff"
 _TERM_LENGTH = 64
 _WORD = re.compile(r"[^\W_]+")
 _SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -81,18 +85,32 @@ def remove(connection: sqlite3.Connection, note: int) -> None:
     connection.executemany("DELETE FROM term WHERE word = ? AND notes <= 0", vocabulary)
 
 
-def telling(connection: sqlite3.Connection, wanted: Sequence[str]) -> list[str]:
-    """The rarest of many terms, still in their order; all of few."""
-    if len(wanted) <= _TERMS:
+def telling(connection: sqlite3.Connection, wanted: Sequence[str], total: int) -> list[str]:
+    """The rarest of many terms, still in their order: no more than tell anything, or than can be looked up while somebody waits."""
+    if len(wanted) <= _TERMS and len(wanted) * total <= _POSTINGS:
         return list(wanted)
-    notes: dict[str, int] = {}
-    for term in wanted[:_TERMS_COUNTED]:
-        stem = term[: max(4, len(term) - 3)]  # roughly what the stemmer leaves, so that a plural finds its singular
-        row = connection.execute("SELECT sum(notes) FROM term WHERE word >= ? AND word < ?", (stem, stem + "\U0010ffff"))
-        if count := row.fetchone()[0] or int(" " in term):
-            notes[term] = count
-    chosen = set(sorted(notes, key=notes.__getitem__)[:_TERMS])
+    notes = {term: _holding(connection, term) for term in wanted[:_TERMS_COUNTED]}
+    chosen: set[str] = set()
+    postings = 0
+    for term in sorted(notes, key=notes.__getitem__):
+        postings += notes[term]
+        if len(chosen) == _TERMS or (postings > _POSTINGS and len(chosen) >= _TERMS_AT_LEAST):
+            break
+        if notes[term] or len(wanted) <= _TERMS:
+            chosen.add(term)
     return [term for term in wanted if term in chosen]
+
+
+def _holding(connection: sqlite3.Connection, term: str) -> int:
+    """About how many notes hold a term."""
+    if " " in term:
+        return 1
+    if len(term) < 4:
+        row = connection.execute("SELECT notes FROM term WHERE word = ?", (term,)).fetchone()
+    else:
+        stem = term[: max(4, len(term) - 3)]  # roughly what the stemmer leaves, so that a plural finds its singular
+        row = connection.execute("SELECT sum(notes) FROM term WHERE word >= ? AND word < ?", (stem, stem + _LAST)).fetchone()
+    return int(row[0] or 0) if row else 0
 
 
 def matches(
@@ -158,17 +176,27 @@ def corrected(connection: sqlite3.Connection, wanted: Sequence[str]) -> dict[str
 def _near(connection: sqlite3.Connection, term: str) -> tuple[str, ...]:
     """A word's beginning counts too: who types «postgers» may mean «postgresql»."""
     most = 1 if len(term) < 8 else 2
-    rows = connection.execute(
-        "SELECT word, notes FROM term WHERE length(word) >= ?1"
-        " AND (substr(word, 1, 1) IN (?2, ?3) OR substr(word, 2, 1) IN (?2, ?3))",
-        (len(term) - most, term[0], term[1]),
+    alike = connection.execute(
+        "SELECT word, notes FROM term WHERE length(word) BETWEEN ?1 AND ?2"
+        " AND (substr(word, 1, 1) IN (?3, ?4) OR substr(word, 2, 1) IN (?3, ?4))",
+        (len(term) - most, len(term) + most, term[0], term[1]),
     )
-    found = []
-    for word, notes in rows:
-        whole = edits(term, word, most)
-        begun = edits(term, word[: len(term)], most)
-        if min(whole, begun) <= most:
-            found.append((min(whole, begun + 0.5), -notes, word))
+    letters = set(term)
+    found = [
+        (float(distance), -notes, word)
+        for word, notes in alike
+        if len(letters.symmetric_difference(word)) <= 2 * most and (distance := edits(term, word, most)) <= most
+    ]
+    longer = connection.execute(
+        "SELECT word, notes FROM term WHERE word >= ?1 AND word < ?2 AND length(word) > ?3",
+        (term[:2], term[:2] + _LAST, len(term) + most),
+    )
+    found += [
+        (distance + 0.5, -notes, word)
+        for word, notes in longer
+        if len(letters.symmetric_difference(word[: len(term)])) <= 2 * most
+        and (distance := edits(term, word[: len(term)], most)) <= most
+    ]
     return tuple(word for _, _, word in sorted(found)[:3])
 
 

@@ -21,7 +21,8 @@ WEIGHTS = Path(__file__).resolve().parent / "weights"
 _LAYERS = 6
 _HEADS = 12
 _WIDTH = 384
-_TOKENS_PER_TEXT = 256
+_TOKENS: dict[Purpose, int] = {"document": 256, "query": 128}
+"""The model was trained on no more than the first; a question waits for its answer, and is told apart by far fewer."""
 _TOKENS_PER_BATCH = 512
 """Bounds what a call holds at once; larger ones are no faster."""
 _ROWS_PER_BLOCK = 64
@@ -52,7 +53,7 @@ class LocalEmbedder:
     def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         model = self._loaded()
         vectors = np.zeros((len(texts), _WIDTH), np.float32)
-        sequences = {number: ids for number, text in enumerate(texts) if (ids := model.tokens(text))}
+        sequences = {number: ids for number, text in enumerate(texts) if (ids := model.tokens(text, _TOKENS[purpose]))}
         for numbers in _batches({number: len(ids) for number, ids in sequences.items()}):
             vectors[numbers] = model.forward([sequences[number] for number in numbers])
         return vectors
@@ -86,9 +87,9 @@ class _Model:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StateDamaged(f"the local embedder's weights cannot be read: {error}", hint="install kite-memory again") from error
 
-    def tokens(self, text: str) -> list[int]:
+    def tokens(self, text: str, limit: int) -> list[int]:
         """Empty for a text of which nothing can be read: two such texts must not look alike."""
-        ids = wordpiece.tokens(text, self._vocabulary, _TOKENS_PER_TEXT)
+        ids = wordpiece.tokens(text, self._vocabulary, limit)
         return ids if any(token != wordpiece.UNKNOWN for token in ids[1:-1]) else []
 
     def forward(self, sequences: Sequence[Sequence[int]]) -> Vectors:

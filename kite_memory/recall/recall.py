@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 
-from kite_memory.config import RecallConfig
 from kite_memory.model.hit import Hit, Injection
 from kite_memory.model.look import Problem
 from kite_memory.recall.answer import Prompt, Weighed, weigh
@@ -29,12 +28,23 @@ def _unseen(done: int, total: int) -> None:
 
 
 class Recall:
-    """Safe to share between threads."""
+    """Safe to share between threads. A ``threshold`` of ``None`` is the embedder's own, which rises with the vault."""
 
-    def __init__(self, *, index: Index, memory: SessionMemory, config: RecallConfig, clock: Callable[[], datetime] = _now) -> None:
+    def __init__(
+        self,
+        *,
+        index: Index,
+        memory: SessionMemory,
+        threshold: float | None = None,
+        notes_per_prompt: int = 2,
+        tokens_per_prompt: int = 1600,
+        clock: Callable[[], datetime] = _now,
+    ) -> None:
         self._index = index
         self._memory = memory
-        self._config = config
+        self._threshold = threshold
+        self._notes_per_prompt = notes_per_prompt
+        self._tokens_per_prompt = tokens_per_prompt
         self._clock = clock
 
     def close(self) -> None:
@@ -105,15 +115,15 @@ class Recall:
             shown=self._memory.shown(prompt.session) if prompt.session else (),
             now=self._clock().timestamp(),
             limit=limit,
-            threshold=self._config.threshold,
+            threshold=self._threshold,
         )
 
     def _chosen(self, prompt: Prompt, remember: bool) -> Injection:
-        weighed = self._weighed(prompt, self._config.notes_per_prompt)
+        weighed = self._weighed(prompt, self._notes_per_prompt)
         chosen = tuple(hit for hit in weighed.candidates if hit.score >= weighed.threshold)
         if weighed.silence:
             return Injection(block="", hits=(), reason=weighed.silence)
-        rendered = block(chosen, tokens=self._config.tokens_per_prompt)
+        rendered = block(chosen, tokens=self._tokens_per_prompt)
         if not rendered.text:
             return Injection(block="", hits=(), reason="no room for a note")
         names = [name(hit.note) for hit in chosen]

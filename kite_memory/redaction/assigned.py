@@ -3,7 +3,8 @@
 import re
 from enum import Enum
 
-from kite_memory.redaction.chance import digits, drawn, letters, monotonous, spelled, stands_in, turns
+from kite_memory.redaction.chance import digits, drawn, letters, monotonous, stands_in, turns, wordlike
+from kite_memory.redaction.encodings import decoded
 from kite_memory.redaction.names import Promise, kind_of, promise
 from kite_memory.redaction.span import Span
 
@@ -24,7 +25,7 @@ _NAMED = re.compile(
     rb"|\((?=[\"'`])"  # .password("…")
     rb"|>"  # <password>…
     rb"|[ \t]{1,4}(?:value|content|default)[ \t]?=[ \t]?(?=[\"'])"  # name="password" value="…"
-    rb"|[ \t]{0,8}\r?\n[ \t\-]{0,40}\"?value\"?[ \t]?:[ \t]{0,8}"  # name: PASSWORD, and value: … below it
+    rb"|[ \t,]{0,8}(?:\r?\n|\\{0,3}(?<=\\)n)[ \t\->|]{0,40}(?:[0-9]{1,6}[?|\t][ \t]{0,40})?\"?value\"?[ \t]?:[ \t]{0,8}"  # name: PASSWORD, and value: … below it
     rb"|[ \t]{0,40}+\|[ \t]{0,40}+"  # a table
     rb"|(?:[ \t]{2,60}+|\t)(?=[^ \t])"  # columns
     rb"|(?: [a-z]{1,12}){0,3}? (?:is|was|equals|reads|set to|changed to)(?: now)?:? {1,2}"  # a sentence
@@ -65,6 +66,7 @@ _REFERENCE = re.compile(
 _IDENTIFIER = re.compile(rb"[A-Za-z_*&!][A-Za-z_]*+(?:[0-9]{1,2}+[A-Za-z_]*+){0,2}(?:(?:\.|::|->|\?\.)[A-Za-z_][A-Za-z_0-9]*+){0,8}[?!*]?")
 _PATH = re.compile(rb"(?:~|\.{1,2}|)/[A-Za-z0-9_.\-]++(?:/[A-Za-z0-9_.\-@]*+){1,40}|(?:~|\.{1,2})/.*|[A-Za-z]:\\.*|[a-z][a-z0-9+.\-]{1,20}://.*", re.DOTALL)
 _NUMBER = re.compile(rb"v?[0-9.\-_:TZ+/,%]+[kKmMgGsS]?")
+_SYMBOLS = re.compile(rb"[!@#$%^&*(].*?[!@#$%^&*(]", re.DOTALL)
 _HASH = re.compile(rb"[0-9a-f]{32,128}|[0-9A-F]{32,128}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
@@ -81,7 +83,7 @@ def find_assigned(raw: bytes, small: bytes, spans: list[Span]) -> None:
     if b"-" in small:
         for match in _FLAG.finditer(small):
             name = raw[match.start() : match.end()].strip(b"- \t")
-            _take(raw, match.end(), name, max(promise(name), Promise.STRONG), Style.SETTING, spans)
+            _take(raw, match.end(), name, max(promise(name), Promise.STRONG), Style.CODE, spans)
     for match in _BEARER.finditer(small):
         bare = _BARE.match(raw, match.end())
         if bare and len(bare[0]) >= 12 and turns(bare[0]) >= 3 and not stands_in(bare[0]):
@@ -92,6 +94,8 @@ def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes,
     sign = separator.strip()
     small = name.lower()
     behind = raw[start - 1 : start] if start else b"\n"
+    if small.endswith((b"sig", b"signature", b"signaturevalue")) and behind not in (b"?", b"&", b";"):
+        return  # those of documents are there to be shown
     if small.endswith(b"authorization") and _authorization(raw, at, spans):
         return
     if small.endswith(b"cookie") and sign in (b":", b"=", b",", b"", b"=>"):
@@ -102,6 +106,8 @@ def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes,
         if element and _secret(element[0], what, Style.QUOTED):
             spans.append((element.start(), element.end(), kind_of(name)))
         return
+    if sign in (b",", b""):
+        what = min(what, Promise.STRONG)  # in lists and columns, the next word may be anything
     if sign == b"=" and behind in (b"?", b"&", b";") and separator == sign:
         _take(raw, at, name, max(what, Promise.STRONG), Style.SETTING, spans)
         return
@@ -156,25 +162,27 @@ def _secret(value: bytes, what: Promise, style: Style) -> bool:
     length = len(value)
     if length < 4 or b"[redacted:" in value or stands_in(value, numbered=what is not Promise.PASSWORD):
         return False
-    if _REFERENCE.match(value) or _PATH.fullmatch(value) or b"${" in value or b"{{" in value:
+    if _REFERENCE.match(value) or (_PATH.fullmatch(value) and wordlike(value)) or b"${" in value or b"{{" in value:
         return False
-    if b" " in value.strip():
+    if value[:1] == b" " or value[-1:] in (b" ", b":"):
+        return False  # a prompt
+    if b" " in value:
         return what is Promise.STRONG and length >= 32 and value.count(b" ") in (11, 14, 17, 20, 23) and value.islower()
     if what is Promise.PASSWORD:
         if style is Style.CODE:
-            return not _variable(value) and digits(value) + letters(value) >= 4 and (bool(digits(value)) or turns(value) > 1)
+            return not _variable(value) and digits(value) + letters(value) >= 4 and not wordlike(value) and (digits(value) > 0 or length >= 10)
         return not monotonous(value) or length >= 6
-    if length < 8 or monotonous(value) or _NUMBER.fullmatch(value) or spelled(value):
+    if length < 8 or monotonous(value) or _NUMBER.fullmatch(value) or (wordlike(value) and not _SYMBOLS.search(value)):
         return False
     if what is Promise.STRONG:
         if style is Style.CODE and _variable(value):
             return False
         return turns(value) >= 2
-    return length >= 16 and drawn(value) and not _HASH.fullmatch(value)
+    return length >= 16 and ((drawn(value) and not _HASH.fullmatch(value)) or b":" in decoded(value.rstrip(b"=")))
 
 
 def _variable(value: bytes) -> bool:
-    return _IDENTIFIER.fullmatch(value) is not None and turns(value) * 4 <= len(value)
+    return _IDENTIFIER.fullmatch(value) is not None and wordlike(value)
 
 
 def _authorization(raw: bytes, at: int, spans: list[Span]) -> bool:
@@ -187,7 +195,7 @@ def _authorization(raw: bytes, at: int, spans: list[Span]) -> bool:
     credential = (_BARE if scheme[1] else _UP_TO_QUOTE).match(raw, scheme.end())
     if credential is None or b"[redacted:" in credential[0] or _REFERENCE.match(credential[0]) or stands_in(credential[0]):
         return True
-    if len(credential[0]) >= 6 and not (spelled(credential[0]) and len(credential[0]) < 16):
+    if len(credential[0]) >= 6 and not (wordlike(credential[0]) and len(credential[0]) < 16):
         spans.append((credential.start(), credential.end(), "authorization"))
     return True
 

@@ -2,7 +2,7 @@
 
 import re
 
-from kite_memory.redaction.chance import digits, drawn, stands_in, turns
+from kite_memory.redaction.chance import digits, drawn, stands_in, turns, wordlike
 from kite_memory.redaction.span import Span
 
 _ADDRESS = re.compile(rb"([^\s/@:'\"<>?#|`\\()]{0,256}+):([^\s/@'\"<>?#`\\]{1,512}+)@(?=[A-Za-z0-9\[$%{_.\-])")
@@ -25,7 +25,7 @@ _WEBHOOK = re.compile(
     rb"|[a-z0-9.\-]{4,80}/hooks/(?=[a-z0-9]{26}(?![a-z0-9])))"
     rb"([^\s\"'`<>\\),;]{16,512}+)"
 )
-_GO_ADDRESS = re.compile(rb"([^\s:@/'\"`]{1,64}):([^\s@'\"`]{1,128})@(?:tcp|unix)\(")
+_GO_ADDRESS = re.compile(rb"([^\s:@/'\"`=]{1,64}):([^\s@:/'\"`]{1,128})@(?:tcp|unix)\(")
 
 _OPTION = re.compile(
     rb"-(?<=[\s\"'(]-)(?:"
@@ -46,7 +46,7 @@ _HTPASSWD = re.compile(rb"htpasswd[ \t]{1,4}(?:-[A-Za-z]{0,8}b[A-Za-z]{0,8})[ \t
 _REACH = 400
 
 _LOGIN = re.compile(rb"login[ \t\r\n]{1,20}[^\s]{1,128}[ \t\r\n]{1,20}(?:account[ \t\r\n]{1,20}[^\s]{1,64}[ \t\r\n]{1,20})?password[ \t\r\n]{1,20}([^\s]{3,256})")
-_PGPASS = re.compile(rb":(?:543[0-9]|\*):([^\s:]{1,64}):([^\s:]{1,64}):([^\s:]{3,128})(?=\s|\Z|[\"'\\])")
+_PGPASS = re.compile(rb":(?:543[0-9]|\*):([\w.*\-]{1,64}):([A-Za-z_][\w.\-]{0,63}):([^\s:\"'\\]{3,128})(?=\s|\Z|[\"'\\])")
 _HASH = re.compile(
     rb"\$(?:2[abxy]?\$[0-9]{2}\$[./A-Za-z0-9]{50,64}+"
     rb"|(?:apr1|1|5|6|7|y|gy|sha1)\$(?:rounds=[0-9]{1,9}\$)?[./A-Za-z0-9]{1,48}\$(?:[./A-Za-z0-9]{1,48}\$)?[./A-Za-z0-9]{16,128}+"
@@ -85,7 +85,8 @@ def _passwords(raw: bytes, spans: list[Span]) -> None:
         _add(found, 1, "password", spans)
     if b"login" in raw:
         for found in _LOGIN.finditer(raw):
-            _add(found, 1, "password", spans)
+            if not wordlike(found[1]):
+                _add(found, 1, "password", spans)
 
 
 def _add(found: re.Match[bytes], group: int | str, kind: str, spans: list[Span]) -> None:
@@ -124,6 +125,8 @@ def _options(raw: bytes, spans: list[Span]) -> None:
         if command is None or not command.search(line):
             continue
         glued = found.start("word") - found.start() == 2
+        if glued and option not in (b"p", b"P"):
+            continue
         if option == b"p" and not glued and re.search(rb"\b(?:mysql|mariadb|7z)", line):
             continue  # asks for it; the next word is a database or a file
         _add(found, "word", "password", spans)

@@ -3,9 +3,10 @@
 from kite_memory.redaction.assigned import find_assigned
 from kite_memory.redaction.blocks import find_blocks
 from kite_memory.redaction.carriers import find_carried
+from kite_memory.redaction.chance import wordlike
 from kite_memory.redaction.cleaning import bare
 from kite_memory.redaction.span import Span
-from kite_memory.redaction.tokens import find_tokens
+from kite_memory.redaction.tokens import UNKNOWN, find_tokens
 from kite_memory.redaction.views import View, put_together, resolved
 
 _DEEPEST = 2
@@ -25,7 +26,7 @@ def find(text: str) -> list[Span]:
         broken = put_together(escaped.raw)
         if broken is not None:
             further += _across(broken)
-        spans += [(*escaped.origin(start, end), kind) for start, end, kind in further]
+        spans += [(*escaped.origin(start, end), kind) for start, end, kind in further if kind != UNKNOWN]
     return spans
 
 
@@ -44,5 +45,9 @@ def _inside(plain: bytes, depth: int) -> str:
 
 
 def _across(broken: View) -> list[Span]:
-    """What is to be seen only where lines were joined; the rest was to be seen before."""
-    return [(*broken.origin(start, end), kind) for start, end, kind in _plain(broken.raw, 0) if broken.touched(start, end)]
+    """What is to be seen only where lines were joined; the rest was to be seen before. Two words may look drawn by chance."""
+    return [
+        (*broken.origin(start, end), kind)
+        for start, end, kind in _plain(broken.raw, 0)
+        if kind != UNKNOWN and broken.touched(start, end) and not wordlike(broken.tail(start, end))
+    ]

@@ -22,15 +22,15 @@ _PASSWORDS = frozenset(b"password passwords passwd passwort passphrase passcode 
 _SECRETS = frozenset(
     b"""secret secrets token apikey apitoken accesskey secretkey privatekey authkey masterkey signingkey encryptionkey licensekey
     accountkey sharedkey sharedaccesskey storagekey subscriptionkey authtoken accesstoken refreshtoken idtoken bearertoken bottoken
-    sessiontoken clientsecret appsecret apisecret credential credentials creds bearer authorization auth psk mnemonic seedphrase
+    sessiontoken clientsecret appsecret apisecret credential credentials creds bearer authorization psk mnemonic seedphrase
     webhooksecret webhookurl jwt pat otp totp passkey dsn""".split()
 )
-_WEAK = frozenset(b"key keys tokens cookie cookies session sessionid sid sig signature salt seed pin hmac nonce license licence data material csrf xsrf".split())
+_WEAK = frozenset(b"auth key keys tokens cookie cookies session sessionid sid sig signature salt seed pin hmac nonce license licence data material csrf xsrf".split())
 _KEYS = frozenset(
     b"""api access secret private auth authentication authorization encryption decryption signing sign master account storage shared service
     admin license licence app application client consumer subscription deploy ssh hmac jwt root sas function host write read ingest ingestion
     integration project management sending site server user team org organization bot webhook crypto aes rsa des gpg pgp tls ssl pem
-    search query functions developer partner merchant publishable stripe openai anthropic github gitlab google aws gcp azure slack sendgrid twilio mailgun
+    search query functions developer partner merchant stripe openai anthropic github gitlab google aws gcp azure slack sendgrid twilio mailgun
     datadog dd algolia sentry newrelic cloudflare cf heroku vercel netlify supabase firebase maps gemini claude groq mistral cohere voyage hf
     huggingface openrouter perplexity deepseek xai pinecone weaviate qdrant tavily serper serpapi elevenlabs deepgram assemblyai langsmith langchain
     replicate together fireworks linear notion airtable figma discord telegram jwe jws jwk cookie session base wallet validator signer""".split()
@@ -63,6 +63,8 @@ def promise(name: bytes) -> Promise:
         return Promise.PASSWORD if before not in (b"no", b"show", b"hide", b"forgot", b"reset", b"has", b"is") else Promise.NONE
     if last in (b"pass", b"pw"):
         return Promise.PASSWORD if before else Promise.WEAK
+    if b"public" in words or b"publishable" in words:
+        return Promise.NONE
     if before in _HARMLESS_BEFORE and last not in (b"secret", b"credentials"):
         return Promise.NONE
     if last in _SECRETS or last.endswith((b"secret", b"token", b"apikey", b"secretkey", b"accesskey", b"privatekey")):

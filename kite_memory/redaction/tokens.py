@@ -3,32 +3,33 @@
 import re
 from collections.abc import Callable
 
-from kite_memory.redaction.chance import capitals, digits, drawn, monotonous, smalls, spelled, turns
+from kite_memory.redaction.chance import capitals, digits, drawn, monotonous, smalls, turns, wordlike
 from kite_memory.redaction.encodings import decoded, hexadecimal
 from kite_memory.redaction.span import Span
-from kite_memory.redaction.vendors import ANCHOR, SUSPECTS, Suspect
+from kite_memory.redaction.vendors import ANCHOR, EDGED, SUSPECTS, Suspect
 
 SHORTEST = 16
-"""Every token known here has this many letters, digits, ``_`` and ``-`` in a row somewhere."""
+"""Every token known here has this many letters, digits, ``_``, ``-`` and ``+`` in a row somewhere."""
 
-_IN_RUNS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+UNKNOWN = "unknown-token"
+"""The kind of what only looks drawn by chance."""
+
+_IN_RUNS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+"
 _RUNS = bytes(ord("x") if code in _IN_RUNS else ord(" ") for code in range(256))
 """A table for `bytes.translate`: looking for a run becomes looking for ``xxxxxxxxxxxxxxxx``, many times faster than any expression."""
-_CHUNKS = bytes(ord("x") if code in _IN_RUNS + b"+/=.~:!$%|" else ord(" ") for code in range(256))
-_BASE64 = bytes(ord("x") if code in _IN_RUNS + b"+/" else ord(" ") for code in range(256))
-_WORDS = b"abcdefghijklmnopqrstuvwxyz_-"
+_CHUNKS = bytes(ord("x") if code in _IN_RUNS + b"/=.~:!$%|" else ord(" ") for code in range(256))
+_BASE64 = bytes(ord("x") if code in _IN_RUNS + b"/" else ord(" ") for code in range(256))
+_WORDS = b"abcdefghijklmnopqrstuvwxyz_-+"
 _BEFORE = 64
 _AFTER = 512
 _LEAD = 224
 
-_EDGED = re.compile(rb"[^A-Za-z0-9](?:(?<=\\)[bfnrt]|(?<=\[)[0-9;]{1,12}m)?(" + ANCHOR.pattern + rb")")
-"""An anchor at the front of a word, behind an escape (``\\n``) or behind what is left of a colour (``[31m``)."""
-_JOINTS = tuple(bytes([code]) for code in b".:/$!+~*|")
+_JOINTS = tuple(bytes([code]) for code in b".:/$!~*|")
 """What may stand between an anchor and the run that it announces."""
 _TENS = (b"2", b"3", b"4", b"5", b"6", b"7")
 """How the hexadecimal digits of ASCII text begin."""
-_SPARSE = re.compile(rb"Q~")
-"""The one anchor whose token need not have a run of `SHORTEST`."""
+_SPARSE = re.compile(rb"Q~|\+A(?:S[bt]|Eh|Ba|MC|CR)")
+"""The anchors of tokens that need not have a run of `SHORTEST`, having signs among their letters."""
 _COLOUR = re.compile(rb"m[0-9;]{1,12}\[")
 
 
@@ -40,7 +41,7 @@ def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], st
     if (first := ANCHOR.match(raw)) and (found := _token(raw, 0, SUSPECTS[first[0]], 0)):
         spans.append(found)  # an edge needs a character before it, which the very first one lacks
         done = found[1]
-    if b"~" in raw and b"Q~" in raw:
+    if (b"~" in raw and b"Q~" in raw) or (b"+" in raw and b"+A" in raw):
         done = _scan(raw, _SPARSE, 0, len(raw), done, spans)
     while (start := shapes.find(needle, end)) >= 0:
         end = shapes.find(b" ", start + SHORTEST)
@@ -50,19 +51,18 @@ def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], st
         if end <= done or not run.translate(None, _WORDS):
             continue  # small letters only: a name
         unrest = turns(run)
-        if unrest * 5 < len(run):
+        if unrest * 5 < len(run) and (unrest * 8 < len(run) or not digits(run)):
             low = start - 24 if raw[max(0, start - 1) : start] in _JOINTS else start
-            done = _scan(raw, _EDGED, max(scanned, done, low), end, done, spans)
+            done = _scan(raw, EDGED, max(scanned, done, low), end, done, spans)
             scanned = max(scanned, end)
         else:
             low, high = _chunk(raw, start, end)
             done = _scan(raw, ANCHOR, max(scanned, done, low), high, done, spans)
             scanned = max(scanned, high)
-            if done < end and (found := _drawn(raw, start, end)):
-                spans.append(found)
-                done = found[1]
         if end - start >= 20 and done < end and end > tried and (unrest * 8 >= end - start or run[:1] in _TENS):
-            found, tried = _encoded(raw, start, end, look_inside)
+            found, readable, tried = _encoded(raw, start, end, look_inside)
+            if found is None and not readable and unrest * 3 >= end - start:
+                found = _drawn(raw, start, end)
             if found:
                 spans.append(found)
                 done = found[1]
@@ -72,25 +72,32 @@ def _chunk(raw: bytes, start: int, end: int) -> tuple[int, int]:
     """What is written without a gap around a run, as far as a token may reach."""
     before = raw[max(0, start - _BEFORE) : start].translate(_CHUNKS)
     after = raw[end : end + _AFTER].translate(_CHUNKS)
-    gap = after.find(b" ")
-    return start - (len(before) - 1 - before.rfind(b" ")), end + (gap if gap >= 0 else len(after))
+    return start - (len(before) - 1 - before.rfind(b" ")), end + _gap(after)
+
+
+def _gap(shapes: bytes) -> int:
+    gap = shapes.find(b" ")
+    return gap if gap >= 0 else len(shapes)
 
 
 def _scan(raw: bytes, anchor: re.Pattern[bytes], start: int, end: int, done: int, spans: list[Span]) -> int:
     """Add the tokens whose anchor lies in ``[start, end)``; returns where the last of all tokens ends."""
-    group = anchor.groups
-    while hit := anchor.search(raw, max(0, start - group), end):
+    edge = anchor.groups
+    while hit := anchor.search(raw, max(0, start - edge), end):
+        group = hit.lastindex or 0
         at = hit.start(group)
-        found = _token(raw, at, SUSPECTS[hit[group]], done)
+        found = _token(raw, at, SUSPECTS[hit[group]], done) if at >= start else None
         if found:
             spans.append(found)
             done = found[1]
-        start = max(done, at + 1)
+        start = max(done, at + 1, start)
     return done
 
 
 def _token(raw: bytes, at: int, suspects: tuple[Suspect, ...], done: int) -> Span | None:
     edge: bool | None = None
+    if _HASH_LABEL.search(raw[max(0, at - 80) : at]):
+        return None
     for suspect in suspects:
         if not suspect.glued:
             if edge is None:
@@ -107,11 +114,18 @@ def _token(raw: bytes, at: int, suspects: tuple[Suspect, ...], done: int) -> Spa
                 continue
             begin = at - lead.end()
         end = at + len(raw[at : body.end()].rstrip(b"."))
+        if raw[end - 1] in _IN_RUNS:  # a longer one than is known: leave no tail
+            end += _gap(raw[end : end + _AFTER].translate(_RUNS))
         drawn_part = raw[begin if suspect.lead else at + suspect.length : end]
-        if monotonous(drawn_part) or (not suspect.spelled and spelled(drawn_part)):
+        if monotonous(drawn_part) or (not suspect.spelled and wordlike(drawn_part) and _may_be_words(drawn_part)):
             continue
         return (begin, end, suspect.kind)
     return None
+
+
+def _may_be_words(part: bytes) -> bool:
+    """``your-key-goes-here``; words run together are seldom so long."""
+    return len(part) < 20 or b"-" in part or b"_" in part
 
 
 def _edge(raw: bytes, at: int) -> bool:
@@ -134,52 +148,73 @@ _PUBLIC = re.compile(
 )
 """Public keys, certificates, images, mangled names, hashes."""
 _ABOUT_HASHES = re.compile(
-    rb"(?:sha-?[0-9]{1,3}|md5|hash|h1|integrity|checksum|digest|fingerprint|etag|cid|commit|revision|rev|nonce|base64|cursor|uuid|[^a-z]id)[\"'`]?"
+    rb"(?:sha-?[0-9]{1,3}|md5|hash|h1|integrity|checksum|digest|fingerprint|etag|cid|commit|revision|rev|nonce|base64|cursor|uuid|[^a-z]id|(?:digest|cipher|signature|certificate)value>)[\"'`]?"
     rb"[ \t]{0,4}[:=\-~,(]{0,3}[ \t]{0,4}[\"'`]?\Z"
 )
+_BASE64_SIGNS = frozenset(bytes([code]) for code in _IN_RUNS + b"/=")
+_HASH_LABEL = re.compile(rb"sha(?:1|224|256|384|512)[=\-:][A-Za-z0-9+/_\-]{0,64}\Z")
 _AWS_SECRET = re.compile(rb"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_\-])")
+_BETWEEN_LINES = rb"={0,2}[^A-Za-z0-9+/=\n]{0,24}(?:\\n|\n)[^A-Za-z0-9+/=\n]{0,24}(?:[0-9]{1,6}[?|:\t][^A-Za-z0-9+/=\n]{0,24})?"
+_LINE_BEFORE = re.compile(rb"[A-Za-z0-9+/]{40}" + _BETWEEN_LINES + rb"\Z")
+_LINE_AFTER = re.compile(_BETWEEN_LINES + rb"[A-Za-z0-9+/]{40}")
 _EXTENSION = re.compile(rb"\.[a-z][a-z0-9]{0,4}(?![A-Za-z0-9])")
 
 
 def _drawn(raw: bytes, start: int, end: int) -> Span | None:
     """The gate for tokens of nobody in particular: long, drawn by chance, and none of the things that are so by nature."""
     low, high = _chunk(raw, start, end)
+    found: Span | None = None
+    for at in (low, start):
+        secret = _AWS_SECRET.match(raw, at)
+        if secret and raw[max(0, at - 1) : at] not in _BASE64_SIGNS and drawn(secret[0]) and digits(secret[0]) >= 3:
+            found = (at, secret.end(), "aws-secret-key")
+    run = raw[start:end]
     if (
-        b"://" in raw[low:start]
+        found is None
+        and 20 <= len(run) <= 100
+        and high - low <= 200
+        and drawn(run)
+        and not _IDS.match(run)
+        and not _EXTENSION.match(raw, end)
+        and raw[max(0, start - 1) : start] not in (b"/", b"\\", b"@")
+        and raw[end : end + 1] not in (b"/", b"\\")
+    ):
+        found = (start, end, UNKNOWN)
+    if (
+        found is None
+        or b"://" in raw[low:start]
         or _PUBLIC.match(raw, start)
         or _ABOUT_HASHES.search(raw[max(0, low - 32) : start].lower())
         or _ABOUT_HASHES.search(raw[max(0, low - 32) : low].lower())
+        or _LINE_BEFORE.search(raw[max(0, low - 128) : low])
+        or _LINE_AFTER.match(raw, high)  # one line of many: a picture, a certificate, a font
     ):
         return None
-    for at in (low, start):
-        secret = _AWS_SECRET.match(raw, at)
-        if secret and not raw[max(0, at - 1) : at].isalnum() and drawn(secret[0]) and digits(secret[0]) >= 3:
-            return (at, secret.end(), "aws-secret-key")
+    return found
+
+
+def _encoded(raw: bytes, start: int, end: int, look_inside: Callable[[bytes], str]) -> tuple[Span | None, bool, int]:
+    """A secret in base 64 or hexadecimal, whole: what is left of it could be decoded.
+
+    Also, whether it says anything at all, and how far has been looked.
+    """
     run = raw[start:end]
-    if not 20 <= len(run) <= 100 or not drawn(run) or _IDS.match(run) or _EXTENSION.match(raw, end):
-        return None
-    if raw[max(0, start - 1) : start] in (b"/", b"\\", b"@") or raw[end : end + 1] in (b"/", b"\\"):
-        return None  # a path
-    return (start, end, "token")
-
-
-def _encoded(raw: bytes, start: int, end: int, look_inside: Callable[[bytes], str]) -> tuple[Span | None, int]:
-    """A secret in base 64 or hexadecimal, whole: what is left of it could be decoded. Also, how far has been looked."""
-    if plain := hexadecimal(raw[start:end]):
+    if plain := hexadecimal(run):
         kind = look_inside(plain)
-        return ((start, end, kind) if kind else None), end
-    run = raw[start:end]
+        return ((start, end, kind) if kind else None), True, end
     if not (capitals(run) and smalls(run)):
-        return None, end
+        return None, False, end
     low, high = start, end
-    if raw[max(0, start - 1) : start] in (b"+", b"/"):
+    if raw[max(0, start - 1) : start] == b"/":
         before = raw[max(0, start - 256) : start].translate(_BASE64)
         low = start - (len(before) - 1 - before.rfind(b" "))
-    if raw[end : end + 1] in (b"+", b"/", b"="):
-        after = raw[end : end + 65536].translate(_BASE64)
-        gap = after.find(b" ")
-        high = end + (gap if gap >= 0 else len(after))
+    if raw[end : end + 1] in (b"/", b"="):
+        high = end + _gap(raw[end : end + 65536].translate(_BASE64))
+    readable = False
     for shift in range(4):
-        if (plain := decoded(raw[low + shift : high])) and (kind := look_inside(plain)):
-            return (low + shift, high + len(raw[high : high + 2]) - len(raw[high : high + 2].lstrip(b"=")), kind), high
-    return None, high
+        if plain := decoded(raw[low + shift : high]):
+            readable = True
+            if kind := look_inside(plain):
+                padding = raw[high : high + 2]
+                return (low + shift, high + len(padding) - len(padding.lstrip(b"=")), kind), True, high
+    return None, readable, high

@@ -5,12 +5,13 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from kite_memory.redaction.chance import digits, turns
+from kite_memory.redaction.chance import digits, turns, wordlike
+from kite_memory.redaction.vendors import SUSPECTS
 
 Edit = tuple[int, int, bytes]
 """``[start, end)`` of the text reads as these bytes."""
 
-_AROUND = 600
+_AROUND = 2048
 """How much of the text on either side of an edit is looked at again, at most: the line it is in, which has the name and the sign."""
 
 
@@ -30,6 +31,12 @@ class View:
         """Whether what lies at ``[start, end)`` goes over a seam, and so was not to be seen before."""
         at = bisect_right(self.seams, (start, len(self.raw) + 1))
         return any(low < end and high > start for low, high in self.seams[max(0, at - 1) : at + 1])
+
+    def tail(self, start: int, end: int) -> bytes:
+        """What of ``[start, end)`` lies behind the last seam in it, if that may be a word of its own."""
+        at = bisect_right(self.seams, (end - 1, len(self.raw)))
+        behind = self.raw[max(start, self.seams[at - 1][1]) : end] if at else b""
+        return behind if len(behind) >= 8 and not digits(behind) else b"0"
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
         """Where in the text ``[start, end)`` was read from."""
@@ -74,8 +81,9 @@ def edited(raw: bytes, edits: list[Edit]) -> View:
 
 
 def _line_start(raw: bytes, at: int, floor: int) -> int:
+    """Of the line before: it may hold the name."""
     low = max(floor, at - _AROUND)
-    return max(low, raw.rfind(b"\n", low, at) + 1)
+    return max(low, raw.rfind(b"\n", low, max(low, raw.rfind(b"\n", low, at))) + 1)
 
 
 def _line_end(raw: bytes, at: int, ceiling: int) -> int:
@@ -85,7 +93,7 @@ def _line_end(raw: bytes, at: int, ceiling: int) -> int:
 
 
 _ESCAPES = (
-    (b"%", re.compile(rb"%[2-7][0-9A-Fa-f]")),
+    (b"%", re.compile(rb"%(?:[2-7][0-9A-Fa-f]|0[aAdD])")),
     (b"&", re.compile(rb"&(?:#[0-9]{2,3}|#[xX][0-9A-Fa-f]{2}|quot|amp|apos|lt|gt|lowbar|hyphen|equals|colon|sol|plus|period);")),
     (
         b"\\",
@@ -117,7 +125,7 @@ def _meaning(escape: bytes) -> bytes:
     return bytes([int(escape[-2:], 16)])
 
 
-_INNER = rb"[A-Za-z0-9_\-+/=.~%:]"
+_INNER = rb"[A-Za-z0-9_\-+/=.~%:$]"
 _LONG = _INNER + rb"{8}"
 _FRAME = rb"[ \t]{0,200}+(?:(?:[>|?#*]|[0-9]{1,6}[?|\t])[ \t]{0,80}+){0,3}"
 """Indentation, and what tools put in front of each line: quote and comment signs, frames, line numbers."""
@@ -125,15 +133,16 @@ _FRAME = rb"[ \t]{0,200}+(?:(?:[>|?#*]|[0-9]{1,6}[?|\t])[ \t]{0,80}+){0,3}"
 
 _NEWLINE = re.compile(
     rb"\n(?:(?<=" + _LONG + rb"\n)" + _FRAME + rb"(?=" + _INNER + rb")|(?<=" + _INNER + rb"\n)" + _FRAME + rb"(?=" + _LONG + rb")"
-    rb"|(?<=[ \t\r?|]\n)" + _FRAME + rb"(?=" + _INNER + rb"{4}))"
+    rb"|(?<=[ \t\r?|]\n)" + _FRAME + rb"(?=" + _INNER + rb"))"
 )
 _CONTINUED = re.compile(
-    rb"\\(?:(?<=" + _LONG + rb"\\)|(?<=" + _INNER + rb"\\)(?=[\\rn \t]{1,12}" + _LONG + rb"))"
+    rb"\\(?:(?<=" + _LONG + rb"\\)|(?<=" + _INNER + rb"\\)(?=[\\rn \t\r\n]{1,80}" + _LONG + rb"))"
     rb"\\{0,3}+(?:r\\{1,4}+)?+(?:n|[ \t]{0,4}\r?\n)" + _FRAME + rb"(?=" + _INNER + rb")"
 )
 """A break at which at least one side is long enough to be half of a token."""
-_RUN = bytes(ord("x") if code < 128 and chr(code).isalnum() or code in b"_-+/=.~%:" else ord(" ") for code in range(256))
-_ASSIGNMENT = re.compile(rb"[A-Za-z_][A-Za-z0-9_.\-]{0,63}(?:=[^=\s]|:(?:\s|\Z)|[(\[])")
+_RUN = bytes(ord("x") if code < 128 and chr(code).isalnum() or code in b"_-+/=.~%:!@$^&*#" else ord(" ") for code in range(256))
+_ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_.\-]{0,63})(?:=[^=\s]|:(?:\s|\Z)|[(\[])")
+_SIGNS = (b"=", b":", b"@")
 _FILE = re.compile(rb"/[^/]{1,80}\.[a-z]{1,5}\Z")
 _HEX_TAIL = re.compile(rb"[0-9a-f]{7}\Z")
 _HEX_HEAD = re.compile(rb"[0-9a-f]{7,}+(?![A-Za-z0-9_])")
@@ -141,7 +150,7 @@ _NOT_HEX = b"ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ"
 _PADDING = (b" ", b"\t", b"\r", b"?", b"|")
 _REACH = 256
 _PIECE = 40
-_SHORTEST = 16
+_SHORTEST = 12
 
 
 def put_together(raw: bytes) -> View | None:
@@ -181,18 +190,26 @@ def _within_token(raw: bytes, start: int, end: int) -> bool:
         right = right[:gap]
     if not (left and right) or len(left) + len(right) < _SHORTEST:
         return False
-    if not (fragment(left) or fragment(right) or (left[-4:].isupper() and right[:4].isupper())):
+    left = left[max(left.rfind(sign, 0, -3) for sign in _SIGNS) + 1 :]  # of ``name=value`` or ``name:password@host``, the value
+    right = right[: min((at for sign in _SIGNS if (at := right.find(sign, 3)) >= 0), default=len(right))]
+    if not (fragment(left) or fragment(right) or (left[-4:].isupper() and right[:4] == right[:4].upper())):
         return False
-    if _ASSIGNMENT.match(raw, end) or _FILE.search(left) or right.startswith((b"--", b"==", b"++")):
+    if ((name := _ASSIGNMENT.match(raw, end)) and wordlike(name[1])) or _FILE.search(left) or right.startswith((b"--", b"==", b"++")):
         return False
-    if right[:6].isdigit() and not left[-1:].isdigit() and len(right) <= 6:
+    if right[:6].isdigit() and len(right) <= 6 and not left[-1:].isdigit() and wordlike(left):
         return False
-    if _HEX_HEAD.match(right) and left[-1] in _NOT_HEX:
+    if _HEX_HEAD.match(right) and left[-1] in _NOT_HEX and wordlike(left) and not _announces(left):
         return False
     return not (_HEX_TAIL.search(left) and digits(left[-7:]) and right[0] in _NOT_HEX and right[:4].isalpha())
+
+
+def _announces(left: bytes) -> bool:
+    return any(left[-length:] in SUSPECTS for length in range(2, 16))
 
 
 def fragment(piece: bytes) -> bool:
     """Whether a piece of a token may look like this: digits among letters, or letters of both cases without order."""
     unrest = turns(piece)
-    return unrest >= 1 and unrest * 5 >= len(piece) or (unrest >= 3 and digits(piece) > 0 and unrest * 7 >= len(piece))
+    if unrest and unrest * 5 >= len(piece):
+        return True
+    return (unrest >= 2 or digits(piece) >= 4) and not wordlike(piece)

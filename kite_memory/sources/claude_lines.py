@@ -142,12 +142,12 @@ class Interpreter:
             self._utterance(Continued(summary=summary(text)), parent)
         elif may_be_a_person(row):
             for utterance in utterances(text):
-                self._utterance(utterance, parent)
+                self._utterance(utterance, parent, begins_a_turn=not returned)
 
-    def _utterance(self, utterance: Utterance, parent: str) -> None:
+    def _utterance(self, utterance: Utterance, parent: str, *, begins_a_turn: bool = False) -> None:
         match utterance:
             case Said(text=text):
-                if self._thread.queue.met(text, attached=False) == "new":
+                if self._thread.queue.met(text, attached=False) == "new" and begins_a_turn:
                     self._tell_queued(self._thread.queue.passed())
                 self._tell(EventType.USER_MESSAGE, "user", tools.kept(text, _MESSAGE_LIMIT), parent=parent)
             case Ran(command=command):

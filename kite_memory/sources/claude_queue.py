@@ -76,9 +76,6 @@ class PromptQueue:
         """How many prompts were met again before the queue said that they left it."""
         return self._ahead
 
-    def __bool__(self) -> bool:
-        return bool(self._entries)
-
     def enqueue(self, entry: Queued) -> list[Queued]:
         """What must be told now, since no more can be remembered, comes back."""
         self._entries.append(entry)

@@ -23,7 +23,7 @@ class Result:
 
 
 _REFUSED = "The user doesn't want to "
-_THE_USER_SAID = re.compile(r"the user said:\n")
+_THE_USER_SAID = "the user said:\n"
 _AFTER_WHAT_WAS_SAID = "\n\nNote: The user's next message may contain a correction or preference."
 _DENIED = re.compile(r"Permission to use \S+ |Permission for this |Claude requested permissions? to |\w+ operation blocked by hook")
 _INTERRUPTED = (
@@ -47,8 +47,8 @@ def result_of(block: Mapping[str, Any], structured: object, *, refused: bool) ->
         text = _structured_text(structured)
     failed = block.get("is_error") is True
     if failed and text.startswith(_REFUSED):
-        refusal, _, said = _split_refusal(text)
-        return Result(text=refusal, status="denied", said=said)
+        said = text.partition(_THE_USER_SAID)[2].partition(_AFTER_WHAT_WAS_SAID)[0].strip()
+        return Result(text=text.partition(". ")[0], status="denied", said=said)
     text = _unwrapped(text)
     if failed:
         if text.startswith(_INTERRUPTED):
@@ -56,14 +56,6 @@ def result_of(block: Mapping[str, Any], structured: object, *, refused: bool) ->
         return Result(text=text, status="denied" if refused or _DENIED.match(text) else "failed")
     interrupted = isinstance(structured, dict) and structured.get("interrupted") is True
     return Result(text=text, status="interrupted" if interrupted or text.startswith(_INTERRUPTED[0]) else "ok")
-
-
-def _split_refusal(text: str) -> tuple[str, str, str]:
-    said = _THE_USER_SAID.search(text)
-    first = text.partition(". ")[0]
-    if said is None:
-        return first, "", ""
-    return first, said[0], text[said.end() :].partition(_AFTER_WHAT_WAS_SAID)[0].strip()
 
 
 def _content(content: object) -> str:
@@ -152,10 +144,7 @@ def decisions(tool: str, structured: object, text: str) -> list[str]:
     """What the person chose when asked, or the plan that they approved; for a call that succeeded."""
     facts: Mapping[str, Any] = structured if isinstance(structured, dict) else {}
     if tool == "ExitPlanMode":
-        plan = facts.get("plan")
-        heading = None if isinstance(plan, str) and plan.strip() else _PLAN_HEADING.search(text)
-        told = plan if isinstance(plan, str) and plan.strip() else text[heading.end() :] if heading else "The plan was approved."
-        return [kept(told.strip(), PLAN_LIMIT)]
+        return [kept(_plan(facts.get("plan"), text), PLAN_LIMIT)]
     if tool != "AskUserQuestion":
         return []
     answers = facts.get("answers")
@@ -168,6 +157,13 @@ def decisions(tool: str, structured: object, text: str) -> list[str]:
         kept(_answered(question, answer, questions.get(question, {}), notes.get(question)), _ANSWER_LIMIT)
         for question, answer in list(answers.items())[:_ANSWERS]
     ]
+
+
+def _plan(plan: object, text: str) -> str:
+    if isinstance(plan, str) and plan.strip():
+        return plan.strip()
+    heading = _PLAN_HEADING.search(text)
+    return text[heading.end() :].strip() if heading else "The plan was approved."
 
 
 def _answered(question: str, answer: object, asked: Mapping[str, Any], note: object) -> str:

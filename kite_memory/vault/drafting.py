@@ -95,7 +95,7 @@ def _draft(
     entities = entities_of((*item.entities, *(one.alternative for one in rejected if _is_name(one.alternative))))
     body = shortened(tame(item.body), _MAX_BODY)
     if isinstance(item, Insight) and item.symptom.strip():
-        body = f"{body}\n\n**Symptom:** {_verbatim(item.symptom)}"
+        body = text_block(f"{body}\n\n**Symptom:** {_verbatim(item.symptom)}")
     title = title_of(item.title, body)
     at = max((times[event] for event in item.evidence if event in times), default=ended)
     kind = kind_of(item)

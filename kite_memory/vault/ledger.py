@@ -310,8 +310,9 @@ class Ledger:
         text, end = stem_key(prefix), stem_key(prefix) + "\U0010ffff"
         upper = prefix.upper()
         return self._all(
-            "(stem_key >= ? AND stem_key < ?) OR (title_key >= ? AND title_key < ?) OR (id >= ? AND id < ? AND twin = 0) LIMIT 10",
+            "(stem_key >= ? AND stem_key < ?) OR (title_key >= ? AND title_key < ?) OR (id >= ? AND id < ? AND twin = 0)",
             *(text, end, title_key(prefix), title_key(prefix) + "\U0010ffff", upper, upper + "\U0010ffff"),
+            limit=10,
         )
 
     def is_empty(self) -> bool:
@@ -408,6 +409,12 @@ class Ledger:
         with self.changing():
             self._run("INSERT OR IGNORE INTO template (path) VALUES (?)", path)
 
+    def forget_layout(self) -> None:
+        """The vault was thrown away: the next one is laid out like a new one."""
+        with self.changing():
+            self._run("DELETE FROM template")
+            self._run("DELETE FROM settings WHERE name = 'laid out'")
+
     def setting(self, name: str) -> str:
         found = self._run("SELECT value FROM settings WHERE name = ?", name)
         return str(found[0][0]) if found else ""
@@ -429,11 +436,12 @@ class Ledger:
         return [Problem(file=path, position=0, reason=reason) for path, reason in rows]
 
     def _one(self, where: str, *values: object) -> Known | None:
-        found = self._all(f"{where} ORDER BY twin, path LIMIT 1", *values)
+        found = self._all(where, *values, limit=1)
         return found[0] if found else None
 
-    def _all(self, where: str, *values: object) -> list[Known]:
-        rows = self._run(f"SELECT {_COLUMNS} FROM files WHERE {where}", *values)  # noqa: S608 - `where` is ours
+    def _all(self, where: str, *values: object, limit: int = -1) -> list[Known]:
+        """Originals before copies, then by path."""
+        rows = self._run(f"SELECT {_COLUMNS} FROM files WHERE {where} ORDER BY twin, path LIMIT ?", *values, limit)  # noqa: S608 - `where` is ours
         return [
             Known(
                 path=path,

@@ -7,6 +7,7 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from kite_memory.errors import VaultMissing
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry
 from kite_memory.vault.files import MAX_NOTE_BYTES, OWN_PREFIX, TRASH, CannotRead, Files
@@ -70,7 +71,7 @@ def trashed_notes(files: Files) -> list[str]:
     try:
         with files.folder(TRASH) as opened, opened.scan() as names:
             found = sorted(name.name for name in names if name.name.lower().endswith(".md") and _is_text(name.name))
-    except OSError:
+    except (OSError, VaultMissing):
         return []
     return [f"{TRASH}/{name}" for name in found[:_MAX_TRASHED]]
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-_UNSUPPORTED = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY, errno.EPERM})
+_UNSUPPORTED = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY})
+_NO_LINKS = _UNSUPPORTED | {errno.EPERM, errno.EMLINK}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +46,9 @@ class PlainRenames:
 
     def no_clobber(self, source: Place, target: Place) -> None:
         try:
-            os.link(source.name, target.name, src_dir_fd=source.folder, dst_dir_fd=target.folder, follow_symlinks=False)
-        except FileExistsError:
-            raise
-        except (OSError, NotImplementedError) as error:
-            if isinstance(error, OSError) and error.errno not in _UNSUPPORTED | {errno.EMLINK}:
-                raise
-            os.close(os.open(target.name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600, dir_fd=target.folder))
+            self.link(source, target)
+        except NotSupported:
+            self.claim(target)
             try:
                 os.replace(source.name, target.name, src_dir_fd=source.folder, dst_dir_fd=target.folder)
             except OSError:
@@ -60,6 +57,21 @@ class PlainRenames:
                 raise
         else:
             os.unlink(source.name, dir_fd=source.folder)
+
+    def link(self, source: Place, target: Place) -> None:
+        """A second name for a file, unless it is taken. Raises `NotSupported`."""
+        try:
+            os.link(source.name, target.name, src_dir_fd=source.folder, dst_dir_fd=target.folder, follow_symlinks=False)
+        except NotImplementedError as error:
+            raise NotSupported from error
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                raise NotSupported from error
+            raise
+
+    def claim(self, target: Place) -> None:
+        """An empty file of that name, unless it is taken."""
+        os.close(os.open(target.name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600, dir_fd=target.folder))
 
     def exchange(self, one: Place, other: Place) -> None:
         raise NotSupported
@@ -99,7 +111,7 @@ class KernelRenames(PlainRenames):
         if not failed:
             return
         number = ctypes.get_errno()
-        if number in _UNSUPPORTED - {errno.EPERM}:
+        if number in _UNSUPPORTED:
             raise NotSupported
         raise OSError(number, os.strerror(number), target.name)
 

@@ -210,6 +210,8 @@ class Vault:
                 self._ledger.set("compared", "yes")
             for id in judgement.lifted:
                 self._ledger.lift(id)
+            if accept and found.bare:
+                self._ledger.forget_layout()
             self._ledger.set_problems(comparison.problems)
             self._ledger.set("frozen", "")
         return comparison
@@ -362,6 +364,7 @@ class Vault:
                     )
                 path = known.path
             else:
+                self._ledger.lift(asked.id)
                 self._ledger.lift_title(asked.title, asked.project)
                 created = writer.create(asked)
                 if isinstance(created, Skipped):

@@ -74,13 +74,14 @@ def test_an_empty_object_that_was_there_stays(tmp_path: Path) -> None:
 
 
 def test_every_change_keeps_a_backup_that_only_its_owner_can_read(tmp_path: Path) -> None:
-    path, backups = tmp_path / "settings.json", tmp_path / "state" / "backups"
+    path, backups = tmp_path / ".claude" / "settings.json", tmp_path / "state" / "backups"
+    path.parent.mkdir()
     path.write_text('{"env": {"SOME_TOKEN": "t"}}', encoding="utf-8")
 
     install(path, backups)
 
     (backup,) = backups.iterdir()
-    assert backup.name == "settings.json.20260301T120000.000000Z"
+    assert backup.name == "claude-settings.json.20260301T120000.000000Z"
     assert backup.read_text(encoding="utf-8") == '{"env": {"SOME_TOKEN": "t"}}'
     assert (mode(backup), mode(backups)) == (0o600, 0o700)
 

@@ -3,6 +3,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,8 @@ import pytest
 from kite_memory.daemon.lock import DaemonLock, holder
 from kite_memory.errors import DaemonRunning, KiteError
 
-IMPORTS = "import sys; from pathlib import Path; from kite_memory.daemon.lock import DaemonLock, holder\n"
+IMPORTS = "import sys; from pathlib import Path; from kite_memory.daemon.lock import DaemonLock\n"
 HOLD = IMPORTS + "DaemonLock.take(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
-LOOK = IMPORTS + "print(flush=True)\nwhile True: holder(Path(sys.argv[1]))"
 
 
 def holding_process(state: Path) -> subprocess.Popen[str]:
@@ -64,14 +64,23 @@ def test_freed_it_can_be_taken_again(tmp_path: Path) -> None:
     assert holder(tmp_path) is None
 
 
-def test_looking_does_not_get_in_the_way_of_a_daemon_that_starts(tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.platform == "win32", reason="locks of another kind there")
+def test_somebody_who_only_looks_does_not_keep_a_daemon_from_starting(tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
     DaemonLock.take(tmp_path).free()
-    with subprocess.Popen([sys.executable, "-c", LOOK, str(tmp_path)], stdout=subprocess.PIPE) as looking:
-        assert looking.stdout is not None
-        looking.stdout.readline()
-        for _ in range(50):
-            DaemonLock.take(tmp_path).free()
-        looking.kill()
+    looking = os.open(tmp_path / "daemon.lock", os.O_RDWR)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    gone = threading.Timer(0.01, os.close, [looking])
+    gone.start()
+
+    with DaemonLock.take(tmp_path):
+        gone.join()
+        assert holder(tmp_path) == os.getpid()
+
+
+def test_the_state_folder_is_made_for_it(tmp_path: Path) -> None:
+    with DaemonLock.take(tmp_path / "deep" / "state"):
+        assert holder(tmp_path / "deep" / "state") == os.getpid()
 
 
 def test_nobody_holds_what_was_never_made(tmp_path: Path) -> None:
@@ -79,8 +88,9 @@ def test_nobody_holds_what_was_never_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes mean little there")
-def test_the_file_is_the_users_alone_whatever_the_umask(tmp_path: Path) -> None:
-    old = os.umask(0)
+@pytest.mark.parametrize("umask", [0o000, 0o777])
+def test_the_file_is_the_users_alone_whatever_the_umask(tmp_path: Path, umask: int) -> None:
+    old = os.umask(umask)
     try:
         with DaemonLock.take(tmp_path):
             mode = stat.S_IMODE((tmp_path / "daemon.lock").stat().st_mode)

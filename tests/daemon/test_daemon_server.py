@@ -597,8 +597,11 @@ def test_a_process_out_of_descriptors_reports_it_and_goes_on_when_it_has_some(tm
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         told = raw(client, b"KMEM1 search 0\n")
+        threading.Event().wait(0.6)  # past the pause that it makes
+        later = call(tmp_path, "search", b"", PATIENT)
 
     assert was_reported
+    assert later == b"search|"
     assert isinstance(reported[0], OSError)
     assert told == b"KMEM1 ok 7\nsearch|"
 

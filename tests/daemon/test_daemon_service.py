@@ -85,9 +85,12 @@ def test_a_program_that_systemd_would_not_start_is_refused(program: str) -> None
         systemd_unit(replace(SERVICE, command=(program,)))
 
 
-@pytest.mark.parametrize("folder", ["/tmp/x/state", "/var/tmp/state", "/tmp"])
-def test_a_folder_that_others_must_find_in_tmp_keeps_tmp_shared(folder: str) -> None:
-    assert lines(systemd_unit(replace(SERVICE, writable=(Path(folder),))), "PrivateTmp") == []
+@pytest.mark.parametrize(("folder", "shared"), [("/tmp/x/state", "/tmp"), ("/var/tmp/state", "/var/tmp"), ("/tmp", "/tmp")])
+def test_a_folder_that_others_must_find_in_tmp_keeps_tmp_shared(folder: str, shared: str) -> None:
+    unit = systemd_unit(replace(SERVICE, writable=(Path(folder),)))
+
+    assert lines(unit, "PrivateTmp") == []
+    assert lines(unit, "ReadWritePaths") == [f'"-{folder}"', shared]
 
 
 def test_a_daemon_that_runs_claude_may_compile_as_it_runs() -> None:
@@ -211,6 +214,17 @@ def test_installing_writes_the_unit_and_starts_it(tmp_path: Path, programs: Path
     assert manager.file.read_text(encoding="utf-8") == systemd_unit(SERVICE) == show(SERVICE, manager)
     assert stat.S_IMODE(manager.file.stat().st_mode) == 0o600
     assert asked(programs) == [f"systemctl --user {step}" for step in ("daemon-reload", f"enable {UNIT}", f"restart {UNIT}")]
+
+
+@needs_shell
+def test_installing_makes_the_folders_at_home_and_no_others(tmp_path: Path, programs: Path) -> None:
+    put(programs, "systemctl")
+    at_home, elsewhere = tmp_path / "home" / "kite" / "state", tmp_path / "unmounted" / "vault"
+
+    install(replace(SERVICE, writable=(at_home, elsewhere)), linux(tmp_path))
+
+    assert stat.S_IMODE(at_home.stat().st_mode) == 0o700
+    assert not elsewhere.exists()
 
 
 @needs_shell

@@ -228,6 +228,19 @@ def test_a_prompt_that_the_client_died_upon_is_told_when_the_session_goes_on(hom
     assert said(home.events(told)) == ["graft the pear", "I am back", WATER, "where were we?"]
 
 
+def test_words_at_a_permission_prompt_do_not_make_a_waiting_prompt_look_forgotten(home: Home) -> None:
+    told = at_work()
+    told.queue("enqueue", WATER)
+    told.result("toolu_1", "grafted", beside=[{"type": "text", "text": "gently"}])
+    for number in range(2, 5):
+        told.call("Bash", f"toolu_{number}", command="graft")
+        told.result(f"toolu_{number}", "grafted", beside=[{"type": "text", "text": f"gently, {number}"}])
+    told.queue("dequeue")
+    told.user(WATER)
+
+    assert said(home.events(told)) == ["graft the pear", "gently", "gently, 2", "gently, 3", "gently, 4", WATER]
+
+
 def test_the_same_words_typed_twice_are_told_twice(home: Home) -> None:
     told = at_work()
     told.queue("enqueue", "go on with all the other pears")

@@ -3,7 +3,7 @@
 import os
 import shutil
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from kite_memory.vault.renames import Renames
 from kite_memory.vault.vault import Vault
 
 TEMPLATE = Path(__file__).parent.parent.parent / "vault_template"
+MEMORY_DISK = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 START = datetime(2026, 2, 26, 14, 3, 11, tzinfo=UTC)
 SESSION = Session(id="5e55-0001", provider="claude-code", started=START, project="orchard")
 
@@ -138,15 +139,28 @@ def in_a_process_that_may_die(work: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def dying_at(number: int, *, status: int = 17) -> Callable[[str], None]:
-    """A ``step`` that ends the process instead of the change to the disk with that number."""
-    left = iter(range(number, -1, -1))
+class AtStep:
+    """A ``step`` that does something just before the change to the disk with that number; ``unless`` are not counted."""
 
-    def step(doing: str) -> None:
-        if next(left) == 0:
-            os._exit(status)
+    def __init__(self, number: int, act: Callable[[], object], *, unless: Container[str] = ()) -> None:
+        self.doing: list[str] = []
+        self._number = number
+        self._act = act
+        self._unless = unless
 
-    return step
+    def __call__(self, doing: str) -> None:
+        if doing not in self._unless:
+            self.doing.append(doing)
+            if len(self.doing) == self._number + 1:
+                self._act()
+
+    @property
+    def reached(self) -> bool:
+        return len(self.doing) > self._number
+
+
+def dying_at(number: int) -> AtStep:
+    return AtStep(number, lambda: os._exit(17))
 
 
 def copy(source: Path, target: Path) -> Path:

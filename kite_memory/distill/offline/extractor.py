@@ -58,16 +58,17 @@ def _selected(chunk: Chunk) -> Sequence[Draft]:
         words += spoken
     drafts.extend(of_command(each) for each in established(chunk.events))
     room = max(1, -(-words // _WORDS_FOR_ONE))
-    kept: list[Draft] = []
+    kept: list[tuple[Draft, frozenset[str]]] = []
     for draft in sorted(drafts, key=lambda draft: -draft.score):
         said_outright = draft.rule in ("stated", "wish")
         if (room == 0 and not said_outright) or len(kept) == _MOST:
             continue
         own = stems(draft.body)
-        if own and all(len(own & stems(other.body)) < 0.6 * len(own) for other in kept):
-            kept.append(draft)
+        if own and all(len(own & others) < 0.6 * len(own) for _, others in kept):
+            kept.append((draft, own))
             room -= not said_outright
-    return [draft for draft in drafts if draft in kept]
+    chosen = {id(draft) for draft, _ in kept}
+    return [draft for draft in drafts if id(draft) in chosen]
 
 
 def _item(draft: Draft, events: Mapping[str, Event]) -> RecordItem | None:

@@ -61,4 +61,21 @@ def _suspects() -> dict[bytes, tuple[Suspect, ...]]:
 
 
 SUSPECTS: dict[bytes, tuple[Suspect, ...]] = _suspects()
-ANCHOR: re.Pattern[bytes] = re.compile(anchored(sorted({anchor for vendor in VENDORS for anchor in vendor.anchors})).encode())
+
+_ANY = anchored(sorted({anchor for vendor in VENDORS for anchor in vendor.anchors}))
+ANCHOR: re.Pattern[bytes] = re.compile(_ANY.encode())
+
+
+def _edged() -> str:
+    signs: dict[str, list[str]] = {}
+    for vendor in VENDORS:
+        for anchor in vendor.anchors:
+            if not anchor[0].isalnum():
+                signs.setdefault(anchor[0], []).append(anchor[1:])
+    signed = "|".join(f"(?<={re.escape(sign)}){anchored(sorted(set(rest)))}" for sign, rest in sorted(signs.items()))
+    return rf"[^A-Za-z0-9](?:(?:(?<=\\)[bfnrt]|(?<=\[)[0-9;]{{1,12}}m)?({_ANY})|{signed})"
+
+
+EDGED: re.Pattern[bytes] = re.compile(_edged().encode())
+"""An anchor (group 1) at the front of a word, behind an escape (``\\n``) or behind what is left of a colour (``[31m``); or, without
+the group, an anchor that begins with a sign."""

@@ -17,7 +17,8 @@ from kite_memory.redaction.vendors.vendor import (
 
 CLOUDS: tuple[Vendor, ...] = (
     # Amazon
-    prefixed("aws-access-key", "AKIA ASIA ABIA ACCA", "[A-Z2-7]{16,20}+(?![a-z])", spelled=True),
+    prefixed("aws-access-key", "AKIA ASIA", "[A-Z2-7]{16,20}+(?![A-Za-z0-9+/])", spelled=True),
+    loose("aws-access-key", "ABIA ACCA", "[A-Z2-7]{16,20}+(?![A-Za-z0-9+/])", spelled=True),
     prefixed("aws-bedrock-key", "ABSK", f"{BASE64}{{80,400}}+={{0,2}}+"),
     prefixed("aws-bedrock-key", "bedrock-api-key-", f"{BASE64}{{40,4000}}+={{0,2}}+"),
     loose("aws-session-token", "IQoJb3JpZ2luX2Vj FwoGZXIvYXdz", f"{BASE64}{{40,4000}}+={{0,2}}+"),

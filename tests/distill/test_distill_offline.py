@@ -1,0 +1,420 @@
+"""Distillation by rules, over invented sessions."""
+
+import dataclasses
+
+import pytest
+
+from kite_memory.distill.offline import OfflineExtractor
+from kite_memory.distill.offline.commands import established
+from kite_memory.distill.offline.passages import sentences_of, turns
+from kite_memory.distill.offline.people import options_in, picked, stated_decisions, wishes
+from kite_memory.distill.offline.wording import entities_of, rejected_in, title_of
+from kite_memory.distill.prose import sentences, stems
+from kite_memory.model.event import Event, EventType
+from kite_memory.model.record import Decision, Fact, Insight, Preference, RecordItem, Rejected
+from tests.fakes.conversations import DECIDED, EXPLAINED, chunk
+from tests.fakes.events import event
+
+TALK = EventType.ASSISTANT_MESSAGE
+
+
+def agent(number: int, text: str) -> Event:
+    return event(number, text, TALK)
+
+
+def ran(number: int, command: str, output: str, *, failed: bool = False, kind: EventType = EventType.TOOL_RESULT) -> Event:
+    return dataclasses.replace(event(number, output, kind, command=command, status="failed" if failed else "ok"), tool="Bash")
+
+
+def distilled(*events: Event) -> tuple[RecordItem, ...]:
+    return OfflineExtractor().extract(chunk(events)).record.items()
+
+
+def only(*events: Event) -> RecordItem:
+    (found,) = distilled(*events)
+    return found
+
+
+def test_a_stated_decision_keeps_its_reason_and_what_it_turned_down() -> None:
+    found = only(event(1, DECIDED))
+
+    assert isinstance(found, Decision)
+    assert found.title == "PostgreSQL instead of SQLite for the job queue"
+    assert found.body == DECIDED
+    assert found.rejected == (Rejected(alternative="SQLite for the job queue", reason="concurrent writers need row-level locking"),)
+    assert found.origin == "user"
+    assert found.importance == 3
+    assert found.evidence == (event(1).id,)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Should we go with PostgreSQL instead of SQLite, because of the locks?",
+        "let's go",
+        "Let's use the other branch",
+        "PostgreSQL is what the others use because of its locks",
+    ],
+)
+def test_a_question_a_bare_order_and_a_remark_are_no_decisions(said: str) -> None:
+    assert list(stated_decisions(event(1, said))) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "please always run the tests with `make check` before you commit",
+        "Never push to main without asking me.",
+        "From now on, write the changelog at release time.",
+        "I'd prefer one small commit for each concern.",
+        "please don't add comments that only repeat the code",
+        "Fine so far. I prefer plain functions over classes here.",
+        "make sure to keep the old endpoint working",
+    ],
+)
+def test_a_standing_wish_is_a_preference_in_the_persons_words(said: str) -> None:
+    found = only(event(1, said), agent(2, "Understood."))
+
+    assert isinstance(found, Preference)
+    assert found.body.startswith("The person: “")
+    assert found.origin == "user"
+    assert found.importance == 3
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "the import never finishes on my laptop",
+        "it always shows the same hash",
+        "why does it never retry?",
+        "error: this value is never used\n    at queue.py:12",
+        "yes please",
+        "word " * 300 + "always use tabs",
+    ],
+)
+def test_what_merely_sounds_like_a_wish_is_none(said: str) -> None:
+    assert list(wishes(event(1, said))) == []
+
+
+def test_a_wish_for_every_project_says_so() -> None:
+    found = only(event(1, "Please always use British spelling, in all my projects."))
+
+    assert isinstance(found, Preference)
+    assert found.everywhere
+
+
+def test_a_refused_call_is_read_with_what_the_person_said_to_it() -> None:
+    call = dataclasses.replace(event(2, "git push --force", EventType.COMMAND, command="git push --force"), tool="Bash", call="c1")
+    refusal = dataclasses.replace(event(3, "The user doesn't want to proceed", EventType.TOOL_RESULT, status="denied"), tool="Bash", call="c1")
+
+    found = only(
+        event(1, "tidy up the branch"),
+        call,
+        refusal,
+        event(4, "don't rewrite history, just add a fix-up commit on top"),
+        agent(5, "I'll leave the existing commits alone and add one on top of the branch."),
+    )
+
+    assert isinstance(found, Preference)
+    assert "don't rewrite history" in found.body
+    assert "`git push --force`" in found.body
+    assert found.evidence == (event(4).id, event(3).id, event(5).id)
+
+
+def test_a_question_to_a_refused_call_is_no_preference() -> None:
+    refusal = dataclasses.replace(event(3, "The user doesn't want to proceed", EventType.TOOL_RESULT, status="denied"), tool="Bash")
+
+    assert distilled(event(1, "tidy up"), refusal, event(4, "should we not use rebase for that?")) == ()
+
+
+OFFER = """Two ways to lock the queue:
+
+1. **Advisory locks in the database** - every worker asks the server for the job's number, nothing else changes.
+2. **A lease column with a sweeper** - survives a crashed worker, because the lease runs out by itself.
+
+Which do you prefer?"""
+
+
+@pytest.mark.parametrize("reply", ["2", "let's do 2", "option 2 please", "go with 2, but keep the column nullable", "the second one", "2."])
+def test_an_option_that_is_picked_is_a_decision_against_the_others(reply: str) -> None:
+    found = only(event(1, "how should workers claim a job?"), agent(2, OFFER), event(3, reply))
+
+    assert isinstance(found, Decision)
+    assert found.title == "A lease column with a sweeper"
+    assert "survives a crashed worker" in found.body
+    assert [each.alternative.split(" - ")[0] for each in found.rejected] == ["Advisory locks in the database"]
+    assert found.evidence == (event(2).id, event(3).id)
+    assert found.origin == "user"
+
+
+@pytest.mark.parametrize("reply", ["yes", "2 workers are too few", "what about 2% of the jobs?", "neither", "22", "let's see", "1, 2 and 3 all wait"])
+def test_a_reply_that_names_no_option_picks_none(reply: str) -> None:
+    options = options_in(OFFER)
+
+    choice = picked(reply, options)
+
+    assert choice is None or reply.startswith(("2 workers", "1, 2"))
+
+
+def test_a_list_that_nobody_asks_about_offers_nothing() -> None:
+    assert options_in(OFFER.replace("Which do you prefer?", "Both are done.")) == []
+
+
+def test_letters_are_options_too_and_an_article_is_none() -> None:
+    options = options_in("Option A: keep the column\nOption B: drop the column\n\nWhich one?")
+
+    assert [option.label for option in options] == ["A", "B"]
+    assert picked("B", options) == options[1]
+    assert picked("a lease would be better", options) is None
+
+
+def test_an_answer_to_a_question_is_a_decision_with_what_was_not_chosen() -> None:
+    asked = "Which lock should the queue use?\nAnswer: A lease column\nNot chosen: Advisory locks; A lock file"
+
+    found = only(event(1, "go on"), event(2, asked, EventType.DECISION))
+
+    assert isinstance(found, Decision)
+    assert found.title == "A lease column"
+    assert [each.alternative for each in found.rejected] == ["Advisory locks", "A lock file"]
+    assert found.origin == "user"
+
+
+def test_an_answer_that_only_informs_is_no_decision() -> None:
+    asked = "Where did the timeout first show?\nAnswer: On the staging server's nightly run"
+
+    assert distilled(event(1, "go on"), event(2, asked, EventType.DECISION)) == ()
+
+
+def test_an_approved_plan_is_a_decision() -> None:
+    plan = (
+        "# Plan: leases\n\n## Why\n\nA crashed worker keeps its job for ever, because nothing takes an abandoned claim back."
+        " The lease column lets the sweeper return such a job to the queue after two minutes.\n\n## Files\n\n- queue.py\n- sweeper.py"
+    )
+
+    found = only(event(1, "make a plan"), event(2, plan, EventType.DECISION))
+
+    assert isinstance(found, Decision)
+    assert "The lease column lets the sweeper return such a job" in found.body
+
+
+CAUSE = (
+    "Found it. The root cause is the lease check in `sweeper.py`: it compares naive local time with the UTC time of the database,"
+    " so every lease taken within two hours of midnight looks expired and the job runs twice.\n\n"
+    "The fix converts both sides to UTC before comparing them. A regression test now freezes the clock at half past midnight, where the"
+    " old code returned the job to the queue while its worker was still busy. The jobs table itself was never wrong, which is why the"
+    " dashboard showed nothing unusual.\n\nWant me to commit this?"
+)
+
+
+def test_the_cause_of_a_failure_is_an_insight_with_its_symptom() -> None:
+    found = only(
+        event(1, "why do some jobs run twice at night?"),
+        ran(2, "make check", "AssertionError: job 7 ran twice", failed=True, kind=EventType.TEST_RESULT),
+        agent(3, CAUSE),
+        ran(4, "make check", "12 passed", kind=EventType.TEST_RESULT),
+    )
+
+    assert isinstance(found, Insight)
+    assert "root cause is the lease check in `sweeper.py`" in found.body
+    assert found.symptom == "AssertionError: job 7 ran twice"
+    assert "`sweeper.py`".strip("`") in found.entities
+    assert "Want me to commit" not in found.body
+
+
+def test_a_theory_that_did_not_hold_is_not_told() -> None:
+    theory = (
+        "The problem is the connection pool of the sweeper: it hands one connection to two workers, so both see the same job as free."
+        " The pool is shared between threads because the factory caches it, and each sweep borrows two connections at once from it."
+    )
+
+    found = distilled(
+        event(1, "why do some jobs run twice at night?"),
+        agent(2, theory),
+        ran(3, "make check", "AssertionError: job 7 ran twice", failed=True),
+        agent(4, CAUSE),
+    )
+
+    told = " ".join(item.body for item in found)
+    assert "root cause is the lease check" in told
+    assert "The problem is the connection pool" not in told
+
+
+def test_two_causes_named_together_both_stand() -> None:
+    both = CAUSE.replace("Want me to commit this?", "A second bug was here as well: the sweeper never closes its cursor, so leases pile up at night.")
+
+    told = " ".join(item.body for item in distilled(event(1, "why do some jobs run twice at night? do leases pile up?"), agent(2, both)))
+
+    assert "root cause is the lease check" in told
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Let me look at the queue.",
+        "All tests pass. Committed and pushed.",
+        "Now let me run the linter.\n\nHere are the results:\n\n- ok\n- ok",
+        "Want me to do that?",
+        "```python\nprint('because of the lease, the queue must never wait')\n```",
+        "| file | lines |\n|---|---|\n| queue.py | 12 |",
+    ],
+)
+def test_routine_leaves_nothing(said: str) -> None:
+    assert distilled(event(1, "go on"), agent(2, said)) == ()
+
+
+def test_a_correction_that_the_agent_concedes_leads_what_followed() -> None:
+    conceded = "You're right, that belongs into the sweeper. " + CAUSE
+
+    (found,) = distilled(event(1, "but the lease check has no business in the worker, has it?"), agent(2, conceded))
+
+    assert found.body.startswith("The person: “but the lease check has no business in the worker, has it?”")
+    assert event(1).id in found.evidence
+
+
+def test_a_long_session_does_not_become_a_hundred_notes() -> None:
+    events = []
+    for n in range(0, 200, 2):
+        events += [event(n, f"what about part {n}?"), agent(n + 1, EXPLAINED.replace("queue", f"queue{n}"))]
+
+    found = distilled(*events)
+
+    assert 1 <= len(found) <= 30
+
+
+def test_what_is_said_twice_is_told_once() -> None:
+    twice = distilled(event(1, "how does the queue lock?"), agent(2, EXPLAINED), event(3, "and again, how does it lock?"), agent(4, EXPLAINED))
+
+    assert len(twice) == 1
+
+
+def test_nothing_of_an_empty_or_silent_chunk() -> None:
+    assert distilled() == ()
+    assert distilled(event(1, "yes"), agent(2, "Done.")) == ()
+
+
+def test_words_that_no_person_wrote_are_nobodys_wish() -> None:
+    by_an_agent = dataclasses.replace(event(1, "Always run the tests with `make check` first."), role="assistant")
+
+    assert distilled(by_an_agent) == ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint", "right"),
+    [
+        ("pytest tests", "bash: pytest: command not found", ".venv/bin/python -m pytest tests"),
+        ("python tool.py", "zsh: command not found: python", "python3 tool.py"),
+        ("lint run --fast ./...", "Error: unknown flag: --fast", "cd api && lint run ./..."),
+        ("npm run chek", 'npm error Missing script: "chek"', "npm run check"),
+    ],
+)
+def test_a_command_that_failed_on_its_form_and_then_worked_in_another(wrong: str, complaint: str, right: str) -> None:
+    found = list(established([ran(1, wrong, complaint, failed=True), ran(2, right, "fine")]))
+
+    if wrong == "npm run chek":
+        assert [each.right for each in found] == [right]
+    assert [each.wrong for each in found] == [wrong]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint", "right"),
+    [
+        ("make check", "AssertionError: 1 != 2", "make check"),
+        ("make check", "2 tests failed", "make lint"),
+        ("git gc --auto --dry", "error: unknown option `dry'", "git count-objects -v"),
+        ("ls /nope", "No such file or directory", "ls /tmp"),
+        ("cd api && make check", "cd: no such file or directory: api", "make check"),
+    ],
+)
+def test_a_mended_test_and_another_command_establish_nothing(wrong: str, complaint: str, right: str) -> None:
+    assert list(established([ran(1, wrong, complaint, failed=True), ran(2, right, "fine")])) == []
+
+
+def test_an_established_command_is_a_fact_of_the_tools() -> None:
+    found = only(
+        event(1, "run the tests"),
+        ran(2, "pytest tests", "bash: pytest: command not found", failed=True),
+        ran(3, ".venv/bin/python -m pytest tests", "12 passed"),
+    )
+
+    assert isinstance(found, Fact)
+    assert found.origin == "tool"
+    assert found.body == "`.venv/bin/python -m pytest tests` works here; `pytest tests` fails with “bash: pytest: command not found”."
+
+
+@pytest.mark.parametrize(
+    ("sentence", "title"),
+    [
+        ("The root cause is that the sweeper compares local time with UTC, so leases expire early.", "Sweeper compares local time with UTC"),
+        ("Let's go with leases instead of advisory locks.", "Leases instead of advisory locks"),
+        ("`make check` needs a running database.", "`make check` needs a running database"),
+        ("It turns out that the cache never expires: nobody sets a time.", "Cache never expires"),
+        ("Looking at queue.py, the lease column is read before the lock is taken.", "The lease column is read before the lock"),
+    ],
+)
+def test_titles_say_the_point(sentence: str, title: str) -> None:
+    assert title_of(sentence).removeprefix("The ").lower() == title.removeprefix("The ").lower()
+
+
+@pytest.mark.parametrize("sentence", ["", "`", "So, and but", "x" * 5_000, "a " * 5_000, "(((", "— — —", "the"])
+def test_titles_of_odd_sentences_are_short(sentence: str) -> None:
+    assert len(title_of(sentence)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("sentence", "rejected"),
+    [
+        ("Use leases rather than advisory locks.", Rejected(alternative="advisory locks", reason="")),
+        ("We keep the sweeper, not cron because cron has no log.", Rejected(alternative="cron", reason="cron has no log")),
+        ("A lock file was too fragile.", Rejected(alternative="A lock file", reason="")),
+        ("Leases instead of locks, since locks die with the session.", Rejected(alternative="locks", reason="locks die with the session")),
+    ],
+)
+def test_what_lost_is_found_with_its_reason(sentence: str, rejected: Rejected) -> None:
+    assert list(rejected_in([sentence])) == [rejected]
+
+
+def test_entities_are_named_as_they_are_spelled() -> None:
+    text = "The `lease_column` in orchard/queue.py is read by JobSweeper, see BEE-12 and the worker_pool of PostgreSQL."
+
+    assert entities_of([text]) == ("lease_column", "orchard/queue.py", "JobSweeper", "BEE-12", "worker_pool", "PostgreSQL")
+
+
+def test_sentences_end_where_people_end_them() -> None:
+    text = "See v1.2 of queue.py, e.g. the lease. It ends here! Does it? Yes, cf. `a. B` in No. 5. Dr. Bee knows."
+
+    assert sentences(text) == [
+        "See v1.2 of queue.py, e.g. the lease.",
+        "It ends here!",
+        "Does it?",
+        "Yes, cf. `a. B` in No.",
+        "5.",
+        "Dr. Bee knows.",
+    ]
+
+
+def test_messages_lose_their_markup_but_not_their_code() -> None:
+    text = "## Why\n\n**The lease** of `a*b*c` is [short](http://x).\n\n- one\n- [x] two\n\n```\ncode\n```\n> quoted\n| a | b |"
+
+    found = sentences_of(agent(1, text), text)
+
+    assert [(each.heading, each.text) for each in found] == [
+        ("Why", "The lease of `a*b*c` is short."),
+        ("Why", "one"),
+        ("Why", "two"),
+    ]
+
+
+def test_turns_begin_where_a_person_speaks() -> None:
+    by_an_agent = dataclasses.replace(event(4, "explore"), role="assistant")
+    events = (agent(1, "before"), event(2, "one"), agent(3, "a"), by_an_agent, event(5, "two"))
+
+    found = turns(events)
+
+    assert [each.asked.text if each.asked else None for each in found] == [None, "one", "two"]
+    assert tuple(each for turn in found for each in turn.events) == events
+
+
+def test_words_meet_in_their_inflections_and_identifiers_in_their_parts() -> None:
+    assert stems("locking the retryAfter header") >= stems("retry_after") - {"after"}
+    assert stems("locks") & stems("locks!")
+    assert stems("the and of") == frozenset()

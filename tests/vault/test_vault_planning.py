@@ -1,0 +1,274 @@
+"""What the vault should become: values in, values out."""
+
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.plan import Action, Amend, Create, Skip
+from kite_memory.model.record import Rejected
+from kite_memory.model.scope import Scope
+from kite_memory.vault.drafting import Draft
+from kite_memory.vault.planning import Known, plan
+from kite_memory.vault.wording import entity_key, stem_key, title_key
+from tests.vault.building import decision, drafts, fact, record
+
+
+def only(actions: list[Action]) -> Action:
+    (action,) = actions
+    return action
+
+
+def created(actions: list[Action]) -> list[Note]:
+    return [action.note for action in actions if isinstance(action, Create)]
+
+
+def existing(draft: Draft, **changes: Any) -> Note:
+    """The note as it came out of an earlier chunk."""
+    return replace(draft.note, **{"id": "EARLIER", "evidence": ("claude-code:before#00000001",), **changes})
+
+
+def test_a_new_thought_becomes_a_note() -> None:
+    (made,) = drafts(fact("Frost comes late"))
+
+    action = only(plan([made], Known()))
+
+    assert isinstance(action, Create)
+    assert action.note == made.note
+
+
+def test_what_is_written_or_part_of_another_note_is_skipped() -> None:
+    written, absorbed = drafts(fact("One"), fact("Two"))
+
+    actions = plan([written, absorbed], Known(written={written.note.id: "projects/one.md"}, absorbed={absorbed.note.id: "EARLIER"}))
+
+    assert [(type(action), action.because) for action in actions] == [
+        (Skip, "already written"),
+        (Skip, "already part of another note"),
+    ]
+
+
+def test_what_was_deleted_stays_deleted_under_any_id() -> None:
+    by_id, into, by_title, elsewhere = drafts(fact("One"), fact("Two"), fact("Three!"), fact("Three"))
+    elsewhere = replace(elsewhere, note=replace(elsewhere.note, project="meadow", title="Three"))
+
+    actions = plan(
+        [by_id, into, by_title, elsewhere],
+        Known(
+            buried_ids=frozenset({by_id.note.id, "GONE"}),
+            absorbed={into.note.id: "GONE"},
+            buried_titles=frozenset({(title_key("three"), "orchard")}),
+        ),
+    )
+
+    assert [type(action) for action in actions] == [Skip, Skip, Skip, Create]
+
+
+@pytest.mark.parametrize("title", ["Pears over apples for the north field", "pears over APPLES, for the north field."])
+def test_a_thought_that_comes_again_adds_its_evidence_and_no_words(title: str) -> None:
+    (made,) = drafts(decision(title))
+    old = existing(made, title="Pears over apples for the north field")
+
+    action = only(plan([made], Known(alike=(old,))))
+
+    assert action == Amend(
+        id="EARLIER",
+        path=old.path,
+        evidence=made.note.evidence,
+        addition="",
+        because=f"says the same as {old.path}",
+        absorbs=made.note.id,
+    )
+
+
+def test_the_same_words_under_another_title_are_the_same_thought() -> None:
+    (made,) = drafts(decision("Another title"))
+    old = existing(made, title="Pears", body=made.note.body.replace("pears", "[[Pears|pears]]"))
+
+    assert isinstance(only(plan([made], Known(alike=(old,)))), Amend)
+
+
+@pytest.mark.parametrize("changes", [{"kind": NoteKind.FACT}, {"project": "meadow"}])
+def test_another_kind_or_project_is_another_thought(changes: dict[str, Any]) -> None:
+    (made,) = drafts(decision())
+
+    assert isinstance(only(plan([made], Known(alike=(existing(made, **changes),)))), Create)
+
+
+def test_a_title_that_a_person_has_changed_is_known_by_its_alias() -> None:
+    (made,) = drafts(decision())
+    old = existing(made, title="What to plant", body="Rewritten by hand.")
+
+    assert isinstance(only(plan([made], Known(alike=(old,)))), Amend)
+
+
+def test_new_words_and_new_rejections_are_added_with_their_date() -> None:
+    (made,) = drafts(
+        decision(rejected=[Rejected(alternative="Plums", reason="wasps"), Rejected(alternative="Apples", reason="bloom early")])
+    )
+    old = existing(made, body="Decided at last.\n\n**Rejected:** Apples: no.")
+
+    action = only(plan([made], Known(alike=(old,))))
+
+    assert isinstance(action, Amend)
+    assert action.addition == f"2026-02-26: {made.note.body}\n\n**Rejected:** Plums: wasps"
+
+
+def test_a_superseded_note_takes_evidence_but_no_words_and_a_rejected_one_nothing() -> None:
+    (made,) = drafts(decision())
+
+    superseded = only(plan([made], Known(alike=(existing(made, body="Else.", status=NoteStatus.SUPERSEDED),))))
+    rejected = only(plan([made], Known(alike=(existing(made, status=NoteStatus.REJECTED),))))
+
+    assert isinstance(superseded, Amend) and superseded.addition == ""
+    assert isinstance(rejected, Skip)
+
+
+def test_a_persons_own_note_is_only_compared_by_its_words() -> None:
+    (made,) = drafts(decision())
+
+    same = only(plan([made], Known(alike=(existing(made, id=""),))))
+    other = only(plan([made], Known(alike=(existing(made, id="", body="My own words."),))))
+
+    assert isinstance(same, Skip)
+    assert isinstance(other, Create)
+
+
+def test_two_items_of_one_record_that_say_the_same_are_one_note() -> None:
+    first, second = drafts(fact("Frost"), fact("Frost!", "Frost, as everybody knows.", evidence=3))
+
+    create, amend = plan([first, second], Known())
+
+    assert isinstance(create, Create) and isinstance(amend, Amend)
+    assert (amend.id, amend.evidence, amend.absorbs) == (first.note.id, second.note.evidence, second.note.id)
+
+
+def test_names_are_unique_in_the_whole_vault() -> None:
+    made = drafts(
+        fact("Frost"), decision("Frost", "Other words."), fact("frost", "Wholly different."), fact("FROST;", "Nothing shared.")
+    )
+    taken = frozenset({stem_key("frost-feb26")})
+
+    notes = created(plan(made, Known(taken=taken)))
+
+    assert [note.path for note in notes] == ["projects/frost-feb26-2.md", "decisions/frost-feb26-3.md"]
+
+
+def test_an_entity_of_one_note_is_plain_text() -> None:
+    (note,) = created(plan(drafts(fact("T", "About PostgreSQL.", entities=["PostgreSQL"])), Known()))
+
+    assert (note.body, note.links, note.entities) == ("About PostgreSQL.", (), ("PostgreSQL",))
+
+
+def test_an_entity_of_two_notes_has_a_page_before_either_links_to_it() -> None:
+    made = drafts(fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), fact("Two", "On postgresql.", entities=["postgresql"]))
+
+    page, one, two = created(plan(made, Known()))
+
+    assert (page.path, page.kind, page.title, page.scope) == ("topics/PostgreSQL.md", NoteKind.ENTITY, "PostgreSQL", Scope.GLOBAL)
+    assert page.aliases == ("postgresql",)
+    assert one.body == "About [[PostgreSQL]]."
+    assert two.body == "On [[PostgreSQL|postgresql]].\n\n**Related:** [[one-feb26]]"
+
+
+def test_a_page_links_to_the_earlier_note_whose_text_stays_as_it_is() -> None:
+    made = drafts(fact("Two", "About PostgreSQL.", entities=["PostgreSQL"]))
+
+    page, two = created(plan(made, Known(mentions={"postgresql": ("one-jan26",)})))
+
+    assert page.body == "**Related:** [[one-jan26]]"
+    assert two.body == "About [[PostgreSQL]]."
+
+
+def test_a_page_that_is_there_is_linked_to_and_not_made_again() -> None:
+    made = drafts(fact("Two", "About C# in the code.", entities=["C#"]))
+
+    (two,) = created(plan(made, Known(pages={entity_key("C#"): "c-123456"})))
+
+    assert two.body == "About [[c-123456|C#]] in the code."
+
+
+def test_a_page_that_was_deleted_is_not_made_again() -> None:
+    made = drafts(fact("Two", "About PostgreSQL.", entities=["PostgreSQL"]))
+    known = Known(mentions={"postgresql": ("one-jan26",)}, buried_titles=frozenset({("postgresql", "")}))
+
+    (two,) = created(plan(made, known))
+
+    assert two.body == "About PostgreSQL."
+
+
+def test_a_shared_name_that_the_text_lacks_is_listed_below_it() -> None:
+    made = drafts(fact("Two", "About the database.", entities=["PostgreSQL"]))
+
+    (two,) = created(plan(made, Known(pages={"postgresql": "PostgreSQL"})))
+
+    assert two.body == "About the database.\n\n**Related:** [[PostgreSQL]]"
+
+
+def test_people_have_their_pages_among_people() -> None:
+    made = drafts(fact("One", "Ada knows.", entities=["person:Ada"]), fact("Two", "Ask Ada.", entities=["Ada"]))
+
+    assert created(plan(made, Known()))[0].path == "people/Ada.md"
+
+
+def test_a_page_for_what_only_tools_speak_of_waits_for_a_person() -> None:
+    tools = [replace(item, origin="tool") for item in (fact("One", entities=["Evil"]), fact("Two", entities=["Evil"]))]
+
+    assert created(plan(drafts(*tools), Known()))[0].status is NoteStatus.PROPOSED
+
+
+def test_skipped_drafts_make_no_pages() -> None:
+    made = drafts(fact("One", entities=["PostgreSQL"]), fact("Two", entities=["PostgreSQL"]))
+
+    (two,) = created(plan(made, Known(buried_ids=frozenset({made[0].note.id}))))
+
+    assert two.title == "Two"
+
+
+def test_rejected_alternatives_are_named_with_their_reason() -> None:
+    rejected = [Rejected(alternative="Apples", reason="they bloom early"), Rejected(alternative="Plums", reason="")]
+    made = drafts(decision(rejected=rejected))
+
+    (note,) = created(plan(made, Known(pages={"apples": "Apples"})))
+
+    assert note.body == (
+        "You chose pears over [[Apples|apples]] for the north field because frost comes late there.\n\n"
+        "**Rejected:** [[Apples]]: they bloom early\n\n**Rejected:** Plums"
+    )
+
+
+def test_siblings_are_linked_by_the_names_they_really_have() -> None:
+    made = drafts(fact("One"), fact("Two"), fact("Three"))
+    known = Known(written={made[0].note.id: "topics/renamed by hand.md"}, taken=frozenset({"two-feb26"}))
+
+    actions = plan(made, known)
+
+    two, three = created(actions)
+    assert two.body.endswith("**Related:** [[renamed by hand]]")
+    assert three.body.endswith("**Related:** [[renamed by hand]], [[two-feb26-2]]")
+
+
+def test_every_link_leads_to_a_note_that_is_there_or_comes_earlier() -> None:
+    shared = ["PostgreSQL", "person:Ada", "C#", "a/b"]
+    items = [fact(f"Title {number}", f"Body {number} on PostgreSQL.", entities=shared[: number % 5]) for number in range(12)]
+    there: set[str] = {"old-jan26"}
+
+    for note in created(plan(drafts(*items), Known(mentions={"a/b": ("old-jan26",)}))):
+        assert set(note.links) <= there
+        there.add(PurePosixPath(note.path).stem)
+
+
+def test_evidence_does_not_grow_without_end() -> None:
+    (made,) = drafts(decision())
+    full = existing(made, evidence=tuple(f"claude-code:s#{number:08x}" for number in range(50)))
+
+    action = only(plan([made], Known(alike=(full,))))
+
+    assert isinstance(action, Amend) and action.evidence == ()
+
+
+def test_an_empty_record_plans_nothing() -> None:
+    assert plan([], Known()) == []
+    assert record().items() == ()
