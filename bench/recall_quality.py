@@ -6,6 +6,8 @@ Everything runs through the real index, session by session where there are sessi
 what was known before it. BM25 alone is measured in the same run. Prints tables; nothing of the data is written anywhere.
 """
 
+import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
+
 import argparse
 import json
 import sys

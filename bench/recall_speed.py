@@ -7,6 +7,8 @@ The notes are invented, word by word, with words as frequent as in prose; their 
 Each size runs in a process of its own.
 """
 
+import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
+
 import argparse
 import random
 import statistics

@@ -1,5 +1,15 @@
-"""`python -m kite_memory` is `kmem`."""
+"""`python -m kite_memory` is `kmem`. So is this file by its path under `python -P`, where no other folder can come in between."""
 
-from kite_memory.cli.main import run
+import sys
+from pathlib import Path
 
-run()
+
+def main() -> None:
+    if not __package__:
+        sys.path.append(str(Path(__file__).resolve().parent.parent))
+    from kite_memory.cli.main import run
+
+    run()
+
+
+main()

@@ -13,7 +13,7 @@ ALLOWED: dict[str, set[str]] = {
     "model": {"model"},
     **{room: {room, *BASE} for room in ROOMS},
     "agents": {"agents", "errors", "private_files"},
-    "daemon": {"daemon", "endpoint", "private_files", *ROOMS, *BASE},
+    "daemon": {"daemon", "endpoint", "paths", "private_files", *ROOMS, *BASE},
     "hook_client": {"paths", "endpoint"},
     "endpoint": {"paths"},
     "private_files": {"errors"},

@@ -5,26 +5,44 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kite_memory import config
-from kite_memory.errors import DaemonUnreachable
+from kite_memory.config import Config
+from kite_memory.errors import DaemonRunning, DaemonUnreachable
 
 if TYPE_CHECKING:
     from kite_memory.wiring import House
 
 _PATIENCE = 60.0
+_ANSWERED_FROM_THE_INDEX = frozenset({"search", "recall", "why"})
 
 
 def perform(op: str, **arguments: Any) -> Any:
-    """The operation's JSON value. The daemon's errors arrive as `KiteError`, as if it had happened here."""
+    """The operation's JSON value. The daemon's errors arrive as `KiteError`, as if it had happened here.
+
+    A daemon keeps its index in step with the vault; without one, that is done first where the answer rests on it.
+    """
     import orjson
 
     from kite_memory.daemon import client
 
     settings = config.load()
+    asked = {name: _as_text(value) for name, value in arguments.items()}
     try:
-        return orjson.loads(client.call(settings.state, op, orjson.dumps(arguments), _PATIENCE))
+        return orjson.loads(client.call(settings.state, op, orjson.dumps(asked), _PATIENCE))
     except DaemonUnreachable:
         with house() as here:
-            return here.operations.perform(op, arguments)
+            if op == "remember":
+                here.lay_out()
+            if op in _ANSWERED_FROM_THE_INDEX:
+                catch_up(here)
+            return here.operations.perform(op, asked)
+
+
+def catch_up(here: "House") -> None:
+    """Bring the index in step with what people did to the vault."""
+    from kite_memory.cli.backfilling import working
+
+    with working("indexing") as progress:
+        here.pipeline.compare_vault(progress=progress)
 
 
 def daemon_runs() -> bool:
@@ -39,8 +57,38 @@ def daemon_runs() -> bool:
 
 @contextmanager
 def house() -> "Iterator[House]":
-    """Everything wired up in this process, and closed again. Holds the daemon's lock where it is free."""
+    """Everything wired up in this process, and closed again."""
     from kite_memory.wiring import open_house
 
     with open_house(config.load()) as opened:
         yield opened
+
+
+@contextmanager
+def alone(settings: Config, *, instead: str) -> Iterator[None]:
+    """While this lasts, no daemon and no other command of the kind works on the state folder.
+
+    Raises `DaemonRunning`, with ``instead`` as the hint where it is a daemon that does.
+    """
+    from kite_memory.daemon.lock import DaemonLock, holder
+
+    if daemon_runs():
+        raise DaemonRunning("the daemon is running", hint=instead)
+    try:
+        lock = DaemonLock.take(settings.state)
+    except DaemonRunning as error:
+        pid = holder(settings.state) or "unknown"
+        raise DaemonRunning(
+            f"another kmem is at work here (pid {pid})", hint="wait for it; `kmem status` shows how far it is"
+        ) from error
+    with lock:
+        yield
+
+
+def _as_text(value: Any) -> Any:
+    """Shells hand on bytes that are no text as halves of surrogate pairs, which nothing else takes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [_as_text(each) for each in value]
+    return value

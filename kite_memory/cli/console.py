@@ -1,7 +1,12 @@
-"""What leaves the program by its own two mouths: data on stdout, talk on stderr. Every command prints through here."""
+"""What leaves the program by its own two mouths: data on stdout, talk on stderr. Every command prints through here.
 
+Titles, prompts and paths may hold anything that anybody wrote, so all text is made fit for a terminal on its way out.
+JSON keeps every character, but spells out those that a terminal would act upon.
+"""
+
+import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from kite_memory.errors import KiteError
 
@@ -10,23 +15,34 @@ if TYPE_CHECKING:
 
 
 def say(text: str = "") -> None:
-    """A line of data."""
-    sys.stdout.write(text + "\n")
+    """A line of data, or several."""
+    _write(sys.stdout, text)
 
 
 def say_json(value: Any) -> None:
-    import orjson
+    import json
 
-    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode("utf-8", "replace") + "\n")
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    if not _is_harmless(text):
+        text = "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
+    if sys.stdout is not None:
+        sys.stdout.write(text + "\n")
 
 
 def tell(text: str) -> None:
-    """A line of talk."""
-    sys.stderr.write(text + "\n")
+    """A line of talk, or several."""
+    _write(sys.stderr, text)
 
 
 def complain(error: KiteError) -> None:
     tell(f"error: {error}")
+    if error.hint:
+        tell(f"hint: {error.hint}")
+
+
+def remark(error: KiteError) -> None:
+    """What stands in the way of a part, while the rest goes on."""
+    tell(f"note: {error}")
     if error.hint:
         tell(f"hint: {error.hint}")
 
@@ -38,22 +54,61 @@ def talk() -> "Console":
     return Console(stderr=True, highlight=False)
 
 
-def page() -> "Console":
-    """A rich console on stdout, for tables on a terminal."""
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
 def watched() -> bool:
     """Whether a person is there to be asked."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
 def ask(question: str) -> bool:
     """A yes or a no from a person; no where nobody is there."""
     if not watched():
         return False
-    sys.stderr.write(f"{question} [y/N] ")
+    _write(sys.stderr, f"{question} [y/N] ", end="")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def read_all(limit: int) -> str:
+    """Standard input to its end. Raises `KiteError` for more than ``limit`` bytes."""
+    if sys.stdin is None:
+        return ""
+    told = sys.stdin.buffer.read(limit + 1)
+    if len(told) > limit:
+        raise KiteError(f"standard input is longer than {limit:,} bytes", hint="give it in parts")
+    return told.decode("utf-8", "replace")
+
+
+def speak_any_encoding() -> None:
+    """No text is beyond us: what a stream's encoding does not have is written as a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def finish() -> None:
+    """Raises what writing to stdout has failed with: it would otherwise only come up when the interpreter ends."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def fall_silent() -> None:
+    """After stdout has failed, nothing more is written to it, also not at exit."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write(stream: TextIO | None, text: str, end: str = "\n") -> None:
+    if stream is None:  # as under pythonw, or after `>&-`
+        return
+    if not _is_harmless(text):
+        from kite_memory.recall.rendering import plain
+
+        text = plain(text)
+    stream.write(text + end)
+
+
+def _is_harmless(text: str) -> bool:
+    return text.isascii() and text.translate(_LAYOUT).isprintable()
+
+
+_LAYOUT = {ord("\n"): None, ord("\t"): None}

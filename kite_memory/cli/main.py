@@ -2,65 +2,108 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from kite_memory import __version__
 from kite_memory.cli import care, everyday, memory, setup
-from kite_memory.cli.console import complain, say, tell
-from kite_memory.errors import KiteError
+from kite_memory.cli.console import complain, fall_silent, finish, say, speak_any_encoding, tell
+from kite_memory.cli.help import Sections
+from kite_memory.errors import KiteError, UsageError
 
 app = typer.Typer(
     name="kmem",
-    no_args_is_help=True,
+    cls=Sections,
+    invoke_without_command=True,
     add_completion=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="The memory that AI coding agents don't have: a daemon, a markdown vault, and two notes when they help.",
-    epilog="Start with: kmem up",
+    epilog="Example: kmem up",
 )
 
 for section in (everyday, memory, setup, care):
     section.add_to(app)
 
 BUG = 70
+INTERRUPTED = 130
 
 
-@app.callback(invoke_without_command=True)
-def main(
+@app.callback()
+def kmem(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and end.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; goes with every command.")] = False,
 ) -> None:
     if version:
-        say(__version__)
+        say(f"kite-memory {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        say(context.get_help())
 
 
 def run() -> None:
-    """The console script. Ends the process with the exit codes of the contract; tracebacks only with ``--debug``."""
+    """The console script."""
     os.umask(0o077)  # every file made from here on is its owner's alone
-    debug = "--debug" in sys.argv
-    if debug:
-        sys.argv.remove("--debug")
+    speak_any_encoding()
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do as told, and return the exit code of the contract. Tracebacks only with ``--debug``."""
+    words, debug = _without_debug(arguments)
     try:
-        app()
+        code = _run(words)
+        finish()
+        return code
     except KiteError as error:
         if debug:
             raise
         complain(error)
-        sys.exit(error.exit_code)
+        return error.exit_code
     except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:
-        # whoever read our output has left; nothing more to say, also not at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has left; there is nothing more to say
+        fall_silent()
+        return 1
+    except OSError as error:
+        if debug:
+            raise
+        fall_silent()
+        tell(f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}")
+        tell("hint: is the disk full, or something not yours? --debug shows what it was for")
+        return 1
     except Exception as error:
         if debug:
             raise
         tell(f"error: {type(error).__name__}: {error}")
         tell("hint: this is a bug of ours; run the command again with --debug and report what it prints")
-        sys.exit(BUG)
+        return BUG
+
+
+def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """``--debug`` may stand anywhere before ``--``."""
+    words = list(arguments)
+    end = words.index("--") if "--" in words else len(words)
+    kept = [word for word in words[:end] if word != "--debug"]
+    return kept + words[end:], len(kept) < end
+
+
+def _run(words: list[str]) -> int:
+    try:
+        code = app(words, prog_name="kmem", standalone_mode=False)
+    except typer.TyperException as error:
+        raise _usage(error) from error
+    except typer.Abort as error:
+        raise KeyboardInterrupt from error
+    return code if isinstance(code, int) else 0
+
+
+def _usage(error: typer.TyperException) -> UsageError:
+    """In our form, with the command's own help named; typer knows which one that is."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "kmem"
+    return UsageError(error.format_message().rstrip("."), hint=f"`{command} --help` shows how it goes")

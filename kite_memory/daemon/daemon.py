@@ -51,9 +51,13 @@ class Daemon:
         self.idle = Idle(until=None, reason="starting")
 
     def run(self) -> int:
-        """Work until a signal or `stop`; returns the exit code."""
+        """Work until a signal or `stop`; returns the exit code. For the main thread of a process of its own."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop())
+        return self.work()
+
+    def work(self) -> int:
+        """Work until `stop`; returns the exit code."""
         self._transcript_watch.start()
         self._vault_watch.start()
         for work in (self._ingest, self._distil, self._keep_index):

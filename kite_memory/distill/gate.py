@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from kite_memory.distill.prose import stems
 from kite_memory.model.event import Event
-from kite_memory.model.record import Decision, Insight, Record, RecordItem, Topic
+from kite_memory.model.record import Decision, Insight, Preference, Record, RecordItem, Topic
 
 
 class Verdict(StrEnum):
@@ -71,8 +71,8 @@ def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str]) 
         return Verdict.INSTRUCTION
     if _is_play_by_play(item.body):
         return Verdict.PLAY_BY_PLAY
-    if len(stems(item.body) - _ROUTINE) < 3:
-        return Verdict.TRIVIAL
+    if len(stems(item.body) - (frozenset() if isinstance(item, Preference) else _ROUTINE)) < 3:
+        return Verdict.TRIVIAL  # how a person wants commits made is no routine
     if not stems(f"{item.title} {item.body}") & stems(said):
         return Verdict.UNSUPPORTED
     return None

@@ -4,7 +4,6 @@ import re
 from enum import Enum
 
 from kite_memory.redaction.chance import digits, drawn, letters, monotonous, stands_in, turns, wordlike
-from kite_memory.redaction.encodings import decoded
 from kite_memory.redaction.names import Promise, kind_of, promise
 from kite_memory.redaction.span import Span
 
@@ -18,7 +17,7 @@ class Style(Enum):
 
 
 _NAMED = re.compile(
-    rb"(?:p(?:ass|wd|w\b|sk)|k(?:ey|(?<=tok)en|(?<=cook)ie)|c(?:(?<=sec)ret|red)|u(?<=au)th|jwt|g(?<=sig)|m(?:nemonic))"
+    rb"(?:p(?:ass|wd|w\b|sk|hrase)|k(?:ey|(?<=tok)en|(?<=cook)ie)|c(?:(?<=sec)ret|red)|z(?<=authoriz)ation|jwt|g(?<=sig)|mnemonic)"
     rb"[a-z0-9_\-]{0,32}+([\"'`\]\\*)]{0,6}+)(?:"
     rb"[ \t]{0,24}+(?:=>|[:?|+]=|={1,3}|!==?|->|:(?!:)|\?\??|\|\|=?)[ \t]{0,24}+"  # assignments, fields, defaults
     rb"|(?<=[\"'`\\])[ \t]{0,4},[ \t]{0,24}(?=[\\\"'`])"  # ("password", "…")
@@ -123,8 +122,6 @@ def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes,
 
 def _take(raw: bytes, at: int, name: bytes, what: Promise, style: Style, spans: list[Span]) -> None:
     """Add the value, or the list of values, that begins at ``at``."""
-    if raw.startswith(b"[redacted:", at):
-        return
     before = _BEFORE_VALUE.match(raw, at)
     at = before.end() if before else at
     several = before is not None and before[0].startswith(b"[")
@@ -160,7 +157,7 @@ def _extent(raw: bytes, at: int) -> tuple[int, int, bool]:
 
 def _secret(value: bytes, what: Promise, style: Style) -> bool:
     length = len(value)
-    if length < 4 or b"[redacted:" in value or stands_in(value, numbered=what is not Promise.PASSWORD):
+    if length < 4 or stands_in(value, numbered=what is not Promise.PASSWORD):
         return False
     if _REFERENCE.match(value) or (_PATH.fullmatch(value) and wordlike(value)) or b"${" in value or b"{{" in value:
         return False
@@ -178,7 +175,7 @@ def _secret(value: bytes, what: Promise, style: Style) -> bool:
         if style is Style.CODE and _variable(value):
             return False
         return turns(value) >= 2
-    return length >= 16 and ((drawn(value) and not _HASH.fullmatch(value)) or b":" in decoded(value.rstrip(b"=")))
+    return length >= 16 and drawn(value) and not _HASH.fullmatch(value)
 
 
 def _variable(value: bytes) -> bool:
@@ -193,7 +190,7 @@ def _authorization(raw: bytes, at: int, spans: list[Span]) -> bool:
     if scheme is None:
         return False
     credential = (_BARE if scheme[1] else _UP_TO_QUOTE).match(raw, scheme.end())
-    if credential is None or b"[redacted:" in credential[0] or _REFERENCE.match(credential[0]) or stands_in(credential[0]):
+    if credential is None or _REFERENCE.match(credential[0]) or stands_in(credential[0]):
         return True
     if len(credential[0]) >= 6 and not (wordlike(credential[0]) and len(credential[0]) < 16):
         spans.append((credential.start(), credential.end(), "authorization"))

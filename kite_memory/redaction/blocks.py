@@ -6,8 +6,8 @@ from itertools import islice
 from kite_memory.redaction.chance import turns
 from kite_memory.redaction.span import Span
 
-_HEADER = re.compile(rb"-----BEGIN (?:[A-Za-z0-9]{1,12} ){0,4}(?:PRIVATE KEY(?: BLOCK)?|Static key V1)-----|---- BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY ----")
-_FOOTER = re.compile(rb"-----END (?:[A-Za-z0-9]{1,12} ){0,4}(?:PRIVATE KEY(?: BLOCK)?|Static key V1)-----|---- END [A-Z0-9 ]{0,24}PRIVATE KEY ----")
+_HEADER = re.compile(rb"-----BEGIN (?:[A-Za-z0-9]{1,12} ){0,4}(?:PRIVATE KEY(?: BLOCK)?|Static key V1)-----")
+_FOOTER = re.compile(rb"-----END (?:[A-Za-z0-9]{1,12} ){0,4}(?:PRIVATE KEY(?: BLOCK)?|Static key V1)-----")
 _BREAK = re.compile(rb"\\{1,4}r\\{1,4}n|\\{1,4}n|\r?\n")
 _KEY_LINE = re.compile(
     rb"[\s\"'`,?|>#*+:.\-]{0,40}+(?:[0-9]{1,6}[?|:\t\-][\s?]{0,20}+)?((?:[A-Za-z0-9+/]{1,4096}+ ?){1,64}+={0,2})[\s\"'`,?|+;)\]\\]{0,12}"
@@ -21,7 +21,7 @@ _MOST_LINES = 2000
 
 
 def find_blocks(raw: bytes, spans: list[Span]) -> None:
-    if b"PRIVATE KEY" in raw or b"Static key V1--" in raw:
+    if b"-----" in raw and (b"PRIVATE KEY" in raw or b"Static key V1-" in raw):
         _find_keys(raw, spans)
     if b"Private-Lines: " in raw:
         spans.extend((found.start(1), found.end(), "private-key") for found in _PUTTY_SECRET.finditer(raw))

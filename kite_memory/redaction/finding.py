@@ -5,6 +5,7 @@ from kite_memory.redaction.blocks import find_blocks
 from kite_memory.redaction.carriers import find_carried
 from kite_memory.redaction.chance import wordlike
 from kite_memory.redaction.cleaning import bare
+from kite_memory.redaction.marks import blanked
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.tokens import UNKNOWN, find_tokens
 from kite_memory.redaction.views import View, put_together, resolved
@@ -13,9 +14,9 @@ _DEEPEST = 2
 """Base 64 within base 64 is opened that often."""
 
 
-def find(text: str) -> list[Span]:
-    """Offsets in ``text``, in no order, overlapping where a secret can be told in several ways."""
-    raw = bare(text)
+def find(text: str, places: list[tuple[int, int]]) -> list[Span]:
+    """Offsets in ``text``, in no order, overlapping where a secret can be told in several ways. ``places`` hold marks."""
+    raw = blanked(bare(text), places)
     spans = _plain(raw, 0)
     broken = put_together(raw)
     if broken is not None:

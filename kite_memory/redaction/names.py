@@ -22,10 +22,10 @@ _PASSWORDS = frozenset(b"password passwords passwd passwort passphrase passcode 
 _SECRETS = frozenset(
     b"""secret secrets token apikey apitoken accesskey secretkey privatekey authkey masterkey signingkey encryptionkey licensekey
     accountkey sharedkey sharedaccesskey storagekey subscriptionkey authtoken accesstoken refreshtoken idtoken bearertoken bottoken
-    sessiontoken clientsecret appsecret apisecret credential credentials creds bearer authorization psk mnemonic seedphrase
+    sessiontoken clientsecret seedphrase appsecret apisecret credential credentials creds bearer authorization psk mnemonic
     webhooksecret webhookurl jwt pat otp totp passkey dsn""".split()
 )
-_WEAK = frozenset(b"auth key keys tokens cookie cookies session sessionid sid sig signature salt seed pin hmac nonce license licence data material csrf xsrf".split())
+_WEAK = frozenset(b"key keys tokens cookie cookies session sessionid sid sig signature salt seed pin hmac nonce license licence data material csrf xsrf".split())
 _KEYS = frozenset(
     b"""api access secret private auth authentication authorization encryption decryption signing sign master account storage shared service
     admin license licence app application client consumer subscription deploy ssh hmac jwt root sas function host write read ingest ingestion
@@ -67,6 +67,8 @@ def promise(name: bytes) -> Promise:
         return Promise.NONE
     if before in _HARMLESS_BEFORE and last not in (b"secret", b"credentials"):
         return Promise.NONE
+    if last == b"phrase":
+        return Promise.STRONG if before in (b"seed", b"recovery", b"mnemonic", b"secret", b"backup") else Promise.NONE
     if last in _SECRETS or last.endswith((b"secret", b"token", b"apikey", b"secretkey", b"accesskey", b"privatekey")):
         return Promise.STRONG
     if last in (b"key", b"keys"):
@@ -76,26 +78,29 @@ def promise(name: bytes) -> Promise:
     return Promise.WEAK if last in _WEAK else Promise.NONE
 
 
+_KINDS = (
+    (b"passphrase", "passphrase"),
+    (b"phrase", "seed-phrase"),
+    (b"mnemonic", "seed-phrase"),
+    (b"pass", "password"),
+    (b"pwd", "password"),
+    (b"authorization", "authorization"),
+    (b"cookie", "cookie"),
+    (b"session", "session"),
+    (b"private", "private-key"),
+    (b"token", "token"),
+    (b"bearer", "token"),
+    (b"jwt", "token"),
+    (b"secret", "secret"),
+    (b"cred", "credential"),
+    (b"sig", "signature"),
+    (b"key", "api-key"),
+)
+NAMED_KINDS = frozenset((*(kind for _, kind in _KINDS), "secret"))
+
+
 @lru_cache(maxsize=4096)
 def kind_of(name: bytes) -> str:
     """The kind of secret that goes by such a name."""
-    small = name.lower().replace(b"-", b"_")
-    for part, kind in (
-        (b"passphrase", "passphrase"),
-        (b"pass", "password"),
-        (b"pwd", "password"),
-        (b"authorization", "authorization"),
-        (b"cookie", "cookie"),
-        (b"session", "session"),
-        (b"private", "private-key"),
-        (b"token", "token"),
-        (b"bearer", "token"),
-        (b"jwt", "token"),
-        (b"secret", "secret"),
-        (b"cred", "credential"),
-        (b"sig", "signature"),
-        (b"key", "api-key"),
-    ):
-        if part in small:
-            return kind
-    return "secret"
+    small = name.lower()
+    return next((kind for part, kind in _KINDS if part in small), "secret")

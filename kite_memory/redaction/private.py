@@ -2,14 +2,12 @@
 
 import re
 
-from kite_memory.redaction.cleaning import clean
+from kite_memory.redaction.cleaning import bare, clean
 
-_LESS = r"(?:<|\uff1c|%3[cC]|\\u003[cC]|\\x3[cC]|&(?:amp;)?(?:lt|#0{0,4}60|#[xX]0{0,4}3[cC]);?)"
-_MORE = r"(?:>|\uff1e|%3[eE]|\\u003[eE]|\\x3[eE]|&(?:amp;)?(?:gt|#0{0,4}62|#[xX]0{0,4}3[eE]);?)"
-_TAG = re.compile(
-    rf"{_LESS}\s{{0,8}}(?P<close>[/\uff0f]|%2[fF]|\\u002[fF]|\\/|&#0{{0,4}}47;|&#[xX]2[fF];)?\s{{0,8}}private(?![\w\-])(?:[^<>&\uff1c\uff1e]{{0,200}}?){_MORE}",
-    re.IGNORECASE,
-)
+_LESS = rb"(?:<|%3c|\\u003c|\\x3c|&(?:amp;)?(?:lt|#0{0,4}60|#x0{0,4}3c);?)"
+_MORE = rb"(?:>|%3e|\\u003e|\\x3e|&(?:amp;)?(?:gt|#0{0,4}62|#x0{0,4}3e);?)"
+_SLASH = rb"(?P<close>/|%2f|\\u002f|\\/|&#0{0,4}47;|&#x0{0,4}2f;)"
+_TAG = re.compile(_LESS + rb"\s{0,8}" + _SLASH + rb"?\s{0,8}private(?![\w\-])[^<>&]{0,200}?" + _MORE)
 _PASSES = 8
 
 
@@ -18,7 +16,7 @@ def drop_private(text: str) -> str:
 
     An unclosed tag drops all that follows: better to lose a sentence than to keep a secret. Tags within tags count.
     """
-    if "private" not in text.lower() and text.isascii() and "\x1b" not in text:
+    if text.isascii() and "private" not in text.lower() and "\x1b" not in text:
         return text
     for _ in range(_PASSES):
         seen = clean(text)
@@ -26,13 +24,17 @@ def drop_private(text: str) -> str:
         if kept == seen:
             return text
         text = kept
-    return text[: first.start()] if (first := _TAG.search(text)) else text
+    tag = _TAG.search(bare(text).lower())
+    return text[: tag.start()] if tag else text
 
 
 def _outside(text: str) -> str:
+    small = bare(text).lower()
+    if b"private" not in small:
+        return text
     pieces: list[str] = []
     depth = at = 0
-    for tag in _TAG.finditer(text):
+    for tag in _TAG.finditer(small):
         if tag["close"]:
             if depth == 1:
                 at = tag.end()

@@ -13,6 +13,7 @@ SHORTEST = 16
 
 UNKNOWN = "unknown-token"
 """The kind of what only looks drawn by chance."""
+OWN_KINDS = frozenset((UNKNOWN, "aws-secret-key", "authorization"))
 
 _IN_RUNS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+"
 _RUNS = bytes(ord("x") if code in _IN_RUNS else ord(" ") for code in range(256))
@@ -48,12 +49,13 @@ def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], st
         if end < 0:
             end = len(raw)
         run = raw[start:end]
-        if end <= done or not run.translate(None, _WORDS):
+        if end <= done or not (telling := run.translate(None, _WORDS)):
             continue  # small letters only: a name
-        unrest = turns(run)
-        if unrest * 5 < len(run) and (unrest * 8 < len(run) or not digits(run)):
-            low = start - 24 if raw[max(0, start - 1) : start] in _JOINTS else start
-            done = _scan(raw, EDGED, max(scanned, done, low), end, done, spans)
+        unrest = len(telling) if telling.isalpha() and len(telling) * 5 < len(run) else turns(run)
+        if unrest * 5 < len(run) and (unrest * 8 < len(run) or telling.isalpha()):
+            low = max(scanned, done, start - 24 if raw[max(0, start - 1) : start] in _JOINTS else start)
+            if EDGED.search(raw, max(0, low - 1), end):
+                done = _scan(raw, EDGED, low, end, done, spans)
             scanned = max(scanned, end)
         else:
             low, high = _chunk(raw, start, end)
@@ -82,15 +84,15 @@ def _gap(shapes: bytes) -> int:
 
 def _scan(raw: bytes, anchor: re.Pattern[bytes], start: int, end: int, done: int, spans: list[Span]) -> int:
     """Add the tokens whose anchor lies in ``[start, end)``; returns where the last of all tokens ends."""
-    edge = anchor.groups
-    while hit := anchor.search(raw, max(0, start - edge), end):
+    at = max(0, start - anchor.groups)  # an edge is looked for from the character before it
+    while hit := anchor.search(raw, at, end):
         group = hit.lastindex or 0
         at = hit.start(group)
-        found = _token(raw, at, SUSPECTS[hit[group]], done) if at >= start else None
-        if found:
+        if at >= done and (found := _token(raw, at, SUSPECTS[hit[group]], done)):
             spans.append(found)
-            done = found[1]
-        start = max(done, at + 1, start)
+            done = at = found[1]
+        elif not group:
+            at += 1
     return done
 
 
@@ -157,6 +159,8 @@ _AWS_SECRET = re.compile(rb"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_\-])")
 _BETWEEN_LINES = rb"={0,2}[^A-Za-z0-9+/=\n]{0,24}(?:\\n|\n)[^A-Za-z0-9+/=\n]{0,24}(?:[0-9]{1,6}[?|:\t][^A-Za-z0-9+/=\n]{0,24})?"
 _LINE_BEFORE = re.compile(rb"[A-Za-z0-9+/]{40}" + _BETWEEN_LINES + rb"\Z")
 _LINE_AFTER = re.compile(_BETWEEN_LINES + rb"[A-Za-z0-9+/]{40}")
+_PAIR = re.compile(rb"[^\s:]{1,128}:[^\s]{4,512}")
+"""A name and a password, as ``.npmrc`` and Docker's settings have them."""
 _EXTENSION = re.compile(rb"\.[a-z][a-z0-9]{0,4}(?![A-Za-z0-9])")
 
 
@@ -214,7 +218,10 @@ def _encoded(raw: bytes, start: int, end: int, look_inside: Callable[[bytes], st
     for shift in range(4):
         if plain := decoded(raw[low + shift : high]):
             readable = True
-            if kind := look_inside(plain):
+            kind = look_inside(plain)
+            if not kind and _PAIR.fullmatch(plain) and b"auth" in raw[max(0, low + shift - 16) : low + shift].lower():
+                kind = "authorization"
+            if kind:
                 padding = raw[high : high + 2]
                 return (low + shift, high + len(padding) - len(padding.lstrip(b"=")), kind), True, high
     return None, readable, high

@@ -142,12 +142,12 @@ _CONTINUED = re.compile(
 """A break at which at least one side is long enough to be half of a token."""
 _RUN = bytes(ord("x") if code < 128 and chr(code).isalnum() or code in b"_-+/=.~%:!@$^&*#" else ord(" ") for code in range(256))
 _ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_.\-]{0,63})(?:=[^=\s]|:(?:\s|\Z)|[(\[])")
-_SIGNS = (b"=", b":", b"@")
+_SIGNS = bytes.maketrans(b":@", b"==")
 _FILE = re.compile(rb"/[^/]{1,80}\.[a-z]{1,5}\Z")
 _HEX_TAIL = re.compile(rb"[0-9a-f]{7}\Z")
 _HEX_HEAD = re.compile(rb"[0-9a-f]{7,}+(?![A-Za-z0-9_])")
 _NOT_HEX = b"ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ"
-_PADDING = (b" ", b"\t", b"\r", b"?", b"|")
+_PADDING = b" \t\r?|\\"
 _REACH = 256
 _PIECE = 40
 _SHORTEST = 12
@@ -158,8 +158,8 @@ def put_together(raw: bytes) -> View | None:
     edits: list[Edit] = []
     for found in _NEWLINE.finditer(raw):
         start, end = found.span()
-        if raw[start - 1 : start] in _PADDING:
-            start -= len(raw[max(0, start - _REACH) : start]) - len(raw[max(0, start - _REACH) : start].rstrip(b" \t\r?|\\"))
+        if raw[start - 1] in _PADDING:
+            start -= len(raw[max(0, start - _REACH) : start]) - len(raw[max(0, start - _REACH) : start].rstrip(_PADDING))
         if _within_token(raw, start, end):
             edits.append((start, end, b""))
     if b"\\" in raw:
@@ -190,9 +190,13 @@ def _within_token(raw: bytes, start: int, end: int) -> bool:
         right = right[:gap]
     if not (left and right) or len(left) + len(right) < _SHORTEST:
         return False
-    left = left[max(left.rfind(sign, 0, -3) for sign in _SIGNS) + 1 :]  # of ``name=value`` or ``name:password@host``, the value
-    right = right[: min((at for sign in _SIGNS if (at := right.find(sign, 3)) >= 0), default=len(right))]
-    if not (fragment(left) or fragment(right) or (left[-4:].isupper() and right[:4] == right[:4].upper())):
+    capitals = left[-4:].isupper() and not right[:4].isalpha() or right[:4].isupper()
+    if not capitals and turns(left + right) < 2 and digits(left + right) < 4:
+        return False
+    left = left[left.translate(_SIGNS).rfind(b"=", 0, -3) + 1 :]  # of ``name=value`` or ``name:password@host``, the value
+    if (sign := right.translate(_SIGNS).find(b"=", 3)) >= 0:
+        right = right[:sign]
+    if not (fragment(left) or fragment(right) or (capitals and left[-4:].isupper())):
         return False
     if ((name := _ASSIGNMENT.match(raw, end)) and wordlike(name[1])) or _FILE.search(left) or right.startswith((b"--", b"==", b"++")):
         return False

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kite_memory.errors import KiteError, VaultMissing, VaultReadOnly
-from kite_memory.vault.folders import Folder, OutsideVault, parts_of
+from kite_memory.vault.folders import Folder, OutsideVault, give_mode, parts_of
 from kite_memory.vault.renames import KernelRenames, NotSupported, Renames
 from kite_memory.vault.wording import digest
 
@@ -67,6 +67,18 @@ class Files:
         self.root = root
         self._renames = renames or KernelRenames()
         self._step = step
+
+    def is_there(self) -> bool:
+        """Raises `VaultMissing` where even that cannot be told: a stale mount, no permission, a broken disk."""
+        try:
+            return stat.S_ISDIR(self.root.stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            reason = error.strerror or "it does not answer"
+            raise VaultMissing(
+                f"cannot look into the vault at {self.root}: {reason}", hint="see whether its disk is well"
+            ) from error
 
     def make_root(self) -> None:
         """The vault's folder, and what is missing above it, for its owner alone."""
@@ -132,6 +144,8 @@ class Files:
         parent, _ = _split(path)
         with self._failing_as_ours(), self.folder(parent, make=True) as folder:
             temporary, stamp = self._fill(folder, data, folder.vault_mode & 0o666)
+            self._step("sync the folder")
+            folder.sync()
         return Filled(path=path, temporary=f"{parent}/{temporary}" if parent else temporary, stamp=stamp)
 
     def publish(self, filled: Filled) -> None:
@@ -238,13 +252,27 @@ class Files:
                 new = (name or old) if count == 1 else f"{stem}-{count}{dot}{suffix}"
                 try:
                     self._step("move to the trash")
-                    self._renames.no_clobber(folder.at(old), trash.at(new))
+                    self._move(folder, old, trash, new)
                 except FileExistsError:
                     continue
                 trash.sync()
                 folder.sync()
                 return f"{TRASH}/{new}"
         raise KiteError(f"{self.root / TRASH} is full of files called {old}", hint="empty it")
+
+    def _move(self, folder: Folder, old: str, trash: Folder, new: str) -> None:
+        """Also to its end what a dead process had moved halfway: then the file has both names, or the new one is an empty claim."""
+        try:
+            there = trash.stat(new)
+        except FileNotFoundError:
+            pass
+        else:
+            if os.path.samestat(there, folder.stat(old)):
+                folder.unlink(old)
+                return
+            if stat.S_ISREG(there.st_mode) and not there.st_size:
+                trash.unlink(new)
+        self._renames.no_clobber(folder.at(old), trash.at(new))
 
     def sweep(self, leftovers: tuple[str, ...]) -> tuple[str, ...]:
         """Clear away what a crash left of our own; says what was somebody's text and is in the trash now."""
@@ -274,8 +302,7 @@ class Files:
         descriptor = folder.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         try:
             try:
-                if hasattr(os, "fchmod"):
-                    os.fchmod(descriptor, mode)
+                give_mode(descriptor, mode)
                 self._step("write")
                 left = memoryview(data)
                 while left:

@@ -15,6 +15,9 @@ _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC",
 _FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
+_NOT_FOR_FOLDERS = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF})
+
+
 class OutsideVault(ValueError):
     """A path that does not plainly name something inside the vault."""
 
@@ -27,6 +30,13 @@ def parts_of(path: str) -> tuple[str, ...]:
     if sys.platform == "win32" and any(char in path for char in '\\:*?"<>|'):
         raise OutsideVault(path)
     return parts
+
+
+def give_mode(descriptor: int, mode: int) -> None:
+    """Whatever the umask; a file system without modes keeps its own idea, and what we open is closed to others from the start."""
+    if sys.platform != "win32":
+        with contextlib.suppress(PermissionError, NotImplementedError):
+            os.fchmod(descriptor, mode)
 
 
 class Folder:
@@ -66,10 +76,8 @@ class Folder:
         place = self.at(name)
         os.mkdir(place.name, 0o700, dir_fd=place.folder)
         with contextlib.closing(self.child(name)) as made:
-            if made.descriptor is None:
-                made.path.chmod(self.vault_mode)
-            else:
-                os.fchmod(made.descriptor, self.vault_mode)
+            if made.descriptor is not None:
+                give_mode(made.descriptor, self.vault_mode)
         self.sync()
 
     def at(self, name: str) -> Place:
@@ -94,8 +102,13 @@ class Folder:
         os.replace(old.name, there.name, src_dir_fd=old.folder, dst_dir_fd=there.folder)
 
     def sync(self) -> None:
+        """What was created, renamed or removed here outlives a power cut, where the file system can promise that of a folder."""
         if self.descriptor is not None:
-            os.fsync(self.descriptor)
+            try:
+                os.fsync(self.descriptor)
+            except OSError as error:
+                if error.errno not in _NOT_FOR_FOLDERS:
+                    raise
 
     @contextlib.contextmanager
     def scan(self) -> Iterator[Iterator["os.DirEntry[str]"]]:

@@ -21,6 +21,7 @@ _UNLINKABLE = re.compile(
 )
 
 _MAX_NESTING = 8
+_MAX_SCANNED = 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,8 @@ def find(text: str) -> Iterator[Link]:
 
 
 def targets(text: str) -> tuple[str, ...]:
-    """What a note links to, each once, as written."""
-    return tuple(dict.fromkeys(link.target for link in find(text) if link.target))
+    """What a note links to, each once, as written. Of a book, only the beginning is looked through."""
+    return tuple(dict.fromkeys(link.target for link in find(text[:_MAX_SCANNED]) if link.target))
 
 
 def target_of(inner: str) -> str:

@@ -1,5 +1,6 @@
 """Which files of the vault are notes, told by their names alone."""
 
+import contextlib
 import json
 import os
 import re
@@ -57,8 +58,8 @@ def listing(files: Files) -> Listing:
         folder = folders.pop()
         try:
             folders += _look_into(files, folder, found, templates)
-        except FileNotFoundError:  # gone since it was listed
-            continue
+        except FileNotFoundError:  # moved while we were looking: the next look tells where to
+            found.unseen.append(folder)
         except OSError:
             found.problems.append(Problem(file=folder, position=0, reason="folder cannot be opened"))
             found.unseen.append(folder)
@@ -108,7 +109,8 @@ def _look_into(files: Files, folder: str, found: Listing, templates: set[str]) -
                 found.apart.add(path)
                 found.unseen.append(path)
             elif not name.is_dir(follow_symlinks=False):
-                _file(path, name.stat(follow_symlinks=False), found)
+                with contextlib.suppress(FileNotFoundError):  # one file that goes away must not take its folder with it
+                    _file(path, name.stat(follow_symlinks=False), found)
             elif path.count("/") >= _MAX_DEPTH:
                 found.problems.append(Problem(file=path, position=0, reason="folder nested too deeply"))
                 found.unseen.append(path)

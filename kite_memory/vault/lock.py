@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from kite_memory.errors import KiteError
+from kite_memory.errors import KiteError, VaultReadOnly
 
 if sys.platform == "win32":
     import msvcrt
@@ -39,7 +39,12 @@ class WriterLock:
                 self._depth -= 1
 
     def _lock(self) -> int:
-        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        try:
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        except OSError as error:
+            raise VaultReadOnly(
+                f"cannot open {self._path}: {error.strerror}", hint="its folder must be yours and writable"
+            ) from error
         waiting = threading.Event()
         waited = 0.0
         try:
@@ -62,4 +67,6 @@ def _taken(handle: int) -> bool:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return False
+    except OSError as error:
+        raise KiteError(f"the state folder cannot be locked: {error.strerror}", hint="keep it on a local disk") from error
     return True

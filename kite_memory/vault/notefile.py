@@ -32,7 +32,9 @@ _KINDS = {
     "ideas": NoteKind.QUESTION,
     "journals": NoteKind.JOURNAL,
 }
-_HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,6}[ \t]+([^ \t\n][^\n]*)", re.MULTILINE)
+_OPENING = 10_000
+"""Characters at the beginning of a note among which its heading is looked for."""
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 
 
@@ -59,12 +61,12 @@ def parse(text: str, path: str, *, created: datetime, updated: datetime) -> Note
     place = PurePosixPath(path)
     project = _text(given.get("project"))
     identity = _text(given.get("id"))
-    heading = _HEADING.search(body)
+    heading = _HEADING.search(body, 0, _OPENING)
     return Note(
         id=identity,
         path=path,
         kind=_choice(NoteKind, given.get("kind"), _KINDS.get(place.parts[0], NoteKind.FACT)),
-        title=_text(given.get("title")) or (one_line(heading[1]) if heading else "") or place.stem,
+        title=_text(given.get("title")) or (one_line(heading[1].rstrip(" \t#")) if heading else "") or place.stem,
         body=body,
         created=_moment(given.get("created"), created),
         updated=_moment(given.get("updated"), updated),

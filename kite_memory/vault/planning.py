@@ -91,6 +91,8 @@ class _Plan:
             return None
         if not older.id:
             return Skip(title=note.title, because=f"your own {older.path} says it")
+        if note.status is NoteStatus.PROPOSED is not older.status:
+            return Skip(title=note.title, because=f"{older.path} says it already")
         if older.status is NoteStatus.REJECTED:
             return Skip(title=note.title, because="you rejected it")
         self._stems[note.id] = self._stems.get(older.id, PurePosixPath(older.path).stem)
@@ -107,14 +109,18 @@ class _Plan:
     def _same_thought(self, draft: Draft) -> Note | None:
         """A note of the same kind and project that has its title or says its words; without one, it is the first itself.
 
-        A note that is entirely a person's has to say the very words: only then is nothing to be added.
+        A note that is entirely a person's has to say the very words: only then is nothing to be added. What waits for
+        review, since only a tool said it, and what does not, never grow into each other.
         """
         note = draft.note
         body = plain_body(draft)
         title, said = title_key(note.title), body_key(body)
         for older, key in self._alike:
             titled = older.id and title in map(title_key, (older.title, *older.aliases))
-            if (older.kind, older.project) == (note.kind, note.project) and (titled or key == said != ""):
+            if (older.kind, older.project) != (note.kind, note.project) or not (titled or key == said != ""):
+                continue
+            proposed = NoteStatus.PROPOSED in (note.status, older.status) and note.status is not older.status
+            if not proposed or (note.status is NoteStatus.PROPOSED and not addition(draft, older)):
                 return older
         self._alike.append((replace(note, body=body), said))
         return None

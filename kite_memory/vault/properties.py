@@ -14,7 +14,7 @@ from kite_memory.vault.wording import one_line
 MAX_BYTES = 64 * 1024
 MAX_KEYS = 200
 MAX_DEPTH = 8
-MAX_NODES = 5_000
+MAX_NODES = 2_000
 
 Property = str | list["Property"] | dict[str, "Property"] | None
 """What was written, unconverted: ``007``, ``yes`` and ``2026-01-01`` are the texts a person typed."""

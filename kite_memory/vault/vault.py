@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import assert_never
 
-from kite_memory.errors import KiteError, NoteNotFound, VaultMissing
+from kite_memory.errors import KiteError, NoteNotFound, VaultMissing, VaultReadOnly
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Action, Amend, Create, Skip, Supersede
@@ -83,7 +83,7 @@ class Vault:
         Nothing is overwritten, nothing that was removed comes back, and somebody's own Obsidian settings are left entirely alone.
         """
         with self._lock.held():
-            if not self.root.exists() and self._ledger.is_empty():
+            if not self._files.is_there() and self._ledger.is_empty():
                 self._files.make_root()
             self._must_be_there()
             if not self._ledger.setting("laid out"):
@@ -160,7 +160,7 @@ class Vault:
 
     def problems(self) -> list[Problem]:
         """What could not be read or was left alone, as of the last comparison and the reads since."""
-        found = {(problem.file, problem.reason) for problem in self._ledger.problems()} | set(self._unread.items())
+        found = {(problem.file, problem.reason) for problem in self._ledger.problems()} | set(self._unread.copy().items())
         return [Problem(file=path, position=0, reason=reason) for path, reason in sorted(found)]
 
     @property
@@ -191,15 +191,19 @@ class Vault:
             found = Listing()
         if not accept and not self._looks_there(found):
             return self._freeze(f"{self.root} holds nothing of the vault")
-        if not accept and self._writer.recover():
-            found = listing(self._files)
+        if not accept:
+            with contextlib.suppress(VaultReadOnly):  # looking is possible all the same
+                if self._writer.recover():
+                    found = listing(self._files)
         known = self._ledger.everything()
         first = not self._ledger.setting("compared")
         read = {entry.path: read for entry in to_read(known, found) if (read := self._read(entry.path))}
         judgement = judge(known, found, read, is_buried=self._ledger.is_buried, accept=accept)
         if judgement.comparison.frozen:
             return self._freeze(judgement.comparison.frozen)
-        rescued = self._files.sweep(tuple(found.leftovers)) if found.leftovers else ()
+        rescued: tuple[str, ...] = ()
+        with contextlib.suppress(VaultReadOnly):
+            rescued = self._files.sweep(tuple(found.leftovers))
         comparison = replace(judgement.comparison, rescued=rescued)
         with self._ledger.changing():
             for gone in judgement.buried:
@@ -237,7 +241,7 @@ class Vault:
         )
 
     def _must_be_there(self) -> None:
-        if not self.root.is_dir():
+        if not self._files.is_there():
             raise no_vault(self.root) if self._ledger.is_empty() else self._missing("the folder is not there")
         if not self._looks_there(None):
             raise self._missing(f"{self.root} holds nothing of it")
@@ -246,8 +250,10 @@ class Vault:
         """A folder without a trace of what we know is a mount point without its disk."""
         if found is not None and found.marked:
             return True
+        if self._files.exists(".obsidian"):
+            return True
         landmarks = self._ledger.landmarks()
-        return not landmarks or self._files.exists(".obsidian") or any(map(self._files.exists, landmarks))
+        return not landmarks or any(map(self._files.exists, landmarks))
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Writer]:
@@ -356,7 +362,10 @@ class Vault:
             expires=expires,
         )
         with self._writing() as writer:
-            if known := self._remembered_before(asked):
+            known = self._remembered_before(asked)
+            if known is not None and asked.status is NoteStatus.PROPOSED and known.status == NoteStatus.ACCEPTED.value:
+                known, asked = None, replace(asked, key="")  # what a tool says does not change what a person stands by
+            if known is not None:
                 outcome = writer.restate(known, asked)
                 if isinstance(outcome, LeftAlone):
                     raise KiteError(

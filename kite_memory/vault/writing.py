@@ -255,7 +255,12 @@ class Writer:
             project=known.project,
         )
         self._ledger.intend(intent)
-        trashed = self._finish_forgetting(intent)
+        try:
+            trashed = self._finish_forgetting(intent)
+        except KiteError:
+            if self._files.exists(intent.path):  # who was told that it failed should not find it done later
+                self._ledger.done(intent.id)
+            raise
         self.unlink(link_key(known.path))
         return trashed
 

@@ -13,31 +13,20 @@ import time
 import traceback
 import uuid
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from kite_memory import assets
 from kite_memory.daemon.daemon import Daemon
 from kite_memory.daemon.lock import DaemonLock
-from kite_memory.daemon.pipeline import Pipeline
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Usage
-from kite_memory.distill.outbox import Budget, Outbox
-from kite_memory.distill.scheduler import Scheduler
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import EventType
 from kite_memory.model.record import Fact, Record, Topic
-from kite_memory.recall.hashing import HashingEmbedder
-from kite_memory.recall.index import Index
-from kite_memory.recall.recall import Recall
-from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.sources.claude_code import ClaudeCode
-from kite_memory.timeline.store import Timeline
-from kite_memory.vault import Vault
+from tests.fakes.house import fake_house
 
+POLICY = ChunkPolicy(target=400, most=1500, idle=0.0)
 PRICE = Usage(tokens_in=100, tokens_out=10, dollars=0.001)
 LONG_AGO = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 
@@ -147,41 +136,21 @@ class Places:
         return self.root / "asked.log"
 
 
-@contextmanager
-def parts(places: Places, incarnation: int, *, without_outbox: bool) -> Iterator[tuple[Pipeline, Timeline, Outbox, Vault, Recall]]:
-    timeline = Timeline(places.state / "timeline.sqlite")
-    outbox = Outbox(places.state / (f"outbox-{incarnation}.sqlite" if without_outbox else "outbox.sqlite"))
-    outbox.recover()
-    vault = Vault(places.vault, places.state / "vault.sqlite")
-    vault.ensure(assets.folder("vault_template"))
-    recall = Recall(
-        index=Index(places.state / "index", embedder=HashingEmbedder(dim=32)),
-        memory=SessionMemory(places.state / "shown.sqlite"),
-    )
-    pipeline = Pipeline(
-        sources=(ClaudeCode(places.root / "claude", own_state=places.state),),
-        timeline=timeline,
-        outbox=outbox,
-        scheduler=Scheduler(
-            outbox=outbox, extractor=WordyExtractor(places.log, incarnation), budget=Budget(dollars=1e6, calls=10**9)
-        ),
-        vault=vault,
-        recall=recall,
-        policy=ChunkPolicy(target=400, most=1500, idle=0.0),
-    )
-    yield pipeline, timeline, outbox, vault, recall
-    recall.close()
-    vault.close()
-    outbox.close()
-    timeline.close()
+def outbox_file(incarnation: int, *, without_outbox: bool) -> str:
+    return f"outbox-{incarnation}.sqlite" if without_outbox else "outbox.sqlite"
 
 
 def live(places: Places, incarnation: int, *, without_outbox: bool) -> None:
     """The real daemon, in this process, until it is killed."""
     random.seed()
-    with DaemonLock.take(places.state), parts(places, incarnation, without_outbox=without_outbox) as (pipeline, *_):
-        source = ClaudeCode(places.root / "claude", own_state=places.state)
-        Daemon(pipeline=pipeline, sources=(source,), vault=places.vault, compare_seconds=300.0).run()
+    extractor = WordyExtractor(places.log, incarnation)
+    with (
+        DaemonLock.take(places.state),
+        fake_house(
+            places.root, extractor, policy=POLICY, outbox_file=outbox_file(incarnation, without_outbox=without_outbox)
+        ) as house,
+    ):
+        Daemon(pipeline=house.pipeline, sources=(house.source,), vault=places.vault, compare_seconds=300.0).run()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,22 +168,20 @@ class Found:
 
 def settle(places: Places, incarnation: int, *, without_outbox: bool) -> Found:
     """Finish what is unfinished, unharmed, and look at what there is."""
-    with parts(places, incarnation, without_outbox=without_outbox) as (pipeline, timeline, outbox, vault, recall):
-        pipeline.ingest_many([(source, path) for source, path, _ in pipeline.unread()])
-        pipeline.open_sessions()
-        pipeline.form_chunks()
-        while set(outbox.states()) & {"waiting", "asked", "answered"}:
-            pipeline.distil()
-        pipeline.compare_vault()
-        sessions = [state.session for state in timeline.session_states()]
-        notes = [note for entry in vault.entries() if (note := vault.read(entry.path)) is not None]
-        index = recall.status()
+    extractor = WordyExtractor(places.log, incarnation)
+    file = outbox_file(incarnation, without_outbox=without_outbox)
+    with fake_house(places.root, extractor, policy=POLICY, outbox_file=file) as house:
+        house.walk()
+        house.pipeline.compare_vault()
+        sessions = [state.session for state in house.timeline.session_states()]
+        notes = [note for entry in house.vault.entries() if (note := house.vault.read(entry.path)) is not None]
+        index = house.recall.status()
         return Found(
-            events=tuple(event.id for session in sessions for event in timeline.events(session.provider, session.id)),
+            events=tuple(event.id for session in sessions for event in house.timeline.events(session.provider, session.id)),
             bodies=tuple(note.body for note in notes),
-            unreadable=tuple(problem.reason for problem in vault.problems()),
+            unreadable=tuple(problem.reason for problem in house.vault.problems()),
             leftovers=tuple(path.name for path in places.vault.rglob(".kmem-*")),
-            damage=tuple(timeline.damage()),
+            damage=tuple(house.timeline.damage()),
             indexed=index.notes,
             stale=index.stale,
         )

@@ -57,7 +57,19 @@ def test_an_answer_is_found_however_it_is_wrapped(sent: str) -> None:
 
 @pytest.mark.parametrize(
     "sent",
-    ["", "I am sorry, I cannot help with that.", "{", "[[[[", "null", "42", '"topics"', '{"topics": "none"}', '{"note": 1}', "[1, 2]", "{}" * 50],
+    [
+        "",
+        "I am sorry, I cannot help with that.",
+        "{",
+        "[[[[",
+        "null",
+        "42",
+        '"topics"',
+        '{"topics": "none"}',
+        '{"note": 1}',
+        "[1, 2]",
+        "{}" * 50,
+    ],
 )
 def test_what_has_no_form_is_no_answer(sent: str) -> None:
     assert read_answer(sent, CHUNK, IDS) is None
@@ -82,7 +94,10 @@ def test_a_cut_answer_keeps_the_items_that_are_whole() -> None:
 
     found = read(cut)
 
-    assert [each.title for each in found.record.items()] == ["PostgreSQL over SQLite for the job queue", "Workers wait for the migration"]
+    assert [each.title for each in found.record.items()] == [
+        "PostgreSQL over SQLite for the job queue",
+        "Workers wait for the migration",
+    ]
 
 
 @pytest.mark.timeout(60)  # in quadratic time, each would take hours
@@ -189,7 +204,20 @@ def test_every_kind_is_read(kind: str, type: type) -> None:
 
 @pytest.mark.parametrize(
     ("sent", "taken"),
-    [(0, 1), (1, 1), (3, 3), (99, 3), (-5, 1), (2.9, 2), ("3", 3), ("2 - useful", 2), ("high", 2), (None, 2), (True, 2), (float("nan"), 2)],
+    [
+        (0, 1),
+        (1, 1),
+        (3, 3),
+        (99, 3),
+        (-5, 1),
+        (2.9, 2),
+        ("3", 3),
+        ("2 - useful", 2),
+        ("high", 2),
+        (None, 2),
+        (True, 2),
+        (float("nan"), 2),
+    ],
 )
 def test_importance_is_clamped(sent: object, taken: int) -> None:
     assert only_item(importance=sent).importance == taken
@@ -212,7 +240,9 @@ def test_nobody_lends_a_persons_voice_to_what_they_did_not_say(claimed: object, 
     assert only_item(origin=claimed, evidence=evidence).origin == taken
 
 
-@pytest.mark.parametrize(("said", "persons"), [("The user doesn't want to proceed", True), ("Permission to use Bash was denied by a rule", False)])
+@pytest.mark.parametrize(
+    ("said", "persons"), [("The user doesn't want to proceed", True), ("Permission to use Bash was denied by a rule", False)]
+)
 def test_a_refusal_by_the_person_carries_a_preference_and_one_by_a_policy_does_not(said: str, persons: bool) -> None:
     refusal = event(1, said, EventType.TOOL_RESULT, status="denied")
 
@@ -224,7 +254,10 @@ def test_a_refusal_by_the_person_carries_a_preference_and_one_by_a_policy_does_n
 
 def test_lengths_are_bounded() -> None:
     found = only_item(
-        title="word " * 60, body="A sentence. " * 400, entities=["x" * 300] * 2 + [f"e{n}" for n in range(50)], triggers=["t" * 900] * 9
+        title="word " * 60,
+        body="A sentence. " * 400,
+        entities=["x" * 300] * 2 + [f"e{n}" for n in range(50)],
+        triggers=["t" * 900] * 9,
     )
 
     assert len(found.title) <= TITLE_CHARS
@@ -244,7 +277,10 @@ def test_more_items_than_a_chunk_can_hold_are_refused() -> None:
 def test_rejected_alternatives_keep_their_reasons() -> None:
     found = only_item(rejected=[{"alternative": "SQLite", "reason": "one writer"}, "Redis: not durable", {"reason": "none"}, 7])
 
-    assert found.rejected == (Rejected(alternative="SQLite", reason="one writer"), Rejected(alternative="Redis", reason="not durable"))
+    assert found.rejected == (
+        Rejected(alternative="SQLite", reason="one writer"),
+        Rejected(alternative="Redis", reason="not durable"),
+    )
 
 
 def test_what_an_insight_ruled_out_is_told_in_its_body() -> None:

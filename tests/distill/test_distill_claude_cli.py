@@ -1,20 +1,22 @@
 """The `claude` command: how it is called, how it may end, and that nothing of it stays behind."""
 
+import itertools
 import json
 import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 
-import psutil
 import pytest
 
 from kite_memory.distill import prompts
 from kite_memory.distill.claude_cli import ClaudeCliExtractor
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.prices import Prices
-from tests.fakes.anthropic_server import wait_for
+from tests.e2e.kmem import claude_code
+from tests.fakes.anthropic_server import anthropic_server, tool_message, wait_for
 from tests.fakes.claude_command import ClaudeCommand, claude_command, saying
 from tests.fakes.conversations import about_the_queue, answer, chunk, item
 
@@ -25,12 +27,14 @@ PROMPT = prompts.load([ROOT / "prompts"])
 GOOD = answer(item())
 
 
-def extractor_with(command: ClaudeCommand, timeout: float = 60.0, **environment: str) -> ClaudeCliExtractor:
+def extractor_with(
+    command: ClaudeCommand, timeout: float = 60.0, environment: Mapping[str, str] | None = None
+) -> ClaudeCliExtractor:
     return ClaudeCliExtractor(
         folder=command.folder / "ours",
         prompt=PROMPT,
         prices=Prices(dollars_in=1.0, dollars_out=5.0),
-        environment=command.environment | environment,
+        environment=command.environment | dict(environment or {}),
         timeout=timeout,
     )
 
@@ -40,7 +44,13 @@ def ending(folder: Path, body: str, timeout: float = 60.0) -> Outcome:
 
 
 def is_running(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    """A killed process whose parent has not looked yet does not run any more."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")
+    return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 def test_it_is_called_without_tools_hooks_servers_or_a_trace(tmp_path: Path) -> None:
@@ -49,7 +59,7 @@ def test_it_is_called_without_tools_hooks_servers_or_a_trace(tmp_path: Path) -> 
     extractor_with(command).extract(about_the_queue())
 
     argv = command.called_with()["argv"]
-    options = dict(zip(argv, argv[1:], strict=False))
+    options = dict(itertools.pairwise(argv))
     assert {"--print", "--no-session-persistence", "--strict-mcp-config"} <= set(argv)
     assert options["--tools"] == ""
     assert options["--model"] == "haiku"
@@ -83,9 +93,15 @@ def test_it_runs_in_a_folder_of_ours_that_only_we_may_enter(tmp_path: Path) -> N
 
 def test_its_environment_says_who_calls_and_leads_to_no_hook_of_ours(tmp_path: Path) -> None:
     command = claude_command(tmp_path, saying(GOOD))
-    around = {"KMEM_HOME": "/x", "KITE_MEMORY_SOCKET": "/x/daemon.sock", "CLAUDECODE": "1", "CLAUDE_CODE_SSE_PORT": "1", "CLAUDE_CONFIG_DIR": "/y"}
+    around = {
+        "KMEM_HOME": "/x",
+        "KITE_MEMORY_SOCKET": "/x/daemon.sock",
+        "CLAUDECODE": "1",
+        "CLAUDE_CODE_SSE_PORT": "1",
+        "CLAUDE_CONFIG_DIR": "/y",
+    }
 
-    extractor_with(command, **around).extract(about_the_queue())
+    extractor_with(command, environment=around).extract(about_the_queue())
 
     environment = command.called_with()["env"]
     assert environment["KITE_MEMORY_EXTRACTOR"] == "1"
@@ -94,7 +110,9 @@ def test_its_environment_says_who_calls_and_leads_to_no_hook_of_ours(tmp_path: P
 
 
 def test_what_it_says_it_cost_is_counted(tmp_path: Path) -> None:
-    outcome = ending(tmp_path, saying(GOOD, total_cost_usd=0.0123, usage={"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 7}))
+    outcome = ending(
+        tmp_path, saying(GOOD, total_cost_usd=0.0123, usage={"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 7})
+    )
 
     assert isinstance(outcome, Answer)
     assert outcome.usage == Usage(tokens_in=100, tokens_out=7, dollars=0.0123)
@@ -202,8 +220,8 @@ def test_one_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
     outcome = extractor_with(command, timeout=2.0).extract(about_the_queue())
 
     assert isinstance(outcome, Busy)
-    assert not is_running(command.called_with()["pid"])
-    assert not is_running(int((tmp_path / "ours" / "child").read_text()))
+    pids = [command.called_with()["pid"], int((tmp_path / "ours" / "child").read_text())]
+    assert wait_for(lambda: not any(map(is_running, pids)))
 
 
 def test_a_child_that_outlives_the_call_is_killed_and_does_not_hold_it_up(tmp_path: Path) -> None:
@@ -212,7 +230,8 @@ def test_a_child_that_outlives_the_call_is_killed_and_does_not_hold_it_up(tmp_pa
     outcome = extractor_with(command).extract(about_the_queue())
 
     assert isinstance(outcome, Answer)
-    assert not is_running(int((tmp_path / "ours" / "child").read_text()))
+    child = int((tmp_path / "ours" / "child").read_text())
+    assert wait_for(lambda: not is_running(child))
 
 
 def test_it_dies_with_us_even_if_we_are_killed(tmp_path: Path) -> None:
@@ -245,16 +264,50 @@ def test_it_dies_with_us_even_if_we_are_killed(tmp_path: Path) -> None:
 def test_no_descriptor_and_no_process_is_left_behind(tmp_path: Path) -> None:
     extractor = extractor_with(claude_command(tmp_path, saying(GOOD)))
     extractor.extract(about_the_queue())
-    before = psutil.Process().num_fds()
+    before = len(list(Path("/dev/fd").iterdir()))
 
     for _ in range(3):
         extractor.extract(about_the_queue())
 
-    assert psutil.Process().num_fds() == before
-    assert [each for each in psutil.Process().children() if "guard.py" in " ".join(each.cmdline())] == []
+    assert len(list(Path("/dev/fd").iterdir())) == before
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
 
 
 def test_the_version_follows_model_and_prompt(tmp_path: Path) -> None:
     extractor = extractor_with(ClaudeCommand(folder=tmp_path))
 
     assert extractor.version == f"claude-cli:haiku:{PROMPT.version}"
+
+
+@pytest.mark.skipif(claude_code() is None, reason="Claude Code is not installed; `.ci/run` installs it into .clients/")
+def test_the_real_client_answers_and_leaves_no_session(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / ".claude").mkdir(parents=True)
+    (home / ".claude" / "CLAUDE.md").write_text("Always speak like a pirate.")
+    hook = {"hooks": [{"type": "command", "command": f"touch {tmp_path}/hook-ran"}]}
+    (home / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"UserPromptSubmit": [hook], "SessionStart": [hook]}}))
+
+    with anthropic_server(lambda asked: tool_message("StructuredOutput", GOOD)) as server:
+        extractor = ClaudeCliExtractor(
+            folder=tmp_path / "ours",
+            prompt=PROMPT,
+            prices=Prices(dollars_in=1.0, dollars_out=5.0),
+            executable=str(claude_code()),
+            environment={
+                "PATH": os.environ["PATH"],
+                "HOME": str(home),
+                "ANTHROPIC_BASE_URL": server.url,
+                "ANTHROPIC_API_KEY": "dummy",
+                "IS_SANDBOX": "1",
+            },
+        )
+        outcome = extractor.extract(about_the_queue())
+
+    assert isinstance(outcome, Answer)
+    assert len(outcome.record.items()) == 1
+    (asked,) = server.requests
+    assert {tool["name"] for tool in asked["tools"]} <= {"StructuredOutput", "DeferredToolPlaceholder"}
+    assert "pirate" not in json.dumps(asked)
+    assert not (tmp_path / "hook-ran").exists()
+    assert list(home.rglob("*.jsonl")) == []

@@ -60,7 +60,7 @@ def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
 
 
 def test_no_prompt_anywhere_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ConfigInvalid, match="system.md"):
+    with pytest.raises(ConfigInvalid, match="no extract/system"):
         prompts.load([tmp_path])
 
 

@@ -10,10 +10,14 @@ from tests.fakes.events import SESSION, event
 
 DECIDED = "Let's go with PostgreSQL instead of SQLite for the job queue, because concurrent writers need row-level locking."
 EXPLAINED = (
-    "PostgreSQL suits the job queue better. The workers claim their jobs with `SELECT ... FOR UPDATE SKIP LOCKED`, so two of them never"
-    " get the same job. SQLite has a single writer: with eight workers each claim waited for the others, and `busy_timeout` only hid it."
-    " The queue's table lives in `orchard/queue.py`, and its migration must run before the workers start, because they check the schema"
-    " version once. Picking the oldest job first keeps the nightly batch from starving the small ones. A claim that is older than the"
+    "PostgreSQL suits the job queue better. The workers claim their jobs with `SELECT ... FOR UPDATE SKIP LOCKED`, so two "
+    "of them never"
+    " get the same job. SQLite has a single writer: with eight workers each claim waited for the others, and "
+    "`busy_timeout` only hid it."
+    " The queue's table lives in `orchard/queue.py`, and its migration must run before the workers start, because they "
+    "check the schema"
+    " version once. Picking the oldest job first keeps the nightly batch from starving the small ones. A claim that is "
+    "older than the"
     " lease is taken back by the sweeper, which never looks at rows that another worker has locked."
 )
 

@@ -37,10 +37,10 @@ class ScriptedExtractor:
 _USUAL = Usage(tokens_in=900, tokens_out=90, dollars=0.005)
 
 
-def plain_answer(chunk: Chunk, title: str, usage: Usage = _USUAL) -> Answer:
+def plain_answer(chunk: Chunk, title: str, *, body: str = "", usage: Usage = _USUAL) -> Answer:
     decision = Decision(
         title=title,
-        body=f"{title}: because the orchard needs it.",
+        body=body or f"{title}: because the orchard needs it.",
         evidence=(chunk.events[0].id,),
         importance=2,
         origin="user",

@@ -190,6 +190,33 @@ def test_a_broken_note_that_is_mended_is_read_again(vault: Vault) -> None:
     assert vault.find("a: b").path == "x.md"
 
 
+def test_files_that_go_away_while_we_look_take_nothing_with_them(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two, three = write(vault, fact("One"), fact("Two"), fact("Three"))
+    real = os.scandir
+
+    class Vanishing:
+        """One file goes between its being listed and its being looked at."""
+
+        def __init__(self, where: int) -> None:
+            self._scan = real(where)
+
+        def __enter__(self) -> "list[os.DirEntry[str]]":
+            found = list(self._scan)
+            if any(entry.name == "two-feb26.md" for entry in found):
+                (vault.root / two).unlink()
+            return found
+
+        def __exit__(self, *error: object) -> None:
+            self._scan.close()
+
+    monkeypatch.setattr(os, "scandir", Vanishing)
+
+    comparison = vault.compare()
+
+    assert comparison.deleted == (two,)
+    assert paths(vault) == sorted([one, three])
+
+
 def test_many_foreign_files_do_no_harm(vault: Vault) -> None:
     for number in range(3_000):
         put(vault, f"code/{number % 30}/file{number}.txt", "x")
@@ -601,6 +628,16 @@ def test_an_unmounted_vault_freezes_and_comes_back(vault: Vault, tmp_path: Path,
     assert vault.compare().deleted == ()
 
 
+def test_a_file_in_the_place_of_the_vault_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "vault").write_text("a file")
+
+    with vault_in(tmp_path, laid_out=False) as vault:
+        for touch in (lambda: vault.ensure(TEMPLATE), lambda: vault.remember("x"), lambda: list(vault.entries())):
+            with pytest.raises(VaultMissing):
+                touch()
+    assert (tmp_path / "vault").read_text() == "a file"
+
+
 def test_writers_notice_an_unmounted_vault_by_themselves(vault: Vault, tmp_path: Path) -> None:
     write(vault, fact("Frost"))
     hidden(vault, tmp_path)
@@ -823,6 +860,16 @@ def test_a_persons_words_stay_and_a_tools_are_tamed_and_wait(vault: Vault) -> No
 
     assert mine.body == "![map](map.png) <% x %>"
     assert (theirs.body, theirs.status) == ("[map](https://example.com/m.png) of mine", NoteStatus.PROPOSED)
+
+
+def test_a_tool_cannot_say_something_else_under_a_persons_key(vault: Vault) -> None:
+    mine = vault.remember("Port 80.", key="port")
+
+    theirs = vault.remember("Port 6666.", key="port", origin="tool")
+
+    assert vault.read(mine.path) == mine
+    assert (theirs.id != mine.id, theirs.key, theirs.status) == (True, "", NoteStatus.PROPOSED)
+    assert vault.remember("Port 81.", key="port").id == mine.id
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "\0", "x" * 300_000])

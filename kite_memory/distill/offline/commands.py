@@ -13,13 +13,11 @@ _WITHIN = 14
 
 _MISCALLED = re.compile(
     r"command not found|unknown (?:flag|option|command|argument|shorthand)|unrecognized (?:option|argument)|no such (?:file"
-    r"|option|command|subcommand)"
-    r"|not a (?:git repository|directory|valid)|is not (?:installed|recognized|a valid)|cannot find (?:module|package)"
-    r"|no module named|module not found"
-    r"|cannot import name|missing (?:required|script)|no tests? (?:found|ran|to run)|permission denied|connection refused"
-    r"|usage:|illegal option"
-    r"|environment variable|is not set|not set\b|requires? (?:a|an|the|--)|must be (?:run|set|called)|unsupported"
-    r"|authentication|not logged in|could not find",
+    r"|option|command|subcommand)|not a (?:git repository|directory|valid)|is not (?:installed|recognized|a valid)"
+    r"|cannot find (?:module|package)|no module named|module not found|cannot import name|missing (?:required|script)"
+    r"|no tests? (?:found|ran|to run)|permission denied|connection refused|usage:|illegal option|environment variable"
+    r"|is not set|not set\b|requires? (?:a|an|the|--)|must be (?:run|set|called)|unsupported|authentication|not logged in"
+    r"|could not find",
     re.IGNORECASE,
 )
 _RUN_UP = re.compile(
@@ -27,29 +25,8 @@ _RUN_UP = re.compile(
     r"|timeout\s+\d+\w?))+\s*"
 )
 _OUTPUT_ONLY = re.compile(r"\s*(?:2>&1|\|\s*(?:head|tail|grep|less|cat|wc|tee)\b[^|;&]*|>\s*/dev/null)\s*")
-_PLAIN = frozenset(
-    (
-        "ls",
-        "cat",
-        "echo",
-        "grep",
-        "rg",
-        "find",
-        "head",
-        "tail",
-        "sed",
-        "rm",
-        "cp",
-        "mv",
-        "mkdir",
-        "cd",
-        "pwd",
-        "which",
-        "test",
-        "wc",
-        "awk",
-    )
-)
+_PLAIN = re.compile(r"(?:ls|cat|echo|grep|rg|find|head|tail|sed|awk|rm|cp|mv|mkdir|cd|pwd|which|test|wc)$")
+"""What fails by itself, not on how it is called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +74,7 @@ def _core(command: str) -> str:
 def _is_another_form(wrong: str, right: str, complaint: str) -> bool:
     """The same program and subcommand, or what stood after a program that was not found."""
     one, other = _tokens(wrong), _tokens(right)
-    if not one or not other or len(wrong) > 240 or len(right) > 160 or one[0] in _PLAIN or other[0] in _PLAIN:
+    if not one or not other or len(wrong) > 240 or len(right) > 160 or _PLAIN.match(one[0]) or _PLAIN.match(other[0]):
         return False
     if f"{one[0]}: command not found" in complaint or f"command not found: {one[0]}" in complaint:
         return one[0] in other or (len(one) > 1 and set(one[1:]) <= set(other))

@@ -11,60 +11,50 @@ def _words(pattern: str) -> re.Pattern[str]:
 
 
 CAUSE = _words(
-    r"root cause|(?:real|actual|underlying) (?:problem|issue|cause|reason|bug)|(?:problem|issue|bug|culprit|reason"
-    r"|cause) (?:is|was|here)"
-    r"|turns? out|because|caused by|due to|that'?s why|this is why|which is why|happens? (?:when|because|if)|comes? from"
-    r"|stems? from"
-    r"|leads? to|results? in|since|so that|which means|meaning|in order to|otherwise"
+    r"root cause|(?:real|actual|underlying) (?:problem|issue|cause|reason|bug)|(?:problem|issue|bug|culprit|reason|cause) (?:is"
+    r"|was|here)|turns? out|because|caused by|due to|that'?s why|this is why|which is why|happens? (?:when|because|if)"
+    r"|comes? from|stems? from|leads? to|results? in|since|so that|which means|meaning|in order to|otherwise"
 )
 VERIFIED = _words(
     r"confirmed|verified|reproduced|proved|proven|measured|found (?:it|the)|the fix (?:is|was)|fixed by|root cause|turns? out"
 )
 CLAIM = _words(
     r"root cause|(?:real |actual |underlying )?(?:problem|issue|bug|culprit|cause) (?:is|was|here)|found (?:it|the (?:bug"
-    r"|problem|issue|cause|culprit))"
-    r"|(?:this|that) is (?:why|the (?:bug|problem|issue|cause))|turns out"
+    r"|problem|issue|cause|culprit))|(?:this|that) is (?:why|the (?:bug|problem|issue|cause))|turns out"
 )
 RETRACTION = _words(
-    r"(?:i was|that was|my \w+ was) wrong|wasn'?t (?:it|the (?:cause|issue|problem|reason))|is(?:n'?t| not) the (?:cause"
-    r"|issue|problem|reason|culprit)"
-    r"|still (?:fails?|failing|broken|happens|the same)|didn'?t (?:help|fix|work)|scratch that|ruled? (?:that |it )?out"
-    r"|my (?:earlier|first|previous|initial)"
-    r" (?:diagnosis|theory|guess|assumption|conclusion)|not the (?:actual|real) (?:cause|issue|problem)"
+    r"(?:i was|that was|my \w+ was) wrong|wasn'?t (?:it|the (?:cause|issue|problem|reason))|is(?:n'?t| not) the (?:cause|issue"
+    r"|problem|reason|culprit)|still (?:fails?|failing|broken|happens|the same)|didn'?t (?:help|fix|work)|scratch that"
+    r"|ruled? (?:that |it )?out|my (?:earlier|first|previous|initial) (?:diagnosis|theory|guess|assumption|conclusion)"
+    r"|not the (?:actual|real) (?:cause|issue|problem)"
 )
 DECIDING = _words(
     r"instead of|rather than|decided|decision|agreed|chose|chosen|prefer(?:red)?|opted|go(?:ing)? with|went with"
-    r"|stick(?:ing)? with|settled on"
-    r"|trade-?offs?|not worth|overkill|simpler|deferred?|postponed?|dropp?(?:ed|ing)?|keep(?:ing)?|kept|in favou?r of"
-    r"|over-?engineer\w*"
+    r"|stick(?:ing)? with|settled on|trade-?offs?|not worth|overkill|simpler|deferred?|postponed?|dropp?(?:ed|ing)?"
+    r"|keep(?:ing)?|kept|in favou?r of|over-?engineer\w*"
 )
 LIMIT = _words(
     r"only|never|always|must|cannot|can'?t|doesn'?t|don'?t|won'?t|isn'?t|aren'?t|no longer|without|unless|even (?:if|when"
-    r"|though)|silently"
-    r"|requires?|needs?|not|neither|except|by design|on purpose|guaranteed?"
+    r"|though)|silently|requires?|needs?|not|neither|except|by design|on purpose|guaranteed?"
 )
 CONTRAST = _words(r"but|however|instead|whereas|although|though|rather|while|yet")
 GUESS = _words(
-    r"might|maybe|perhaps|could be|probably|likely|i think|i suspect|i guess|seems?|possibly|presumably|let me|not sure"
-    r"|unclear|my guess"
+    r"might|maybe|perhaps|could be|probably|likely|i think|i suspect|i guess|seems?|possibly|presumably|let me|not sure|unclear"
+    r"|my guess"
 )
 STATUS = _words(
     r"tests? pass(?:es|ed)?|all (?:tests?|green|clean|passing|done)|lint(?:er)? (?:is )?(?:clean|passes)|committed|pushed"
-    r"|build succeeds"
-    r"|compiles|ready to (?:merge|commit|push)|0 issues|up to date|no changes|successfully"
+    r"|build succeeds|compiles|ready to (?:merge|commit|push)|0 issues|up to date|no changes|successfully"
 )
 OFFER = _words(
     r"want me to|should i|shall i|would you like|do you want|which (?:do|would|one)|let me know|i can also|happy to"
-    r"|if you(?:'d)? (?:like|want|prefer)"
-    r"|your call|say the word|next steps?|ready for"
+    r"|if you(?:'d)? (?:like|want|prefer)|your call|say the word|next steps?|ready for"
 )
 STEP = re.compile(
-    r"(?:let me|now,? (?:i|let|the|we|add|fix|run|update|check)|next,?|i'll|i will|i'm going|good|great|perfect|ok(?:ay)?"
-    r"|done|excellent|right|sure|sorry"
-    r"|looking at|checking|running|let's (?:look|check|see|run)|here(?:'s| is| are)|the (?:tests|build) |all |both |pushed"
-    r"|committed|updated|added"
-    r"|fixed|created|removed|renamed|you'?re right|good (?:point|catch|question|idea)|yes|no|ah|hm+|interesting|wait"
-    r"|actually, let)\b",
+    r"(?:let me|now,? (?:i|let|the|we|add|fix|run|update|check)|next,?|i'll|i will|i'm going|good|great|perfect|ok(?:ay)?|done"
+    r"|excellent|right|sure|sorry|looking at|checking|running|let's (?:look|check|see|run)|here(?:'s| is| are)|the (?:tests"
+    r"|build) |all |both |pushed|committed|updated|added|fixed|created|removed|renamed|you'?re right|good (?:point|catch"
+    r"|question|idea)|yes|no|ah|hm+|interesting|wait|actually, let)\b",
     re.IGNORECASE,
 )
 ANNOUNCING = re.compile(
@@ -79,12 +69,12 @@ POINTING = re.compile(
     re.IGNORECASE,
 )
 CODE = re.compile(
-    r"`[^`\n]{1,120}`|\b\w+(?:\.\w+)+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b\w+_\w+|--?[a-z][\w-]{2,}|\b[\w.-]+/[\w/.-]+"
+    r"`[^`\n]{1,120}`|\b\w+(?:\.\w+)+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b\w+_\w+|--?[a-z][\w-]{2,}|\b[\w.-]{1,80}/[\w/.-]+"
 )
 TELLING_HEADING = _words(
-    r"causes?|why|wrong|problems?|findings?|insights?|decisions?|design|trade-?offs?|recommend\w*|explanation|how it works"
-    r"|key|important|notes?|caveats?"
-    r"|gotchas?|answer|diagnosis|bottom line|results?|conclusion|takeaways?|constraints?|limitations?|root cause"
+    r"causes?|why|wrong|problems?|findings?|insights?|decisions?|design|trade-?offs?|recommend\w*|explanation|how it works|key"
+    r"|important|notes?|caveats?|gotchas?|answer|diagnosis|bottom line|results?|conclusion|takeaways?|constraints?|limitations?"
+    r"|root cause"
 )
 LISTING_HEADING = _words(
     r"files?|commits?|changes|tests?|next steps?|test plan|status|usage|todo|checklist|example|before|after|verification"

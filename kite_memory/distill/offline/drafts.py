@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kite_memory.distill.offline.commands import Established
-from kite_memory.distill.offline.cues import CAUSE, DECIDING, VERIFIED
+from kite_memory.distill.offline.cues import CAUSE, CLAIM, DECIDING, VERIFIED
 from kite_memory.distill.offline.findings import Finding, finding_of, is_talk, sentences_of_turn
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
-from kite_memory.distill.offline.people import EVERYWHERE, STANDING, concedes, directs, options_in, picked, stated_decisions, wishes
+from kite_memory.distill.offline.people import EVERYWHERE, concedes, directs, is_firm, options_in, picked, stated_decisions, wishes
 from kite_memory.distill.offline.wording import rejected_in, title_of
 from kite_memory.distill.prose import clip, one_line, stems
 from kite_memory.distill.telling import telling_lines
@@ -18,6 +18,8 @@ from kite_memory.model.record import Origin, Rejected
 
 _FEWEST_WORDS = 80
 _LEAST_SCORE = 1.3
+_FEWEST_WORDS_OF_A_CAUSE = 40
+_LEAST_SCORE_OF_A_CAUSE = 0.4
 _WISH = 9.0
 _STATED = 8.0
 _PICK = 3.0
@@ -48,8 +50,11 @@ def drafts_of(turn: Turn, before: Turn | None) -> tuple[list[Draft], int]:
     said = sentences_of_turn(turn)
     words = sum(sentence.words for sentence in said)
     drafts = [*_picks(turn, before), *_answers(turn, said), *_refusals(turn, before), *_stated(turn), *_wishes(turn)]
-    if words >= _FEWEST_WORDS and (finding := finding_of(turn, said)) and finding.score >= _LEAST_SCORE:
-        drafts.append(_found(turn, finding))
+    if finding := finding_of(turn, said):
+        names_a_cause = any(CLAIM.search(sentence.text) for sentence in finding.sentences)
+        fewest, least = (_FEWEST_WORDS_OF_A_CAUSE, _LEAST_SCORE_OF_A_CAUSE) if names_a_cause else (_FEWEST_WORDS, _LEAST_SCORE)
+        if words >= fewest and finding.score >= least:
+            drafts.append(_found(turn, finding))
     return drafts, words
 
 
@@ -101,14 +106,14 @@ def _stated(turn: Turn) -> Iterator[Draft]:
             echo = [
                 each
                 for each in (sentences_of(reply, reply.text)[:8] if reply else ())
-                if not is_talk(each) and len(each.stems & stated.sentence.stems) >= 2
+                if not is_talk(each) and len(each.stems & stated.stems) >= 2
             ]
-            rejected = tuple(rejected_in([stated.sentence.text]))[:3]
+            rejected = tuple(rejected_in([stated.text]))[:3]
             yield Draft(
                 rule="stated",
                 kind="decision",
-                title=title_of(stated.sentence.text),
-                body=" ".join([_ended(stated.sentence.text), *(_ended(each.text) for each in echo[:2])]),
+                title=title_of(stated.text),
+                body=" ".join([_ended(stated.text), *(_ended(each.text) for each in echo[:2])]),
                 evidence=(event.id, *(each.event.id for each in echo[:1])),
                 score=_STATED,
                 importance=3 if rejected and rejected[0].reason else 2,
@@ -147,8 +152,6 @@ def _picks(turn: Turn, before: Turn | None) -> Iterator[Draft]:
 
 
 _ANSWER = re.compile(r"^(?P<question>.{3,600}?)\nAnswer: (?P<answer>.{1,600}?)(?:\nNot chosen: (?P<lost>.{1,800}))?\s*$", re.DOTALL)
-
-
 _CHOICE = re.compile(
     r"\W*(?:which|how (?:should|do|would)|should|shall|what (?:should|approach|would|do you want|kind|level|format|name)"
     r"|do (?:you|we) want|would you|can we|is it ok)\b",
@@ -223,7 +226,7 @@ def _refusals(turn: Turn, before: Turn | None) -> Iterator[Draft]:
         body=" ".join(body),
         evidence=tuple(evidence),
         score=_REFUSAL,
-        importance=3 if STANDING.search(words) else 2,
+        importance=3 if is_firm(words) else 2,
         origin="user",
         rejected=tuple(rejected_in([words]))[:2],
         everywhere=bool(EVERYWHERE.search(words)),
@@ -242,14 +245,14 @@ def _wishes(turn: Turn) -> Iterator[Draft]:
             yield Draft(
                 rule="wish",
                 kind="preference",
-                title=title_of(wish.sentence.text),
-                body=_quotation(wish.sentence.text),
+                title=title_of(wish.text),
+                body=_quotation(wish.text),
                 evidence=(event.id,),
                 score=_WISH,
-                importance=3,
+                importance=3 if is_firm(wish.text) else 2,
                 origin="user",
-                rejected=tuple(rejected_in([wish.sentence.text]))[:2],
-                everywhere=bool(EVERYWHERE.search(wish.sentence.text)),
+                rejected=tuple(rejected_in([wish.text]))[:2],
+                everywhere=bool(EVERYWHERE.search(wish.text)),
             )
 
 

@@ -11,6 +11,7 @@ from kite_memory.distill.offline.commands import established
 from kite_memory.distill.offline.drafts import Draft, drafts_of, of_command
 from kite_memory.distill.offline.passages import turns
 from kite_memory.distill.offline.wording import entities_of
+from kite_memory.distill.prompts import REVISION
 from kite_memory.distill.prose import clip, stems
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
@@ -33,7 +34,7 @@ class OfflineExtractor:
 
     @property
     def version(self) -> str:
-        return f"offline:{_REVISION}"
+        return f"offline:{_REVISION}.{REVISION}"
 
     def estimate(self, chunk: Chunk) -> Usage:
         return Usage()

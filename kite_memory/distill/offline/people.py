@@ -10,15 +10,11 @@ from kite_memory.model.event import Event, EventType
 
 STANDING = re.compile(
     r"(?:^|[.;!]\s*|\b(?:please|you (?:should|must)|we (?:should|must)|let'?s)\s+)(?:always|never|don'?t ever|stop)\s+[a-z]"
-    r"|\b(?:from now on|going forward|as a rule|in (?:the )?future,? (?:please|let'?s|we|you|always|never|use|do|don'?t"
-    r"|make|add|run))\b"
-    r"|\b(?:i|we) (?:really |personally |usually |generally |normally |always |never )?(?:prefer|hate|dislike|want you to"
-    r"|don'?t (?:like|want you to))\b"
-    r"|\bi(?:'d| would) (?:much |really |personally |always )?(?:prefer|rather)\b"
-    r"|\bplease (?:don'?t|do not|avoid|make sure|remember)\b|\b(?:remember|make sure) (?:to|you)\b|\bdon'?t (?:just|guess"
-    r"|assume|add|use|commit|push)\b"
-    r"|\b(?:overriding|general|our|my) (?:directive|rule|policy|convention|preference) (?:is|here)\b|\bavoid\s+\w+ing?\b"
-    r"|\bno need (?:to|for)\b",
+    r"|\b(?:from now on|going forward|as a rule|in (?:the )?future,? (?:please|let'?s|we|you|always|never|use|do|don'?t|make"
+    r"|add|run))\b|\b(?:i|we) (?:really |personally |usually |generally |normally |always |never )?(?:prefer|hate|dislike"
+    r"|want you to|don'?t (?:like|want you to))\b|\bi(?:'d| would) (?:much |really |personally |always )?(?:prefer|rather)\b"
+    r"|\bplease (?:don'?t|do not|avoid|remember)\b|\bremember to\b|\bdon'?t (?:guess|assume)\b|\b(?:overriding|general|our"
+    r"|my) (?:directive|rule|policy|convention|preference) (?:is|here)\b|\bavoid\s+\w+ing\b",
     re.IGNORECASE,
 )
 EVERYWHERE = re.compile(
@@ -30,62 +26,61 @@ _MACHINE = re.compile(
 )
 _CONCEDES = re.compile(
     r"\W*(?:you(?:'re| are) (?:absolutely |totally |completely )?right|good (?:point|catch|call|question to raise|idea"
-    r"|instinct)|fair (?:point|enough|challenge|call)"
-    r"|great (?:point|catch|idea)|(?:yes|right|agreed)[,.!—–-]{1,2}\s|sorry|my mistake|i was wrong|makes sense|understood|got it)",
+    r"|instinct)|fair (?:point|enough|challenge|call)|great (?:point|catch|idea)|(?:yes|right|agreed)[,.!—–-]{1,2}\s|sorry"
+    r"|my mistake|i was wrong|makes sense|understood|got it)",
     re.IGNORECASE,
 )
 
 
+_FIRM = re.compile(r"\b(?:always|never|ever|from now on|going forward|future|rule|directive|policy|convention)\b", re.IGNORECASE)
+_FOR_NOW = re.compile(
+    r"\b(?:yet|for now|right now|this time|today|until|in this (?:case|pr|branch|file|commit)|(?:that|this) one)\b", re.IGNORECASE
+)
 _TYPED = 700
+"""Characters of a message that somebody typed; what is longer was pasted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """A standing wish in a person's own words, with the message or the refusal it stands in."""
-
-    event: Event
-    sentence: Sentence
-
-
-def wishes(event: Event) -> Iterator[Wish]:
+def wishes(event: Event) -> Iterator[Sentence]:
+    """Sentences in which a person says how things are to be done beyond the task at hand."""
     said = said_by_person(event)
     if not said or event.type is EventType.DECISION or len(said) > _TYPED:
-        return  # what is longer was pasted
+        return
     for sentence in sentences_of(event, said):
-        words = sentence.words
-        if (
-            4 <= words <= 60
-            and not sentence.text.endswith("?")
-            and STANDING.search(sentence.text)
-            and not _MACHINE.search(sentence.text)
-        ):
-            yield Wish(event=event, sentence=sentence)
+        text = sentence.text
+        if text.endswith("?") or not 4 <= sentence.words <= 60 or _MACHINE.search(text):
+            continue
+        if STANDING.search(text) and not _FOR_NOW.search(text):
+            yield sentence
+
+
+def is_firm(said: str) -> bool:
+    return bool(_FIRM.search(said))
 
 
 _DECIDES = re.compile(
     r"\b(?:let'?s (?:go|use|stick|keep|do|drop|switch|move|put|make|not|leave|take|store|have)|(?:i|we)(?:'ve"
-    r"| have)? (?:decided|agreed|chose|settled)"
-    r"|(?:i|we)(?:'ll|'d| will| would| should)? (?:go(?:ing)? (?:with|for)|stick (?:with|to)|rather (?:use|have|keep|go))"
-    r"|go with|stick with"
-    r"|(?:i|we) don'?t want|(?:i|we) want|the decision is)\b",
+    r"| have)? (?:decided|agreed|chose|settled)|(?:i|we)(?:'ll|'d| will| would| should)? (?:go(?:ing)? (?:with|for)"
+    r"|stick (?:with|to)|rather (?:use|have|keep|go))|go with|stick with|(?:i|we) don'?t want|(?:i|we) want|the decision is)\b",
     re.IGNORECASE,
 )
 _GROUNDED = re.compile(
-    r"\b(?:instead of|rather than|because|since|so that|otherwise|over(?= \w+ because)|as opposed to|, not"
-    r"|not \S+,? because|due to)\b",
+    r"\b(?:instead of|rather than|because|since|so that|otherwise|over(?= \w+ because)|as opposed to|, not|not \S+,? because"
+    r"|due to)\b",
     re.IGNORECASE,
 )
 
 
-def stated_decisions(event: Event) -> Iterator[Wish]:
+def stated_decisions(event: Event) -> Iterator[Sentence]:
     """Sentences in which a person decides something and gives the reason, or names what it is instead of."""
     said = said_by_person(event)
     if not said or event.type is EventType.DECISION or len(said) > 4 * _TYPED:
         return
     for sentence in sentences_of(event, said):
         text = sentence.text
-        if 6 <= sentence.words <= 80 and _DECIDES.search(text) and _GROUNDED.search(text) and not text.endswith("?"):
-            yield Wish(event=event, sentence=sentence)
+        if text.endswith("?") or not 6 <= sentence.words <= 80 or _MACHINE.search(text):
+            continue
+        if _DECIDES.search(text) and _GROUNDED.search(text):
+            yield sentence
 
 
 def directs(said: str) -> bool:
@@ -94,9 +89,9 @@ def directs(said: str) -> bool:
 
 
 _DIRECTING = re.compile(
-    r"(?:^|[.,;!\n–—-]\s*|\b(?:but|and|so|no|just|actually|please|rather)\s+)(?:let'?s|don'?t|do not|use|keep|drop|avoid"
-    r"|put|leave|stop|never|always|only|not)\s"
-    r"|\b(?:instead|prefer|should(?:n'?t)? (?:be|not|have|use|go|live)|i would have|rather than)\b",
+    r"(?:^|[.,;!\n–—-]\s*|\b(?:but|and|so|no|just|actually|please|rather)\s+)(?:let'?s|don'?t|do not|use|keep|drop|avoid|put"
+    r"|leave|stop|never|always|only|not)\s|\b(?:instead|prefer|should(?:n'?t)? (?:be|not|have|use|go|live)|i would have"
+    r"|rather than)\b",
     re.IGNORECASE,
 )
 
@@ -125,14 +120,13 @@ _NAMED_OPTION = re.compile(
 )
 _PICK = re.compile(
     r"^\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|sure|hmm|i think|i guess|let'?s|lets|go|do|just|i'd|i would|with|for|go for|go with"
-    r"|option|approach|pick|take|choose|like|to|say|the)"
-    r"[\s,:]+){0,6}(?P<label>[A-Da-d]|[1-9])(?![\w'%/.-])(?:[\s,.;:)!—–-]|$)",
+    r"|option|approach|pick|take|choose|like|to|say|the)[\s,:]+){0,6}(?P<label>[A-Da-d]|[1-9])(?=\s*$|[.!)](?:\s|$)|\s*[,;:—–]"
+    r"|\s(?:please|but|and|then|is|sounds|looks|seems|for|first|with|as|since|because|it|now|-)\b)",
     re.IGNORECASE,
 )
+_SEVERAL = re.compile(r"(?:\b[A-D]|[1-9])\s*(?:,|and|&|\+|or)\s*(?:[A-D]\b|[1-9])(?!\w)")
 _NTH = {"first": "1", "second": "2", "third": "3", "former": "1", "latter": "2"}
-_PICK_NTH = re.compile(
-    r"\b(?:the|go with the|option) (?P<nth>first|second|third|former|latter)(?: one| option| approach)?\b", re.IGNORECASE
-)
+_PICK_NTH = re.compile(r"\bthe (?P<nth>(?:first|second|third)(?= (?:one|option|approach|way)\b)|former\b|latter\b)", re.IGNORECASE)
 
 
 def options_in(text: str) -> list[Option]:
@@ -157,6 +151,8 @@ def options_in(text: str) -> list[Option]:
 def picked(said: str, options: Sequence[Option]) -> Option | None:
     """The one option a short reply names; ``None`` where it names none or several."""
     opening = one_line(said[:160])
+    if _SEVERAL.search(opening):
+        return None
     nth = _PICK_NTH.search(opening)
     match = _PICK.match(opening)
     label = _NTH[nth["nth"].lower()] if nth else match["label"].upper() if match else ""

@@ -10,16 +10,12 @@ from kite_memory.model.record import Rejected
 _TITLE_WORDS = 9
 _OPENING = re.compile(
     r"(?:(?:so|and|but|also|now|yes|no|ok|okay|right|well|actually|basically|essentially|importantly|crucially|however"
-    r"|therefore|thus|hence"
-    r"|note(?: that)?|worth noting(?: that)?|in short|in other words|bottom line|net effect|net result|key insight"
-    r"|the (?:key|important) (?:thing|point)"
-    r"(?: here)?(?: is)?(?: that)?|(?:the )?(?:root cause|real (?:problem|issue|cause)|problem|issue|bug|reason|cause"
-    r"|culprit|fix|answer|catch|upshot)"
-    r"(?: here)? (?:is|was)(?: that)?|it turns out(?: that)?|turns out(?: that)?|this means(?: that)?|which means(?: that)?"
-    r"|i think|i'd say|my take"
-    r"|we should|let'?s(?: go with| use)?|go with|i found(?: that)?|found (?:it|the (?:bug|issue|problem|cause))|confirmed"
-    r"|please|can (?:you|we)"
-    r"|could (?:you|we))\b[\s,:;.!—–-]*)+",
+    r"|therefore|thus|hence|note(?: that)?|worth noting(?: that)?|in short|in other words|bottom line|net effect|net result"
+    r"|key insight|the (?:key|important) (?:thing|point)(?: here)?(?: is)?(?: that)?|(?:the )?(?:root cause|real (?:problem"
+    r"|issue|cause)|problem|issue|bug|reason|cause|culprit|fix|answer|catch|upshot)(?: here)? (?:is|was)(?: that)?"
+    r"|it turns out(?: that)?|turns out(?: that)?|this means(?: that)?|which means(?: that)?|i think|i'd say|my take|we should"
+    r"|let'?s(?: go with| use)?|go with|i found(?: that)?|found (?:it|the (?:bug|issue|problem|cause))|confirmed|please"
+    r"|can (?:you|we)|could (?:you|we))\b[\s,:;.!—–-]*)+",
     re.IGNORECASE,
 )
 _MANNER = re.compile(
@@ -29,16 +25,15 @@ _MANNER = re.compile(
 )
 """What a sentence opens with before it comes to its point."""
 _CLAUSE_END = re.compile(
-    r"\s[—–-]{1,2}\s|[;:]\s|,\s(?=(?:so|which|because|since|but|and|or|then|while|though|although|not|rather|instead|even"
-    r"|if|when|as)\b)|\s\("
-    r"|\s(?=(?:because|since|so that|which means|meaning|in order to|even though|although|whereas)\b)|[.!?](?:\s|$)",
+    r"\s[—–-]{1,2}\s|[;:]\s|,\s(?=(?:so|which|because|since|but|and|or|then|while|though|although|not|rather|instead|even|if"
+    r"|when|as)\b)|\s\(|\s(?=(?:because|since|so that|which means|meaning|in order to|even though|although|whereas)\b)"
+    r"|[.!?](?:\s|$)",
     re.IGNORECASE,
 )
 _DANGLING = re.compile(
-    r"(?:\s+(?:a|an|the|of|to|in|on|for|and|or|but|with|by|at|as|is|are|was|were|be|that|which|when|if|so|not|from|into"
-    r"|than|it|its|their|this|only"
-    r"|will|would|can|has|have|do|does|same|each|any|all|no|also|still|just|your|our|my|because|while|where|via|per|e\.g\.?"
-    r"|i\.e\.?))+[\s,;:]*$",
+    r"(?:\s+(?:a|an|the|of|to|in|on|for|and|or|but|with|by|at|as|is|are|was|were|be|that|which|when|if|so|not|from|into|than|it"
+    r"|its|their|this|only|will|would|can|has|have|do|does|same|each|any|all|no|also|still|just|your|our|my|because|while|where"
+    r"|via|per|e\.g\.?|i\.e\.?))+[\s,;:]*$",
     re.IGNORECASE,
 )
 
@@ -56,35 +51,13 @@ def title_of(sentence: str) -> str:
     words = head.split()
     if len(words) > _TITLE_WORDS:
         cut = words[:_TITLE_WORDS]
-        halved = next((at for at in range(len(cut) - 1, max(3, len(cut) - 4), -1) if cut[at].lower() in _BINDING), len(cut))
+        halved = next((at for at in range(len(cut) - 1, max(3, len(cut) - 4), -1) if _BINDING.match(cut[at])), len(cut))
         head = " ".join(cut[:halved])
     head = _balanced(_DANGLING.sub("", head)).strip(" .:;,-—–\"'")
     return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, 80)
 
 
-_BINDING = frozenset(
-    (
-        "for",
-        "to",
-        "in",
-        "on",
-        "with",
-        "of",
-        "before",
-        "after",
-        "at",
-        "from",
-        "by",
-        "into",
-        "as",
-        "that",
-        "which",
-        "and",
-        "or",
-        "where",
-        "when",
-    )
-)
+_BINDING = re.compile(r"(?:for|to|in|on|with|of|before|after|at|from|by|into|as|that|which|and|or|where|when)$", re.IGNORECASE)
 """A phrase that begins with one of these is dropped whole where it does not fit into a title."""
 
 
@@ -98,10 +71,9 @@ def _balanced(text: str) -> str:
 
 
 _NAMED = re.compile(
-    r"(?P<path>(?<![\w/])(?:[\w.@-]+/)+[\w.@-]+\.\w{1,6}\b)"
-    r"|(?P<file>\b[\w-]+\.(?:py|go|ts|tsx|js|rs|md|toml|ya?ml|json|sql|sh|rb|java|kt|c|h|cpp|cs|css|html|lock)\b)"
-    r"|(?P<camel>\b(?:[A-Z][a-z0-9]+){2,}\b|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b)|(?P<snake>\b[a-z0-9]+(?:_[a-z0-9]+)+\b)"
-    r"|(?P<ticket>\b[A-Z]{2,6}-\d{1,6}\b|\b(?:PR|issue) #\d+\b)"
+    r"(?P<path>(?<![\w/])(?:[\w.@-]+/)+[\w.@-]+\.\w{1,6}\b)|(?P<file>\b[\w-]+\.(?:py|go|ts|tsx|js|rs|md|toml|ya?ml|json|sql|sh"
+    r"|rb|java|kt|c|h|cpp|cs|css|html|lock)\b)|(?P<camel>\b(?:[A-Z][a-z0-9]+){2,}\b|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b)"
+    r"|(?P<snake>\b[a-z0-9]+(?:_[a-z0-9]+)+\b)|(?P<ticket>\b[A-Z]{2,6}-\d{1,6}\b|\b(?:PR|issue) #\d+\b)"
     r"|(?P<name>(?<=[a-z,] )[A-Z][a-z]{2,}[A-Z]?\w*(?: [A-Z][a-z]{2,}\w*)?)"
 )
 _NO_NAMES = frozenset(
@@ -130,8 +102,8 @@ _RULED_OUT = (
     ),
     re.compile(rf"\bnot\s+{_LOST}[,:—]?\s+(?=because\b|since\b)", re.IGNORECASE),
     re.compile(
-        r"(?P<this>[^.;:()]{3,80}?)\s+(?:was|is|are|were|got|has been)\s+(?:rejected|ruled out|dropped|discarded|overkill|not worth"
-        r"(?: it| the \w+)?|too \w+)\b",
+        r"(?P<this>[^.;:()]{3,80}?)\s+(?:was|is|are|were|got|has been)\s+(?:rejected|ruled out|dropped|discarded|overkill"
+        r"|not worth(?: it| the \w+)?|too \w+)\b",
         re.IGNORECASE,
     ),
 )

@@ -1,0 +1,69 @@
+"""The daemon's threads: woken by changes, still when there are none, and gone together."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kite_memory.daemon.daemon import Daemon
+from tests.e2e.kmem import eventually
+from tests.fakes.extractors import ScriptedExtractor
+from tests.fakes.house import FakeHouse, fake_house
+from tests.sources.transcript import SESSION, Transcript
+
+SAID = "We graft the old pear on quince stock, because the orchard floods every spring and pear roots drown there."
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[FakeHouse]:
+    with fake_house(tmp_path, ScriptedExtractor()) as opened:
+        yield opened
+
+
+@contextmanager
+def running(house: FakeHouse, home: Path) -> Iterator[tuple[Daemon, list[int]]]:
+    """The daemon in a thread of its own, without its signals, which only a main thread may take."""
+    daemon = Daemon(pipeline=house.pipeline, sources=(house.source,), vault=home / "vault", compare_seconds=300.0)
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(daemon.work()))
+    thread.start()
+    try:
+        yield daemon, codes
+    finally:
+        daemon.stop()
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def test_a_transcript_that_appears_in_a_new_folder_becomes_a_note(tmp_path: Path, house: FakeHouse) -> None:
+    with running(house, tmp_path):
+        folder = tmp_path / "claude" / "projects" / "-orchard"
+        folder.mkdir(parents=True)
+        written = Transcript()
+        written.user(SAID)
+        (folder / f"{SESSION}.jsonl").write_bytes(written.bytes)
+
+        assert eventually(lambda: len(list(house.vault.entries())) == 1)
+
+
+def test_a_note_that_a_person_writes_can_be_found(tmp_path: Path, house: FakeHouse) -> None:
+    with running(house, tmp_path):
+        (tmp_path / "vault" / "ideas" / "mulch.md").write_text("# Mulch\n\nBark keeps the roots cool.\n")
+
+        assert eventually(lambda: house.recall.status().notes == 1)
+
+
+def test_an_unexpected_error_in_any_thread_ends_the_process_with_a_failure(tmp_path: Path, house: FakeHouse) -> None:
+    house.timeline.close()
+
+    with running(house, tmp_path) as (_, codes):
+        assert eventually(lambda: codes == [1])
+
+
+def test_stopping_is_quick_and_clean(tmp_path: Path, house: FakeHouse) -> None:
+    with running(house, tmp_path) as (daemon, codes):
+        daemon.stop()
+
+        assert eventually(lambda: codes == [0], seconds=5)

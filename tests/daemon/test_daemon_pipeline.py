@@ -1,0 +1,238 @@
+"""The walk from transcript to note and back: everything once, in order, and nothing that should not be there."""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from kite_memory.distill.chunking import ChunkPolicy
+from kite_memory.distill.extractor import Answer, Usage
+from kite_memory.distill.scheduler import Asked, Idle
+from kite_memory.model.record import Record
+from kite_memory.recall.answer import Prompt
+from tests.fakes.extractors import ScriptedExtractor, plain_answer
+from tests.fakes.house import FakeHouse, fake_house
+from tests.sources.transcript import SESSION, Transcript
+
+SAID = "We graft the old pear on quince stock, because the orchard floods every spring and pear roots drown there."
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "claude" / "projects" / "-orchard").mkdir(parents=True)
+    return tmp_path
+
+
+@pytest.fixture
+def extractor() -> ScriptedExtractor:
+    return ScriptedExtractor()
+
+
+@pytest.fixture
+def house(home: Path, extractor: ScriptedExtractor) -> Iterator[FakeHouse]:
+    with fake_house(home, extractor) as opened:
+        yield opened
+
+
+def transcript(home: Path, *said: str, session: str = SESSION, first: int = 1) -> Path:
+    written = Transcript(session, first=first)
+    for text in said:
+        written.user(text)
+        written.assistant(f"Understood: {text}")
+    path = home / "claude" / "projects" / "-orchard" / f"{session}.jsonl"
+    path.write_bytes(written.bytes)
+    return path
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def notes(house: FakeHouse) -> list[str]:
+    return [entry.path for entry in house.vault.entries()]
+
+
+def test_what_was_said_becomes_a_note_that_the_next_prompt_is_given(home: Path, house: FakeHouse) -> None:
+    transcript(home, SAID)
+
+    house.walk()
+
+    (path,) = notes(house)
+    note = house.vault.read(path)
+    assert note is not None
+    assert note.project == "orchard"
+    assert note.evidence == (f"claude-code:{SESSION}#00000001",)
+    asked = Prompt(text=f"{note.title}: {note.body}", session="next", project="orchard")
+    assert [hit.note.id for hit in house.recall.answer(asked).hits] == [note.id]
+
+
+def test_a_second_walk_adds_nothing_and_asks_nobody(home: Path, house: FakeHouse, extractor: ScriptedExtractor) -> None:
+    transcript(home, SAID)
+    house.walk()
+    before, asked = bytes_of(home / "vault"), list(extractor.asked)
+
+    house.walk()
+
+    assert bytes_of(home / "vault") == before
+    assert extractor.asked == asked
+    assert house.pipeline.unread() == []
+
+
+def test_reading_everything_anew_from_a_lost_timeline_asks_nobody(home: Path, extractor: ScriptedExtractor) -> None:
+    transcript(home, SAID)
+    with fake_house(home, extractor) as first:
+        first.walk()
+    before, asked = bytes_of(home / "vault"), list(extractor.asked)
+    for path in (home / "state").glob("timeline.sqlite*"):
+        path.unlink()
+
+    with fake_house(home, extractor) as second:
+        second.walk()
+
+        assert second.timeline.counts()[0].events == 2
+    assert bytes_of(home / "vault") == before
+    assert extractor.asked == asked
+
+
+def test_a_fork_is_not_distilled_a_second_time(home: Path, house: FakeHouse, extractor: ScriptedExtractor) -> None:
+    original = transcript(home, SAID)
+    house.walk()
+    fork = original.with_name("f0f0f0f0-0000-4000-8000-000000000002.jsonl")
+    fork.write_bytes(original.read_bytes().replace(SESSION.encode(), fork.stem.encode()))
+
+    house.walk()
+
+    assert len(extractor.asked) == 1
+    assert len(notes(house)) == 1
+
+
+def test_no_secret_passes_the_door(home: Path, house: FakeHouse) -> None:
+    secret = "ghp_" + "Zx9" * 12
+    transcript(home, f"Use the token {secret} to fetch the orchard's weather, and never write it anywhere else, please.")
+
+    house.walk()
+
+    assert not [name for name, content in bytes_of(home / "state").items() if secret.encode() in content]
+    assert not [name for name, content in bytes_of(home / "vault").items() if secret.encode() in content]
+    (event, *_) = house.timeline.events("claude-code", SESSION)
+    assert "[redacted:" in event.text
+
+
+def test_private_words_are_not_kept(home: Path, house: FakeHouse) -> None:
+    transcript(home, f"{SAID} <private>The neighbour pays for the quinces.</private>")
+
+    house.walk()
+
+    assert not [name for name, content in bytes_of(home / "state").items() if b"neighbour pays" in content]
+
+
+def test_a_growing_session_is_cut_only_when_it_falls_silent(home: Path, extractor: ScriptedExtractor) -> None:
+    transcript(home, SAID)
+    with fake_house(home, extractor, policy=ChunkPolicy(idle=1e12)) as house:
+        house.walk()
+
+        assert extractor.asked == []
+        assert notes(house) == []
+
+
+def test_an_unmounted_vault_waits_and_is_written_to_when_it_is_back(home: Path, house: FakeHouse) -> None:
+    transcript(home, SAID)
+    house.walk()
+    house.pipeline.compare_vault()
+    (home / "vault").rename(home / "unplugged")
+    (home / "vault").mkdir()
+    transcript(home, SAID, "The cider press stands in the north barn, next to the old cart.")
+
+    house.walk()
+    step = house.pipeline.distil()
+    assert isinstance(step, Idle)
+    assert "not complete" in step.reason
+    assert list((home / "vault").iterdir()) == []
+    (home / "vault").rmdir()
+    (home / "unplugged").rename(home / "vault")
+    house.pipeline.compare_vault()
+    house.walk()
+
+    assert len(notes(house)) == 2
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="a mode that keeps us out: not for root")
+def test_a_read_only_vault_waits(home: Path, house: FakeHouse) -> None:
+    transcript(home, SAID)
+    folder = home / "vault" / "decisions"
+    folder.chmod(0o500)
+
+    house.walk()
+    blocked = house.pipeline.distil()
+    folder.chmod(0o700)
+    house.walk()
+
+    assert isinstance(blocked, Idle)
+    assert len(notes(house)) == 1
+
+
+def test_a_full_disk_waits_and_asks_nobody_meanwhile(home: Path, extractor: ScriptedExtractor) -> None:
+    full = True
+
+    def step(doing: str) -> None:
+        if full and doing.startswith("write"):
+            raise OSError(28, "No space left on device")
+
+    transcript(home, SAID)
+    with fake_house(home, extractor) as house:
+        house.walk()
+    transcript(home, SAID, "The cider press stands in the north barn, next to the old cart.")
+    with fake_house(home, extractor, step=step) as house:
+        house.walk()
+        asked = len(extractor.asked)
+        blocked = house.pipeline.distil()
+        full = False
+        house.walk()
+
+        assert isinstance(blocked, Idle)
+        assert "no space left" in blocked.reason.lower()
+        assert len(extractor.asked) == asked == 2
+        assert len(notes(house)) == 2
+
+
+def test_a_chunk_answered_with_nothing_leaves_the_vault_alone(home: Path) -> None:
+    transcript(home, SAID)
+    with fake_house(home, ScriptedExtractor([Answer(record=Record(topics=()), usage=Usage())])) as house:
+        before = bytes_of(home / "vault")
+
+        house.walk()
+
+        assert bytes_of(home / "vault") == before
+        assert house.outbox.states() == {"nothing": 1}
+
+
+def test_sessions_from_before_a_date_are_read_but_not_distilled(home: Path, house: FakeHouse, extractor: ScriptedExtractor) -> None:
+    transcript(home, SAID)
+    house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+
+    house.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC))
+    house.pipeline.form_chunks()
+    while isinstance(house.pipeline.distil(), Asked):
+        pass
+
+    assert extractor.asked == []
+    assert house.timeline.counts()[0].events == 2
+
+
+def test_a_title_full_of_tricks_stays_inside_the_vault(home: Path) -> None:
+    titles = ["../../outside", "CON", "x" * 300, "🐛🐛🐛", "a/b\\c:d", ".", "nul.md", "Ünïcödé", "日本語の題"]
+    for number, _ in enumerate(titles):
+        transcript(home, f"{SAID} Number {number}.", session=f"{number:08d}-0000-4000-8000-000000000000", first=number * 10 + 1)
+    outcomes = [
+        lambda chunk, title=title: plain_answer(chunk, title, body=chunk.events[0].text)  # type: ignore[misc]  # default binds
+        for title in titles
+    ]
+
+    with fake_house(home, ScriptedExtractor(outcomes)) as house:
+        house.walk()
+
+        assert len(notes(house)) == len(titles)
+        assert {path.name for path in home.iterdir()} == {"claude", "state", "vault"}
+        assert all(len(path) < 120 and ".." not in path for path in notes(house))

@@ -1,0 +1,78 @@
+"""The rooms joined as in the real house, with a small embedder and whatever extractor a test brings."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kite_memory import assets
+from kite_memory.daemon.pipeline import Pipeline
+from kite_memory.distill.chunking import ChunkPolicy
+from kite_memory.distill.extractor import Extractor
+from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.scheduler import Idle, Scheduler
+from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.recall.index import Index
+from kite_memory.recall.recall import Recall
+from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.sources.claude_code import ClaudeCode
+from kite_memory.timeline.store import Timeline
+from kite_memory.vault import Vault
+
+ROOMY = Budget(dollars=1e6, calls=10**9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeHouse:
+    source: ClaudeCode
+    timeline: Timeline
+    outbox: Outbox
+    vault: Vault
+    recall: Recall
+    pipeline: Pipeline
+
+    def walk(self) -> None:
+        """Everything there is to read, ask and write, until nothing is left to do."""
+        self.pipeline.ingest_many([(source, path) for source, path, _ in self.pipeline.unread()])
+        self.pipeline.open_sessions()
+        self.pipeline.form_chunks()
+        while not isinstance(self.pipeline.distil(), Idle):
+            pass
+
+
+@contextmanager
+def fake_house(
+    home: Path,
+    extractor: Extractor,
+    *,
+    policy: ChunkPolicy = ChunkPolicy(idle=0.0),  # noqa: B008 - frozen
+    outbox_file: str = "outbox.sqlite",
+    step: Callable[[str], None] = lambda doing: None,
+) -> Iterator[FakeHouse]:
+    """Lives in ``home``: transcripts under ``claude``, ``state`` and ``vault`` beside it. Opening it again goes on where it was."""
+    state = home / "state"
+    timeline = Timeline(state / "timeline.sqlite")
+    outbox = Outbox(state / outbox_file)
+    outbox.recover()
+    vault = Vault(home / "vault", state / "vault.sqlite", step=step)
+    vault.ensure(assets.folder("vault_template"))
+    recall = Recall(
+        index=Index(state / "index", embedder=HashingEmbedder(dim=32)), memory=SessionMemory(state / "index" / "shown.sqlite")
+    )
+    source = ClaudeCode(home / "claude", own_state=state)
+    pipeline = Pipeline(
+        sources=(source,),
+        timeline=timeline,
+        outbox=outbox,
+        scheduler=Scheduler(outbox=outbox, extractor=extractor, budget=ROOMY),
+        vault=vault,
+        recall=recall,
+        policy=policy,
+    )
+    try:
+        yield FakeHouse(source=source, timeline=timeline, outbox=outbox, vault=vault, recall=recall, pipeline=pipeline)
+    finally:
+        recall.close()
+        vault.close()
+        outbox.close()
+        timeline.close()

@@ -1,0 +1,325 @@
+import json
+import os
+import shutil
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kite_memory.recall.embedder import Space, Vectors
+from kite_memory.recall.sidecar import Row, Sidecar, key_of
+
+Damage = Callable[[Path], object]
+
+SPACE = Space(name="tiny", dim=4, version="1", threshold=0.4)
+
+
+def vectors_of(keys: list[int]) -> Vectors:
+    """Rows that tell which key they belong to."""
+    return np.array([[key % 97, key % 89, key % 83, 1] for key in keys], np.float32).reshape(-1, 4)
+
+
+def rows_of(keys: list[int]) -> list[Row]:
+    return [Row(key=key, note=f"note-{key}") for key in keys]
+
+
+def append(sidecar: Sidecar, *keys: int) -> None:
+    sidecar.append(rows_of(list(keys)), vectors_of(list(keys)))
+
+
+def held(sidecar: Sidecar) -> dict[int, list[float]]:
+    rows = sidecar.rows()
+    matrix = np.concatenate(rows.matrices) if rows.matrices else np.zeros((0, 4), np.float32)
+    return {int(key): row.tolist() for key, row in zip(rows.keys, matrix, strict=True)}
+
+
+def expected(*keys: int) -> dict[int, list[float]]:
+    return {key: row.tolist() for key, row in zip(keys, vectors_of(list(keys)), strict=True)}
+
+
+def test_what_was_appended_is_read_back_by_another(tmp_path: Path) -> None:
+    append(Sidecar(tmp_path, SPACE), 1, 2, -3)
+
+    assert held(Sidecar(tmp_path, SPACE)) == expected(1, 2, -3)
+
+
+def test_the_manifest_names_the_space_and_for_each_row_its_note_and_hash(tmp_path: Path) -> None:
+    sidecar = Sidecar(tmp_path, SPACE)
+
+    append(sidecar, key_of("tea"))
+
+    manifest = json.loads((sidecar.folder / "manifest.json").read_text())
+    assert manifest["format"] == 1
+    assert manifest["space"] == {"name": "tiny", "dim": 4, "version": "1"}
+    segment = manifest["segments"][0]
+    assert segment["notes"] == [f"note-{key_of('tea')}"]
+    assert segment["keys"] == [f"{key_of('tea') % 2**64:016x}"]
+    assert segment["size"] == (sidecar.folder / segment["file"]).stat().st_size
+
+
+def test_a_reader_sees_what_another_writes_later(tmp_path: Path) -> None:
+    reader, writer = Sidecar(tmp_path, SPACE), Sidecar(tmp_path, SPACE)
+    append(writer, 1)
+    before = reader.rows()
+
+    append(writer, 2)
+
+    assert held(reader) == expected(1, 2)
+    assert before.keys.tolist() == [1]
+    assert np.concatenate(before.matrices).tolist() == vectors_of([1]).tolist()
+
+
+def test_nothing_is_read_again_while_nothing_changes(tmp_path: Path) -> None:
+    sidecar = Sidecar(tmp_path, SPACE)
+    append(sidecar, 1)
+
+    assert sidecar.rows() is sidecar.rows()
+
+
+def test_known_keys_are_not_written_twice(tmp_path: Path) -> None:
+    sidecar = Sidecar(tmp_path, SPACE)
+    append(sidecar, 1, 2)
+
+    append(sidecar, 2, 3, 3)
+
+    assert sorted(sidecar.rows().keys.tolist()) == [1, 2, 3]
+
+
+def test_one_row_more_does_not_rewrite_a_large_matrix(tmp_path: Path) -> None:
+    sidecar = Sidecar(tmp_path, SPACE)
+    append(sidecar, *range(1000))
+    large = sidecar.rows().files[0][0]
+    before = large.stat()
+
+    for key in range(1000, 1030):
+        append(sidecar, key)
+
+    assert large.stat().st_mtime_ns == before.st_mtime_ns
+    assert large.stat().st_ino == before.st_ino
+    assert len(sidecar.rows().matrices) <= 9
+    assert held(sidecar) == expected(*range(1030))
+
+
+@given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=12), max_size=30))
+@settings(deadline=None, max_examples=40)
+def test_however_rows_arrive_each_is_there_once(batches: list[list[int]]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        sidecar = Sidecar(Path(folder), SPACE)
+        for batch in batches:
+            append(sidecar, *batch)
+
+        assert held(Sidecar(Path(folder), SPACE)) == expected(*dict.fromkeys(key for batch in batches for key in batch))
+        assert sidecar.verify() == ()
+
+
+def test_only_wanted_rows_are_kept_once_many_are_not(tmp_path: Path) -> None:
+    sidecar = Sidecar(tmp_path, SPACE)
+    append(sidecar, *range(6000))
+    append(sidecar, *range(6000, 6010))
+
+    sidecar.keep(lambda: np.arange(5000, 6005))
+
+    assert held(sidecar) == expected(*range(5000, 6005))
+    assert len(list(sidecar.folder.glob("vectors-*.npy"))) == 1
+
+
+def test_a_few_unwanted_rows_are_not_worth_a_rewrite(tmp_path: Path) -> None:
+    sidecar = Sidecar(tmp_path, SPACE)
+    append(sidecar, *range(100))
+
+    sidecar.keep(lambda: np.arange(90))
+
+    assert len(sidecar.rows()) == 100
+
+
+def test_no_row_wanted_leaves_no_matrix(tmp_path: Path) -> None:
+    sidecar = Sidecar(tmp_path, SPACE)
+    append(sidecar, 1, 2)
+
+    sidecar.keep(lambda: np.zeros(0, np.int64))
+
+    assert len(sidecar.rows()) == 0
+    assert list(sidecar.folder.glob("*.npy")) == []
+
+
+def test_spaces_lie_apart(tmp_path: Path) -> None:
+    other = Space(name="tiny", dim=4, version="2", threshold=0.4)
+    append(Sidecar(tmp_path, SPACE), 1)
+
+    append(Sidecar(tmp_path, other), 2)
+
+    assert held(Sidecar(tmp_path, SPACE)) == expected(1)
+    assert held(Sidecar(tmp_path, other)) == expected(2)
+
+
+def test_a_model_s_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
+    sidecar = Sidecar(tmp_path / "index", Space(name="../../evil/model", dim=4, version="1", threshold=0.4))
+
+    append(sidecar, 1)
+
+    assert sidecar.folder.parent == tmp_path / "index"
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+
+
+def test_files_are_the_owner_s_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        sidecar = Sidecar(tmp_path / "state" / "index", SPACE)
+        append(sidecar, 1)
+    finally:
+        os.umask(before)
+
+    assert {path.stat().st_mode & 0o777 for path in sidecar.folder.iterdir()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (sidecar.folder, tmp_path / "state", tmp_path / "state" / "index")} == {0o700}
+
+
+def damage_manifest(change: Callable[[dict[str, object]], object]) -> Damage:
+    def damage(folder: Path) -> None:
+        manifest = json.loads((folder / "manifest.json").read_text())
+        change(manifest)
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+
+    return damage
+
+
+def cut(name: str, to: int) -> Damage:
+    def damage(folder: Path) -> None:
+        path = next(folder.glob(name))
+        os.truncate(path, to if to >= 0 else path.stat().st_size + to)
+
+    return damage
+
+
+def replace_matrix(vectors: object) -> Damage:
+    def damage(folder: Path) -> None:
+        path = next(folder.glob("vectors-*.npy"))
+        np.save(path, np.array(vectors))
+        damage_manifest(lambda manifest: _segment(manifest).update(size=path.stat().st_size))(folder)
+
+    return damage
+
+
+def _segment(manifest: dict[str, object]) -> dict[str, object]:
+    segments = manifest["segments"]
+    assert isinstance(segments, list)
+    segment: dict[str, object] = segments[0]
+    return segment
+
+
+def _space(manifest: dict[str, object]) -> dict[str, object]:
+    space = manifest["space"]
+    assert isinstance(space, dict)
+    return space
+
+
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "manifest missing": (lambda folder: (folder / "manifest.json").unlink(), "manifest is missing"),
+    "manifest empty": (cut("manifest.json", 0), "manifest cannot be read"),
+    "manifest cut": (cut("manifest.json", -1), "manifest cannot be read"),
+    "manifest a list": (lambda folder: (folder / "manifest.json").write_text("[]"), "manifest cannot be read"),
+    "manifest binary": (lambda folder: (folder / "manifest.json").write_bytes(b"\xff\x00"), "manifest cannot be read"),
+    "manifest without segments": (damage_manifest(lambda manifest: manifest.pop("segments")), "manifest cannot be read"),
+    "segment of the wrong shape": (damage_manifest(lambda manifest: manifest.update(segments=[7])), "manifest cannot be read"),
+    "newer format": (damage_manifest(lambda manifest: manifest.update(format=2)), "newer version"),
+    "another model": (damage_manifest(lambda manifest: _space(manifest).update(name="x")), "another space"),
+    "another dimension": (damage_manifest(lambda manifest: _space(manifest).update(dim=3)), "another space"),
+    "another version": (damage_manifest(lambda manifest: _space(manifest).update(version="2")), "another space"),
+    "matrix missing": (lambda folder: next(folder.glob("vectors-*.npy")).unlink(), "matrix is missing"),
+    "matrix empty": (cut("vectors-*.npy", 0), "cut short"),
+    "matrix cut in its header": (cut("vectors-*.npy", 50), "cut short"),
+    "matrix cut": (cut("vectors-*.npy", -1), "cut short"),
+    "matrix of another dimension": (replace_matrix([[1.0, 2.0, 3.0]] * 3), "another shape"),
+    "matrix of another type": (replace_matrix([[1, 2, 3, 4]] * 3), "another shape"),
+    "matrix with fewer rows": (replace_matrix(np.zeros((2, 4), np.float32)), "another shape"),
+    "matrix that would run code": (replace_matrix(np.array([[object()] * 4] * 3, dtype=object)), "cannot be read"),
+    "keys that are none": (damage_manifest(lambda manifest: _segment(manifest).update(keys=["zz"] * 3)), "cannot be read"),
+    "keys too long": (damage_manifest(lambda manifest: _segment(manifest).update(keys=["f" * 17] * 3)), "cannot be read"),
+    "fewer notes than rows": (damage_manifest(lambda manifest: _segment(manifest).update(notes=[])), "another shape"),
+    "a matrix outside": (damage_manifest(lambda manifest: _segment(manifest).update(file="../../etc/passwd")), "missing"),
+}
+
+
+@pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
+def test_what_cannot_be_used_is_missing_and_told(tmp_path: Path, damage: Damage, reason: str) -> None:
+    append(Sidecar(tmp_path, SPACE), 1, 2, 3)
+    damage(Sidecar(tmp_path, SPACE).folder)
+    sidecar = Sidecar(tmp_path, SPACE)
+
+    rows = sidecar.rows()
+
+    assert len(rows) == 0
+    assert [problem.reason for problem in sidecar.problems if reason in problem.reason]
+
+
+@pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_folder_is_whole_after_the_next_append(tmp_path: Path, damage: Damage, reason: str) -> None:
+    append(Sidecar(tmp_path, SPACE), 1, 2, 3)
+    damage(Sidecar(tmp_path, SPACE).folder)
+
+    append(Sidecar(tmp_path, SPACE), 1, 2, 3)
+
+    healed = Sidecar(tmp_path, SPACE)
+    assert held(healed) == expected(1, 2, 3)
+    assert healed.problems == ()
+    assert healed.verify() == ()
+    assert len(list(healed.folder.glob("vectors-*"))) == 1
+
+
+def test_a_matrix_cut_while_it_is_in_use_is_let_go(tmp_path: Path) -> None:
+    sidecar = Sidecar(tmp_path, SPACE)
+    append(sidecar, 1, 2, 3)
+    sidecar.rows()
+    cut("vectors-*.npy", -1)(sidecar.folder)
+
+    rows = sidecar.rows()
+
+    assert len(rows) == 0
+    assert "cut short" in sidecar.problems[0].reason
+
+
+def test_a_folder_that_vanishes_in_use_is_empty(tmp_path: Path) -> None:
+    sidecar = Sidecar(tmp_path, SPACE)
+    append(sidecar, 1)
+    sidecar.rows()
+    shutil.rmtree(sidecar.folder)
+
+    assert len(sidecar.rows()) == 0
+
+
+def test_verify_finds_a_flipped_bit(tmp_path: Path) -> None:
+    sidecar = Sidecar(tmp_path, SPACE)
+    append(sidecar, 1, 2, 3)
+    path = next(sidecar.folder.glob("vectors-*.npy"))
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+
+    assert [problem.reason for problem in sidecar.verify()] == ["index: a matrix is not what was written"]
+
+
+STEPS = ["matrix written", "matrix named", "manifest written", "manifest named", "old ones removed"]
+
+
+@pytest.mark.parametrize("done", range(len(STEPS) + 1))
+def test_an_append_that_ends_between_two_steps_leaves_the_folder_whole(tmp_path: Path, done: int) -> None:
+    """Nine segments, so that this append also merges. The steps' own files stay where they are, as after a crash."""
+    sidecar = Sidecar(tmp_path, SPACE)
+    for key in range(8):
+        append(sidecar, key)
+    steps = sidecar.appending(rows_of([8]), vectors_of([8]))
+
+    assert list(islice(steps, done)) == STEPS[:done]
+
+    found = Sidecar(tmp_path, SPACE)
+    assert held(found) == (expected(*range(9)) if done >= STEPS.index("manifest named") + 1 else expected(*range(8)))
+    assert found.problems == ()
+    append(found, 8, 9)
+    assert held(found) == expected(*range(10))
+    named = {segment["file"] for segment in json.loads((found.folder / "manifest.json").read_text())["segments"]}
+    assert {path.name for path in found.folder.iterdir()} == {"manifest.json", ".lock", *named}

@@ -1,0 +1,109 @@
+"""What is known beside the notes themselves."""
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from kite_memory.errors import StateDamaged, StateNewer, VaultReadOnly
+from kite_memory.vault.ledger import VERSION, Intent, Ledger
+from tests.vault.building import START
+
+
+def test_a_ledger_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    Ledger(path).close()
+    with sqlite3.connect(path) as database:
+        database.execute(f"PRAGMA user_version = {VERSION + 1}")
+    database.close()
+
+    with pytest.raises(StateNewer) as newer:
+        Ledger(path)
+    assert newer.value.hint
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database, but long enough to be taken for one" * 40, b"SQLite format 3\0" + b"\xff" * 4096]
+)
+def test_a_damaged_ledger_is_said(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "ledger.sqlite").write_bytes(content)
+
+    with pytest.raises(StateDamaged) as damaged:
+        Ledger(tmp_path / "ledger.sqlite")
+    assert ".trash" in damaged.value.hint
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_it_is_its_owners_alone(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        ledger = Ledger(tmp_path / "state" / "deep" / "ledger.sqlite")
+        ledger.set("x", "y")
+    finally:
+        os.umask(before)
+
+    for path in (tmp_path / "state").rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+    ledger.close()
+
+
+def test_a_change_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+
+    with pytest.raises(ZeroDivisionError), ledger.changing():
+        ledger.set("x", "y")
+        ledger.absorb("draft", "note")
+        raise ZeroDivisionError
+
+    assert (ledger.setting("x"), ledger.absorbed_by("draft")) == ("", "")
+    ledger.set("x", "z")
+    assert ledger.setting("x") == "z"
+    ledger.close()
+
+
+def test_a_full_disk_is_said_in_our_words(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger._run("PRAGMA max_page_count = 1")
+
+    with pytest.raises(VaultReadOnly, match="no space left"), ledger.changing():
+        for number in range(2_000):
+            ledger.absorb(f"draft {number}" * 20, "note")
+
+    assert ledger.absorbed_by("draft 0" * 20) == ""
+    ledger.close()
+
+
+def test_a_state_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(VaultReadOnly) as refused:
+        Ledger(tmp_path / "file" / "ledger.sqlite")
+    assert refused.value.hint
+
+
+def test_what_was_begun_is_known_to_the_next_process(tmp_path: Path) -> None:
+    intent = Intent(id="ID", doing="create", path="a.md", temporary=".kmem-fill-1", title="A", project="")
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.intend(intent)
+    ledger.close()
+
+    again = Ledger(tmp_path / "ledger.sqlite")
+
+    assert again.intents() == [intent]
+    again.done("ID")
+    assert again.intents() == []
+    again.close()
+
+
+def test_the_dead_are_known_by_id_and_by_every_title(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.bury("ID", ("Late Frost", "cold"), "orchard", at=START, because="deleted")
+
+    assert ledger.is_buried("ID")
+    assert ledger.is_title_buried("late frost!", "orchard") and ledger.is_title_buried("COLD", "orchard")
+    assert not ledger.is_title_buried("late frost", "meadow")
+    ledger.lift("ID")
+    assert not ledger.is_buried("ID") and not ledger.is_title_buried("cold", "orchard")
+    ledger.close()
