@@ -64,14 +64,14 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 def gold_note(row: dict[str, Any], project: str) -> Note:
     rejected = "".join(f"\n\n**Rejected:** {text}" for text in row["rejected"])
-    related = "\n\n**Related:** " + ", ".join(f"[[{entity}]]" for entity in row["entities"]) if row["entities"] else ""
     created = _START + timedelta(days=int(row["session"]))
     return Note(
         id=row["id"],
         path=f"notes/{row['id']}.md",
         kind=NoteKind(row["kind"]),
         title=row["title"],
-        body=row["body"] + rejected + related,
+        body=row["body"] + rejected,
+        entities=tuple(row["entities"]),
         created=created,
         updated=created,
         project=project,

@@ -157,6 +157,8 @@ def backfill(person: Person, transcripts: Path) -> tuple[float, float, float, in
         except psutil.NoSuchProcess:
             break
         time.sleep(0.01)
+    if process.wait():
+        raise SystemExit(f"the backfill failed with exit code {process.returncode}")
     return time.perf_counter() - began, size, peak, len(files)
 
 

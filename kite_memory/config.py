@@ -1,8 +1,8 @@
-"""The configuration: a file, the environment on top, and nothing else. Read once, by the entry points."""
+"""The configuration: a file, the environment on top, and nothing else. Read by the entry points."""
 
+import dataclasses
 import os
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
@@ -13,8 +13,6 @@ from kite_memory.errors import ConfigInvalid
 ExtractorName = Literal["auto", "anthropic", "claude-cli", "openai", "offline"]
 EmbedderName = Literal["auto", "local", "voyage"]
 JudgeMode = Literal["late", "wait", "off"]
-
-_Choice = TypeVar("_Choice", bound=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +37,7 @@ class EmbedderConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallConfig:
-    """``threshold`` of ``None`` means the embedder's own, fitted one."""
+    """``threshold`` of ``None`` means the embedder's own, fitted one. What a prompt is given can be less, never more."""
 
     threshold: float | None = None
     notes_per_prompt: int = 2
@@ -56,6 +54,8 @@ class DaemonConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
+    """All paths are whole: the daemon runs in another folder than the command that started it."""
+
     file: Path
     state: Path
     vault: Path
@@ -67,78 +67,120 @@ class Config:
     judge: JudgeMode = "late"
 
 
-def load(environment: Mapping[str, str] = os.environ) -> Config:
+_Section = TypeVar("_Section", ExtractorConfig, EmbedderConfig, RecallConfig, DaemonConfig)
+
+_Chosen = TypeVar("_Chosen", ExtractorConfig, EmbedderConfig)
+
+_CHOICES: dict[tuple[type, str], tuple[str, ...]] = {
+    (ExtractorConfig, "name"): get_args(ExtractorName),
+    (EmbedderConfig, "name"): get_args(EmbedderName),
+}
+_BOUNDS: dict[tuple[type, str], tuple[float, float]] = {
+    (RecallConfig, "notes_per_prompt"): (0, 2),
+    (RecallConfig, "tokens_per_prompt"): (0, 1600),
+    (RecallConfig, "threshold"): (0, 1),
+    (DaemonConfig, "compare_seconds"): (1, 86_400),  # less would be polling
+    (DaemonConfig, "idle_seconds"): (0, 86_400),
+}
+_ANY_AMOUNT = (0.0, 1e9)
+
+_SETTINGS = ("vault", "extractor", "embedder", "recall", "daemon", "judge")
+
+
+def load() -> Config:
     """Raises `ConfigInvalid` for a file that is not TOML, an unknown setting or a value of the wrong kind."""
     file = Path(paths.config_file())
-    table = _read(file)
-    known = {"vault", "extractor", "embedder", "recall", "daemon", "judge"}
-    if unknown := sorted(set(table) - known):
-        raise ConfigInvalid(f"unknown setting {unknown[0]!r} in {file}", hint=f"known ones are: {', '.join(sorted(known))}")
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        content = b""
+    except OSError as error:
+        raise ConfigInvalid(f"cannot read {file}: {error.strerror}", hint="see who owns it, or move it away") from error
+    return check(content, file)
+
+
+def check(content: bytes, file: Path) -> Config:
+    """What `load` would make of ``content`` in its file. Raises the same."""
+    try:
+        table = tomllib.loads(content.decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigInvalid(f"{file} is not valid TOML: {error}", hint="mend it, or move it away for the defaults") from error
+    if unknown := sorted(set(table) - set(_SETTINGS)):
+        raise ConfigInvalid(f"unknown setting {unknown[0]!r} in {file}", hint=f"known ones are: {', '.join(_SETTINGS)}")
     extractor = _section(ExtractorConfig, table.get("extractor", {}), "extractor", file)
     embedder = _section(EmbedderConfig, table.get("embedder", {}), "embedder", file)
-    vault = table.get("vault", "") if not environment.get("KMEM_HOME") else ""
-    if not isinstance(vault, str):
-        raise ConfigInvalid(f"`vault` in {file} is not a path in quotes")
-    judge = table.get("judge", {})
-    judge_mode = judge.get("mode", "late") if isinstance(judge, dict) else judge
+    judge = table.get("judge", "late")
+    if isinstance(judge, dict):
+        if unknown := sorted(set(judge) - {"mode"}):
+            raise ConfigInvalid(f"unknown setting {unknown[0]!r} in [judge] of {file}", hint="known ones are: mode")
+        judge = judge.get("mode", "late")
     return Config(
         file=file,
-        state=Path(paths.state_dir()),
-        vault=Path(vault or paths.default_vault()).expanduser(),
-        claude_root=Path(environment.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser(),
-        extractor=_with_choice(extractor, "name", environment.get("KMEM_EXTRACTOR"), ExtractorName, "KMEM_EXTRACTOR"),
-        embedder=_with_choice(embedder, "name", environment.get("KMEM_EMBEDDER"), EmbedderName, "KMEM_EMBEDDER"),
+        state=Path(paths.state_dir()).absolute(),
+        vault=_vault(table.get("vault", ""), file),
+        claude_root=_whole(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"),
+        extractor=_named(extractor, "KMEM_EXTRACTOR"),
+        embedder=_named(embedder, "KMEM_EMBEDDER"),
         recall=_section(RecallConfig, table.get("recall", {}), "recall", file),
         daemon=_section(DaemonConfig, table.get("daemon", {}), "daemon", file),
-        judge=_choice(environment.get("KMEM_JUDGE") or judge_mode, JudgeMode, "judge"),
+        judge=_choice(os.environ.get("KMEM_JUDGE") or judge, get_args(JudgeMode), "judge"),
     )
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _vault(told: object, file: Path) -> Path:
+    """``KMEM_HOME`` has its own and wins: it sets a whole machine apart."""
+    if not isinstance(told, str) or "\0" in told:
+        raise ConfigInvalid(f"`vault` in {file} is not a path in quotes")
+    vault = _whole(told or paths.default_vault(), made_whole=not told)
+    if not vault.is_absolute():
+        raise ConfigInvalid(f"`vault` in {file} is not a whole path: {told}", hint="write it from / or ~ on")
+    return Path(paths.default_vault()).absolute() if os.environ.get("KMEM_HOME") else vault
+
+
+def _whole(path: str, *, made_whole: bool = True) -> Path:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigInvalid(f"{file} is not valid TOML: {error}", hint="mend it, or move it away for the defaults") from error
-    except OSError as error:
-        raise ConfigInvalid(f"cannot read {file}: {error.strerror}") from error
-
-
-_Section = TypeVar("_Section", ExtractorConfig, EmbedderConfig, RecallConfig, DaemonConfig)
-
-_CHOICES: dict[tuple[type, str], Any] = {(ExtractorConfig, "name"): ExtractorName, (EmbedderConfig, "name"): EmbedderName}
+        expanded = Path(path).expanduser()
+    except RuntimeError as error:
+        raise ConfigInvalid(f"no such home folder: {path}", hint="write the path from / on") from error
+    return expanded.absolute() if made_whole else expanded
 
 
 def _section(kind: type[_Section], table: object, name: str, file: Path) -> _Section:
     if not isinstance(table, dict):
         raise ConfigInvalid(f"`{name}` in {file} is not a section", hint=f"write it as [{name}]")
-    defaults = kind()
+    defaults = {setting.name: setting.default for setting in dataclasses.fields(kind)}
     values: dict[str, Any] = {}
     for key, value in table.items():
-        if not hasattr(defaults, key):
-            known = ", ".join(kind.__slots__)
-            raise ConfigInvalid(f"unknown setting `{key}` in [{name}] of {file}", hint=f"known ones are: {known}")
-        default = getattr(defaults, key)
-        if isinstance(value, int) and not isinstance(value, bool) and (default is None or isinstance(default, float)):
-            value = float(value)
-        if default is not None and (type(value) is not type(default)):
-            raise ConfigInvalid(f"`{key}` in [{name}] of {file} should be like {default!r}, not {value!r}")
-        if isinstance(value, int | float) and value < 0:
-            raise ConfigInvalid(f"`{key}` in [{name}] of {file} cannot be negative")
-        if choice := _CHOICES.get((kind, key)):
-            _choice(value, choice, f"{name}.{key}")
-        values[key] = value
+        if key not in defaults:
+            raise ConfigInvalid(f"unknown setting {key!r} in [{name}] of {file}", hint=f"known ones are: {', '.join(defaults)}")
+        values[key] = _value(kind, key, value, defaults[key], f"`{key}` in [{name}] of {file}")
     return kind(**values)
 
 
-def _with_choice(section: _Section, key: str, value: str | None, choices: Any, name: str) -> _Section:
-    import dataclasses
+def _value(kind: type, key: str, value: object, default: object, name: str) -> object:
+    if choices := _CHOICES.get((kind, key)):
+        return _choice(value, choices, name)
+    if isinstance(default, str):
+        if not isinstance(value, str):
+            raise ConfigInvalid(f"{name} should be like {default!r}, not {value!r}")
+        return value
+    whole = isinstance(default, int)
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+        raise ConfigInvalid(f"{name} should be {'a whole number' if whole else 'a number'}, not {value!r}")
+    least, most = _BOUNDS.get((kind, key), _ANY_AMOUNT)
+    if not least <= value <= most:  # as nan never is
+        raise ConfigInvalid(f"{name} cannot be {value}", hint=f"choose from {least:g} to {most:g}")
+    return value if whole else float(value)
 
-    return dataclasses.replace(section, **{key: _choice(value, choices, name)}) if value else section
+
+def _named(section: _Chosen, variable: str) -> _Chosen:
+    value = os.environ.get(variable)
+    if not value:
+        return section
+    return dataclasses.replace(section, name=_choice(value, _CHOICES[type(section), "name"], variable))
 
 
-def _choice(value: Any, choices: Any, name: str) -> Any:
-    if value not in get_args(choices):
-        raise ConfigInvalid(f"{name} cannot be {value!r}", hint=f"choose one of: {', '.join(get_args(choices))}")
+def _choice(value: object, choices: tuple[str, ...], name: str) -> Any:
+    if value not in choices:
+        raise ConfigInvalid(f"{name} cannot be {value!r}", hint=f"choose one of: {', '.join(choices)}")
     return value

@@ -1,7 +1,7 @@
 """From the configuration to the running parts: the only place that knows which adapter is which."""
 
+import json
 import logging
-import logging.handlers
 import os
 import sys
 import time
@@ -11,26 +11,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from kite_memory import assets, keys, paths
 from kite_memory.config import Config
-from kite_memory.daemon.daemon import Daemon
 from kite_memory.daemon.lock import DaemonLock, holder
 from kite_memory.daemon.operations import Operations
 from kite_memory.daemon.pipeline import Pipeline
-from kite_memory.daemon.protocol import Ok, Reply, Request
-from kite_memory.daemon.server import Server
-from kite_memory.daemon.service_units import Manager, Service, namespaces_allowed, this_manager
 from kite_memory.distill import prompts
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.outbox import Budget, Outbox
 from kite_memory.distill.prices import Prices
 from kite_memory.distill.scheduler import Idle, Scheduler
-from kite_memory.errors import ConfigInvalid, VaultMissing, VaultReadOnly
+from kite_memory.errors import ConfigInvalid, UsageError, VaultMissing, VaultReadOnly
+from kite_memory.private_files import make_private_folder
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.local import LocalEmbedder
@@ -40,6 +37,11 @@ from kite_memory.sources.claude_code import ClaudeCode
 from kite_memory.sources.source import Source
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
+
+if TYPE_CHECKING:
+    from kite_memory.daemon.daemon import Daemon
+    from kite_memory.daemon.protocol import Reply, Request
+    from kite_memory.daemon.service_units import Manager, Service
 
 log = logging.getLogger("kite_memory")
 
@@ -63,6 +65,15 @@ class House:
     pipeline: Pipeline
     operations: Operations
 
+    @property
+    def has_a_vault(self) -> bool:
+        """Whether there is one, or was: only then is its absence worth a word."""
+        return self.vault.root.is_dir() or bool(self.vault.known())
+
+    def lay_out(self) -> None:
+        """Make the vault if there never was one. Raises `VaultMissing` where there was, and `VaultReadOnly`."""
+        self.vault.ensure(assets.folder("vault_template"))
+
 
 @contextmanager
 def open_house(
@@ -78,13 +89,14 @@ def open_house(
         outbox = Outbox(config.state / "outbox.sqlite")
         closing.callback(outbox.close)
         vault = closing.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
-        try:
-            vault.ensure(assets.folder("vault_template"))
-        except (VaultMissing, VaultReadOnly) as error:
-            log.warning("%s", error)
         embedder = LocalEmbedder()
-        index = Index(config.state / "index", embedder=embedder, beside=second_embedder(config))
-        recall = Recall(index=index, memory=SessionMemory(config.state / "index" / "shown.sqlite"), threshold=config.recall.threshold,notes_per_prompt=config.recall.notes_per_prompt,tokens_per_prompt=config.recall.tokens_per_prompt)
+        recall = Recall(
+            index=Index(config.state / "index", embedder=embedder, beside=second_embedder(config)),
+            memory=SessionMemory(config.state / "index" / "shown.sqlite"),
+            threshold=config.recall.threshold,
+            notes_per_prompt=config.recall.notes_per_prompt,
+            tokens_per_prompt=config.recall.tokens_per_prompt,
+        )
         closing.callback(recall.close)
         extractor = extractor_of(config)
         costs = extractor.name != "offline"
@@ -132,9 +144,8 @@ def open_house(
 
 
 def _absent(state: Path) -> dict[str, Any]:
-    """The daemon as seen by a process that could not reach it."""
-    pid = holder(state)
-    return {"running": pid is not None, "pid": pid, "since": "", "rss_mb": 0.0}
+    """The daemon as seen by a process that could not reach it. Who else holds its lock may be a backfill, or one that hangs."""
+    return {"running": False, "pid": None, "since": "", "rss_mb": 0.0, "held_by": holder(state)}
 
 
 def keys_of(config: Config) -> keys.Keys:
@@ -185,16 +196,31 @@ def second_embedder(config: Config) -> Embedder | None:
 
 def run_daemon(config: Config) -> int:
     """Hold the lock, answer the socket, work until told to stop. Raises `DaemonRunning` where another process does already."""
+    from kite_memory.daemon.daemon import Daemon
+    from kite_memory.daemon.server import Server
+
     with DaemonLock.take(config.state):
         _log_to(config.state / "logs" / "daemon.log")
         since = datetime.now(UTC).isoformat()
 
         def running() -> dict[str, Any]:
             unwatched = {str(folder): why for folder, why in daemon.unwatched().items()}
-            return {"running": True, "pid": os.getpid(), "since": since, "rss_mb": resident_mb(), "unwatched": unwatched}
+            pid = os.getpid()
+            return {
+                "running": True,
+                "pid": pid,
+                "since": since,
+                "rss_mb": resident_mb(),
+                "held_by": pid,
+                "unwatched": unwatched,
+            }
 
         with open_house(config, running=running, idle=lambda: daemon.idle) as house:
             house.outbox.recover()
+            try:
+                house.lay_out()
+            except (VaultMissing, VaultReadOnly) as error:
+                log.warning("%s", error)
             daemon = Daemon(
                 pipeline=house.pipeline,
                 sources=house.sources,
@@ -202,15 +228,16 @@ def run_daemon(config: Config) -> int:
                 compare_seconds=config.daemon.compare_seconds,
                 warm=lambda: house.embedder.embed(["ready"], "query"),
             )
-            server = Server(config.state, partial(_handle, house.operations, daemon), report=_report)
-            with server:
+            with Server(config.state, partial(_handle, house.operations, daemon), report=_report):
                 log.info("started, pid %d", os.getpid())
                 code = daemon.run()
             log.info("stopped")
             return code
 
 
-def _handle(operations: Operations, daemon: Daemon, request: Request) -> Reply:
+def _handle(operations: Operations, daemon: "Daemon", request: "Request") -> "Reply":
+    from kite_memory.daemon.protocol import Ok
+
     match request.name:
         case "hook":
             return Ok(body=operations.hook(request.body, request.variant).encode("utf-8", "replace"))
@@ -223,8 +250,24 @@ def _handle(operations: Operations, daemon: Daemon, request: Request) -> Reply:
             daemon.look_again()
             return Ok()
         case op:
-            arguments = orjson.loads(request.body or b"{}")
-            return Ok(body=orjson.dumps(operations.perform(op, arguments)))
+            return Ok(body=_json(operations.perform(op, _arguments(request.body))))
+
+
+def _arguments(body: bytes) -> dict[str, Any]:
+    try:
+        told = orjson.loads(body or b"{}")
+    except orjson.JSONDecodeError as error:
+        raise UsageError(f"not JSON: {error}") from error
+    if not isinstance(told, dict):
+        raise UsageError("arguments are a JSON object")
+    return told
+
+
+def _json(told: Any) -> bytes:
+    try:
+        return orjson.dumps(told)
+    except TypeError:  # a path on disk that is no text; the slower writer spells it out
+        return json.dumps(told).encode("ascii")
 
 
 def _report(error: BaseException) -> None:
@@ -233,8 +276,10 @@ def _report(error: BaseException) -> None:
 
 def _log_to(file: Path) -> None:
     """Our own words only: nothing of a transcript, a prompt or a note is ever logged."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handler = logging.handlers.RotatingFileHandler(file, maxBytes=1 << 20, backupCount=3, encoding="utf-8")
+    from logging.handlers import RotatingFileHandler  # brings sockets along
+
+    make_private_folder(file.parent)
+    handler = RotatingFileHandler(file, maxBytes=1 << 20, backupCount=3, encoding="utf-8")
     formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
     formatter.converter = time.gmtime
     handler.setFormatter(formatter)
@@ -257,12 +302,31 @@ def resident_mb() -> float:
     return round(most / 1e6 if sys.platform == "darwin" else most / 1e3, 1)
 
 
-def service_of(config: Config) -> tuple[Service, Manager]:
+def daemon_command() -> tuple[str, ...]:
+    """By the path of the package and with ``-P``, so that no folder it is started in can come in between."""
+    return (sys.executable, "-P", str(Path(__file__).resolve().with_name("__main__.py")), "daemon")
+
+
+def daemon_environment(config: Config) -> dict[str, str]:
+    """Our own variables, for a daemon that runs in another folder: paths are made whole."""
+    kept = {name: os.environ[name] for name in _OWN_VARIABLES if os.environ.get(name)}
+    for name in _OWN_FOLDERS:
+        if os.environ.get(name):
+            kept[name] = str(Path(os.environ[name]).expanduser().absolute())
+    return kept
+
+
+_OWN_VARIABLES = ("KMEM_EXTRACTOR", "KMEM_EMBEDDER", "KMEM_JUDGE", "ANTHROPIC_BASE_URL", "VOYAGE_BASE_URL", "OPENAI_BASE_URL")
+_OWN_FOLDERS = ("KMEM_HOME", "CLAUDE_CONFIG_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME")
+
+
+def service_of(config: Config) -> "tuple[Service, Manager]":
     """The daemon as this machine's service manager should know it."""
-    names = ("KMEM_HOME", "CLAUDE_CONFIG_DIR", "KMEM_EXTRACTOR", "KMEM_EMBEDDER", "XDG_STATE_HOME", "XDG_CONFIG_HOME")
+    from kite_memory.daemon.service_units import Service, namespaces_allowed, this_manager
+
     service = Service(
-        command=(sys.executable, "-m", "kite_memory", "daemon"),
-        environment={name: os.environ[name] for name in names if os.environ.get(name)},
+        command=daemon_command(),
+        environment=daemon_environment(config),
         writable=(config.vault, config.state, config.file.parent, Path(paths.socket_path(str(config.state))).parent),
         runs_claude=config.extractor.name == "claude-cli",
         namespaces=namespaces_allowed(),

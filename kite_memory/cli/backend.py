@@ -41,6 +41,8 @@ def catch_up(here: "House") -> None:
     """Bring the index in step with what people did to the vault."""
     from kite_memory.cli.backfilling import working
 
+    if not here.has_a_vault:
+        return
     with working("indexing") as progress:
         here.pipeline.compare_vault(progress=progress)
 

@@ -1,13 +1,13 @@
 """Reading what is there already: what `kmem up` and `kmem backfill` share."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kite_memory.cli.console import remark, talk, tell
-from kite_memory.daemon.ages import age
+from kite_memory.cli.console import counted, remark, talk, tell
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.errors import KiteError
 from kite_memory.sources.source import Source
@@ -22,6 +22,9 @@ _CHUNK_BYTES = 400_000
 
 _CHUNK_TOKENS = 6_500
 
+_WORTH_WAITING = 30.0
+"""Seconds that a person at the terminal may be kept waiting for a busy model."""
+
 
 def unread(house: "House", *, source: str = "") -> Unread:
     return [each for each in house.pipeline.unread() if source in ("", each[0].provider)]
@@ -32,25 +35,24 @@ def announce(house: "House", found: Unread, *, distill: bool) -> None:
     if not found:
         return
     size = sum(length for _, _, length in found)
-    tell(f"{len(found)} transcripts, {size / 1e6:.1f} MB to read")
+    tell(f"{counted(len(found), 'transcript')}, {size / 1e6:.1f} MB to read")
     if house.costs and distill:
         calls = max(1, round(size / _CHUNK_BYTES))
         dollars = calls * _CHUNK_TOKENS * house.config.extractor.dollars_per_million_in / 1e6 * 1.5
         limit = house.config.extractor.dollars_per_day
-        tell(f"notes from them: about {calls} calls, ${dollars:.2f}, at most ${limit:.2f} a day")
+        tell(f"notes from them: about {counted(calls, 'call')}, ${dollars:.2f}, at most ${limit:.2f} a day")
 
 
-def backfill(house: "House", *, source: str = "", since: str = "", distill: bool = True, spend: bool = False) -> None:
+def backfill(house: "House", *, source: str = "", since: datetime | None = None, distill: bool = True, spend: bool = False) -> None:
     """Events are always read, they cost nothing. Notes are made now where that is free, or where ``spend`` says so; else the
     daemon makes them within its daily budget.
     """
-    start = age(since, datetime.now(UTC))
     house.outbox.recover()
     found = unread(house, source=source)
     announce(house, found, distill=distill)
     read_events(house, found)
     if distill:
-        house.pipeline.open_sessions(skip_before=start)
+        house.pipeline.open_sessions(skip_before=since)
         house.pipeline.form_chunks()
     with working("indexing") as progress:
         house.pipeline.compare_vault(progress=progress)
@@ -67,10 +69,10 @@ def sum_up(house: "House") -> bool:
     """Say what there is now. Whether that is anything."""
     counts = [count for count in house.timeline.counts() if count.sessions]
     for count in counts:
-        problems = f", {count.problems:,} problems" if count.problems else ""
-        tell(f"{count.provider}: {count.sessions:,} sessions, {count.events:,} events{problems}")
+        problems = f", {counted(count.problems, 'problem')}" if count.problems else ""
+        tell(f"{count.provider}: {counted(count.sessions, 'session')}, {counted(count.events, 'event')}{problems}")
     if counts:
-        tell(f"{len(house.vault.known())} notes in {house.config.vault}")
+        tell(f"{counted(len(house.vault.known()), 'note')} in {house.config.vault}")
     return bool(counts)
 
 
@@ -94,10 +96,13 @@ def _distil(house: "House") -> None:
                 case Asked():
                     done += 1
                     told(done, total)
-                case Idle(until=until, reason=reason, hint=hint):
-                    if until is not None:
-                        remark(KiteError(f"stopped for now: {reason}", hint=hint))
+                case Idle(until=None):
                     return
+                case Idle(until=float(until), reason=reason, hint=hint):
+                    if (pause := until - time.time()) > _WORTH_WAITING:
+                        remark(KiteError(f"stopped for now: {reason}", hint=hint))
+                        return
+                    time.sleep(max(0.0, pause))
 
 
 @contextmanager

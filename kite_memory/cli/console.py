@@ -47,6 +47,10 @@ def remark(error: KiteError) -> None:
         tell(f"hint: {error.hint}")
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def talk() -> "Console":
     """A rich console on stderr: colour and progress only where a person watches."""
     from rich.console import Console

@@ -8,6 +8,7 @@ from typing import Any
 
 from kite_memory.cli.console import say
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
+from kite_memory.distill.scheduler import Asked
 
 _SESSION = "d3300000-0000-4000-8000-{:012d}"
 _START = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
@@ -63,11 +64,12 @@ def play() -> None:
             for role, text in turns:
                 say(f"   {role:>9}: {text}")
         with open_house(config) as house:
+            house.lay_out()
             house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
             house.pipeline.open_sessions()
             house.pipeline.form_chunks()
-            while house.outbox.states().get("waiting"):
-                house.pipeline.distil()
+            while isinstance(house.pipeline.distil(), Asked):
+                pass
             say()
             say("2. Notes appear in the vault, each with its evidence:")
             for entry in house.vault.entries():

@@ -2,15 +2,16 @@
 
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kite_memory import config as configuration
 from kite_memory.cli.backend import alone, daemon_runs, house, perform
-from kite_memory.cli.console import complain, remark, say, say_json, tell
+from kite_memory.cli.console import complain, counted, say, say_json, tell
+from kite_memory.cli.help import add
 from kite_memory.config import Config
+from kite_memory.daemon.ages import age
 from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def up(
     Example: kmem up --since 30d
     """
     settings = configuration.load()
+    start_at = age(since, datetime.now(UTC))
     if daemon_runs():
         if foreground:
             raise DaemonRunning("the daemon is running already", hint="`kmem down` stops it")
@@ -45,7 +47,7 @@ def up(
         with alone(settings, instead=""), house() as here:
             whole = _laid_out(here)
             whole &= no_hooks or _hooked(settings, yes=yes)
-            _read_what_is_there(here, since)
+            _read_what_is_there(here, start_at)
         if foreground:
             from kite_memory.wiring import run_daemon
 
@@ -78,14 +80,15 @@ def _hooked(settings: Config, *, yes: bool) -> bool:
     well = True
     for agent in registry.agents(claude_root=settings.claude_root):
         try:
-            hooking.carry_out(agent, hooking.plan_install(agent), settings, yes=yes, dry_run=False)
+            if not hooking.carry_out(agent, hooking.plan_install(agent), settings, yes=yes):
+                tell(f"{agent.title}'s settings were left alone; `kmem hooks install --yes` makes this change")
         except KiteError as error:
             complain(error)
             well = False
     return well
 
 
-def _read_what_is_there(here: "House", since: str) -> None:
+def _read_what_is_there(here: "House", since: datetime | None) -> None:
     from kite_memory.cli.backfilling import backfill, sum_up
 
     backfill(here, since=since)
@@ -141,21 +144,21 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     for folder, why in told["daemon"].get("unwatched", {}).items():
         say(f"           {folder} is looked at now and then only: {why}")
     for source in told["sources"]:
-        behind = f", {source['behind_bytes']:,} bytes behind" if source["behind_bytes"] else ""
-        problems = f", {source['problems']:,} problems" if source["problems"] else ""
-        say(f"source     {source['provider']}: {source['sessions']:,} sessions, {source['events']:,} events{behind}{problems}")
+        behind = f", {counted(source['behind_bytes'], 'byte')} behind" if source["behind_bytes"] else ""
+        problems = f", {counted(source['problems'], 'problem')}" if source["problems"] else ""
+        read = f"{counted(source['sessions'], 'session')}, {counted(source['events'], 'event')}"
+        say(f"source     {source['provider']}: {read}{behind}{problems}")
     kinds = ", ".join(f"{count} {kind}" for kind, count in notes["by_kind"].items() if count)
     say(f"notes      {notes['total']}" + (f": {kinds}" if kinds else ""))
     if notes["proposed"]:
         say(f"           {notes['proposed']} proposed, waiting for you")
     stale = f", {index['stale']} to do" if index["stale"] else ""
-    say(f"index      {index['rows']} rows, {index['embedder']}{stale}")
-    say(f"extractor  {extractor['name']}, {extractor['backlog_chunks']} chunks waiting{_because(extractor)}")
+    say(f"index      {counted(index['rows'], 'row')}, {index['embedder']}{stale}")
+    say(f"extractor  {extractor['name']}, {counted(extractor['backlog_chunks'], 'chunk')} waiting{_because(extractor)}")
     if extractor["budget_usd"]:
-        say(
-            f"today      {extractor['calls_today']} calls, {extractor['tokens_in']:,} tokens in, {extractor['tokens_out']:,} out,"
-            f" ${extractor['cost_usd']:.3f} of ${extractor['budget_usd']:.2f}"
-        )
+        tokens = f"{extractor['tokens_in']:,} tokens in, {extractor['tokens_out']:,} out"
+        dollars = f"${extractor['cost_usd']:.3f} of ${extractor['budget_usd']:.2f}"
+        say(f"today      {counted(extractor['calls_today'], 'call')}, {tokens}, {dollars}")
     for problem in told["problems"]:
         say(f"problem    {problem['reason']} ({problem['count']}), first in {problem['where']}")
     for note in told["last_notes"]:
@@ -180,5 +183,4 @@ def _because(extractor: dict[str, Any]) -> str:
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (up, down, status):
-        app.command(rich_help_panel=PANEL)(command)
+    add(app, up, down, status, panel=PANEL)

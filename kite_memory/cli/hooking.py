@@ -5,7 +5,7 @@ from pathlib import Path
 from kite_memory.agents.hook_command import fast_command
 from kite_memory.agents.registry import Agent
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, apply, backed_up, diff, read_settings
-from kite_memory.cli.console import ask, tell, watched
+from kite_memory.cli.console import ask, say, tell
 from kite_memory.config import Config
 
 
@@ -21,7 +21,17 @@ def plan_uninstall(agent: Agent, config: Config) -> Plan:
     return agent.plan_uninstall(read_settings(agent.settings), backed_up(agent.settings, backups(config)))
 
 
-def carry_out(agent: Agent, plan: Plan, config: Config, *, yes: bool, dry_run: bool) -> bool:
+def show(agent: Agent, plan: Plan) -> None:
+    """What would be done, as data."""
+    match plan:
+        case Nothing(because=because):
+            tell(f"{agent.title}: {because}")
+        case Edit() as edit:
+            tell(f"{agent.title}: {edit.because}")
+            say(diff(edit, agent.settings).rstrip("\n"))
+
+
+def carry_out(agent: Agent, plan: Plan, config: Config, *, yes: bool) -> bool:
     """Show the change, ask where nobody has agreed yet, make it. Whether the settings are now as planned."""
     match plan:
         case Nothing(because=because):
@@ -30,10 +40,7 @@ def carry_out(agent: Agent, plan: Plan, config: Config, *, yes: bool, dry_run: b
         case Edit() as edit:
             tell(f"{agent.title}: {edit.because}")
             tell(diff(edit, agent.settings).rstrip("\n"))
-            if dry_run:
-                return False
-            if not yes and not (watched() and ask(f"Change {agent.settings}?")):
-                tell(f"{agent.title}'s settings were left alone; `kmem hooks install --yes` makes this change")
+            if not yes and not ask(f"Change {agent.settings}?"):
                 return False
             backup = apply(edit, agent.settings, backups(config))
             tell(f"changed {agent.settings}; what it was is kept in {backup}")

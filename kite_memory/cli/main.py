@@ -10,19 +10,17 @@ import typer
 from kite_memory import __version__
 from kite_memory.cli import care, everyday, memory, setup
 from kite_memory.cli.console import complain, fall_silent, finish, say, speak_any_encoding, tell
-from kite_memory.cli.help import Sections
+from kite_memory.cli.help import group
 from kite_memory.errors import KiteError, UsageError
 
-app = typer.Typer(
+app = group(
     name="kmem",
-    cls=Sections,
     invoke_without_command=True,
     add_completion=False,
-    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="The memory that AI coding agents don't have: a daemon, a markdown vault, and two notes when they help.",
-    epilog="Example: kmem up",
+    example="kmem up",
 )
 
 for section in (everyday, memory, setup, care):
@@ -106,4 +104,4 @@ def _usage(error: typer.TyperException) -> UsageError:
     """In our form, with the command's own help named; typer knows which one that is."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "kmem"
-    return UsageError(error.format_message().rstrip("."), hint=f"`{command} --help` shows how it goes")
+    return UsageError(error.format_message().replace("Value error, ", "").rstrip("."), hint=f"`{command} --help` shows how it goes")

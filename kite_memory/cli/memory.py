@@ -9,11 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from kite_memory.cli.backend import perform
-from kite_memory.cli.console import ask, page, say, say_json, tell
+from kite_memory.cli.backend import daemon_runs, perform
+from kite_memory.cli.console import ask, read_all, say, say_json, tell, watched
+from kite_memory.cli.help import add
 from kite_memory.errors import KiteError, UsageError
 
 PANEL = "Memory"
+
+_LONGEST_TEXT = 1 << 20
 
 NoteName = Annotated[str, typer.Argument(metavar="NOTE", help="Id, path or title of a note; a beginning will do if only one fits.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -34,20 +37,18 @@ class Kind(StrEnum):
 
 
 def search(
-    query: Annotated[list[str], typer.Argument(metavar="QUERY", help="Words, or a prefix such as decision: before them.")],
-    mode: Annotated[Mode, typer.Option(help="By meaning, by words, or both.")] = Mode.HYBRID,
-    project: Annotated[str, typer.Option(help="Only notes of this project, and global ones.")] = "",
+    query: Annotated[list[str], typer.Argument(metavar="QUERY", help="Words; a prefix such as decision: keeps to one kind.")],
+    mode: Annotated[Mode, typer.Option(metavar="MODE", help="By words: keyword; by meaning: semantic; or hybrid.")] = Mode.HYBRID,
+    project: Annotated[str, typer.Option(metavar="NAME", help="Only notes of this project, and global ones.")] = "",
     since: Annotated[str, typer.Option(metavar="AGE", help="Only notes of the last 30d, 12h or 2w, or since 2026-03-01.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=200, help="At most so many.")] = 10,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=200, help="At most so many.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Find notes by meaning and by words; typing mistakes are forgiven.
+    """Find notes by meaning and by words. Typing mistakes are forgiven.
 
     Example: kmem search "why postgres"
     """
-    found = perform(
-        "search", query=" ".join(query), mode=mode.value, project=project, since=since, limit=limit, cwd=str(Path.cwd())
-    )
+    found = perform("search", query=" ".join(query), mode=mode.value, project=project, since=since, limit=limit, cwd=_here())
     if as_json:
         say_json(found)
         return
@@ -55,16 +56,16 @@ def search(
         say(f"{hit['score']:.2f}  {hit['title']}  ({hit['kind']}, {hit['created'][:10]}{_of(hit['project'])})")
         say(f"      {hit['snippet']}")
         say(f"      {hit['path']}")
-    for problem in found.get("problems", []):
+    for problem in found["problems"]:
         tell(f"note: {problem}")
     if not found["hits"]:
         tell("nothing found")
 
 
 def recall(
-    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What you would type to the agent.")],
-    session: Annotated[str, typer.Option(help="The agent's session: what it has been shown is not shown again.")] = "",
-    cwd: Annotated[Path | None, typer.Option(help="The folder the agent works in; here, unless said.")] = None,
+    prompt: Annotated[list[str], typer.Argument(metavar="PROMPT", help="What you would type to the agent; - reads it from stdin.")],
+    session: Annotated[str, typer.Option(metavar="ID", help="The agent's session: what it was shown is left out.")] = "",
+    cwd: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The folder the agent works in; here, unless said.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show the candidates and what spoke for each.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -72,16 +73,20 @@ def recall(
 
     Example: kmem recall "which database does the job queue use?" --explain
     """
-    answer = perform("recall", prompt=prompt, session=session, cwd=str((cwd or Path.cwd()).absolute()), explain=explain)
+    folder = _here() if cwd is None else str(cwd.absolute())
+    answer = perform("recall", prompt=_words(prompt), session=session, cwd=folder, explain=explain)
     if as_json:
         say_json(answer)
         return
     if answer["block"]:
         say(answer["block"])
     tell(answer["reason"])
-    if explain:
-        for candidate in answer.get("candidates", []):
-            tell(f"{candidate['score']:.2f}  {candidate['title']}: {candidate['why']}")
+    for candidate in answer.get("candidates", []):
+        tell(f"{candidate['score']:.2f}  {candidate['title']}: {candidate['why']}")
+    for problem in answer["problems"]:
+        tell(f"note: {problem}")
+    if not daemon_runs():
+        tell("note: no daemon is running, so the hook itself says nothing; `kmem up` starts it")
 
 
 def show(note: NoteName, as_json: AsJson = False) -> None:
@@ -92,26 +97,30 @@ def show(note: NoteName, as_json: AsJson = False) -> None:
     shown = perform("show", note=note)
     if as_json:
         say_json(shown)
-        return
-    say(shown["text"])
+    else:
+        say(shown["text"].rstrip("\n"))
 
 
 def edit(note: NoteName) -> None:
-    """Open a note in $VISUAL or $EDITOR; what you write there is never overwritten.
+    """Open a note in $VISUAL or $EDITOR. What you write there is never overwritten.
 
-    Example: EDITOR=nano kmem edit "postgres over sqlite"
+    Example: EDITOR=cat kmem edit "postgres over sqlite"
     """
+    import shlex
+
     path = perform("show", note=note)["file"]
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         raise UsageError("neither VISUAL nor EDITOR is set", hint=f"the note is {path}")
-    import shlex
-
-    _run([*shlex.split(editor), path])
+    try:
+        words = shlex.split(editor)
+    except ValueError as error:
+        raise UsageError(f"the editor {editor!r} cannot be started: {error}", hint=f"the note is {path}") from error
+    _run([*words, path])
 
 
 def open_note(note: NoteName) -> None:
-    """Open a note with whatever your desktop opens markdown with; Obsidian, if that is what you chose.
+    """Open a note with whatever your desktop opens markdown with.
 
     Example: kmem open "postgres over sqlite"
     """
@@ -123,32 +132,31 @@ def open_note(note: NoteName) -> None:
 
 
 def remember(
-    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="What to remember; - reads it from standard input.")],
-    kind: Annotated[Kind, typer.Option(help="What sort of note it becomes.")] = Kind.FACT,
-    project: Annotated[str, typer.Option(help="The project it belongs to; the one of this folder, unless said.")] = "",
+    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="What to remember; - reads it from stdin.")],
+    kind: Annotated[Kind, typer.Option(metavar="KIND", help="decision, insight, fact, preference or question.")] = Kind.FACT,
+    project: Annotated[str, typer.Option(metavar="NAME", help="Its project; the one of this folder, unless said.")] = "",
     everywhere: Annotated[bool, typer.Option("--global", help="It belongs to no one project.")] = False,
-    key: Annotated[str, typer.Option(help="A name to find and replace it by.")] = "",
-    ttl: Annotated[str, typer.Option(metavar="AGE", help="Forget it by itself after 12h, 30d or 8w.")] = "",
-    tag: Annotated[list[str] | None, typer.Option(help="A tag; may be given more than once.")] = None,
+    key: Annotated[str, typer.Option(metavar="NAME", help="A name: the next text under it takes this one's place.")] = "",
+    ttl: Annotated[str, typer.Option(metavar="AGE", help="Out of search and prompts after 12h, 30d or 8w.")] = "",
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; may be given more than once.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a note at once. It can be found when the command returns.
 
     Example: kmem remember "The staging database is reset every Monday" --kind fact
     """
-    words = " ".join(text)
-    if words == "-":
-        words = sys.stdin.read(1 << 20)
+    if everywhere and project:
+        raise UsageError("a note is --global or of a --project, not both", hint="leave one of them out")
     written = perform(
         "remember",
-        text=words,
+        text=_words(text),
         kind=kind.value,
         project=project,
         everywhere=everywhere,
         key=key,
         ttl=ttl,
         tags=tag or [],
-        cwd=str(Path.cwd()),
+        cwd=_here(),
     )
     if as_json:
         say_json(written)
@@ -157,46 +165,60 @@ def remember(
 
 
 def forget(
-    note: Annotated[str, typer.Argument(metavar="NOTE", help="Id, path or title; nothing for a sweep.")] = "",
+    note: Annotated[str, typer.Argument(metavar="NOTE", help="Id, path or title; without one, a sweep.")] = "",
     session: Annotated[str, typer.Option(metavar="ID", help="Every note whose evidence is from this session.")] = "",
-    since: Annotated[str, typer.Option(metavar="AGE", help="Every note of the last 12h, 30d, or since a date.")] = "",
+    since: Annotated[str, typer.Option(metavar="AGE", help="Every note of the last 12h or 30d, or since 2026-03-01.")] = "",
     matching: Annotated[str, typer.Option(metavar="TEXT", help="Every note whose title or text holds this.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Move notes into the vault's trash, out of every index at once. They are never written again.
+    """Move notes into the vault's trash, and out of every index at once. They are never written again.
 
-    Example: kmem forget "postgres over sqlite" --yes
+    Example: kmem forget "postgres over sqlite"
     """
-    if not (note or session or since or matching):
+    sweep = bool(session or since or matching)
+    if not (note or sweep):
         raise UsageError("nothing named to forget", hint="name a note, or sweep with --session, --since or --matching")
+    if note and sweep:
+        raise UsageError("a note is named, and a sweep as well", hint="do one after the other")
     chosen = perform("forget", note=note, session=session, since=since, matching=matching, dry_run=True)["notes"]
-    if not chosen:
-        tell("nothing to forget")
-        return
-    sweep = len(chosen) > 1 or not note
-    if sweep and not yes:
+    if sweep and chosen and not yes:
         for each in chosen:
             tell(f"{each['title']}  ({each['path']})")
-        if not ask(f"Forget these {len(chosen)} notes?"):
+        if not watched():
             raise UsageError("nothing was forgotten", hint="--yes agrees without asking")
-    for each in perform("forget", ids=[each["id"] or each["path"] for each in chosen])["notes"]:
+        if not ask(f"Forget {'this note' if len(chosen) == 1 else f'these {len(chosen)} notes'}?"):
+            raise KiteError("nothing was forgotten")
+    gone = perform("forget", ids=[each["id"] or each["path"] for each in chosen])["notes"] if chosen else []
+    if as_json:
+        say_json({"notes": gone})
+        return
+    for each in gone:
         say(each["trash"])
+    if not gone:
+        tell("nothing to forget")
 
 
-def mute(note: NoteName, undo: Annotated[bool, typer.Option("--undo", help="Let it be shown again.")] = False) -> None:
-    """Never give a note to an agent again; searching still finds it.
+def mute(
+    note: NoteName, undo: Annotated[bool, typer.Option("--undo", help="Let it be shown again.")] = False, as_json: AsJson = False
+) -> None:
+    """Never give a note to an agent again. Searching still finds it.
 
     Example: kmem mute "postgres over sqlite"
     """
-    say(perform("mute", note=note, undo=undo)["path"])
+    muted = perform("mute", note=note, undo=undo)
+    if as_json:
+        say_json(muted)
+    else:
+        say(muted["path"])
 
 
 def why(
     note: Annotated[str, typer.Argument(metavar="NOTE", help="A note; without one, what the last prompts were given.")] = "",
-    last: Annotated[int, typer.Option(min=1, max=1000, help="So many prompts.")] = 10,
+    last: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="So many prompts.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Show the lines of the transcript that a note rests on; or what the last prompts were given, and why.
+    """Show the lines of the transcript that a note rests on. Without a note: what the last prompts were given, and why.
 
     Example: kmem why --last 5
     """
@@ -225,17 +247,24 @@ def _print_evidence(told: dict[str, Any]) -> None:
 
 
 def _print_prompts(told: dict[str, Any]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     if not told["prompts"]:
         tell("no prompt has been answered yet")
-        return
-    table = Table("when", "prompt", "given", "because", box=None)
     for prompt in told["prompts"]:
-        given = "\n".join(f"{shown['title']} ({shown['score']:.2f})" for shown in prompt["notes"]) or "nothing"
-        table.add_row(prompt["at"][:16].replace("T", " "), Text(prompt["prompt"]), Text(given), Text(prompt["reason"]))
-    page().print(table)
+        say(f"{prompt['at'][:16].replace('T', ' ')}  {prompt['prompt'] or '(nothing that may be kept)'}")
+        for shown in prompt["notes"]:
+            say(f"                  {shown['score']:.2f}  {shown['title']}  ({shown['path']})")
+        say(f"                  {prompt['reason']}")
+
+
+def _here() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:  # deleted while the shell stood in it
+        return ""
+
+
+def _words(given: list[str]) -> str:
+    return read_all(_LONGEST_TEXT) if given == ["-"] else " ".join(given)
 
 
 def _of(project: str) -> str:
@@ -244,14 +273,13 @@ def _of(project: str) -> str:
 
 def _run(command: list[str]) -> None:
     try:
-        subprocess.run(command, check=True, umask=0o022 if sys.platform != "win32" else -1)
-    except FileNotFoundError as error:
-        raise KiteError(f"cannot start {command[0]}", hint=f"the note is {command[-1]}") from error
+        subprocess.run(command, check=True)
+    except OSError as error:
+        raise KiteError(f"cannot start {command[0]}: {error.strerror}", hint=f"the note is {command[-1]}") from error
     except subprocess.CalledProcessError as error:
-        raise KiteError(f"{command[0]} ended with exit code {error.returncode}") from error
+        raise KiteError(f"{command[0]} ended with exit code {error.returncode}", hint=f"the note is {command[-1]}") from error
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (search, recall, show, edit, remember, forget, mute, why):
-        app.command(rich_help_panel=PANEL)(command)
-    app.command("open", rich_help_panel=PANEL)(open_note)
+    add(app, search, recall, show, edit, remember, forget, mute, why, panel=PANEL)
+    add(app, open_note, panel=PANEL, name="open")

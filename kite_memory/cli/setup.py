@@ -1,59 +1,78 @@
 """Hooks, service, keys and configuration."""
 
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kite_memory import config as configuration
-from kite_memory.cli import hooking
-from kite_memory.cli.console import say, say_json, tell
-from kite_memory.errors import ConfigInvalid, UsageError
+from kite_memory.cli.console import say, say_json, tell, watched
+from kite_memory.cli.help import Command, add, group
+from kite_memory.errors import KiteError, UsageError
+
+if TYPE_CHECKING:
+    from kite_memory.agents.registry import Agent
+    from kite_memory.agents.settings_edit import Plan
+    from kite_memory.config import Config
+    from kite_memory.daemon.service_units import Outcome
 
 PANEL = "Set-up"
 
-hooks = typer.Typer(no_args_is_help=True, help="The hooks in your agents' settings: add them, take them out, look at them.")
-service = typer.Typer(no_args_is_help=True, help="Have the system start the daemon when you log in.")
-keys = typer.Typer(no_args_is_help=True, help="Keys for the model and for embeddings; both are optional.")
-config = typer.Typer(no_args_is_help=True, help="Settings: show them, change one.")
-
-AgentName = Annotated[str, typer.Option("--agent", help="Which agent.")]
+AgentName = Annotated[str, typer.Option("--agent", metavar="AGENT", help="Which agent, as claude-code.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the change.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+hooks = group(help="Add hooks to your agents' settings, take them out, look at them.", example="kmem hooks status")
+service = group(help="Have the system start the daemon when you log in.", example="kmem service show")
+keys = group(help="Keep keys for the model and for embeddings; both are optional.", example="kmem keys list")
+config = group(help="Show settings, change one.", example="kmem config show")
 
 
-@hooks.command("install")
+@hooks.command("install", cls=Command)
 def install_hooks(agent: AgentName = "claude-code", dry_run: DryRun = False, yes: Yes = False) -> None:
     """Add our hooks to an agent's settings. Shows the change first and keeps a backup; everything else stays as it is.
 
     Example: kmem hooks install --dry-run
     """
-    from kite_memory.agents import registry
+    from kite_memory.cli import hooking
 
-    settings = configuration.load()
-    chosen = registry.agent(agent, claude_root=settings.claude_root)
-    done = hooking.carry_out(chosen, hooking.plan_install(chosen), settings, yes=yes, dry_run=dry_run)
-    if not done and not dry_run:
-        raise UsageError("nothing was changed", hint="--yes agrees without asking")
+    chosen, settings = _agent(agent)
+    _change(chosen, hooking.plan_install(chosen), settings, dry_run=dry_run, yes=yes)
 
 
-@hooks.command("uninstall")
+@hooks.command("uninstall", cls=Command)
 def uninstall_hooks(agent: AgentName = "claude-code", dry_run: DryRun = False, yes: Yes = False) -> None:
     """Remove our hooks from an agent's settings, and nothing else.
 
     Example: kmem hooks uninstall --dry-run
     """
+    from kite_memory.cli import hooking
+
+    chosen, settings = _agent(agent)
+    _change(chosen, hooking.plan_uninstall(chosen, settings), settings, dry_run=dry_run, yes=yes)
+
+
+def _agent(name: str) -> "tuple[Agent, Config]":
     from kite_memory.agents import registry
 
     settings = configuration.load()
-    chosen = registry.agent(agent, claude_root=settings.claude_root)
-    done = hooking.carry_out(chosen, hooking.plan_uninstall(chosen, settings), settings, yes=yes, dry_run=dry_run)
-    if not done and not dry_run:
-        raise UsageError("nothing was changed", hint="--yes agrees without asking")
+    return registry.agent(name, claude_root=settings.claude_root), settings
 
 
-@hooks.command("status")
-def hooks_status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def _change(agent: "Agent", plan: "Plan", settings: "Config", *, dry_run: bool, yes: bool) -> None:
+    from kite_memory.cli import hooking
+
+    if dry_run:
+        hooking.show(agent, plan)
+    elif not hooking.carry_out(agent, plan, settings, yes=yes):
+        raise (
+            KiteError("nothing was changed") if watched() else UsageError("nothing was changed", hint="--yes agrees without asking")
+        )
+
+
+@hooks.command("status", cls=Command)
+def hooks_status(as_json: AsJson = False) -> None:
     """Show which hooks are wired, in which settings file.
 
     Example: kmem hooks status
@@ -87,108 +106,108 @@ def hooks_status(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
             say("  disableAllHooks switches every hook off")
 
 
-def _manager_and_service() -> Any:
-    from kite_memory.daemon import service_units
-    from kite_memory.wiring import service_of
-
-    settings = configuration.load()
-    return service_units, service_of(settings)
-
-
-@service.command("show")
+@service.command("show", cls=Command)
 def show_service() -> None:
     """Print the unit that `install` writes.
 
     Example: kmem service show
     """
-    units, (described, manager) = _manager_and_service()
-    say(units.show(described, manager).rstrip("\n"))
+    from kite_memory.daemon import service_units
+    from kite_memory.wiring import service_of
+
+    say(service_units.show(*service_of(configuration.load())).rstrip("\n"))
 
 
-@service.command("install")
+@service.command("install", cls=Command)
 def install_service() -> None:
     """Start the daemon now and whenever you log in.
 
     Example: kmem service install
     """
-    units, (described, manager) = _manager_and_service()
-    _report(units.install(described, manager))
+    from kite_memory.daemon import service_units
+    from kite_memory.wiring import keys_of, service_of
+
+    settings = configuration.load()
+    _report(service_units.install(*service_of(settings)))
+    found = keys_of(settings)
+    for name in ("anthropic", "voyage"):
+        if found.where(name) == "environment":
+            tell(f"note: the service does not see this shell's {name} key; `kmem keys set {name}` keeps it where it does")
 
 
-@service.command("uninstall")
+@service.command("uninstall", cls=Command)
 def uninstall_service() -> None:
     """Stop the service and remove its unit.
 
     Example: kmem service uninstall
     """
-    units, (_, manager) = _manager_and_service()
-    _report(units.uninstall(manager))
+    from kite_memory.daemon import service_units
+    from kite_memory.wiring import service_of
+
+    _report(service_units.uninstall(service_of(configuration.load())[1]))
 
 
-def _report(outcome: Any) -> None:
+def _report(outcome: "Outcome") -> None:
     for line in outcome.lines:
         tell(line)
     if not outcome.done:
         raise typer.Exit(1)
 
 
-KeyName = Annotated[str, typer.Argument(metavar="NAME", help="anthropic, voyage or openai.")]
+KeyArgument = Annotated[str, typer.Argument(metavar="NAME", help="anthropic, voyage or openai.")]
 
 
-@keys.command("set")
-def set_key(name: KeyName) -> None:
-    """Store a key, read from standard input or asked for without echo: in the system's keyring, else in a file of its own.
+@keys.command("set", cls=Command)
+def set_key(name: KeyArgument) -> None:
+    """Store a key. It is read from standard input, or asked for without echo, and kept in the keyring, else in a file of its own.
 
     Example: echo "$MY_KEY" | kmem keys set anthropic
     """
-    from kite_memory.keys import key_name
-    from kite_memory.wiring import keys_of
+    from kite_memory import keys as kept
+    from kite_memory.cli.console import read_all
 
-    known = key_name(name)
-    if sys.stdin.isatty():
+    settings = configuration.load()
+    known = kept.key_name(name)
+    if sys.stdin is not None and sys.stdin.isatty():
         import getpass
 
         value = getpass.getpass(f"{known} key: ")
     else:
-        value = sys.stdin.readline()
-    key = keys_of(configuration.load()).set(known, value)
-    tell(f"{known} key {key.shown} is kept in the {key.place}; `kmem down` and `kmem up` make a running daemon use it")
+        value = read_all(1 << 16)
+    tell(kept.put(known, value, settings.file))
+    tell("a running daemon uses it after `kmem down` and `kmem up`")
 
 
-@keys.command("remove")
-def remove_key(name: KeyName) -> None:
+@keys.command("remove", cls=Command)
+def remove_key(name: KeyArgument) -> None:
     """Remove a stored key.
 
     Example: kmem keys remove voyage
     """
-    from kite_memory.keys import VARIABLES, key_name
-    from kite_memory.wiring import keys_of
+    from kite_memory import keys as kept
 
-    known = key_name(name)
-    found = keys_of(configuration.load())
-    removed = found.remove(known)
-    tell(f"removed from the {' and the '.join(removed)}" if removed else f"there is no stored {known} key")
-    if found.where(known) == "environment":
-        tell(f"note: {VARIABLES[known]} in the environment still holds one")
+    tell(kept.remove(name, configuration.load().file))
 
 
-@keys.command("list")
-def list_keys() -> None:
+@keys.command("list", cls=Command)
+def list_keys(as_json: AsJson = False) -> None:
     """Show which keys are found, and where; never the keys themselves.
 
     Example: kmem keys list
     """
-    from kite_memory.keys import VARIABLES
-    from kite_memory.wiring import keys_of
+    from kite_memory import keys as kept
 
-    found = keys_of(configuration.load())
-    for name in VARIABLES:
-        key = found.find(name)
-        say(f"{name}: {f'{key.shown}, from the {key.place}' if key else 'none'}")
+    settings = configuration.load()
+    if not as_json:
+        for line in kept.listing(settings.file):
+            say(line)
+        return
+    found = kept.keys_beside(settings.file)
+    say_json([{"name": name, "place": found.where(name) or "", "variable": kept.VARIABLES[name]} for name in kept.VARIABLES])
 
 
-@config.command("show")
-def show_config(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+@config.command("show", cls=Command)
+def show_config(as_json: AsJson = False) -> None:
     """Show every setting as it is in force: the file's, the environment's, or the default.
 
     Example: kmem config show
@@ -202,61 +221,31 @@ def show_config(as_json: Annotated[bool, typer.Option("--json", help="Print JSON
     for name, value in shown.items():
         if isinstance(value, dict):
             for key, inner in value.items():
-                say(f"{name}.{key} = {inner}")
+                say(f"{name}.{key} = {_told(inner)}")
         else:
-            say(f"{name} = {value}")
+            say(f"{name} = {_told(value)}")
 
 
-@config.command("set")
+def _told(value: object) -> str:
+    return "(the embedder's own)" if value is None else str(value)
+
+
+@config.command("set", cls=Command)
 def set_config(
     name: Annotated[str, typer.Argument(metavar="NAME", help="As `kmem config show` names it.")],
-    value: Annotated[str, typer.Argument(metavar="VALUE")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="As it should be from now on.")],
 ) -> None:
-    """Change one setting in the configuration file; comments and order stay.
+    """Change one setting in the configuration file. Comments and order stay.
 
     Example: kmem config set extractor.dollars_per_day 0.5
     """
-    import tomlkit
+    from kite_memory.cli.configuring import change
 
-    from kite_memory.private_files import make_private_folder, replace_file
-
-    settings = configuration.load()
-    before = settings.file.read_text(encoding="utf-8") if settings.file.exists() else ""
-    document = tomlkit.parse(before)
-    section, dot, key = name.rpartition(".")
-    table: Any = document
-    if dot:
-        if section not in document:
-            document[section] = tomlkit.table()
-        table = document[section]
-    table[key] = _typed(value)
-    after = tomlkit.dumps(document)
-    make_private_folder(settings.file.parent)
-    replace_file(settings.file, after.encode("utf-8"))
-    try:
-        configuration.load()
-    except ConfigInvalid:
-        if before:
-            replace_file(settings.file, before.encode("utf-8"))
-        else:
-            settings.file.unlink()
-        raise
-    tell(f"set in {settings.file}; `kmem down` and `kmem up` make a running daemon see it")
-
-
-def _typed(value: str) -> object:
-    if value in ("true", "false"):
-        return value == "true"
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value
+    tell(change(name, value))
 
 
 def daemon() -> None:
-    """Run the service process itself: what systemd and launchd start.
+    """Run the service process itself. This is what systemd and launchd start.
 
     Example: kmem daemon
     """
@@ -270,4 +259,4 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(service, name="service", rich_help_panel=PANEL)
     app.add_typer(keys, name="keys", rich_help_panel=PANEL)
     app.add_typer(config, name="config", rich_help_panel=PANEL)
-    app.command(rich_help_panel=PANEL)(daemon)
+    add(app, daemon, panel=PANEL)

@@ -18,13 +18,13 @@ def duration(text: str) -> timedelta:
 
 
 def age(text: str, now: datetime) -> datetime | None:
-    """The moment so long ago, or the date itself; ``None`` for nothing said. Raises `UsageError`."""
-    if not text:
+    """The moment so long ago, or the date itself, in UTC; ``None`` for nothing said. Raises `UsageError`."""
+    if not text.strip():
         return None
     if _AGE.fullmatch(text.strip()):
         return now - duration(text)
     try:
         at = datetime.fromisoformat(text.strip())
-    except ValueError:
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):  # the latter for the first and the last day there is, as seen from elsewhere
         raise UsageError(f"{text!r} is neither an age nor a date", hint="write 12h, 30d, 8w or 2026-03-01") from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -5,18 +5,19 @@ asking process does the work.
 """
 
 import inspect
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from kite_memory.daemon.ages import age, duration
 from kite_memory.daemon.pipeline import Pipeline
 from kite_memory.daemon.prompt_hook import HookInput, read_hook_input
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle
-from kite_memory.errors import NoteNotFound, UsageError
+from kite_memory.errors import NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus
@@ -24,21 +25,27 @@ from kite_memory.model.scope import Scope
 from kite_memory.recall.answer import Prompt
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
-from kite_memory.recall.search import Query, name
+from kite_memory.recall.search import Mode, Query, name
+from kite_memory.recall.session_memory import Given, Occasion
 from kite_memory.redaction import drop_private, redact
 from kite_memory.sources.project import project_of
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
+from kite_memory.vault.ledger import Known
 
 Json = dict[str, Any]
 
 _OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`, then `kmem up`, restarts it"
 
 _HEAD = 200
+_LOOKED_AT = 8 * _HEAD
 _EVENT_TEXT = 2_000
 _LAST_NOTES = 5
+_MOST_HITS = 200
+_MOST_PROMPTS = 1_000
 
-_PREFIXES = {f"{kind.value}:": kind for kind in NoteKind}
+_KINDS = {f"{kind.value}:": kind for kind in NoteKind}
+_OF_EVENTS = ("error:", "test:", "tool:", "file:", "resume:", "session:")
 
 
 class Operations:
@@ -82,13 +89,14 @@ class Operations:
     def perform(self, op: str, arguments: Mapping[str, Any]) -> Json:
         operation = self._named.get(op)
         if operation is None:
-            raise UsageError(
-                f"unknown operation {op!r}", hint="kmem and its daemon may be of different versions: restart the daemon"
-            )
+            raise UsageError(f"unknown operation {op!r}", hint=_OTHER_VERSION)
         try:
             bound = inspect.signature(operation).bind(**arguments)
         except TypeError as error:
             raise UsageError(f"{op} was asked wrongly: {error}", hint=_OTHER_VERSION) from error
+        for given, value in bound.arguments.items():
+            if not _fits(value, bound.signature.parameters[given].annotation):
+                raise UsageError(f"{op} was asked wrongly: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
         return operation(*bound.args, **bound.kwargs)
 
     def hook(self, body: bytes, agent: str = "") -> str:
@@ -107,43 +115,64 @@ class Operations:
 
     def _prompt(self, asked: HookInput) -> Prompt:
         text = drop_private(asked.prompt)
-        return Prompt(
-            text=text,
-            session=asked.session,
-            project=project_of(asked.cwd) if asked.cwd else "",
-            head=plain_line(redact(text[: 4 * _HEAD]), _HEAD),
-        )
+        return Prompt(text=text, session=asked.session, project=project_of(asked.cwd), head=kept_head(text))
 
     def search(
         self, *, query: str, mode: str = "hybrid", project: str = "", since: str = "", limit: int = 10, cwd: str = ""
     ) -> Json:
         began = time.perf_counter()
-        kinds, words = _prefixed(query)
-        if mode not in ("hybrid", "keyword", "semantic"):
-            raise UsageError(f"unknown mode {mode!r}", hint="choose hybrid, keyword or semantic")
+        kinds, words, of_events = _prefixed(query)
+        if not words:
+            raise UsageError("there are no words to search for", hint="as in: kmem search decision: postgres")
+        within = self._project(project) if project else ""
         hits = self._recall.search(
             Query(
                 text=words,
-                mode=mode,  # type: ignore[arg-type]  # one of the three, as was just seen
-                project=project or (project_of(cwd) if cwd else ""),
-                within=project,
+                mode=_mode(mode),
+                project=within or project_of(cwd),
+                within=within,
                 since=age(since, self._clock()),
                 kinds=kinds,
-                limit=limit,
+                limit=max(1, min(limit, _MOST_HITS)),
             )
         )
+        problems = [*self._hindrances(), *(problem.reason for problem in self._recall.status().problems)]
+        if of_events:
+            problems.append(f"{of_events} is about events, which are not searched yet; these are notes")
         return {
             "query": query,
             "mode": mode,
             "took_ms": _since(began),
             "hits": [_hit(hit) for hit in hits],
             "events": [],
-            "problems": [problem.reason for problem in self._recall.status().problems],
+            "problems": problems,
         }
+
+    def _project(self, named: str) -> str:
+        """As notes have it: by that very name, or by the one that its folder would give it."""
+        if any(known.project == named for known in self._vault.known()):
+            return named
+        if not (project := project_of(named)):
+            raise UsageError(f"{named!r} names no project", hint="give the name of its folder")
+        return project
+
+    def _found(self, note: str) -> Note:
+        try:
+            return self._vault.find(note)
+        except NoteNotFound as error:
+            if hindrances := self._hindrances():
+                raise VaultMissing(hindrances[0], hint="bring it back, or see `kmem doctor`") from error
+            raise
+
+    def _hindrances(self) -> list[str]:
+        """Why what is found may be old, or nothing."""
+        if frozen := self._vault.frozen:
+            return [f"the vault is frozen: {frozen}"]
+        return [] if self._vault.root.is_dir() else [f"there is no vault at {self._vault.root}"]
 
     def recall(self, *, prompt: str, session: str = "", cwd: str = "", explain: bool = False) -> Json:
         began = time.perf_counter()
-        asked = Prompt(text=drop_private(prompt), session=session, project=project_of(cwd) if cwd else "")
+        asked = Prompt(text=drop_private(prompt), session=session, project=project_of(cwd))
         injection = self._recall.answer(asked, remember=False)
         told: Json = {
             "silent": injection.silent,
@@ -151,6 +180,7 @@ class Operations:
             "took_ms": _since(began),
             "block": injection.block,
             "notes": [_hit(hit) for hit in injection.hits],
+            "problems": self._hindrances(),
         }
         if explain:
             weighed = self._recall.weigh(asked)
@@ -159,9 +189,13 @@ class Operations:
         return told
 
     def show(self, *, note: str) -> Json:
-        found = self._vault.find(note)
+        found = self._found(note)
         file = self._vault.root / found.path
-        return {**_note(found), "file": str(file), "text": plain(file.read_text(encoding="utf-8", errors="replace"))}
+        try:
+            text = file.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise NoteNotFound(f"{found.path} cannot be read: {error.strerror}", hint="somebody has just moved it") from error
+        return {**_note(found), "file": str(file), "text": plain(text)}
 
     def remember(
         self,
@@ -181,16 +215,16 @@ class Operations:
             raise UsageError(
                 "there is nothing to remember", hint="give the text as an argument, or - to read it from standard input"
             )
-        theirs = "" if everywhere else project or (project_of(cwd) if cwd else "")
+        expires = self._clock() + duration(ttl) if ttl else None
         with self._pipeline.vault_lock:
             note = self._vault.remember(
                 words,
-                kind=NoteKind(kind),
-                project=theirs,
+                kind=_kind(kind),
+                project="" if everywhere else self._project(redact(project)) if project else project_of(cwd),
                 scope=Scope.GLOBAL if everywhere else None,
                 key=redact(key),
                 tags=[redact(tag) for tag in tags or []],
-                expires=self._clock() + duration(ttl) if ttl else None,
+                expires=expires,
             )
             self._recall.refresh(self._vault, hint={note.path})
         return _note(note)
@@ -207,7 +241,7 @@ class Operations:
     ) -> Json:
         """With ``ids`` exactly those; else the one named, or the sweep that the other arguments describe together."""
         with self._pipeline.vault_lock:
-            chosen = [self._vault.find(each) for each in ids] if ids is not None else self._chosen(note, session, since, matching)
+            chosen = [self._found(each) for each in ids] if ids is not None else self._chosen(note, session, since, matching)
             told = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
             if not dry_run:
                 for each in told:
@@ -217,7 +251,7 @@ class Operations:
 
     def _chosen(self, note: str, session: str, since: str, matching: str) -> list[Note]:
         if note:
-            return [self._vault.find(note)]
+            return [self._found(note)]
         if not (session or since or matching):
             raise UsageError("nothing named to forget", hint="name a note, a session, an age or a text")
         start = age(since, self._clock())
@@ -248,8 +282,10 @@ class Operations:
 
     def why(self, *, note: str = "", last: int = 10) -> Json:
         if not note:
-            return {"prompts": [self._occasion(occasion) for occasion in self._recall.occasions(last)]}
-        found = self._vault.find(note)
+            occasions = self._recall.occasions(max(1, min(last, _MOST_PROMPTS)))
+            known = {each.id or each.path: each for each in self._vault.known() if not each.twin} if occasions else {}
+            return {"prompts": [_occasion(occasion, known) for occasion in occasions]}
+        found = self._found(note)
         return {**_note(found), "evidence": [self._evidence(reference) for reference in found.evidence]}
 
     def _evidence(self, text: str) -> Json:
@@ -271,22 +307,6 @@ class Operations:
             ],
         }
 
-    def _occasion(self, occasion: Any) -> Json:
-        return {
-            "at": occasion.at.isoformat(),
-            "session": occasion.session,
-            "project": occasion.project,
-            "prompt": occasion.head,
-            "reason": occasion.reason,
-            "notes": [{"id": given.note, "score": given.score, "title": self._title(given.note)} for given in occasion.given],
-        }
-
-    def _title(self, note: str) -> str:
-        try:
-            return plain_line(self._vault.find(note).title)
-        except NoteNotFound:
-            return "(forgotten since)"
-
     def status(self) -> Json:
         now = self._clock()
         notes = self._vault.known()
@@ -299,8 +319,8 @@ class Operations:
             for each in self._timeline.problems(limit=20)
         ]
         problems += [{"reason": each.reason, "count": 1, "where": each.file} for each in (*self._vault.problems(), *index.problems)]
-        if frozen := self._vault.frozen:
-            problems.insert(0, {"reason": frozen, "count": 1, "where": str(self._vault.root)})
+        if notes:  # where there are none yet, that there is no vault is no problem
+            problems = [{"reason": each, "count": 1, "where": str(self._vault.root)} for each in self._hindrances()] + problems
         kept = [note for note in notes if note.kind and not note.problem]
         return {
             "daemon": self._daemon(),
@@ -350,15 +370,72 @@ class Operations:
         return [_note(note) for known in paths if (note := self._vault.read(known.path)) is not None]
 
 
-def _prefixed(query: str) -> tuple[frozenset[NoteKind], str]:
+def kept_head(prompt: str) -> str:
+    """All that the log keeps of a prompt: its beginning, redacted.
+
+    What is looked at ends between two words, for half a secret would not be known for one.
+    """
+    looked_at = prompt[:_LOOKED_AT]
+    if len(prompt) > _LOOKED_AT:
+        looked_at = re.sub(r"\S+\Z", "…", looked_at)
+    return plain_line(redact(looked_at), _HEAD)
+
+
+def _prefixed(query: str) -> tuple[frozenset[NoteKind], str, str]:
+    """The kinds of note that prefixes keep to, the words without them, and the last prefix that is about events."""
     kinds: set[NoteKind] = set()
     words: list[str] = []
+    of_events = ""
     for word in query.split():
-        prefix = next((each for each in _PREFIXES if word.lower().startswith(each)), "")
-        if prefix:
-            kinds.add(_PREFIXES[prefix])
+        prefix = next((each for each in (*_KINDS, *_OF_EVENTS) if word.lower().startswith(each)), "")
+        if prefix in _KINDS:
+            kinds.add(_KINDS[prefix])
+        of_events = prefix if prefix in _OF_EVENTS else of_events
         words.append(word[len(prefix) :])
-    return frozenset(kinds), " ".join(words).strip()
+    return frozenset(kinds), " ".join(words).strip(), of_events
+
+
+def _mode(text: str) -> Mode:
+    for mode in get_args(Mode):
+        if text == mode:
+            known: Mode = mode
+            return known
+    raise UsageError(f"unknown mode {text!r}", hint=f"choose one of: {', '.join(get_args(Mode))}")
+
+
+def _kind(text: str) -> NoteKind:
+    try:
+        return NoteKind(text)
+    except ValueError:
+        raise UsageError(f"unknown kind {text!r}", hint=f"choose one of: {', '.join(NoteKind)}") from None
+
+
+def _fits(value: object, annotation: Any) -> bool:
+    """What came over the socket is JSON, and anybody's of this user."""
+    match get_origin(annotation):
+        case None:
+            return type(value) is annotation
+        case kind if kind is list:
+            (inner,) = get_args(annotation)
+            return isinstance(value, list) and all(_fits(each, inner) for each in value)
+        case _:
+            return any(_fits(value, each) for each in get_args(annotation))
+
+
+def _occasion(occasion: Occasion, known: Mapping[str, Known]) -> Json:
+    return {
+        "at": occasion.at.isoformat(),
+        "session": occasion.session,
+        "project": occasion.project,
+        "prompt": occasion.head,
+        "reason": occasion.reason,
+        "notes": [_given(given, known.get(given.note)) for given in occasion.given],
+    }
+
+
+def _given(given: Given, note: Known | None) -> Json:
+    title, path = (plain_line(note.title), note.path) if note else ("(forgotten since)", "")
+    return {"id": given.note, "path": path, "title": title, "score": given.score}
 
 
 def _note(note: Note) -> Json:
@@ -367,7 +444,7 @@ def _note(note: Note) -> Json:
         "path": note.path,
         "kind": note.kind.value,
         "title": plain_line(note.title),
-        "project": note.project,
+        "project": plain_line(note.project),
         "created": note.created.isoformat(),
         "status": note.status.value,
         "evidence": list(note.evidence),

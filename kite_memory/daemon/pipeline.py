@@ -189,7 +189,12 @@ class Pipeline:
         """Follow what people did to the vault, then bring the index in step. ``None`` while the vault is not there, or frozen."""
         with self.vault_lock:
             try:
-                return None if self._vault.compare().frozen else self._recall.refresh(self._vault, progress=progress)
+                comparison = self._vault.compare()
+                if comparison.frozen:
+                    return None
+                if comparison.deleted:
+                    self._vault.mend_links()
+                return self._recall.refresh(self._vault, progress=progress)
             except (VaultMissing, VaultReadOnly):
                 return None  # `status` says so, from the vault's own word
 

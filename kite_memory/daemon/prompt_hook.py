@@ -1,6 +1,8 @@
 """What an agent's hook tells us, read kindly: an agent's new field or odd value must not cost a person a prompt."""
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -21,23 +23,31 @@ class HookInput:
 
 def read_hook_input(body: bytes) -> HookInput | None:
     """``None`` for what is not a hook's input."""
-    try:
-        raw = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    match raw:
-        case {"hook_event_name": str(event)}:
+    match _parsed(body):
+        case {"hook_event_name": str(event), **rest}:
             return HookInput(
-                event=event,
-                session=_text(raw.get("session_id")),
-                cwd=_text(raw.get("cwd")),
-                prompt=_text(raw.get("prompt"), limit=len(body)),
-                source=_text(raw.get("source")),
-                is_subagent=bool(raw.get("agent_id")),
+                event=_text(event),
+                session=_text(rest.get("session_id")),
+                cwd=_text(rest.get("cwd")),
+                prompt=_text(rest.get("prompt"), limit=len(body)),
+                source=_text(rest.get("source")),
+                is_subagent=bool(rest.get("agent_id")),
             )
         case _:
             return None
 
 
+def _parsed(body: bytes) -> Any:
+    """An emoji cut in half is half a surrogate pair, which agents write and strict parsers refuse."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return json.loads(body.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+
+
 def _text(value: object, *, limit: int = _LONGEST_NAME) -> str:
-    return value[:limit] if isinstance(value, str) else ""
+    return value[:limit].encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""

@@ -8,6 +8,7 @@ import hashlib
 import json
 import sqlite3
 import threading
+import zlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
@@ -25,7 +26,6 @@ from kite_memory.recall.files import private_file, private_folder
 from kite_memory.recall.prose import passages, searchable
 from kite_memory.recall.sidecar import Keys, key_of
 
-_VERSION = 1
 _SCHEMA = """
 CREATE TABLE note (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -58,8 +58,11 @@ KINDS = tuple(NoteKind)
 STATUSES = tuple(NoteStatus)
 SCOPES = tuple(Scope)
 _FIELDS = tuple(field.name for field in fields(Note))
-_TUPLES = ("links", "aliases", "tags", "triggers", "supersedes", "evidence")
 _TIMES = ("created", "updated", "valid_from", "expires")
+_MAKING = 1
+"""To be raised when the same note would be catalogued in another way."""
+_VERSION = zlib.crc32("\n".join((_SCHEMA, lexical.SCHEMA, *_FIELDS, str(_MAKING))).encode()) >> 1
+"""Never 0 in practice; that is the version of an empty file."""
 
 _CODES = [("kind", "i1"), ("status", "i1"), ("scope", "i1"), ("project", "<i4")]
 NOTE = np.dtype([("number", "<i8"), *_CODES, ("created", "<f8"), ("expires", "<f8")])
@@ -312,8 +315,11 @@ class Catalogue:
                 self._left.append(self._connections)  # somebody may be in the middle of using them
                 self._connections = None
             if self._connections is None:
-                private_folder(self._path.parent)
-                private_file(self._path)
+                try:
+                    private_folder(self._path.parent)
+                    private_file(self._path)
+                except OSError as error:
+                    raise sqlite3.OperationalError(f"{error.strerror}: {error.filename}") from error
                 writer = _connected(self._path)
                 try:
                     _furnish(writer)
@@ -428,11 +434,10 @@ def _encoded(note: Note) -> str:
 
 
 def _decoded(document: str) -> Note:
-    values = json.loads(document)
+    held: dict[str, Any] = json.loads(document)
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in held.items()}
     for name in _TIMES:
         values[name] = datetime.fromisoformat(values[name]) if values[name] else None
-    for name in _TUPLES:
-        values[name] = tuple(values[name])
     values["kind"] = NoteKind(values["kind"])
     values["scope"] = Scope(values["scope"])
     values["status"] = NoteStatus(values["status"])

@@ -173,7 +173,7 @@ class Index:
             bm25 = np.zeros(len(columns))
             if words:
                 terms, bm25 = self._bm25(columns, text, forgiving)
-        except (sqlite3.Error, OSError) as error:
+        except sqlite3.Error as error:
             problems.append(self._problem(f"the catalogue cannot be used: {error}"))
             columns, bm25 = _no_columns(), np.zeros(0)
         space, cosine = self._spaces[0][1].space, np.zeros(len(columns), np.float32)
@@ -181,7 +181,7 @@ class Index:
             try:
                 space, cosine = sidecar.space, self._cosines(columns, embedder, sidecar, text)
                 break
-            except (KiteError, OSError) as error:
+            except KiteError as error:
                 problems.append(self._problem(str(error)))
         self._noted(problems)
         return Signals(columns=columns, space=space, terms=terms, cosine=cosine, bm25=bm25, problems=tuple(problems))
@@ -214,7 +214,7 @@ class Index:
     def status(self) -> IndexStatus:
         try:
             columns = self._current()
-        except (sqlite3.Error, OSError) as error:
+        except sqlite3.Error as error:
             self._noted([self._problem(f"the catalogue cannot be used: {error}")])
             columns = _no_columns()
         located = self._locate(self._spaces[0][1], columns)
@@ -233,7 +233,7 @@ class Index:
             with self._catalogue.reading() as connection:
                 answers = [answer for (answer,) in connection.execute("PRAGMA quick_check")]
                 connection.execute("SELECT count(*) FROM words WHERE words MATCH 'a'")
-        except (sqlite3.Error, OSError) as error:
+        except sqlite3.Error as error:
             answers = [str(error)]
         return tuple(problems + [self._problem(f"the catalogue is damaged: {answer}") for answer in answers if answer != "ok"])
 
@@ -401,7 +401,7 @@ def _essence(text: str) -> str:
 
 def _is_damage(error: sqlite3.Error) -> bool:
     """Whether only a new file helps; a full disk, a lock or a mode is for a person or for later."""
-    name = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
+    name: str = getattr(error, "sqlite_errorname", "" if isinstance(error, sqlite3.OperationalError) else "SQLITE_ERROR")
     return name in ("SQLITE_ERROR", "SQLITE_NOTADB") or name.startswith("SQLITE_CORRUPT")
 
 

@@ -181,23 +181,17 @@ def _near(connection: sqlite3.Connection, term: str) -> tuple[str, ...]:
         " AND (substr(word, 1, 1) IN (?3, ?4) OR substr(word, 2, 1) IN (?3, ?4))",
         (len(term) - most, len(term) + most, term[0], term[1]),
     )
+    longer = connection.execute(
+        "SELECT substr(word, 1, ?3), notes, word FROM term WHERE word >= ?1 AND word < ?2 AND length(word) > ?3",
+        (term[:2], term[:2] + _LAST, len(term)),
+    )
     letters = set(term)
     found = [
-        (float(distance), -notes, word)
-        for word, notes in alike
-        if len(letters.symmetric_difference(word)) <= 2 * most and (distance := edits(term, word, most)) <= most
+        (edits(term, part, most) + (0 if part == word else 0.5), -notes, word)
+        for part, notes, word in (*((word, notes, word) for word, notes in alike), *longer)
+        if len(letters.symmetric_difference(part)) <= 2 * most  # far cheaper to see than the edits themselves
     ]
-    longer = connection.execute(
-        "SELECT word, notes FROM term WHERE word >= ?1 AND word < ?2 AND length(word) > ?3",
-        (term[:2], term[:2] + _LAST, len(term) + most),
-    )
-    found += [
-        (distance + 0.5, -notes, word)
-        for word, notes in longer
-        if len(letters.symmetric_difference(word[: len(term)])) <= 2 * most
-        and (distance := edits(term, word[: len(term)], most)) <= most
-    ]
-    return tuple(word for _, _, word in sorted(found)[:3])
+    return tuple(dict.fromkeys(word for distance, _, word in sorted(found) if distance < most + 1))[:3]
 
 
 def edits(one: str, other: str, most: int) -> int:

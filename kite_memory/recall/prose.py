@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from kite_memory.model.note import Note
 
 _LINK = re.compile(r"!?\[\[([^\[\]|#\n]{0,300})(?:#[^\[\]|\n]{0,300})?(?:\|([^\[\]\n]{0,300}))?\]\]")
-_RELATED = re.compile(r"^\*\*Related:\*\*(.*)$", re.MULTILINE)
-_FILE_NAME = re.compile(r"-[a-z]{3}\d\d(?:-\d+)?$")
-"""How the name of a note's file ends: no words that anybody would look for."""
+_RELATED = re.compile(r"^\*\*Related:\*\*.*$", re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 _WORDS_PER_PASSAGE = 180
@@ -32,17 +30,10 @@ def prose(body: str) -> str:
     return unlinked(_RELATED.sub("", body[:_CHARACTERS_PER_NOTE])).strip()
 
 
-def companions(body: str) -> tuple[str, ...]:
-    """The names in the lines of mere links: what the note is about, and does not say. Other notes' files are not among them."""
-    links = (link for line in _RELATED.findall(body[:_CHARACTERS_PER_NOTE]) for link in _LINK.finditer(line))
-    names = (unlinked(link.group()) for link in links)
-    return tuple(name for name in dict.fromkeys(names) if name and not _FILE_NAME.search(name))
-
-
 def searchable(note: Note) -> str:
     """What the lexical index holds of a note."""
-    more = (*note.aliases, *note.triggers, " ".join(note.tags), *companions(note.body))
-    return "\n".join(filter(None, (note.title, *more, prose(note.body))))
+    named = (note.title, *note.aliases, *note.triggers, " ".join(note.tags), ", ".join(note.entities))
+    return "\n".join(filter(None, (*named, prose(note.body))))
 
 
 def passages(note: Note) -> tuple[str, ...]:
@@ -53,8 +44,8 @@ def passages(note: Note) -> tuple[str, ...]:
     title = note.title.strip() or note.path
     head = "\n".join((title, *note.triggers))[:_CHARACTERS_PER_PASSAGE]
     parts = list(_parts(prose(note.body)))[:_PASSAGES_PER_NOTE]
-    tail = ", ".join(companions(note.body))[:_CHARACTERS_PER_PASSAGE]
-    first = "\n".join(filter(None, (head, *parts[:1], tail)))
+    unsaid = [entity for entity in note.entities if entity not in note.body]
+    first = "\n".join(filter(None, (head, *parts[:1], ", ".join(unsaid)[:_CHARACTERS_PER_PASSAGE])))
     return (first, *(f"{title[:200]}\n{part}" for part in parts[1:]))
 
 

@@ -44,7 +44,7 @@ _GREATER = (
     r"|&(?:amp;|\#0*38;|\#x0*26;)*(?:gt|\#0*62|\#x0*3e);?"
     r"|%(?:25)*3e|\\{1,8}[ux]\{?0*3e\}?)"
 )
-_BLANKS = "[\\s\u0300-\u036f]{0,40}"
+_BLANKS = r"\s{0,40}"
 _TAG_START = re.compile(f"{_LESS}(?={_BLANKS}[/!?|%\\\\\u2044\u2215\u29f8]{{0,8}}{_BLANKS}[^\\W\\d])", re.IGNORECASE)
 _TAG_END = re.compile(f"(‹[^‹›<>\n]{{1,200}}?){_GREATER}", re.IGNORECASE)
 _OWN_NAME = re.compile(r"vault[\W_]{1,3}context", re.IGNORECASE)
@@ -66,26 +66,23 @@ class Block:
 def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = 9500) -> Block:
     """The notes as an agent is shown them, newest first, within both bounds; a long one is cut at the end of a sentence.
 
-    Room that a short note leaves goes to the others. Empty where there are no notes, or no room for any.
+    Room that a short note leaves goes to the others. Empty where there are no notes with words, or no room for any.
     """
-    notes = sorted((hit.note for hit in hits), key=lambda note: note.created, reverse=True)
-    heads = [_head(note) for note in notes]
-    frame = "\n".join([_OPENING, *heads, _CLOSING])
+    notes = [(_head(hit.note), quoted(_said(hit.note))) for hit in sorted(hits, key=lambda hit: hit.note.created, reverse=True)]
+    notes = [(head, body) for head, body in notes if body]
+    frame = "\n".join([_OPENING, *(head for head, _ in notes), _CLOSING])
     tokens_left = tokens - estimated_tokens(frame) - 2 * len(notes)
     characters_left = characters - len(frame) - 2 * len(notes)
-    bodies = [quoted(_said(note)) for note in notes]
-    shown = dict.fromkeys(range(len(notes)), "")
-    for place, number in enumerate(sorted(shown, key=lambda number: len(bodies[number]))):
+    shown = [""] * len(notes)
+    for place, number in enumerate(sorted(range(len(notes)), key=lambda number: len(notes[number][1]))):
         share = len(notes) - place
-        text = shortened(bodies[number], tokens=tokens_left // share, characters=characters_left // share)
-        if not text:
-            return Block(text="", tokens=0)
+        text = shortened(notes[number][1], tokens=tokens_left // share, characters=characters_left // share)
         shown[number] = text
         tokens_left -= estimated_tokens(text)
         characters_left -= len(text)
-    if not notes:
+    lines = [line for (head, _), body in zip(notes, shown, strict=True) if body for line in (head, body)]
+    if not lines:
         return Block(text="", tokens=0)
-    lines = [line for head, body in zip(heads, shown.values(), strict=True) for line in (head, body)]
     text = "\n".join([_OPENING, *lines, _CLOSING])
     return Block(text=text, tokens=estimated_tokens(text))
 
@@ -106,7 +103,9 @@ def plain_line(text: str, length: int = 200) -> str:
 
 def quoted(text: str) -> str:
     """Fit to stand inside the block."""
-    text = "".join(map(_ordinary, plain(text)))
+    text = plain(text)
+    if not text.isascii():
+        text = _without_stray_marks("".join(map(_ordinary, text)))
     text = _TAG_START.sub("‹", text)
     text = _TAG_END.sub(r"\1›", text)
     text = _OWN_NAME.sub("vault context", text)
@@ -160,6 +159,21 @@ def _said(note: Note) -> str:
     if len(body) >= _FRAGMENT:
         return body
     return f"{note.title}: {body}" if body else note.title or note.path
+
+
+def _without_stray_marks(text: str) -> str:
+    """Accents belong on letters, and those that ASCII letters bear have letters of their own; on a ``<`` they only hide it."""
+    kept = []
+    bearing = False
+    for char in unicodedata.normalize("NFC", text):
+        if char.isascii():
+            bearing = False
+        elif unicodedata.category(char)[0] != "M":
+            bearing = char.isalnum()
+        elif not bearing:
+            continue
+        kept.append(char)
+    return "".join(kept)
 
 
 @lru_cache(maxsize=4096)

@@ -17,72 +17,108 @@ class Style(Enum):
 
 
 _NAMED = re.compile(
-    rb"(?:p(?:ass|wd|w\b|sk|hrase)|k(?:ey|(?<=tok)en|(?<=cook)ie)|c(?:(?<=sec)ret|red)|z(?<=authoriz)ation|jwt|g(?<=sig)|mnemonic)"
+    rb"(?:p(?:ass|wd|w\b|sk|hrase)|k(?:ey|(?<=tok)en|(?<=cook)ie)|c(?:(?<=sec)ret|red)|z(?<=authoriz)ation|jwt)"
     rb"[a-z0-9_\-]{0,32}+([\"'`\]\\*)]{0,6}+)(?:"
-    rb"[ \t]{0,24}+(?:=>|[:?|+]=|={1,3}|!==?|->|:(?!:)|\?\??|\|\|=?)[ \t]{0,24}+"  # assignments, fields, defaults
+    rb"[ \t]{0,24}+(?:=>|[:?|+]=|={1,3}|!==?|->|:(?!:)|\?\??|\|\|=?)[ \t]{0,24}+"  # assignments, fields, comparisons, defaults
     rb"|(?<=[\"'`\\])[ \t]{0,4},[ \t]{0,24}(?=[\\\"'`])"  # ("password", "…")
     rb"|\((?=[\"'`])"  # .password("…")
     rb"|>"  # <password>…
     rb"|[ \t]{1,4}(?:value|content|default)[ \t]?=[ \t]?(?=[\"'])"  # name="password" value="…"
-    rb"|[ \t,]{0,8}(?:\r?\n|\\{0,3}(?<=\\)n)[ \t\->|]{0,40}(?:[0-9]{1,6}[?|\t][ \t]{0,40})?\"?value\"?[ \t]?:[ \t]{0,8}"  # name: PASSWORD, and value: … below it
+    rb"|[ \t,]{0,8}(?:\r?\n|\\{0,3}(?<=\\)n)[ \t\->|]{0,40}(?:[0-9]{1,6}[?|\t][ \t]{0,40})?\"?value\"?[ \t]?:[ \t]{0,8}"
     rb"|[ \t]{0,40}+\|[ \t]{0,40}+"  # a table
     rb"|(?:[ \t]{2,60}+|\t)(?=[^ \t])"  # columns
-    rb"|(?: [a-z]{1,12}){0,3}? (?:is|was|equals|reads|set to|changed to)(?: now)?:? {1,2}"  # a sentence
+    rb"|(?: [a-z]{1,12}){0,3}? (?:is|was|are|equals|reads|set to|changed to)(?: now)?:? {1,2}"  # a sentence
+    rb"|[ \t]{1,2}(?=[^\s=:(){}]{8})"  # set TOKEN …
     rb")"
 )
+"""A word that secrets go by, and how it leads to one. It begins where its rarest letter is, which makes it quick; what stands
+before that letter is looked up from there."""
+_SIGNATURE = re.compile(rb"[?&;](?:x-(?:amz|goog|ms)-)?sig(?:nature)?=")
+"""In an address, where it opens what the address names. Those of documents are there to be shown."""
+_SETS = re.compile(rb"(?:\b(?:setx?|env|arg|add|put|create)|:set)[ \t]{1,4}[^\s=]{0,80}\Z", re.IGNORECASE)
 _FLAG = re.compile(
-    rb"-(?<![\w\-]-)-?(?:[a-z0-9]{1,24}-){0,4}(?:pass(?:word|wd|phrase|code)?|pwd|pw|secret|token|key|auth|credentials?|pat|psk)[ \t]{1,4}(?=[^\s\-])"
+    rb"-(?<![\w\-]-)-?(?:[a-z0-9]{1,24}-){0,4}"
+    rb"(?:pass(?:word|wd|phrase|code)?|pwd|pw|secret|token|key|auth|credentials?|pat|psk)[ \t]{1,4}(?=[^\s\-])"
 )
 _BEARER = re.compile(rb"b(?:earer|asic)[ \t]{1,3}+(?=[a-z0-9])")
 
 _BEFORE_VALUE = re.compile(
-    rb"(?:[bBrRfFuU$@]{1,2}(?=[\"'])|(?:new )?String\((?=\")|!!?[a-z]{1,12} |\[[\s]{0,40}+(?=[\\\"'`])|[|>][+\-]?[ \t]{0,4}\r?\n[ \t]{1,40}"
-    rb"|\r?\n[ \t]{0,60}(?=[\"'])|[A-Za-z_][A-Za-z0-9_.<>\[\]| ]{0,40}?[ \t]{0,4}:?=[ \t]{0,4}(?=\\{0,3}[\"'`]))?"
+    rb"(?:[bBrRfFuU$@]{1,2}(?=[\"'])"  # b"…"
+    rb"|(?:new )?String\((?=\")"
+    rb"|!!?[a-z]{1,12} "  # !!binary …
+    rb"|\[[\s]{0,40}+(?=[\\\"'`])"  # ["…", "…"]
+    rb"|[|>][+\-]?[ \t]{0,4}\r?\n[ \t]{1,40}"  # a block of YAML
+    rb"|\r?\n[ \t]{0,60}(?=[\"'])"
+    rb"|\*{1,2}[ \t]{0,4}"  # **key:** …
+    rb"|&?(?:'static )?[A-Za-z_][A-Za-z0-9_.<>\[\]| ]{0,40}?[ \t]{0,4}:?=[ \t]{0,4}(?=\\{0,3}[\"'`]))?"  # a type: str = "…"
 )
 _QUOTE = re.compile(rb"(\\{0,7})(\"\"\"|'''|[\"'`])")
 _UNTIL = {
     quote: re.compile(rb"((?:[^\\\r\n" + quote + rb"]|\\[^\r\n]){0,8192}+)" + quote) for quote in (b'"', b"'", b"`")
 }
 _NEXT_ELEMENT = re.compile(rb"[\"'`]?[ \t]{0,4},\s{0,40}+(?=[\"'`])")
-_BARE = re.compile(rb"[^\s\"'`,;<>(){}\[\]|&\\]{1,8192}+")
+_BARE = re.compile(rb"[^\s\"'`,;<>(){}\[\]|&\\]{1,2048}+")
 _ELEMENT = re.compile(rb"[^<\r\n]{1,4096}+(?=</)")
-_REST_OF_LINE = re.compile(rb"[^\s\"'`\\]{1,4096}+(?=[ \t]{0,8}(?:[\r\n]|\Z))")
+_REST_OF_LINE = re.compile(rb"[^\s\"'`\\]{1,256}+(?=[ \t]{0,8}(?:[\r\n]|\Z))")
 _UP_TO_QUOTE = re.compile(rb"[^\r\n\"'`\\]{1,4096}+")
 _SCHEME = re.compile(
     rb"(bearer|basic|token|bot|api-?key|negotiate|ntlm|sso-key|splunk|genie-?key|key|macaroon|[a-z]{2,20}-token)[ \t]{1,4}"
     rb"|(digest|oauth|hawk|signature|aws4-hmac-sha256|sharedkey(?:lite)?|hmac[a-z0-9\-]{0,12}|google-?login)[ \t]{1,4}",
     re.IGNORECASE,
 )
+"""Those that one word follows (group 1), and those that many do."""
+_HEADER = re.compile(rb"[^\r\n\"'`\\]{1,8192}+")
 _COOKIE = re.compile(rb"([A-Za-z0-9_.\-]{1,64}+)=([^;\s\"',]{8,4096}+)")
+_ATTRIBUTES = frozenset((b"expires", b"path", b"domain", b"max-age", b"samesite", b"priority"))
 
-_NAME_CHARACTERS = bytes(ord("x") if code < 128 and chr(code).isalnum() or code in b"_.-$" else ord(" ") for code in range(256))
+_FORMER_WORD = re.compile(rb"([A-Za-z]{2,14}) \Z")
+_LATTER_WORDS = frozenset((b"key", b"phrase"))
+"""In what people write, names have blanks: an API key, a seed phrase."""
+_NAME_CHARACTERS = bytes(
+    ord("x") if (code < 128 and chr(code).isalnum()) or code in b"_.-$" else ord(" ") for code in range(256)
+)
 _REFERENCE = re.compile(
-    rb"\$|(?:process|import\.meta|os|deno|bun|sys|self|this|cls|ctx|config|cfg|conf|settings|options|opts|args|argv|params|props|req|request|res|response"
-    rb"|env|environ|secrets|vars|var|local|data|module|each|vault|op|ref|arn|file|path|keyring|keychain|ssm|projects|azurekeyvault|aws-sm|gcp-sm|sm|secret)"
-    rb"(?:[.:\[(]|://|\+)|%[a-z_]{2,40}%|@[a-z_]{2,40}@",
+    rb"\$|%[a-z_]{2,40}%|@[a-z_]{2,40}@|(?:process|import\.meta|os|deno|bun|sys|self|this|cls|ctx|config|cfg|conf|settings|options|opts"
+    rb"|args|argv|params|props|req|request|res|response|env|environ|secrets|vars|var|local|data|module|each|vault|op|ref|arn|file|path"
+    rb"|keyring|keychain|ssm|projects|azurekeyvault|aws-sm|gcp-sm|sm|secret)(?:[.:\[(]|://|\+)",
     re.IGNORECASE,
 )
-_IDENTIFIER = re.compile(rb"[A-Za-z_*&!][A-Za-z_]*+(?:[0-9]{1,2}+[A-Za-z_]*+){0,2}(?:(?:\.|::|->|\?\.)[A-Za-z_][A-Za-z_0-9]*+){0,8}[?!*]?")
-_PATH = re.compile(rb"(?:~|\.{1,2}|)/[A-Za-z0-9_.\-]++(?:/[A-Za-z0-9_.\-@]*+){1,40}|(?:~|\.{1,2})/.*|[A-Za-z]:\\.*|[a-z][a-z0-9+.\-]{1,20}://.*", re.DOTALL)
-_NUMBER = re.compile(rb"v?[0-9.\-_:TZ+/,%]+[kKmMgGsS]?")
-_SYMBOLS = re.compile(rb"[!@#$%^&*(].*?[!@#$%^&*(]", re.DOTALL)
+_PATH = re.compile(
+    rb"(?:~|\.{1,2}|)/[A-Za-z0-9_.\-]{1,256}+(?:/[A-Za-z0-9_.\-@]{0,256}+){1,40}+|(?:~|\.{1,2})/.{0,8192}"
+    rb"|[A-Za-z]:\\.{0,8192}|[a-z][a-z0-9+.\-]{1,20}://.{0,8192}",
+    re.DOTALL,
+)
+_NUMBER = re.compile(rb"v?[0-9.\-_:TZ+/,%]{1,8192}+[kKmMgGsS]?")
+_SYMBOLS = re.compile(rb"[!@#$%^&*(][^!@#$%^&*(]{0,8192}+[!@#$%^&*(]")
 _HASH = re.compile(rb"[0-9a-f]{32,128}|[0-9A-F]{32,128}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_TECHNICAL = re.compile(
+    rb"(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v)-?[0-9]{1,5}[a-z\-]{0,8}",
+    re.IGNORECASE,
+)
+_PHRASE_LENGTHS = (12, 15, 18, 21, 24)
 
 
 def find_assigned(raw: bytes, small: bytes, spans: list[Span]) -> None:
     """``small`` is ``raw`` in small letters."""
+    looked = 0  # how far cookies have been looked at
     for match in _NAMED.finditer(small):
         keyword, closers, value = match.start(), match.start(1), match.end()
         before = raw[max(0, keyword - 64) : keyword].translate(_NAME_CHARACTERS)
         start = keyword - (len(before) - 1 - before.rfind(b" "))
         name = raw[start:closers].lstrip(b".-$_")
+        if (former := _FORMER_WORD.search(raw[max(0, start - 16) : start])) and name.lower() in _LATTER_WORDS:
+            name = former[1] + b" " + name
         what = promise(name)
-        if what is not Promise.NONE:
+        if name[-6:].lower() == b"cookie" and value >= looked:
+            looked = _cookies(raw, value, spans)
+        elif what is not Promise.NONE:
             _judge(raw, start, name, what, raw[match.end(1) : value], value, spans)
-    if b"-" in small:
-        for match in _FLAG.finditer(small):
-            name = raw[match.start() : match.end()].strip(b"- \t")
-            _take(raw, match.end(), name, max(promise(name), Promise.STRONG), Style.CODE, spans)
+    if b"sig" in small and (b"?" in raw or b"&" in raw):
+        for match in _SIGNATURE.finditer(small):
+            _take(raw, match.end(), b"signature", Promise.STRONG, Style.SETTING, spans)
+    for match in _FLAG.finditer(small):
+        name = raw[match.start() : match.end()].strip(b"- \t")
+        _take(raw, match.end(), name, max(promise(name), Promise.STRONG), Style.CODE, spans)
     for match in _BEARER.finditer(small):
         bare = _BARE.match(raw, match.end())
         if bare and len(bare[0]) >= 12 and turns(bare[0]) >= 3 and not stands_in(bare[0]):
@@ -90,34 +126,31 @@ def find_assigned(raw: bytes, small: bytes, spans: list[Span]) -> None:
 
 
 def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes, at: int, spans: list[Span]) -> None:
+    """Look at what the name that begins at ``start`` leads to by ``separator``."""
     sign = separator.strip()
     small = name.lower()
     behind = raw[start - 1 : start] if start else b"\n"
-    if small.endswith((b"sig", b"signature", b"signaturevalue")) and behind not in (b"?", b"&", b";"):
-        return  # those of documents are there to be shown
     if small.endswith(b"authorization") and _authorization(raw, at, spans):
-        return
-    if small.endswith(b"cookie") and sign in (b":", b"=", b",", b"", b"=>"):
-        _cookies(raw, at, spans)
         return
     if sign == b">":
         element = _ELEMENT.match(raw, at) if behind in (b"<", b":") else None
         if element and _secret(element[0], what, Style.QUOTED):
             spans.append((element.start(), element.end(), kind_of(name)))
         return
-    if sign in (b",", b""):
-        what = min(what, Promise.STRONG)  # in lists and columns, the next word may be anything
-    if sign == b"=" and behind in (b"?", b"&", b";") and separator == sign:
-        _take(raw, at, name, max(what, Promise.STRONG), Style.SETTING, spans)
+    if separator in (b" ", b"  ", b"\t") and not name.isupper() and not _SETS.search(raw[max(0, start - 100) : start]):
         return
-    if separator == b"=" and (name.isupper() or behind in (b"\n", b"\r")):
+    if sign in (b",", b"", b"==", b"===", b"!=", b"!=="):
+        what = min(what, Promise.STRONG)  # in lists, columns and comparisons, the next word may be anything
+    if separator == b"=" and behind in (b"?", b"&", b";"):
+        _take(raw, at, name, max(what, Promise.STRONG), Style.SETTING, spans)
+    elif separator == b"=" and (name.isupper() or behind in (b"\n", b"\r")):
         rest = _REST_OF_LINE.match(raw, at) if behind in (b"\n", b"\r", b" ") else None
         if rest and b"$" not in rest[0] and b"(" not in rest[0] and _secret(rest[0], what, Style.SETTING):
             spans.append((rest.start(), rest.end(), kind_of(name)))
-            return
-        _take(raw, at, name, what, Style.SETTING, spans)
-        return
-    _take(raw, at, name, what, Style.CODE, spans)
+        else:
+            _take(raw, at, name, what, Style.SETTING, spans)
+    else:
+        _take(raw, at, name, what, Style.CODE, spans)
 
 
 def _take(raw: bytes, at: int, name: bytes, what: Promise, style: Style, spans: list[Span]) -> None:
@@ -127,8 +160,11 @@ def _take(raw: bytes, at: int, name: bytes, what: Promise, style: Style, spans: 
     several = before is not None and before[0].startswith(b"[")
     while True:
         start, end, quoted = _extent(raw, at)
-        if _secret(raw[start:end], what, Style.QUOTED if quoted else style) and (quoted or raw[end : end + 1] not in (b"(", b"[")):
-            spans.append((start, end - (not quoted and raw[end - 1 : end] in (b".", b":")), kind_of(name)))
+        if quoted and name in (b"pass", b"pw"):
+            what = Promise.STRONG  # bare, it is mostly a test that passed
+        called = not quoted and raw[end : end + 1] in (b"(", b"[")
+        if not called and _secret(raw[start:end], what, Style.QUOTED if quoted else style):
+            spans.append((start, end if quoted else _up_to(raw, start, end, style), kind_of(name)))
         following = _NEXT_ELEMENT.match(raw, end) if several and quoted else None
         if following is None:
             return
@@ -155,38 +191,40 @@ def _extent(raw: bytes, at: int) -> tuple[int, int, bool]:
     return start, bare.end() if bare else start, False
 
 
+def _up_to(raw: bytes, start: int, end: int, style: Style) -> int:
+    """Where a bare secret ends: not with a sentence's full stop, and not with an ampersand that is no address's."""
+    if style is Style.CODE and raw[end : end + 1] == b"&" and (rest := _REST_OF_LINE.match(raw, start)) and b"=" not in rest[0]:
+        return rest.end()
+    return start + len(raw[start:end].rstrip(b".:"))
+
+
 def _secret(value: bytes, what: Promise, style: Style) -> bool:
     length = len(value)
     if length < 4 or stands_in(value, numbered=what is not Promise.PASSWORD):
         return False
     if _REFERENCE.match(value) or (_PATH.fullmatch(value) and wordlike(value)) or b"${" in value or b"{{" in value:
         return False
-    if value[:1] == b" " or value[-1:] in (b" ", b":"):
+    if value[0] in b" " or value[-1] in b" :":
         return False  # a prompt
     if b" " in value:
-        return what is Promise.STRONG and length >= 32 and value.count(b" ") in (11, 14, 17, 20, 23) and value.islower()
+        return what is Promise.STRONG and value.islower() and value.count(b" ") + 1 in _PHRASE_LENGTHS
     if what is Promise.PASSWORD:
         if style is Style.CODE:
-            return not _variable(value) and digits(value) + letters(value) >= 4 and not wordlike(value) and (digits(value) > 0 or length >= 10)
+            if digits(value) == 0:
+                return letters(value) >= 10 and not wordlike(value)
+            return length >= 6 and letters(value) >= 3 and not _TECHNICAL.fullmatch(value) and not stands_in(value)
         return not monotonous(value) or length >= 6
     if length < 8 or monotonous(value) or _NUMBER.fullmatch(value) or (wordlike(value) and not _SYMBOLS.search(value)):
         return False
     if what is Promise.STRONG:
-        if style is Style.CODE and _variable(value):
-            return False
-        return turns(value) >= 2
+        return turns(value) >= 2 or length >= 16
     return length >= 16 and drawn(value) and not _HASH.fullmatch(value)
 
 
-def _variable(value: bytes) -> bool:
-    return _IDENTIFIER.fullmatch(value) is not None and wordlike(value)
-
-
 def _authorization(raw: bytes, at: int, spans: list[Span]) -> bool:
-    """``Authorization: Bearer …`` and its like, in quotes or not."""
+    """``Authorization: Bearer …`` and its like, in quotes or not; says whether it is one of them."""
     quote = _QUOTE.match(raw, at)
-    start = quote.end() if quote else at
-    scheme = _SCHEME.match(raw, start)
+    scheme = _SCHEME.match(raw, quote.end() if quote else at)
     if scheme is None:
         return False
     credential = (_BARE if scheme[1] else _UP_TO_QUOTE).match(raw, scheme.end())
@@ -197,13 +235,14 @@ def _authorization(raw: bytes, at: int, spans: list[Span]) -> bool:
     return True
 
 
-def _cookies(raw: bytes, at: int, spans: list[Span]) -> None:
-    """The values of a header's cookies that could let somebody in; their names and attributes stay."""
-    end = raw.find(b"\n", at, at + 8192)
-    line = raw[at : end if end >= 0 else at + 8192]
-    for pair in _COOKIE.finditer(line):
+def _cookies(raw: bytes, at: int, spans: list[Span]) -> int:
+    """The values of a header's cookies that could let somebody in; their names and attributes stay. Returns where they end."""
+    quote = _QUOTE.match(raw, at)
+    header = _HEADER.match(raw, quote.end() if quote else at)
+    if header is None:
+        return at
+    for pair in _COOKIE.finditer(header[0]):
         name, value = pair[1], pair[2]
-        if name.lower() in (b"expires", b"path", b"domain", b"max-age", b"samesite", b"priority"):
-            continue
-        if _secret(value, max(promise(name), Promise.STRONG), Style.SETTING):
-            spans.append((at + pair.start(2), at + pair.end(2), "cookie"))
+        if name.lower() not in _ATTRIBUTES and _secret(value, max(promise(name), Promise.STRONG), Style.SETTING):
+            spans.append((header.start() + pair.start(2), header.start() + pair.end(2), "cookie"))
+    return header.end()

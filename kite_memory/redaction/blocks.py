@@ -10,11 +10,17 @@ _HEADER = re.compile(rb"-----BEGIN (?:[A-Za-z0-9]{1,12} ){0,4}(?:PRIVATE KEY(?: 
 _FOOTER = re.compile(rb"-----END (?:[A-Za-z0-9]{1,12} ){0,4}(?:PRIVATE KEY(?: BLOCK)?|Static key V1)-----")
 _BREAK = re.compile(rb"\\{1,4}r\\{1,4}n|\\{1,4}n|\r?\n")
 _KEY_LINE = re.compile(
-    rb"[\s\"'`,?|>#*+:.\-]{0,40}+(?:[0-9]{1,6}[?|:\t\-][\s?]{0,20}+)?((?:[A-Za-z0-9+/]{1,4096}+ ?){1,64}+={0,2})[\s\"'`,?|+;)\]\\]{0,12}"
+    rb"[\s\"'`,?|>#*+:.\-]{0,40}+(?:[0-9]{1,6}[?|:\t\-][\s?]{0,20}+)?"
+    rb"((?:[A-Za-z0-9+/]{1,4096}+ ?){1,64}+={0,2})[\s\"'`,?|+;)\]\\]{0,12}"
 )
 """A line of base 64, with a line number, a quote mark, a frame or a string's quotes around it."""
-_ATTRIBUTE = re.compile(rb"[\s\"'?|>]{0,40}(?:[0-9]{1,6}[?|:\t][\s?]{0,20})?(?:[A-Za-z\-]{3,24}: .{0,200})?[\s\"'?|]{0,12}", re.DOTALL)
-_PUTTY_SECRET = re.compile(rb"Private-Lines: [0-9]{1,4}\s{1,8}((?:[A-Za-z0-9+/=]{1,128}+[ \t\r\n?0-9]{1,24}+){1,200}+)(?:Private-MAC: [0-9a-f]{1,128}+)?")
+_KEY_TAIL = re.compile(rb"[A-Za-z0-9+/]{32,4096}+={0,2}\Z")
+_ATTRIBUTE = re.compile(
+    rb"[\s\"'?|>#*+\-]{0,40}(?:[0-9]{1,6}[?|:\t][\s?]{0,20})?(?:[A-Za-z\-]{3,24}: .{0,200})?[\s\"'?|]{0,12}", re.DOTALL
+)
+_PUTTY_SECRET = re.compile(
+    rb"Private-Lines: [0-9]{1,4}\s{1,8}((?:[A-Za-z0-9+/=]{1,128}+\s{1,8}){1,200}+)(?:Private-MAC: [0-9a-f]{1,128}+)?"
+)
 _WEB_KEY = re.compile(rb"\\{0,3}\"(?:d|p|q|dp|dq|qi|k)\\{0,3}\"\s{0,8}:\s{0,8}\\{0,3}\"([A-Za-z0-9_\-]{20,2048}+)")
 _LONGEST = 65536
 _MOST_LINES = 2000
@@ -91,7 +97,10 @@ def _add_headless(raw: bytes, footer: tuple[int, int], floor: int, spans: list[S
         key = _KEY_LINE.fullmatch(line)
         if key is not None and (len(key[1]) >= 16 or not longest):
             first, longest = at + key.start(1), max(longest, len(key[1]))
-        elif longest or line.strip():
+        elif longest or not _ATTRIBUTE.fullmatch(line):
+            tail = _KEY_TAIL.search(line, max(0, len(line) - 4096))
+            if tail is not None:  # the first line, behind whatever it stands in
+                first, longest = at + tail.start(), 32
             break
     if longest >= 16:
         spans.append((first, footer[1], "private-key"))

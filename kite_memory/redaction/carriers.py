@@ -5,11 +5,17 @@ import re
 from kite_memory.redaction.chance import digits, drawn, stands_in, turns, wordlike
 from kite_memory.redaction.span import Span
 
-_ADDRESS = re.compile(rb"([^\s/@:'\"<>?#|`\\()]{0,256}+):([^\s/@'\"<>?#`\\]{1,512}+)@(?=[A-Za-z0-9\[$%{_.\-])")
-_DATABASE_ADDRESS = re.compile(rb"([^\s/@:'\"<>`\\]{0,256}+):([^\s@'\"<>`\\]{1,512}+)@(?=[A-Za-z0-9\[$%{_.\-])")
-_DATABASES = (b"postgres", b"postgresql", b"mysql", b"mariadb", b"mongodb", b"srv", b"redis", b"rediss", b"amqp", b"amqps", b"psycopg2", b"asyncpg", b"pymysql")
+_ADDRESS = re.compile(rb"([^\s/@:'\"<>?#|`\\()]{0,256}+):([^\s/'\"<>?#`\\]{1,512})@(?=[A-Za-z0-9\[$%{_.\-])")
+_DATABASE_ADDRESS = re.compile(
+    rb"([^\s/@:'\"<>`\\]{0,256}+):((?:[^\s@'\"<>`\\]{1,256}+|@(?=[^\s@/'\"<>`\\]{1,128}@)){1,64}+)@(?=[A-Za-z0-9\[$%{_.\-])"
+)
+_DATABASES = (
+    *(b"postgres", b"postgresql", b"psycopg2", b"asyncpg", b"mysql", b"pymysql", b"mariadb", b"mongodb", b"srv"),
+    *(b"redis", b"rediss", b"amqp", b"amqps"),
+)
+"""In whose addresses people write passwords as they are, with slashes."""
 _ALONE = re.compile(rb"([A-Za-z0-9_\-.~%+=]{16,512}+)@(?=[A-Za-z0-9\[])")
-_PORT = re.compile(rb"[0-9]{1,5}(?:/.*)?", re.DOTALL)
+_PORT = re.compile(rb"[0-9]{1,5}(?:/.{0,512})?", re.DOTALL)
 _WEBHOOK = re.compile(
     rb"(?:hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/"
     rb"|(?:[a-z]{2,8}\.)?discord(?:app)?\.com/api/(?:v[0-9]{1,2}/)?webhooks/"
@@ -30,22 +36,34 @@ _GO_ADDRESS = re.compile(rb"([^\s:@/'\"`=]{1,64}):([^\s@:/'\"`]{1,128})@(?:tcp|u
 _OPTION = re.compile(
     rb"-(?<=[\s\"'(]-)(?:"
     rb"(?:u|U|a|-user|-proxy-user|-auth)(?:[ \t]{1,4}|=)?[\"']?(?P<user>[^\s:\"'%]{0,128})[:%](?P<pass>[^\s\"'\\]{3,256})"
-    rb"|(?:p|P|a|w|k|-password)(?:[ \t]{1,4}|=)?(?P<quote>[\"']?)(?P<word>[^\s\"'\\]{3,256}))"
+    rb"|(?:p|P|a|w|k|-password)(?:[ \t]{1,4}|=)?(?:\"(?=[^\"\r\n]{3,256}\")|'(?=[^'\r\n]{3,256}'))?"
+    rb"(?P<word>(?<=\")[^\"\r\n]{3,256}|(?<=')[^'\r\n]{3,256}|[^\s\"'\\]{3,256}))"
 )
-_USERS = re.compile(rb"\b(?:curl|wget|http|https|xh|httpie|ab|hey|smbclient|rclone|skopeo)\b")
-_WORDS = {
-    b"p": re.compile(rb"\b(?:mysql(?:dump|admin|sh|import|check)?|mariadb(?:-dump|-admin)?|sshpass|7z[ar]?|mongo(?:sh|dump|restore|import|export)?"
-                     rb"|(?:docker|podman|helm|oc|cf|az|nerdctl|buildah|skopeo|oras|crane|kubectl|argocd|npm|heroku)\b[^|;&\n]{0,200}\blogin|plink|pscp|psftp|wsk|impacket[\w-]*)\b"),
+_TAKES_USER = re.compile(rb"\b(?:curl|wget|http|https|xh|httpie|ab|hey|smbclient|rclone|skopeo)\b")
+_TAKES_PASSWORD = {
+    b"p": re.compile(
+        rb"\b(?:mysql(?:dump|admin|sh|import|check)?|mariadb(?:-dump|-admin)?|mongo(?:sh|dump|restore|import|export)?|sshpass|7z[ar]?"
+        rb"|(?:docker|podman|helm|oc|cf|az|nerdctl|buildah|skopeo|oras|crane|kubectl|argocd|npm|heroku)\b[^|;&\n]{0,200}\blogin"
+        rb"|plink|pscp|psftp)\b"
+    ),
     b"P": re.compile(rb"\b(?:un)?zip\b"),
     b"a": re.compile(rb"\bredis-(?:cli|benchmark)\b"),
     b"w": re.compile(rb"\bldap[a-z]{2,10}\b"),
     b"k": re.compile(rb"\bopenssl\b"),
 }
-_PASS = re.compile(rb"pass:(?<=[\s\"']pass:)([^\s\"'`\\]{3,256})")
-_HTPASSWD = re.compile(rb"htpasswd[ \t]{1,4}(?:-[A-Za-z]{0,8}b[A-Za-z]{0,8})[ \t]{1,4}(?:-[A-Za-z]{1,4}[ \t]{1,4}){0,2}[^\s]{1,200}[ \t]{1,4}[^\s]{1,64}[ \t]{1,4}[\"']?([^\s\"']{3,128})")
+"""By the option's letter. Some take it glued to the option, some with a gap, and some ask when there is a gap."""
+_ASKS = re.compile(rb"\b(?:mysql|mariadb|7z)")
 _REACH = 400
-
-_LOGIN = re.compile(rb"login[ \t\r\n]{1,20}[^\s]{1,128}[ \t\r\n]{1,20}(?:account[ \t\r\n]{1,20}[^\s]{1,64}[ \t\r\n]{1,20})?password[ \t\r\n]{1,20}([^\s]{3,256})")
+_PASS = re.compile(rb"pass:(?<=[\s\"']pass:)([^\s\"'`\\]{3,256})")
+_HTPASSWD = re.compile(
+    rb"htpasswd[ \t]{1,4}-[A-Za-z]{0,8}b[A-Za-z]{0,8}[ \t]{1,4}(?:-[A-Za-z]{1,4}[ \t]{1,4}){0,2}"
+    rb"[^\s]{1,200}[ \t]{1,4}[^\s]{1,64}[ \t]{1,4}"
+    rb"[\"']?([^\s\"']{3,128})"
+)
+_LOGIN = re.compile(
+    rb"login[ \t\r\n]{1,20}[^\s]{1,128}[ \t\r\n]{1,20}(?:account[ \t\r\n]{1,20}[^\s]{1,64}[ \t\r\n]{1,20})?"
+    rb"password[ \t\r\n]{1,20}([^\s]{3,256})"
+)
 _PGPASS = re.compile(rb":(?:543[0-9]|\*):([\w.*\-]{1,64}):([A-Za-z_][\w.\-]{0,63}):([^\s:\"'\\]{3,128})(?=\s|\Z|[\"'\\])")
 _HASH = re.compile(
     rb"\$(?:2[abxy]?\$[0-9]{2}\$[./A-Za-z0-9]{50,64}+"
@@ -114,18 +132,15 @@ def _options(raw: bytes, spans: list[Span]) -> None:
     """``curl -u name:password``, ``mysql -pPassword`` and their like: only behind a command that takes them so."""
     for found in _OPTION.finditer(raw):
         line = raw[max(0, found.start() - _REACH) : found.start()]
-        line = line[line.rfind(b"\n") + 1 :] if not line.rstrip().endswith(b"\\") and b"\\\n" not in line else line
+        if b"\\\n" not in line:
+            line = line[line.rfind(b"\n") + 1 :]
         if found["user"] is not None:
-            if _USERS.search(line):
+            if _TAKES_USER.search(line):
                 _add(found, "pass", "password", spans)
             continue
         option = found[0][1:2]
-        command = _WORDS.get(option)
-        if command is None or not command.search(line):
+        glued = raw[found.start() + 2] not in b" \t="
+        if option not in _TAKES_PASSWORD or (glued and option not in (b"p", b"P")) or not _TAKES_PASSWORD[option].search(line):
             continue
-        glued = found.start("word") - found.start() == 2
-        if glued and option not in (b"p", b"P"):
-            continue
-        if option == b"p" and not glued and re.search(rb"\b(?:mysql|mariadb|7z)", line):
-            continue  # asks for it; the next word is a database or a file
-        _add(found, "word", "password", spans)
+        if glued or option != b"p" or not _ASKS.search(line):
+            _add(found, "word", "password", spans)

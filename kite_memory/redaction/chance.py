@@ -74,27 +74,33 @@ def drawn(word: bytes) -> bool:
     )
 
 
-WORDS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+WORDS = re.compile(rb"[A-Z]{1,256}(?![a-z])|[A-Z]?[a-z]{1,256}+|[0-9]{1,256}+")
 """The words of an identifier, however it is written."""
 
 _STAND_IN_WORDS = frozenset(
     b"""
-    a an the your yours my mine our their some this that new old any no not un in on off it is here there me by with from for to of or and
-    change changed changeme changeit replace insert put enter set add paste fill use generate generated get give todo fixme tbd ask
-    foo bar baz qux quux foobar abc abcd abcdef xyz asdf qwerty x xx xxx y z example examples sample samples dummy fake mock mocked
-    test tests testing tester demo placeholder stub redacted removed hidden masked filtered scrubbed censored stripped omitted
-    secure super very strong real actual correct wrong bad good invalid valid expired null nil none nan true false yes undefined unset empty blank
-    missing required optional default unknown all string str text bytes number int integer float bool boolean object array list dict map varchar char
-    uuid type secret secrets token tokens password passwords passwort passwd passphrase pass pwd key keys apikey api credential credentials
-    auth authorization authentication bearer basic oauth jwt cookie user username users usr admin root login email name value data input output
-    access refresh session client server service public private development production staging prod dev local localhost env environment config
-    vault keychain keyring prompt stdin auto manual random pat id app application account field fields param header headers
-    anthropic openai github gitlab google aws azure slack stripe npm postgres postgresql mysql redis mongo mongodb rabbitmq guest docker claude
+    a an the your yours my mine our their some this that new old any no not un in on off it is here there me by with from for
+    to of or and change changed changeme changeit replace insert put enter set add paste fill use generate generated get give
+    todo fixme tbd ask foo bar baz qux quux foobar abc abcd abcdef xyz asdf qwerty x xx xxx y z example examples sample
+    samples dummy fake mock mocked test tests testing tester demo placeholder stub redacted removed hidden masked filtered
+    scrubbed censored stripped omitted secure super very strong real actual correct wrong bad good invalid valid expired null
+    nil none nan true false yes undefined unset empty blank missing required optional default unknown all string str text
+    bytes number int integer float bool boolean object array list dict map varchar char uuid type secret secrets token tokens
+    password passwords passwort passwd passphrase pass pwd key keys apikey api credential credentials auth authorization
+    authentication bearer basic oauth jwt cookie user username users usr admin root login email name value data input output
+    access refresh session client server service public private development production staging prod dev local localhost env
+    environment config vault keychain keyring prompt stdin auto manual random pat id app application account field fields
+    param header headers anthropic openai github gitlab google aws azure slack stripe npm postgres postgresql mysql redis
+    mongo mongodb rabbitmq guest docker claude base hex hash hmac md5 sha min max confirmed nullable sometimes somewhere else
+    same
     """.split()
 )
 _LONGEST = max(map(len, _STAND_IN_WORDS))
 _OPENERS = (b"<", b"[", b"{", b"$", b"%(", b"%{", b"%s", b"%v", b"!ref", b"!sub", b"!vault", b"@{", b"...", b"\\")
-_BLANKS = (b"xxxx", b"***", b"....", b"####", b"____", b"redacted", b"placeholder", b"changeme", b"example", b"your-", b"your_", b"process.env")
+_BLANKS = (
+    *(b"xxxx", b"***", b"....", b"####", b"____", b"redacted", b"placeholder", b"changeme", b"example", b"your-", b"your_"),
+    b"process.env",
+)
 
 
 def _made_of_stand_ins(word: bytes) -> bool:

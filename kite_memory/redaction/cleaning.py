@@ -14,7 +14,7 @@ _HIDDEN = (
 )
 _WIDE = "\uff01-\uff5e\U0001d400-\U0001d7ff"
 _SEEN = f"\\t\\n\\r\\x20-\\x7e{_WIDE}"
-_INVISIBLE = re.compile(f"[{_HIDDEN}](?<=[{_SEEN}].)[{_HIDDEN}]*+(?=[{_SEEN}])", re.DOTALL)
+_INVISIBLE = re.compile(f"[{_HIDDEN}](?<=[{_SEEN}].)[{_HIDDEN}]{{0,65536}}+(?=[{_SEEN}])", re.DOTALL)
 """Between characters that it does not join: a joiner within an emoji or a word of another script means something."""
 _CONTROLS = bytes([*range(9), *range(14, 32), 127])
 _FOLDABLE = re.compile("[\uff0d\uff0f-\uff1a\uff1c-\uff1e\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff]")

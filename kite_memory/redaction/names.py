@@ -20,32 +20,47 @@ class Promise(IntEnum):
 
 _PASSWORDS = frozenset(b"password passwords passwd passwort passphrase passcode pwd psw passwrd kennwort mdp".split())
 _SECRETS = frozenset(
-    b"""secret secrets token apikey apitoken accesskey secretkey privatekey authkey masterkey signingkey encryptionkey licensekey
-    accountkey sharedkey sharedaccesskey storagekey subscriptionkey authtoken accesstoken refreshtoken idtoken bearertoken bottoken
-    sessiontoken clientsecret seedphrase appsecret apisecret credential credentials creds bearer authorization psk mnemonic
-    webhooksecret webhookurl jwt pat otp totp passkey dsn""".split()
+    b"""
+    secret secrets token apikey apitoken accesskey secretkey privatekey authkey masterkey signingkey encryptionkey licensekey
+    accountkey sharedkey sharedaccesskey storagekey subscriptionkey authtoken accesstoken refreshtoken idtoken bearertoken
+    bottoken sessiontoken clientsecret seedphrase appsecret apisecret credential credentials creds bearer authorization psk
+    mnemonic webhooksecret webhookurl jwt pat otp totp passkey dsn
+    """.split()
 )
-_WEAK = frozenset(b"key keys tokens cookie cookies session sessionid sid sig signature salt seed pin hmac nonce license licence data material csrf xsrf".split())
+_WEAK = frozenset(
+    b"""
+    key keys tokens cookie cookies session sessionid sid sig signature salt seed pin hmac nonce license licence data material
+    csrf xsrf
+    """.split()
+)
 _KEYS = frozenset(
-    b"""api access secret private auth authentication authorization encryption decryption signing sign master account storage shared service
-    admin license licence app application client consumer subscription deploy ssh hmac jwt root sas function host write read ingest ingestion
-    integration project management sending site server user team org organization bot webhook crypto aes rsa des gpg pgp tls ssl pem
-    search query functions developer partner merchant stripe openai anthropic github gitlab google aws gcp azure slack sendgrid twilio mailgun
-    datadog dd algolia sentry newrelic cloudflare cf heroku vercel netlify supabase firebase maps gemini claude groq mistral cohere voyage hf
-    huggingface openrouter perplexity deepseek xai pinecone weaviate qdrant tavily serper serpapi elevenlabs deepgram assemblyai langsmith langchain
-    replicate together fireworks linear notion airtable figma discord telegram jwe jws jwk cookie session base wallet validator signer""".split()
+    b"""
+    api access secret private auth authentication authorization encryption decryption signing sign master account storage
+    shared service admin license licence app application client consumer subscription deploy ssh hmac jwt root sas function
+    host write read ingest ingestion integration project management sending site server user team org organization bot webhook
+    crypto aes rsa des gpg pgp tls ssl pem search query functions developer partner merchant stripe openai anthropic github
+    gitlab google aws gcp azure slack sendgrid twilio mailgun datadog dd algolia sentry newrelic cloudflare cf heroku vercel
+    netlify supabase firebase maps gemini claude groq mistral cohere voyage hf huggingface openrouter perplexity deepseek xai
+    pinecone weaviate qdrant tavily serper serpapi elevenlabs deepgram assemblyai langsmith langchain replicate together
+    fireworks linear notion airtable figma discord telegram jwe jws jwk cookie session base wallet validator signer
+    """.split()
 )
 _HARMLESS_BEFORE = frozenset(
-    b"""max min num n total count input output prompt completion cached cache next prev previous current parse parsed lexer lex syntax eof end start stop
-    special pad bos eos unk mask cls sep per page continuation cursor budget limit used remaining reasoning thinking public pub primary foreign
-    sort partition object hot idempotency row map dict lookup index group translation locale i18n storybook json yaml toml config env param query
-    string hash route queue topic kafka redis event stream bucket s3 file path unique composite natural surrogate range prefix first last
-    shortcut keyboard arrow escape enter modifier registry reg meta label tag sdk string word text html css design color theme theming
-    css layout cancellation abort synchronization sync resume page change delete decode encode decoded encoded""".split()
+    b"""
+    max min num n total count input output prompt completion cached cache next prev previous current parse parsed lexer lex
+    syntax eof end start stop special pad bos eos unk mask cls sep per page continuation cursor budget limit used remaining
+    reasoning thinking public pub primary foreign sort partition object hot idempotency row map dict lookup index group
+    translation locale i18n storybook json yaml toml config env param query string hash route queue topic kafka redis event
+    stream bucket s3 file path unique composite natural surrogate range prefix first last shortcut keyboard arrow escape enter
+    modifier registry reg meta label tag sdk word text html css design color theme theming layout cancellation abort
+    synchronization sync resume change delete decode encode decoded encoded
+    """.split()
 )
 _PLACES = frozenset(
-    b"""prod production dev development test testing staging stage live sandbox local default new old current plain plaintext raw value val env var
-    str string text base64 b64 base main primary secondary backup main tmp temp x v1 v2 v3 id1 encoded encrypted""".split()
+    b"""
+    prod production dev development test testing staging stage live sandbox local default new old current plain plaintext raw
+    value val env var str string text base64 b64 base main primary secondary backup tmp temp x v1 v2 v3 id1 encoded encrypted
+    """.split()
 )
 """Words that may follow what a name is about without changing it."""
 

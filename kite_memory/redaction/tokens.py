@@ -6,18 +6,17 @@ from collections.abc import Callable
 from kite_memory.redaction.chance import capitals, digits, drawn, monotonous, smalls, turns, wordlike
 from kite_memory.redaction.encodings import decoded, hexadecimal
 from kite_memory.redaction.span import Span
-from kite_memory.redaction.vendors import ANCHOR, EDGED, SUSPECTS, Suspect
-
-SHORTEST = 16
-"""Every token known here has this many letters, digits, ``_``, ``-`` and ``+`` in a row somewhere."""
+from kite_memory.redaction.vendors import Catalogue, Suspect
 
 UNKNOWN = "unknown-token"
 """The kind of what only looks drawn by chance."""
 OWN_KINDS = frozenset((UNKNOWN, "aws-secret-key", "authorization"))
 
+SHORTEST = 16
+"""Nearly every token known here has this many letters, digits, ``_``, ``-`` and ``+`` in a row somewhere."""
 _IN_RUNS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+"
 _RUNS = bytes(ord("x") if code in _IN_RUNS else ord(" ") for code in range(256))
-"""A table for `bytes.translate`: looking for a run becomes looking for ``xxxxxxxxxxxxxxxx``, many times faster than any expression."""
+"""For `bytes.translate`: looking for a run becomes looking for ``xxxxxxxxxxxxxxxx``, many times faster than any expression."""
 _CHUNKS = bytes(ord("x") if code in _IN_RUNS + b"/=.~:!$%|" else ord(" ") for code in range(256))
 _BASE64 = bytes(ord("x") if code in _IN_RUNS + b"/" else ord(" ") for code in range(256))
 _WORDS = b"abcdefghijklmnopqrstuvwxyz_-+"
@@ -25,25 +24,29 @@ _BEFORE = 64
 _AFTER = 512
 _LEAD = 224
 
-_JOINTS = tuple(bytes([code]) for code in b".:/$!~*|")
+_JOINTS = frozenset(b".:/$!~*|")
 """What may stand between an anchor and the run that it announces."""
-_TENS = (b"2", b"3", b"4", b"5", b"6", b"7")
+_TENS = frozenset(b"234567")
 """How the hexadecimal digits of ASCII text begin."""
 _SPARSE = re.compile(rb"Q~|\+A(?:S[bt]|Eh|Ba|MC|CR)")
 """The anchors of tokens that need not have a run of `SHORTEST`, having signs among their letters."""
 _COLOUR = re.compile(rb"m[0-9;]{1,12}\[")
 
 
-def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], str]) -> None:
+def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], str], every: Catalogue) -> None:
     """``look_inside`` names the kind of secret in a decoded text, or says nothing."""
     shapes = raw.translate(_RUNS)
     needle = b"x" * SHORTEST
     done = scanned = tried = end = 0
-    if (first := ANCHOR.match(raw)) and (found := _token(raw, 0, SUSPECTS[first[0]], 0)):
+    if (first := every.anywhere.match(raw)) and (found := _token(raw, 0, every.suspects[first[0]], 0)):
         spans.append(found)  # an edge needs a character before it, which the very first one lacks
         done = found[1]
     if (b"~" in raw and b"Q~" in raw) or (b"+" in raw and b"+A" in raw):
-        done = _scan(raw, _SPARSE, 0, len(raw), done, spans)
+        for sparse in _SPARSE.finditer(raw):
+            if sparse.start() >= done and (found := _token(raw, sparse.start(), every.suspects.get(sparse[0], ()), done)):
+                spans.append(found)
+                done = found[1]
+        done = 0
     while (start := shapes.find(needle, end)) >= 0:
         end = shapes.find(b" ", start + SHORTEST)
         if end < 0:
@@ -53,28 +56,27 @@ def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], st
             continue  # small letters only: a name
         unrest = len(telling) if telling.isalpha() and len(telling) * 5 < len(run) else turns(run)
         if unrest * 5 < len(run) and (unrest * 8 < len(run) or telling.isalpha()):
-            low = max(scanned, done, start - 24 if raw[max(0, start - 1) : start] in _JOINTS else start)
-            if EDGED.search(raw, max(0, low - 1), end):
-                done = _scan(raw, EDGED, low, end, done, spans)
+            low = max(scanned, done, start - 24 if start and raw[start - 1] in _JOINTS else start)
+            if every.edged.search(raw, max(0, low - 1), end):
+                done = _scan(raw, every.edged, low, end, done, spans, every)
             scanned = max(scanned, end)
         else:
             low, high = _chunk(raw, start, end)
-            done = _scan(raw, ANCHOR, max(scanned, done, low), high, done, spans)
+            done = _scan(raw, every.anywhere, max(scanned, done, low), high, done, spans, every)
             scanned = max(scanned, high)
-        if end - start >= 20 and done < end and end > tried and (unrest * 8 >= end - start or run[:1] in _TENS):
-            found, readable, tried = _encoded(raw, start, end, look_inside)
-            if found is None and not readable and unrest * 3 >= end - start:
-                found = _drawn(raw, start, end)
-            if found:
-                spans.append(found)
-                done = found[1]
+        if end - start >= 20 and done < end and end > tried and (unrest * 8 >= end - start or run[0] in _TENS):
+            hidden, readable, tried = _encoded(raw, start, end, look_inside)
+            if hidden is None and not readable and unrest * 3 >= end - start:
+                hidden = _drawn(raw, start, end)
+            if hidden:
+                spans.append(hidden)
+                done = hidden[1]
 
 
 def _chunk(raw: bytes, start: int, end: int) -> tuple[int, int]:
     """What is written without a gap around a run, as far as a token may reach."""
     before = raw[max(0, start - _BEFORE) : start].translate(_CHUNKS)
-    after = raw[end : end + _AFTER].translate(_CHUNKS)
-    return start - (len(before) - 1 - before.rfind(b" ")), end + _gap(after)
+    return start - (len(before) - 1 - before.rfind(b" ")), end + _gap(raw[end : end + _AFTER].translate(_CHUNKS))
 
 
 def _gap(shapes: bytes) -> int:
@@ -82,13 +84,13 @@ def _gap(shapes: bytes) -> int:
     return gap if gap >= 0 else len(shapes)
 
 
-def _scan(raw: bytes, anchor: re.Pattern[bytes], start: int, end: int, done: int, spans: list[Span]) -> int:
+def _scan(raw: bytes, anchor: re.Pattern[bytes], start: int, end: int, done: int, spans: list[Span], every: Catalogue) -> int:
     """Add the tokens whose anchor lies in ``[start, end)``; returns where the last of all tokens ends."""
     at = max(0, start - anchor.groups)  # an edge is looked for from the character before it
     while hit := anchor.search(raw, at, end):
         group = hit.lastindex or 0
         at = hit.start(group)
-        if at >= done and (found := _token(raw, at, SUSPECTS[hit[group]], done)):
+        if at >= done and (found := _token(raw, at, every.suspects[hit[group]], done)):
             spans.append(found)
             done = at = found[1]
         elif not group:
@@ -96,10 +98,11 @@ def _scan(raw: bytes, anchor: re.Pattern[bytes], start: int, end: int, done: int
     return done
 
 
+_HASH_LABEL = re.compile(rb"sha(?:1|224|256|384|512)[=\-:][A-Za-z0-9+/_\-]{0,64}\Z")
+
+
 def _token(raw: bytes, at: int, suspects: tuple[Suspect, ...], done: int) -> Span | None:
     edge: bool | None = None
-    if _HASH_LABEL.search(raw[max(0, at - 80) : at]):
-        return None
     for suspect in suspects:
         if not suspect.glued:
             if edge is None:
@@ -118,16 +121,18 @@ def _token(raw: bytes, at: int, suspects: tuple[Suspect, ...], done: int) -> Spa
         end = at + len(raw[at : body.end()].rstrip(b"."))
         if raw[end - 1] in _IN_RUNS:  # a longer one than is known: leave no tail
             end += _gap(raw[end : end + _AFTER].translate(_RUNS))
-        drawn_part = raw[begin if suspect.lead else at + suspect.length : end]
-        if monotonous(drawn_part) or (not suspect.spelled and wordlike(drawn_part) and _may_be_words(drawn_part)):
+        chance = raw[begin if suspect.lead else at + suspect.length : end]
+        if monotonous(chance) or (not suspect.spelled and wordlike(chance) and _may_be_words(chance)):
+            continue
+        if _HASH_LABEL.search(raw[max(0, at - 80) : at]):
             continue
         return (begin, end, suspect.kind)
     return None
 
 
 def _may_be_words(part: bytes) -> bool:
-    """``your-key-goes-here``; words run together are seldom so long."""
-    return len(part) < 20 or b"-" in part or b"_" in part
+    """``your-key-goes-here``; words run together in one case are seldom so long."""
+    return len(part) < 20 or b"-" in part or b"_" in part or not (part.islower() or part.isupper())
 
 
 def _edge(raw: bytes, at: int) -> bool:
@@ -140,27 +145,28 @@ def _edge(raw: bytes, at: int) -> bool:
 
 
 _IDS = re.compile(
-    rb"(?:toolu|srvtoolu|msg|req|call|chatcmpl|cmpl|resp|rs|fc|ws|run|asst|thread|file|batch|step|vs|ft|gen|evt|cus|pi|ch|price|prod|sub|in|seti"
-    rb"|acct|pm|src|card|cs|si|txn|po|tr|container|session|agent|task|dpl|prj|team|org|user|usr|wf|job|trace|span|obj|id|bundle|turn|item"
-    rb"|MDQ6[A-Za-z0-9]*|PR|I|R|U|C|DC|IC|PRR|PRRC|PRRT|BPR|WFR|CR|D|GR|T)[_:\-]"
+    rb"(?:toolu|srvtoolu|msg|req|call|chatcmpl|cmpl|resp|rs|fc|ws|run|asst|thread|file|batch|step|vs|ft|gen|evt|cus|pi|ch|price|prod|sub"
+    rb"|in|seti|acct|pm|src|card|cs|si|txn|po|tr|container|session|agent|task|dpl|prj|team|org|user|usr|wf|job|trace|span|obj|id|bundle"
+    rb"|turn|item|PR|I|R|U|C|DC|IC|PRR|PRRC|PRRT|BPR|WFR|CR|D|GR|T)[_:\-]"
 )
 """Identifiers that are drawn by chance and given to everybody."""
 _PUBLIC = re.compile(
-    rb"AAAA[BCE][23]Nz|AAAAE2Vj|AAAAGnNr|MII[A-Za-z0-9]|iVBORw0KGgo|R0lGOD|UklGR|_ZN|_R[NMIC]|pk_|MDQ6|MDEy|Qm[1-9A-Za-z]{44}|bafy|sha[0-9]{1,3}-|h1-"
+    rb"AAAA[BCE][23]Nz|AAAAE2Vj|AAAAGnNr|MII[A-Za-z0-9]|iVBORw0KGgo|R0lGOD|UklGR|_ZN|_R[NMIC]|pk_|MDQ6|MDEy|Qm[1-9A-Za-z]{44}|bafy"
+    rb"|sha[0-9]{1,3}-|h1-"
 )
-"""Public keys, certificates, images, mangled names, hashes."""
+"""Public keys, certificates, pictures, mangled names, hashes."""
 _ABOUT_HASHES = re.compile(
-    rb"(?:sha-?[0-9]{1,3}|md5|hash|h1|integrity|checksum|digest|fingerprint|etag|cid|commit|revision|rev|nonce|base64|cursor|uuid|[^a-z]id|(?:digest|cipher|signature|certificate)value>)[\"'`]?"
-    rb"[ \t]{0,4}[:=\-~,(]{0,3}[ \t]{0,4}[\"'`]?\Z"
+    rb"(?:sha-?[0-9]{1,3}|md5|hash|h1|integrity|checksum|digest|fingerprint|etag|cid|commit|revision|rev|nonce|base64|cursor|uuid|[^a-z]id"
+    rb"|(?:digest|cipher|signature|certificate)value>)[\"'`]?[ \t]{0,4}[:=\-~,(]{0,3}[ \t]{0,4}[\"'`]?\Z"
 )
-_BASE64_SIGNS = frozenset(bytes([code]) for code in _IN_RUNS + b"/=")
-_HASH_LABEL = re.compile(rb"sha(?:1|224|256|384|512)[=\-:][A-Za-z0-9+/_\-]{0,64}\Z")
+_BASE64_SIGNS = frozenset(_IN_RUNS + b"/=")
 _AWS_SECRET = re.compile(rb"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_\-])")
-_BETWEEN_LINES = rb"={0,2}[^A-Za-z0-9+/=\n]{0,24}(?:\\n|\n)[^A-Za-z0-9+/=\n]{0,24}(?:[0-9]{1,6}[?|:\t][^A-Za-z0-9+/=\n]{0,24})?"
+_BETWEEN_LINES = (
+    rb"={0,2}[^A-Za-z0-9+/=\n]{0,24}(?:\\n|\n)[^A-Za-z0-9+/=\n]{0,24}(?:[0-9]{1,6}[?|:\t][^A-Za-z0-9+/=\n]{0,24})?"
+)
 _LINE_BEFORE = re.compile(rb"[A-Za-z0-9+/]{40}" + _BETWEEN_LINES + rb"\Z")
 _LINE_AFTER = re.compile(_BETWEEN_LINES + rb"[A-Za-z0-9+/]{40}")
-_PAIR = re.compile(rb"[^\s:]{1,128}:[^\s]{4,512}")
-"""A name and a password, as ``.npmrc`` and Docker's settings have them."""
+_IN_ADDRESS = re.compile(rb"://[^\s\"'`<>]{0,300}\Z")
 _EXTENSION = re.compile(rb"\.[a-z][a-z0-9]{0,4}(?![A-Za-z0-9])")
 
 
@@ -170,7 +176,7 @@ def _drawn(raw: bytes, start: int, end: int) -> Span | None:
     found: Span | None = None
     for at in (low, start):
         secret = _AWS_SECRET.match(raw, at)
-        if secret and raw[max(0, at - 1) : at] not in _BASE64_SIGNS and drawn(secret[0]) and digits(secret[0]) >= 3:
+        if secret and not (at and raw[at - 1] in _BASE64_SIGNS) and drawn(secret[0]) and digits(secret[0]) >= 3:
             found = (at, secret.end(), "aws-secret-key")
     run = raw[start:end]
     if (
@@ -186,7 +192,7 @@ def _drawn(raw: bytes, start: int, end: int) -> Span | None:
         found = (start, end, UNKNOWN)
     if (
         found is None
-        or b"://" in raw[low:start]
+        or _IN_ADDRESS.search(raw[max(0, start - 320) : start])
         or _PUBLIC.match(raw, start)
         or _ABOUT_HASHES.search(raw[max(0, low - 32) : start].lower())
         or _ABOUT_HASHES.search(raw[max(0, low - 32) : low].lower())
@@ -195,6 +201,10 @@ def _drawn(raw: bytes, start: int, end: int) -> Span | None:
     ):
         return None
     return found
+
+
+_PAIR = re.compile(rb"[^\s:]{1,128}:[^\s]{4,512}")
+"""A name and a password, as ``.npmrc`` and Docker's settings have them."""
 
 
 def _encoded(raw: bytes, start: int, end: int, look_inside: Callable[[bytes], str]) -> tuple[Span | None, bool, int]:
@@ -216,12 +226,13 @@ def _encoded(raw: bytes, start: int, end: int, look_inside: Callable[[bytes], st
         high = end + _gap(raw[end : end + 65536].translate(_BASE64))
     readable = False
     for shift in range(4):
-        if plain := decoded(raw[low + shift : high]):
-            readable = True
-            kind = look_inside(plain)
-            if not kind and _PAIR.fullmatch(plain) and b"auth" in raw[max(0, low + shift - 16) : low + shift].lower():
-                kind = "authorization"
-            if kind:
-                padding = raw[high : high + 2]
-                return (low + shift, high + len(padding) - len(padding.lstrip(b"=")), kind), True, high
+        if not (plain := decoded(raw[low + shift : high])):
+            continue
+        readable = True
+        kind = look_inside(plain)
+        if not kind and _PAIR.fullmatch(plain) and b"auth" in raw[max(0, low + shift - 16) : low + shift].lower():
+            kind = "authorization"
+        if kind:
+            padding = raw[high : high + 2]
+            return (low + shift, high + len(padding) - len(padding.lstrip(b"=")), kind), True, high
     return None, readable, high

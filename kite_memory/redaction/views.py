@@ -6,13 +6,13 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 from kite_memory.redaction.chance import digits, turns, wordlike
-from kite_memory.redaction.vendors import SUSPECTS
+from kite_memory.redaction.vendors import EVERY
 
 Edit = tuple[int, int, bytes]
 """``[start, end)`` of the text reads as these bytes."""
 
 _AROUND = 2048
-"""How much of the text on either side of an edit is looked at again, at most: the line it is in, which has the name and the sign."""
+"""How much of the text on either side of an edit is looked at again, at most: the line it is in and the one before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +32,11 @@ class View:
         at = bisect_right(self.seams, (start, len(self.raw) + 1))
         return any(low < end and high > start for low, high in self.seams[max(0, at - 1) : at + 1])
 
-    def tail(self, start: int, end: int) -> bytes:
-        """What of ``[start, end)`` lies behind the last seam in it, if that may be a word of its own."""
-        at = bisect_right(self.seams, (end - 1, len(self.raw)))
-        behind = self.raw[max(start, self.seams[at - 1][1]) : end] if at else b""
-        return behind if len(behind) >= 8 and not digits(behind) else b"0"
+    def behind(self, start: int, end: int) -> tuple[bytes, int]:
+        """What of ``[start, end)`` lies behind the last seam in it, and where in the text that seam begins."""
+        at = bisect_right(self.seams, (end - 1, len(self.raw))) - 1
+        low, high = self.seams[at]
+        return self.raw[max(start, high) : end], self._start(low - 1) + 1 if low else 0
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
         """Where in the text ``[start, end)`` was read from."""
@@ -51,6 +51,9 @@ class View:
         at = bisect_right(self.starts, offset) - 1
         first, width = self.origins[at]
         return first + (offset - self.starts[at] + 1 if width < 0 else width)
+
+
+_BETWEEN = b"\n\n"
 
 
 def edited(raw: bytes, edits: list[Edit]) -> View:
@@ -72,10 +75,10 @@ def edited(raw: bytes, edits: list[Edit]) -> View:
         last = number + 1 == len(edits)
         begin = len(raw) if last else _line_start(raw, edits[number + 1][0], end)
         if (stop := _line_end(raw, end, begin)) < begin or last:
-            pieces.append(raw[end:stop] + b"\n\n")
-            starts.append(length)
-            origins.append((end, -1))
-            length += len(pieces[-1])
+            pieces += (raw[end:stop], _BETWEEN)
+            starts += (length, length + stop - end)
+            origins += ((end, -1), (stop, 0))
+            length += stop - end + len(_BETWEEN)
             at = begin
     return View(raw=b"".join(pieces), starts=tuple(starts), origins=tuple(origins), seams=tuple(seams))
 
@@ -132,20 +135,23 @@ _FRAME = rb"[ \t]{0,200}+(?:(?:[>|?#*]|[0-9]{1,6}[?|\t])[ \t]{0,80}+){0,3}"
 
 
 _NEWLINE = re.compile(
-    rb"\n(?:(?<=" + _LONG + rb"\n)" + _FRAME + rb"(?=" + _INNER + rb")|(?<=" + _INNER + rb"\n)" + _FRAME + rb"(?=" + _LONG + rb")"
-    rb"|(?<=[ \t\r?|]\n)" + _FRAME + rb"(?=" + _INNER + rb"))"
+    rb"\n(?:(?<=" + _LONG + rb"\n)" + _FRAME + rb"(?!-[ \t\-])(?=" + _INNER + rb")"
+    rb"|(?<=" + _INNER + rb"\n)" + _FRAME + rb"(?!-[ \t\-])(?=" + _LONG + rb")"
+    rb"|(?:(?<=[ \r|]\n)|(?<=[^0-9][?\t]\n))" + _FRAME + rb"(?!-[ \t\-])(?=" + _INNER + rb"))"
 )
 _CONTINUED = re.compile(
     rb"\\(?:(?<=" + _LONG + rb"\\)|(?<=" + _INNER + rb"\\)(?=[\\rn \t\r\n]{1,80}" + _LONG + rb"))"
     rb"\\{0,3}+(?:r\\{1,4}+)?+(?:n|[ \t]{0,4}\r?\n)" + _FRAME + rb"(?=" + _INNER + rb")"
 )
 """A break at which at least one side is long enough to be half of a token."""
-_RUN = bytes(ord("x") if code < 128 and chr(code).isalnum() or code in b"_-+/=.~%:!@$^&*#" else ord(" ") for code in range(256))
-_ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_.\-]{0,63})(?:=[^=\s]|:(?:\s|\Z)|[(\[])")
+_RUN = bytes(
+    ord("x") if (code < 128 and chr(code).isalnum()) or code in b"_-+/=.~%:!@$^&*#" else ord(" ") for code in range(256)
+)
+_ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_.\-]{0,63})[ \t]{0,4}(?:=(?!=)|:(?:\s|\Z)|[(\[])")
 _SIGNS = bytes.maketrans(b":@", b"==")
 _FILE = re.compile(rb"/[^/]{1,80}\.[a-z]{1,5}\Z")
 _HEX_TAIL = re.compile(rb"[0-9a-f]{7}\Z")
-_HEX_HEAD = re.compile(rb"[0-9a-f]{7,}+(?![A-Za-z0-9_])")
+_HEX_HEAD = re.compile(rb"[0-9a-f]{7,64}+(?![A-Za-z0-9_])")
 _NOT_HEX = b"ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ"
 _PADDING = b" \t\r?|\\"
 _REACH = 256
@@ -188,17 +194,19 @@ def _within_token(raw: bytes, start: int, end: int) -> bool:
     left = left[left.translate(_RUN).rfind(b" ") + 1 :]
     if (gap := right.translate(_RUN).find(b" ")) >= 0:
         right = right[:gap]
-    if not (left and right) or len(left) + len(right) < _SHORTEST:
+    if not (left and right) or len(left) + len(right) < _SHORTEST or (right[0] in b"/" and b"/" in left[-24:]):
         return False
-    capitals = left[-4:].isupper() and not right[:4].isalpha() or right[:4].isupper()
+    capitals = left[-4:].isupper() and right[:4] == right[:4].upper()
     if not capitals and turns(left + right) < 2 and digits(left + right) < 4:
         return False
     left = left[left.translate(_SIGNS).rfind(b"=", 0, -3) + 1 :]  # of ``name=value`` or ``name:password@host``, the value
     if (sign := right.translate(_SIGNS).find(b"=", 3)) >= 0:
         right = right[:sign]
-    if not (fragment(left) or fragment(right) or (capitals and left[-4:].isupper())):
+    if not (fragment(left) or fragment(right) or capitals):
         return False
-    if ((name := _ASSIGNMENT.match(raw, end)) and wordlike(name[1])) or _FILE.search(left) or right.startswith((b"--", b"==", b"++")):
+    if (name := _ASSIGNMENT.match(raw, end)) and wordlike(name[1]):
+        return False
+    if _FILE.search(left) or right.startswith((b"--", b"==", b"++")):
         return False
     if right[:6].isdigit() and len(right) <= 6 and not left[-1:].isdigit() and wordlike(left):
         return False
@@ -208,7 +216,7 @@ def _within_token(raw: bytes, start: int, end: int) -> bool:
 
 
 def _announces(left: bytes) -> bool:
-    return any(left[-length:] in SUSPECTS for length in range(2, 16))
+    return any(left[-length:] in EVERY.suspects for length in range(2, 16))
 
 
 def fragment(piece: bytes) -> bool:

@@ -1,5 +1,6 @@
 """A person and the daemon at one vault, in any order."""
 
+import atexit
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from kite_memory.vault.vault import Vault
 from tests.vault.building import MEMORY_DISK, contents, drafts, fact, leftovers, vault_in, write
 
 PREPARED = Path(tempfile.mkdtemp(prefix="kmem-test-", dir=MEMORY_DISK))
+atexit.register(shutil.rmtree, PREPARED, ignore_errors=True)
 THOUGHTS = st.integers(0, 7)
 PICKS = st.integers(0, 30)
 
@@ -61,8 +63,6 @@ class OneVault(RuleBasedStateMachine):
         lines = data.split(b"\n")
         return lines[1].removeprefix(b"id: ").decode() if len(lines) > 1 and lines[1].startswith(b"id: ") else ""
 
-    # the daemon
-
     @rule(thought=THOUGHTS)
     def writes(self, thought: int) -> None:
         self._unless_frozen(lambda vault: write(vault, fact(f"Thought {thought}", entities=["shared"]), name=f"chunk-{thought}"))
@@ -92,8 +92,6 @@ class OneVault(RuleBasedStateMachine):
         except VaultMissing:
             self.vault.accept_disappearance()
             work(self.vault)
-
-    # the person
 
     @precondition(lambda self: self.notes)
     @rule(number=PICKS)
@@ -171,8 +169,6 @@ class OneVault(RuleBasedStateMachine):
     def _drop(self, data: bytes) -> None:
         """What a person takes out of one note may still stand in a copy of it."""
         self.kept -= self.says(data) - {line for note in self.notes for line in self.says((self.vault.root / note).read_bytes())}
-
-    # what holds at every moment
 
     @invariant()
     def no_word_of_the_persons_is_lost(self) -> None:

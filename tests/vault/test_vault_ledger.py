@@ -3,12 +3,14 @@
 import os
 import sqlite3
 import stat
+import threading
 from pathlib import Path
 
 import pytest
 
-from kite_memory.errors import StateDamaged, StateNewer, VaultReadOnly
+from kite_memory.errors import KiteError, StateDamaged, StateNewer, VaultReadOnly
 from kite_memory.vault.ledger import VERSION, Intent, Ledger
+from kite_memory.vault.lock import WriterLock
 from tests.vault.building import START
 
 
@@ -107,3 +109,50 @@ def test_the_dead_are_known_by_id_and_by_every_title(tmp_path: Path) -> None:
     ledger.lift("ID")
     assert not ledger.is_buried("ID") and not ledger.is_title_buried("cold", "orchard")
     ledger.close()
+
+
+def test_a_state_folder_that_may_not_be_written_to_is_said(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger._run("PRAGMA query_only = ON")
+
+    with pytest.raises(VaultReadOnly):
+        ledger.set("x", "y")
+    ledger.close()
+
+
+def test_two_writers_wait_for_each_other_and_say_when_it_takes_too_long(tmp_path: Path) -> None:
+    one, two = Ledger(tmp_path / "ledger.sqlite"), Ledger(tmp_path / "ledger.sqlite")
+    two._run("PRAGMA busy_timeout = 1")
+
+    with one.changing():
+        one.set("x", "y")
+        with pytest.raises(KiteError, match="busy"):
+            two.set("x", "z")
+    two.set("x", "z")
+
+    assert one.setting("x") == "z"
+    one.close()
+    two.close()
+
+
+def test_a_lock_that_cannot_be_had_is_said(tmp_path: Path) -> None:
+    with pytest.raises(VaultReadOnly), WriterLock(tmp_path / "nowhere" / "x.lock").held():
+        raise AssertionError("not locked")
+
+
+def test_a_lock_is_for_one_at_a_time_and_may_be_taken_again_by_who_has_it(tmp_path: Path) -> None:
+    mine, theirs = WriterLock(tmp_path / "x.lock"), WriterLock(tmp_path / "x.lock")
+    entered = threading.Event()
+
+    def wait() -> None:
+        with theirs.held():
+            entered.set()
+
+    waiting = threading.Thread(target=wait)
+    with mine.held() as outermost, mine.held() as inner:
+        waiting.start()
+        assert (outermost, inner) == (True, False)
+        assert not entered.wait(0.05)
+    waiting.join()
+
+    assert entered.is_set()

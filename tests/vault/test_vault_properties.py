@@ -94,6 +94,8 @@ def test_the_handler_serves_python_frontmatter() -> None:
     post = frontmatter.loads("---\ntitle: 007\n---\n\nThe body.\n", handler=PropertiesHandler())
 
     assert (post["title"], post.content) == ("007", "The body.")
+    assert frontmatter.dumps(post, handler=PropertiesHandler()) == '---\ntitle: "007"\n---\n\nThe body.'
+    assert frontmatter.loads("No properties.", handler=PropertiesHandler()).content == "No properties."
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -1,5 +1,6 @@
 """The vault as its owner and the daemon meet in it."""
 
+import errno
 import json
 import os
 import shutil
@@ -7,10 +8,11 @@ import stat
 import threading
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
+from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing, VaultReadOnly
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Amend, Create, Supersede
 from kite_memory.model.record import Rejected
@@ -177,6 +179,48 @@ def test_oddities_are_said_untouched_and_never_fatal(vault: Vault, tmp_path: Pat
     assert "folder nested too deeply" in found.values()
     assert [path for path in paths(vault) if vault.read(path)] == []
     assert contents(vault.root) == before
+
+
+def test_what_is_wrong_is_said_until_it_is_mended(vault: Vault) -> None:
+    put(vault, "x.md", "---\ntitle: a: b\n---\nbody")
+    first = vault.compare()
+
+    assert vault.compare().problems == first.problems != ()
+
+
+def test_a_folder_that_may_not_be_opened_loses_nothing(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = write(vault, *(fact(f"Number {number}", f"Words {number}") for number in range(3)))
+    real = os.open
+
+    def refusing(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path == "projects":
+            raise PermissionError(errno.EACCES, "no", path)
+        return real(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", refusing)
+    comparison = vault.compare()
+
+    assert comparison.deleted == ()
+    assert reasons(vault) == {"projects": "folder cannot be opened"}
+    with pytest.raises(VaultReadOnly, match="no permission"):
+        write(vault, fact("New"), name="chunk-2")
+    monkeypatch.undo()
+    assert vault.compare().problems == ()
+    assert paths(vault) == written
+
+
+def test_a_vault_that_does_not_answer_is_missing(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.stat
+
+    def stale(path: Any, **options: Any) -> os.stat_result:
+        if path == vault.root:
+            raise OSError(errno.ESTALE, "stale file handle")
+        return real(path, **options)
+
+    monkeypatch.setattr(os, "stat", stale)
+
+    with pytest.raises(VaultMissing, match="stale file handle"):
+        vault.remember("x")
 
 
 def test_a_broken_note_that_is_mended_is_read_again(vault: Vault) -> None:
@@ -360,6 +404,40 @@ def test_an_edited_note_is_added_to_to_the_letter(vault: Vault) -> None:
     expected = edited.replace(b'["claude-code:5e55-0001#00000001"]', b'["claude-code:5e55-0001#00000001", "a:b#c"]')
     assert (vault.root / path).read_bytes() == expected + b"New words.\r\n"
     assert not vault.is_ours(vault.find(path))
+
+
+def test_actions_on_what_is_gone_do_nothing(vault: Vault) -> None:
+    (path,) = write(vault, fact("Frost"))
+    id = vault.find(path).id
+    actions = vault.plan(drafts(fact("Frost")))
+    (vault.root / path).unlink()
+    vault.compare()
+
+    outcomes = vault.carry_out(
+        [
+            Create(note=drafts(fact("Frost"))[0].note, because=""),
+            Amend(id=id, path=path, evidence=("a:b#c",), addition="x", because=""),
+            Amend(id="NEVER-THERE", path="x.md", evidence=(), addition="x", because=""),
+        ]
+    )
+
+    assert [(type(one), getattr(one, "because", "")) for one in outcomes] == [
+        (Skipped, "you deleted it"),
+        (Skipped, "you deleted it"),
+        (Skipped, "it is not there"),
+    ]
+    assert [action.because for action in actions] == ["already written"]
+    assert paths(vault) == []
+
+
+def test_a_note_does_not_grow_beyond_what_can_be_read(vault: Vault) -> None:
+    (path,) = write(vault, fact("Frost"))
+    big = put(vault, path, (vault.root / path).read_text() + "x" * (MAX_NOTE_BYTES // 4))
+
+    (outcome,) = vault.carry_out([Amend(id=vault.find(path).id, path=path, evidence=("a:b#c",), addition="x", because="")])
+
+    assert isinstance(outcome, LeftAlone)
+    assert big.stat().st_size > MAX_NOTE_BYTES // 4
 
 
 def test_our_own_text_stays_ours_when_we_add_to_it(vault: Vault) -> None:
@@ -838,6 +916,23 @@ def test_a_key_says_the_newest(vault: Vault) -> None:
     assert other.id != first.id
 
 
+def test_a_key_takes_new_tags_and_a_new_end(vault: Vault) -> None:
+    vault.remember("Port 80.", key="port", tags=["net"])
+
+    again = vault.remember("Port 80.", key="port", tags=["web"], expires=START)
+
+    assert (again.tags, again.expires, again.body) == (("web",), START, "Port 80.")
+
+
+def test_a_key_whose_note_is_broken_is_said(vault: Vault) -> None:
+    first = vault.remember("Port 80.", key="port")
+    put(vault, first.path, (vault.root / first.path).read_text().replace("title: Port 80.", "title: a: b"))
+
+    with pytest.raises(KiteError, match="not YAML") as refused:
+        vault.remember("Port 8080.", key="port")
+    assert refused.value.hint
+
+
 def test_a_key_whose_note_was_edited_is_added_to(vault: Vault) -> None:
     first = vault.remember("Port 80.", key="port")
     put(vault, first.path, (vault.root / first.path).read_text() + "By hand.\n")
@@ -892,6 +987,31 @@ def test_a_forgotten_note_lies_in_the_trash_and_stays_away(vault: Vault) -> None
     assert vault.compare().deleted == ()
     with pytest.raises(NoteNotFound):
         vault.find("One")
+
+
+def test_forgetting_one_of_two_that_replace_each_other_leaves_no_link_to_it(vault: Vault) -> None:
+    (old,) = write(vault, decision())
+    new = note("Plums after all")
+    vault.carry_out([Supersede(note=new, old_id=vault.find(old).id, old_path=old, because="")])
+
+    vault.forget("Plums after all")
+    assert vault.find(old).superseded_by == ""
+    vault.carry_out([Supersede(note=note("Cherries"), old_id=vault.find(old).id, old_path=old, because="")])
+    vault.forget(old)
+
+    assert vault.find("Cherries").supersedes == ()
+    assert vault.unresolved_links() == []
+
+
+def test_links_that_another_note_of_the_name_still_serves_stay(vault: Vault) -> None:
+    one, two = write(vault, fact("One"), fact("Two"))
+    put(vault, "ideas/one-feb26.md", "A namesake.")
+    vault.compare()
+
+    vault.forget(one)
+
+    assert vault.find(two).links == ("one-feb26",)
+    assert vault.unresolved_links() == []
 
 
 def test_forgetting_a_copy_keeps_the_original(vault: Vault) -> None:

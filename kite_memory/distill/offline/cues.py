@@ -22,6 +22,30 @@ CLAIM = _words(
     r"root cause|(?:real |actual |underlying )?(?:problem|issue|bug|culprit|cause) (?:is|was|here)|found (?:it|the (?:bug"
     r"|problem|issue|cause|culprit))|(?:this|that) is (?:why|the (?:bug|problem|issue|cause))|turns out"
 )
+TRACED = _words(
+    r"(?:root|real|actual|underlying|true) (?:cause|problem|issue|bug|reason|culprit)|(?:problem|issue|bug|culprit|cause|reason"
+    r"|fault|failure|error|crash|hang|leak|regression) (?:is|was|came|comes|lies|lay|sat|sits)|(?:is|was|are|were) (?:caused by"
+    r"|due to|because)|caused by|turn(?:s|ed) out(?! to be \w+\b(?:[.,;]|$))|(?:is|was|are|were) \w+ because"
+    r"|found (?:it|the (?:\w+ )?(?:bug|problem|issue|cause|culprit|leak))"
+    r"|traced (?:it |this |that )?(?:back )?to|(?:fail(?:s|ed)?|hangs?|hung|broke|breaks|crash(?:es|ed)|happen(?:s|ed)) because"
+)
+"""A cause that is named, in more ways than `CLAIM` knows: it is only believed together with `MENDED`."""
+SLIP = _words(
+    r"i (?:forgot|missed|broke|mistyped|overlooked|introduced|had (?:forgotten|left|missed))|my (?:own )?(?:mistake|typo|slip|edit)"
+    r"|a typo"
+)
+"""What an agent did wrong a moment ago and put right: nobody meets it again."""
+MENDED = _words(
+    r"fix(?:ed|es)|solve[ds]|resolve[ds]|cure[ds]|mend(?:ed|s)|confirmed|verified|reproduced|to (?:confirm|verify)"
+    r"|(?:pass(?:es|ed)?|works?|succeeds?|runs?|green) (?:now|again)|now (?:pass(?:es)?|works?|succeeds?|runs?)"
+    r"|no longer (?:fail\w*|hang\w*|crash\w*|happen\w*|leak\w*|time\w*)"
+    r"|ma(?:kes?|de) (?:it|them|the \w+(?: \w+)?) (?:pass|work|go away)|(?:is|are|went) gone|goes away|went away|the fix (?:is|was)"
+)
+CHOSE = re.compile(
+    r"\b(?:i|we)(?:'ve| have)? (?:chosen?|picked|went with|opted for|decided (?:on|for|to use)|used)\b.{2,120}\b(?:over|instead of"
+    r"|rather than|not)\b",
+    re.IGNORECASE,
+)
 RETRACTION = _words(
     r"(?:i was|that was|my \w+ was) wrong|wasn'?t (?:it|the (?:cause|issue|problem|reason))|is(?:n'?t| not) the (?:cause|issue"
     r"|problem|reason|culprit)|still (?:fails?|failing|broken|happens|the same)|didn'?t (?:help|fix|work)|scratch that"

@@ -3,14 +3,16 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
+from kite_memory.distill.answer import BODY_CHARS
 from kite_memory.distill.offline.commands import Established
 from kite_memory.distill.offline.cues import CAUSE, CLAIM, DECIDING, VERIFIED
-from kite_memory.distill.offline.findings import Finding, finding_of, is_talk, sentences_of_turn
+from kite_memory.distill.offline.findings import Finding, finding_of, is_talk, sentences_of_turn, settled_cause, settled_choice
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
 from kite_memory.distill.offline.people import EVERYWHERE, concedes, directs, is_firm, options_in, picked, stated_decisions, wishes
-from kite_memory.distill.offline.wording import rejected_in, title_of
+from kite_memory.distill.offline.statements import Statement, statements
+from kite_memory.distill.offline.wording import in_own_words, rejected_in, title_of, without_opening
 from kite_memory.distill.prose import clip, one_line, stems
 from kite_memory.distill.telling import telling_lines
 from kite_memory.model.event import Event, EventType
@@ -22,7 +24,11 @@ _FEWEST_WORDS_OF_A_CAUSE = 40
 _LEAST_SCORE_OF_A_CAUSE = 0.4
 _WISH = 9.0
 _STATED = 8.0
+_TOLD = 8.5
+_CORRECTION = 7.0
+_CHOSEN = 6.0
 _PICK = 3.0
+_SETTLED = 1.6
 _REFUSAL = 2.2
 _COMMAND = 1.5
 _QUOTED = 260
@@ -32,7 +38,9 @@ _QUOTED = 260
 class Draft:
     """``rule`` says what made it; ``score`` is comparable between the drafts of a chunk."""
 
-    rule: Literal["finding", "stated", "pick", "answer", "plan", "refusal", "wish", "command"]
+    rule: Literal[
+        "finding", "settled", "stated", "told", "correction", "choice", "pick", "answer", "plan", "refusal", "wish", "command"
+    ]  # fmt: skip
     kind: Literal["decision", "insight", "fact", "preference"]
     title: str
     body: str
@@ -50,12 +58,21 @@ def drafts_of(turn: Turn, before: Turn | None) -> tuple[list[Draft], int]:
     said = sentences_of_turn(turn)
     words = sum(sentence.words for sentence in said)
     drafts = [*_picks(turn, before), *_answers(turn, said), *_refusals(turn, before), *_stated(turn), *_wishes(turn)]
-    if finding := finding_of(turn, said):
-        names_a_cause = any(CLAIM.search(sentence.text) for sentence in finding.sentences)
-        fewest, least = (_FEWEST_WORDS_OF_A_CAUSE, _LEAST_SCORE_OF_A_CAUSE) if names_a_cause else (_FEWEST_WORDS, _LEAST_SCORE)
-        if words >= fewest and finding.score >= least:
-            drafts.append(_found(turn, finding))
+    drafts.extend(_plainly(turn, before))
+    finding = finding_of(turn, said)
+    if finding and _weighs(finding, words):
+        drafts.append(_found(turn, finding))
+    elif settled := settled_cause(turn, said):
+        drafts.append(_settled(turn, settled, "insight"))
+    elif settled := settled_choice(said):
+        drafts.append(_settled(turn, settled, "decision"))
     return drafts, words
+
+
+def _weighs(finding: Finding, words: int) -> bool:
+    if any(CLAIM.search(sentence.text) for sentence in finding.sentences):
+        return words >= _FEWEST_WORDS_OF_A_CAUSE and finding.score >= _LEAST_SCORE_OF_A_CAUSE
+    return words >= _FEWEST_WORDS and finding.score >= _LEAST_SCORE
 
 
 def _found(turn: Turn, finding: Finding) -> Draft:
@@ -70,7 +87,6 @@ def _found(turn: Turn, finding: Finding) -> Draft:
     rejected = tuple(rejected_in(sentence.text for sentence in finding.sentences))[:3]
     causes = len(CAUSE.findall(text)) + 2 * len(VERIFIED.findall(text))
     decides = len(DECIDING.findall(text)) + 2 * len(rejected) + 2 * bool(corrected)
-    failures = [event for event in turn.events if event.command and (event.type is EventType.ERROR or event.status == "failed")]
     kind: Literal["decision", "insight", "fact"] = "decision" if decides > causes else "insight" if causes else "fact"
     firm = (kind == "decision" and bool(rejected)) or (kind == "insight" and bool(VERIFIED.search(text)))
     return Draft(
@@ -83,8 +99,30 @@ def _found(turn: Turn, finding: Finding) -> Draft:
         importance=3 if firm and finding.score >= 2.0 else 2,
         origin="assistant",
         rejected=rejected,
-        symptom=telling_lines(failures[-1].text, 200, lines=2) if kind == "insight" and failures else "",
+        symptom=_symptom(turn, of_any_call=False) if kind == "insight" else "",
     )
+
+
+def _settled(turn: Turn, sentences: Sequence[Sentence], kind: Literal["insight", "decision"]) -> Draft:
+    text = " ".join(_ended(sentence.text) for sentence in sentences)
+    return Draft(
+        rule="settled",
+        kind=kind,
+        title=title_of(sentences[0].text),
+        body=text,
+        evidence=tuple(dict.fromkeys(sentence.event.id for sentence in sentences)),
+        score=_SETTLED,
+        importance=2,
+        origin="assistant",
+        rejected=tuple(rejected_in(sentence.text for sentence in sentences))[:2] if kind == "decision" else (),
+        symptom=_symptom(turn, of_any_call=True) if kind == "insight" else "",
+    )
+
+
+def _symptom(turn: Turn, *, of_any_call: bool) -> str:
+    failures = [event for event in turn.events if event.type is EventType.ERROR or event.status == "failed"]
+    shown = [event for event in failures if event.command] or (failures if of_any_call else [])
+    return telling_lines(shown[-1].text, 200, lines=2) if shown else ""
 
 
 def _correction(turn: Turn) -> str:
@@ -103,23 +141,59 @@ def _stated(turn: Turn) -> Iterator[Draft]:
     for at, event in enumerate(turn.events):
         for stated in stated_decisions(event):
             reply = next((after for after in turn.events[at + 1 :] if after.type is EventType.ASSISTANT_MESSAGE), None)
-            echo = [
-                each
-                for each in (sentences_of(reply, reply.text)[:8] if reply else ())
-                if not is_talk(each) and len(each.stems & stated.stems) >= 2
-            ]
+            echo = _echo(reply, stated.stems)
             rejected = tuple(rejected_in([stated.text]))[:3]
             yield Draft(
                 rule="stated",
                 kind="decision",
-                title=title_of(stated.text),
-                body=" ".join([_ended(stated.text), *(_ended(each.text) for each in echo[:2])]),
+                title=title_of(without_opening(stated.text)),
+                body=" ".join([in_own_words(stated.text, BODY_CHARS), *(_ended(each.text) for each in echo[:2])]),
                 evidence=(event.id, *(each.event.id for each in echo[:1])),
                 score=_STATED,
                 importance=3 if rejected and rejected[0].reason else 2,
                 origin="user",
                 rejected=rejected,
             )
+
+
+def _echo(reply: Event | None, about: frozenset[str]) -> list[Sentence]:
+    """What the agent made of a person's words in its next message."""
+    if reply is None:
+        return []
+    return [each for each in sentences_of(reply, reply.text)[:8] if not is_talk(each) and len(each.stems & about) >= 2]
+
+
+def _plainly(turn: Turn, before: Turn | None) -> Iterator[Draft]:
+    if turn.asked is None:
+        return
+    reply = next((event for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE), None)
+    for statement in statements(turn.asked, answered=before is not None):
+        yield _of_statement(statement, turn.asked, _echo(reply, stems(statement.text)))
+
+
+def _of_statement(statement: Statement, event: Event, echo: Sequence[Sentence]) -> Draft:
+    words = in_own_words(statement.text, _QUOTED)
+    rejected = tuple(rejected_in([statement.text]))[:3]
+    title = title_of(statement.text)
+    match statement.rule:
+        case "told":
+            return Draft(
+                rule="told", kind="fact", title=title, body=words, evidence=(event.id,), score=_TOLD,
+                importance=3 if statement.firm else 2, origin="user",
+            )  # fmt: skip
+        case "correction":
+            return Draft(
+                rule="correction", kind="preference", title=title, body=words, evidence=(event.id,), score=_CORRECTION,
+                importance=2, origin="user", rejected=rejected, everywhere=bool(EVERYWHERE.search(words)),
+            )  # fmt: skip
+        case "choice":
+            return Draft(
+                rule="choice", kind="decision", title=title, body=" ".join([words, *(_ended(each.text) for each in echo[:2])]),
+                evidence=(event.id, *(each.event.id for each in echo[:1])), score=_CHOSEN,
+                importance=2 if statement.firm or rejected else 1, origin="user", rejected=rejected,
+            )  # fmt: skip
+        case _:
+            assert_never(statement.rule)
 
 
 def _picks(turn: Turn, before: Turn | None) -> Iterator[Draft]:
@@ -213,7 +287,8 @@ def _refusals(turn: Turn, before: Turn | None) -> Iterator[Draft]:
         return
     refused = last[-1]
     reply = next((event for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE), None)
-    body = [_quotation(words), _ended(f"It was said to a refused call of {refused.tool or 'a tool'}{_object_of(before, refused)}")]
+    said_to = f"said to a refused call of {refused.tool or 'a tool'}{_object_of(before, refused)}."
+    body = [f"“{clip(one_line(words), _QUOTED)}”, {said_to}"]
     evidence = [turn.asked.id, refused.id]
     if reply is not None:
         echo = [each for each in sentences_of(reply, reply.text)[:8] if each.words >= 6 and not each.text.endswith((":", "?"))]
@@ -245,8 +320,8 @@ def _wishes(turn: Turn) -> Iterator[Draft]:
             yield Draft(
                 rule="wish",
                 kind="preference",
-                title=title_of(wish.text),
-                body=_quotation(wish.text),
+                title=title_of(without_opening(wish.text)),
+                body=in_own_words(wish.text, _QUOTED),
                 evidence=(event.id,),
                 score=_WISH,
                 importance=3 if is_firm(wish.text) else 2,

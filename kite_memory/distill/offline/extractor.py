@@ -21,6 +21,8 @@ _REVISION = 1
 _WORDS_FOR_ONE = 360
 """Of what an agent says: how much of it makes one note, so that a long chunk does not become a hundred. What a person says
 outright comes on top."""
+_SHORT = 3
+"""How many causes found and mended, and choices made with a reason, a chunk may tell however few its words."""
 _MOST = 30
 
 
@@ -58,10 +60,10 @@ def _selected(chunk: Chunk) -> Sequence[Draft]:
         drafts.extend(found)
         words += spoken
     drafts.extend(of_command(each) for each in established(chunk.events))
-    room = max(1, -(-words // _WORDS_FOR_ONE))
+    room = max(1, -(-words // _WORDS_FOR_ONE), min(_SHORT, sum(draft.rule == "settled" for draft in drafts)))
     kept: list[tuple[Draft, frozenset[str]]] = []
     for draft in sorted(drafts, key=lambda draft: -draft.score):
-        said_outright = draft.rule in ("stated", "wish")
+        said_outright = draft.rule in ("stated", "wish", "told", "correction", "choice")
         if (room == 0 and not said_outright) or len(kept) == _MOST:
             continue
         own = stems(draft.body)

@@ -4,7 +4,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kite_memory.distill.offline.cues import ANNOUNCING, CLAIM, OFFER, POINTING, RETRACTION, STATUS, STEP, salience
+from kite_memory.distill.offline.cues import (
+    ANNOUNCING,
+    CAUSE,
+    CHOSE,
+    CLAIM,
+    GUESS,
+    MENDED,
+    OFFER,
+    POINTING,
+    RETRACTION,
+    SLIP,
+    STATUS,
+    STEP,
+    TRACED,
+    salience,
+)
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
 from kite_memory.distill.prose import stems
 from kite_memory.model.event import EventType
@@ -12,6 +27,9 @@ from kite_memory.model.event import EventType
 MOST_SENTENCES = 4
 MOST_WORDS = 85
 _OFTEN = 5
+_FEWEST_STEMS = 3
+_FOLLOWING = 4
+"""Sentences after a cause among which the one that proves it is looked for."""
 _HEARD = 3_000
 
 
@@ -94,6 +112,43 @@ def _withdrawn(turn: Turn, said: Sequence[Sentence]) -> frozenset[int]:
             doubted = False
         standing.extend(claims)
     return frozenset(withdrawn)
+
+
+def settled_cause(turn: Turn, said: Sequence[Sentence]) -> tuple[Sentence, ...]:
+    """The last cause that the agent names, with what mended or proved it: few words are enough where both are there.
+
+    A check that failed before and passes after the cause was named proves it too.
+    """
+    withdrawn = _withdrawn(turn, said)
+    named = [at for at, each in enumerate(said) if at not in withdrawn and _names_a_cause(each.text)]
+    if not named or any(RETRACTION.search(each.text) for each in said[named[-1] + 1 :]):
+        return ()
+    at = named[-1]
+    cause = said[at]
+    if len(cause.stems) < _FEWEST_STEMS or OFFER.search(cause.text):
+        return ()
+    following = said[at + 1 : at + 1 + _FOLLOWING]
+    after = [each for each in following if not ANNOUNCING.match(each.text) and not each.text.endswith(("?", ":"))]
+    proof = next((each for each in after if MENDED.search(each.text) and not GUESS.search(each.text)), None)
+    if proof is not None:
+        between = after[: after.index(proof)]
+        return (cause, *(each for each in between if not is_talk(each)), proof)
+    return (cause,) if MENDED.search(cause.text) or _turned_green(turn, cause) else ()
+
+
+def _names_a_cause(text: str) -> bool:
+    return bool(TRACED.search(text)) and not (SLIP.search(text) or GUESS.search(text) or text.endswith("?"))
+
+
+def settled_choice(said: Sequence[Sentence]) -> tuple[Sentence, ...]:
+    """A sentence in which the agent chose one thing over another and says why."""
+    return tuple(each for each in said if CHOSE.search(each.text) and CAUSE.search(each.text) and not is_talk(each))[:1]
+
+
+def _turned_green(turn: Turn, cause: Sentence) -> bool:
+    place = turn.events.index(cause.event)
+    checks = [(at, event) for at, event in enumerate(turn.events) if event.type is EventType.TEST_RESULT]
+    return any(event.status == "failed" for at, event in checks if at < place) and bool(checks) and checks[-1][1].status == "ok"
 
 
 def _centre(sentence: Sentence, often: Counter[str]) -> float:

@@ -5,23 +5,33 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kite_memory.distill.offline.passages import Sentence, said_by_person, sentences_of
+from kite_memory.distill.offline.wording import without_opening
 from kite_memory.distill.prose import clean, clip, one_line
 from kite_memory.model.event import Event, EventType
 
 STANDING = re.compile(
-    r"(?:^|[.;!]\s*|\b(?:please|you (?:should|must)|we (?:should|must)|let'?s)\s+)(?:always|never|don'?t ever|stop)\s+[a-z]"
+    r"(?:^|[.;!]\s*|\b(?:please|you (?:should|must)|we (?:should|must)|let'?s|want you to|(?:make|be) sure(?: that)?(?: you| we)?"
+    r"(?: to)?|^(?:when(?:ever)?|if|before|after|for|in|on)\s[^,;?]{2,80},)\s+)"
+    r"(?:always|never|don'?t ever|stop(?=\s+\w+ing\b))\s+(?!(?:mind|an?|been|had|seen|heard|knew|thought|again|it)\b)[a-z]"
     r"|\b(?:from now on|going forward|as a rule|in (?:the )?future,? (?:please|let'?s|we|you|always|never|use|do|don'?t|make"
     r"|add|run))\b|\b(?:i|we) (?:really |personally |usually |generally |normally |always |never )?(?:prefer|hate|dislike"
-    r"|want you to|don'?t (?:like|want you to))\b|\bi(?:'d| would) (?:much |really |personally |always )?(?:prefer|rather)\b"
-    r"|\bplease (?:don'?t|do not|avoid|remember)\b|\bremember to\b|\bdon'?t (?:guess|assume)\b|\b(?:overriding|general|our"
+    r"|don'?t (?:like|want you to))\b|\bi(?:'d| would) (?:much |really |personally |always )?(?:prefer|rather)\b"
+    r"|\bplease (?:don'?t|do not|avoid)\b|\bremember to\b|\bdon'?t (?:guess|assume)\b|\b(?:overriding|general|our"
     r"|my) (?:directive|rule|policy|convention|preference) (?:is|here)\b|\bavoid\s+\w+ing\b",
     re.IGNORECASE,
 )
+_CONVENTION = re.compile(
+    r"(?:please )?use\s[^.;?]{2,60}, never\s|(?:every|each|any|all|no)\s[^,;?]{2,60}\s(?:must|shall|should (?:be|have|use|go|live"
+    r"|start|end|return))\b|(?:(?:here|in (?:this|our) [\w-]{1,30}),? )?we (?:only )?(?:use|write|name|put|keep|run|call|store"
+    r"|format|deploy|commit|test|document)\s[^.;?]{2,80}(?:, (?:never|not)|,? instead of|,? rather than)\s",
+    re.IGNORECASE,
+)
+"""How things are done here: one way, and not another."""
 EVERYWHERE = re.compile(
     r"\b(?:everywhere|in (?:all|every|any) (?:project|repo\w*)s?|all (?:my|our) (?:projects|repos\w*)|in general|generally)\b",
     re.IGNORECASE,
 )
-_MACHINE = re.compile(
+MACHINE = re.compile(
     r"[{}<>|\\]|^\W*\$ |^\W*(?:error|warning|at |file |line \d)|https?://\S+\s*$|\b\d{2}:\d{2}:\d{2}\b", re.IGNORECASE
 )
 _CONCEDES = re.compile(
@@ -33,23 +43,26 @@ _CONCEDES = re.compile(
 
 
 _FIRM = re.compile(r"\b(?:always|never|ever|from now on|going forward|future|rule|directive|policy|convention)\b", re.IGNORECASE)
-_FOR_NOW = re.compile(
-    r"\b(?:yet|for now|right now|this time|today|until|in this (?:case|pr|branch|file|commit)|(?:that|this) one)\b", re.IGNORECASE
+FOR_NOW = re.compile(
+    r"\b(?:yet|for now|right now|(?:for|at) the moment|for the time being|temporarily|in the meantime|this time|(?:this|just) once"
+    r"|today|tonight|tomorrow|until|in this (?:case|pr|branch|file|commit)|(?:that|this) one)\b",
+    re.IGNORECASE,
 )
-_TYPED = 700
+TYPED = 700
 """Characters of a message that somebody typed; what is longer was pasted."""
 
 
 def wishes(event: Event) -> Iterator[Sentence]:
     """Sentences in which a person says how things are to be done beyond the task at hand."""
     said = said_by_person(event)
-    if not said or event.type is EventType.DECISION or len(said) > _TYPED:
+    if not said or event.type is EventType.DECISION or len(said) > TYPED:
         return
     for sentence in sentences_of(event, said):
         text = sentence.text
-        if text.endswith("?") or not 4 <= sentence.words <= 60 or _MACHINE.search(text):
+        if text.endswith("?") or not 4 <= sentence.words <= 60 or MACHINE.search(text):
             continue
-        if STANDING.search(text) and not _FOR_NOW.search(text):
+        plain = without_opening(text)
+        if (STANDING.search(plain) or _CONVENTION.match(plain)) and not FOR_NOW.search(text):
             yield sentence
 
 
@@ -58,7 +71,8 @@ def is_firm(said: str) -> bool:
 
 
 _DECIDES = re.compile(
-    r"\b(?:let'?s (?:go|use|stick|keep|do|drop|switch|move|put|make|not|leave|take|store|have)|(?:i|we)(?:'ve"
+    r"\b(?:let'?s (?:go|use|stick|keep|do|drop|switch|move|put|make|not|leave|take|store|have|build|write|name|call"
+    r"|adopt|pick|choose|split|replace|deploy)|(?:i|we)(?:'ve"
     r"| have)? (?:decided|agreed|chose|settled)|(?:i|we)(?:'ll|'d| will| would| should)? (?:go(?:ing)? (?:with|for)"
     r"|stick (?:with|to)|rather (?:use|have|keep|go))|go with|stick with|(?:i|we) don'?t want|(?:i|we) want|the decision is)\b",
     re.IGNORECASE,
@@ -70,22 +84,25 @@ _GROUNDED = re.compile(
 )
 
 
+_WONDERS = re.compile(r"(?:maybe|perhaps|probably|possibly|not sure|i guess|i wonder)\b", re.IGNORECASE)
+
+
 def stated_decisions(event: Event) -> Iterator[Sentence]:
     """Sentences in which a person decides something and gives the reason, or names what it is instead of."""
     said = said_by_person(event)
-    if not said or event.type is EventType.DECISION or len(said) > 4 * _TYPED:
+    if not said or event.type is EventType.DECISION or len(said) > 4 * TYPED:
         return
     for sentence in sentences_of(event, said):
         text = sentence.text
-        if text.endswith("?") or not 6 <= sentence.words <= 80 or _MACHINE.search(text):
+        if text.endswith("?") or not 6 <= sentence.words <= 80 or MACHINE.search(text):
             continue
-        if _DECIDES.search(text) and _GROUNDED.search(text):
+        if _DECIDES.search(text) and _GROUNDED.search(text) and not _WONDERS.match(without_opening(text)):
             yield sentence
 
 
 def directs(said: str) -> bool:
     """Whether a few words of a person ask for something, rather than asking something."""
-    return len(said) <= _TYPED and bool(_DIRECTING.search(said)) and not _MACHINE.search(said)
+    return len(said) <= TYPED and bool(_DIRECTING.search(said)) and not MACHINE.search(said)
 
 
 _DIRECTING = re.compile(

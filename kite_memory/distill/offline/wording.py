@@ -7,17 +7,50 @@ from kite_memory.distill.offline.cues import CODE
 from kite_memory.distill.prose import clip, one_line
 from kite_memory.model.record import Rejected
 
-_TITLE_WORDS = 9
+_TITLE_WORDS = 8
+_FEWEST_TITLE_WORDS = 4
 _OPENING = re.compile(
     r"(?:(?:so|and|but|also|now|yes|no|ok|okay|right|well|actually|basically|essentially|importantly|crucially|however"
     r"|therefore|thus|hence|note(?: that)?|worth noting(?: that)?|in short|in other words|bottom line|net effect|net result"
-    r"|key insight|the (?:key|important) (?:thing|point)(?: here)?(?: is)?(?: that)?|(?:the )?(?:root cause|real (?:problem"
+    r"|key insight|the (?:key|important) (?:thing|point)(?: here)?(?: is)?(?: that)?|(?:the )?(?:root cause"
+    r"|(?:real|actual|underlying|true) (?:problem"
     r"|issue|cause)|problem|issue|bug|reason|cause|culprit|fix|answer|catch|upshot)(?: here)? (?:is|was)(?: that)?"
+    r"(?! (?:in|on|at|with|within|inside|between|from|not)\b)"
     r"|it turns out(?: that)?|turns out(?: that)?|this means(?: that)?|which means(?: that)?|i think|i'd say|my take|we should"
     r"|let'?s(?: go with| use)?|go with|i found(?: that)?|found (?:it|the (?:bug|issue|problem|cause))|confirmed|please"
-    r"|can (?:you|we)|could (?:you|we))\b[\s,:;.!—–-]*)+",
+    r"|can (?:you|we)|could (?:you|we)|(?:we|i)(?:'ve| have)? (?:decided (?:to(?: use| go with)?|on|that)|chosen?|settled"
+    r" on|agreed (?:on|to|that))|we(?:'ll| will|'re going to| are going to) (?:use|go with)|from now on|going forward|i want you to"
+    r"|i'd like you to|(?:the )?(?:problem|issue|bug|(?:root )?cause|culprit)(?=\s*[:—–-])"
+    r"|(?:make|be) sure(?: that)?(?: (?:you|we))?(?: to)?|btw|by the way|oh|nope|nah)\b[\s,:;.!—–-]*)+",
     re.IGNORECASE,
 )
+_RUN_UP = re.compile(
+    r"(?:(?:(?:and|also|but|so(?! (?:that|you|far)\b)|ok(?:ay)?|oh|ah|hey|btw|by the way|yes|yeah|yep|thanks|thank you|thx|plus)\b"
+    r"[\s,:;.!—–-]*|(?:no|nope|nah|hm+|well|right|fine|great|good|nice|cool|perfect|awesome|sure|then|again|wait|actually|sorry|hi|hello"
+    r"|noted|(?:just )?to be clear|(?:new|house|general) rule|(?:and )?(?:one (?:more|other|last)|another) (?:thing|point|rule))\b"
+    r"\s*[,:;.!—–-]+\s*)){1,6}(?=\S)",
+    re.IGNORECASE,
+)
+
+
+def without_opening(said: str) -> str:
+    """What a person says, without the words that only join it to what was said before."""
+    text = said.strip()
+    return text[opening.end() :] if (opening := _RUN_UP.match(text)) else text
+
+
+_FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine)\b|\bwe(?:'ll|'re| will| are)\b", re.IGNORECASE)
+
+
+def in_own_words(said: str, limit: int) -> str:
+    """A sentence of the person's that stands alone; in quotation marks where it speaks of them, since a note has no ``I``."""
+    text = without_opening(clip(one_line(said), limit)).rstrip(" ,;:—–-")
+    if not CODE.match(text):
+        text = text[:1].upper() + text[1:]
+    text = text if text.endswith((".", "!", "?", "…")) else f"{text}."
+    return f"“{text}”" if _FIRST_PERSON.search(text) else text
+
+
 _MANNER = re.compile(
     r"^(?:(?:since|because|when|if|although|given|looking at|based on|according to|as|after|before|for|with|in|on|at"
     r"|from)\s[^,;]{3,90},\s+)(?=\S+\s+\S+\s+\S+\s+\S)",
@@ -25,40 +58,83 @@ _MANNER = re.compile(
 )
 """What a sentence opens with before it comes to its point."""
 _CLAUSE_END = re.compile(
-    r"\s[—–-]{1,2}\s|[;:]\s|,\s(?=(?:so|which|because|since|but|and|or|then|while|though|although|not|rather|instead|even|if"
-    r"|when|as)\b)|\s\(|\s(?=(?:because|since|so that|which means|meaning|in order to|even though|although|whereas)\b)"
+    r"\s[—–-]{1,2}\s|[;:]\s|,\s(?=(?:so|which|because|since|but|and|or|then|while|though|although|not|never|always|rather|instead|even"
+    r"|if|when|as|unless|except|otherwise|plus|don'?t|use)\b)|\s\("
+    r"|\s(?=(?:because|since|so that|which means|meaning|in order to|even though|although|whereas)\b)"
     r"|[.!?](?:\s|$)",
     re.IGNORECASE,
 )
-_DANGLING = re.compile(
-    r"(?:\s+(?:a|an|the|of|to|in|on|for|and|or|but|with|by|at|as|is|are|was|were|be|that|which|when|if|so|not|from|into|than|it"
-    r"|its|their|this|only|will|would|can|has|have|do|does|same|each|any|all|no|also|still|just|your|our|my|because|while|where"
-    r"|via|per|e\.g\.?|i\.e\.?))+[\s,;:]*$",
-    re.IGNORECASE,
+_DANGLING = frozenset(
+    re.findall(
+        "[a-z'.]+",
+        """
+        a an the of to in on for and or nor but with by at as is are was were be been being that which who whose when
+        if so not never always from into onto than then it its their this these those only will would can could should
+        must may might has have had do does did don't doesn't same each any all no also still just even your our my
+        his her because since while where whereas via per e.g i.e vs before after about over under between without
+        within during through until unless except instead rather how what why there very more most too such both
+        either neither i we you they he she let's please
+        """,
+    )
 )
+"""Words that lead on to what comes after them: no title ends with one."""
+_PHRASE = frozenset(
+    re.findall(
+        "[a-z]+",
+        """
+        for to in on with of before after at from by into as that which and or but where when while if because since so than via per
+        without unless until except instead rather
+        """,
+    )
+)
+"""Words with which the next phrase begins."""
+_BOUNDARY = _PHRASE | {"is", "are", "was", "were", "not", "never"}
+"""Words before which a phrase may be complete."""
 
 
 def title_of(sentence: str) -> str:
-    """The first clause that says enough, without its run-up, at most nine words."""
+    """The first clause that says enough, without its run-up, at most eight words and none that leads on to what was cut."""
     text = _MANNER.sub("", one_line(sentence[:600]).strip(" .:;,-—–\"'"))
     if opening := _OPENING.match(text):
         text = text[opening.end() :]
     head = text
+    fits = len(text.split()) <= _TITLE_WORDS
     for end in _CLAUSE_END.finditer(text):
-        if len(text[: end.start()].split()) >= 4:
+        if len(text[: end.start()].split()) >= 4 and not (fits and end.group().startswith(",")):
             head = text[: end.start()]
             break
-    words = head.split()
-    if len(words) > _TITLE_WORDS:
-        cut = words[:_TITLE_WORDS]
-        halved = next((at for at in range(len(cut) - 1, max(3, len(cut) - 4), -1) if _BINDING.match(cut[at])), len(cut))
-        head = " ".join(cut[:halved])
-    head = _balanced(_DANGLING.sub("", head)).strip(" .:;,-—–\"'")
+    head = _balanced(" ".join(_whole(head.split()))).strip(" .:;,-—–\"'")
     return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, 80)
 
 
-_BINDING = re.compile(r"(?:for|to|in|on|with|of|before|after|at|from|by|into|as|that|which|and|or|where|when)$", re.IGNORECASE)
-"""A phrase that begins with one of these is dropped whole where it does not fit into a title."""
+def _whole(words: list[str]) -> list[str]:
+    """What fits into a title, cut before a phrase that would not fit whole where enough is left."""
+    fitting = words[:_TITLE_WORDS]
+    cut = _closed(_before_last_phrase(words))
+    return cut if len(cut) >= _FEWEST_TITLE_WORDS else _closed(fitting)
+
+
+def _before_last_phrase(words: list[str]) -> list[str]:
+    kept = words[:_TITLE_WORDS]
+    if len(words) > _TITLE_WORDS and not _ends_phrase(kept[-1], words[_TITLE_WORDS]):
+        for at in range(len(kept) - 1, _FEWEST_TITLE_WORDS - 1, -1):
+            if kept[at].lower() in _PHRASE or kept[at - 1].endswith((",", ";", ":")):
+                kept = kept[:at]
+                break
+    if len(kept) < len(words) and len(kept) > _FEWEST_TITLE_WORDS + 1 and kept[-2].lower() in ("and", "or", "but"):
+        kept = kept[:-2]
+    return kept
+
+
+def _closed(words: list[str]) -> list[str]:
+    kept = list(words)
+    while len(kept) > 1 and kept[-1].lower().strip(".,;:—–-\"'") in _DANGLING | {""}:
+        kept.pop()
+    return kept
+
+
+def _ends_phrase(last: str, following: str) -> bool:
+    return last.endswith((",", ";", ":")) or following.lower() in _BOUNDARY
 
 
 def _balanced(text: str) -> str:

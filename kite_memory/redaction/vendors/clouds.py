@@ -66,7 +66,7 @@ CLOUDS: tuple[Vendor, ...] = (
     prefixed("render-key", "rnd_", f"{ALNUM}{{28,48}}+"),
     prefixed("railway-token", "rw_Fe26.2**", r"[A-Za-z0-9_\-*.]{60,800}+"),
     prefixed("scalingo-token", "tk-us-", f"{WORD}{{40,64}}+"),
-    loose("scaleway-access-key", "SCW", "[A-Z0-9]{17}(?![A-Za-z0-9])"),
+    loose("scaleway-access-key", "SCW", "[A-Z0-9]{17}(?![A-Za-z0-9])", spelled=True),
     prefixed("upcloud-token", "ucat_", f"{UPPER}{{20,40}}+"),
     loose("exoscale-key", "EXO", f"{HEX}{{24,32}}+"),
     loose("backblaze-key", "K001 K002 K003 K004 K005", f"{BASE64}{{27}}(?![A-Za-z0-9+/])"),

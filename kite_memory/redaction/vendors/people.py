@@ -10,7 +10,7 @@ PEOPLE: tuple[Vendor, ...] = (
     inside("telegram-token", "[0-9]{7,12}", ":AA", f"{WORD}{{32,36}}+"),
     *(inside("discord-token", f"{WORD}{{23,28}}", f".{sign}", r"[A-Za-z0-9_\-]{5}\.[A-Za-z0-9_\-]{26,45}+") for sign in "GXYCD"),
     loose("twilio-key", "SK", f"{HEX}{{32}}(?![A-Za-z0-9])"),
-    prefixed("sendgrid-key", "SG.", r"[A-Za-z0-9_\-]{16,32}+\.[A-Za-z0-9_\-]{32,64}+", glued=False),
+    loose("sendgrid-key", "SG.", r"[A-Za-z0-9_\-]{16,32}+\.[A-Za-z0-9_\-]{32,64}+"),
     loose("mailgun-key", "key-", f"{HEX}{{32}}(?![A-Za-z0-9])"),
     loose("mailgun-key", "pubkey-", f"{HEX}{{32}}(?![A-Za-z0-9])"),
     inside("mailchimp-key", "[0-9a-f]{32}", "-us", "[0-9]{1,2}(?![A-Za-z0-9])"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 ALNUM = "[A-Za-z0-9]"
 """Base 62."""
 WORD = r"[A-Za-z0-9_\-]"
-"""Base 64 as URLs have it."""
+"""Base 64 as addresses have it."""
 BASE64 = "[A-Za-z0-9+/]"
 HEX = "[0-9a-f]"
 ANYHEX = "[0-9A-Fa-f]"
@@ -20,11 +20,12 @@ class Vendor:
     """A token that can be told by a literal in it.
 
     ``anchors`` are literals that such a token always has, nearly always its prefix; ``body`` is what follows one. ``lead`` is
-    what comes before one, read from right to left, so that it too is matched in one go. Bodies are open towards longer ones, since a vendor that lengthens its tokens tells nobody, and a tail left
-    behind is a leak. Every repeat in them is bounded and possessive: matching takes time linear in the text.
+    what comes before one, read from right to left, so that it too is matched in one go. Bodies are open towards longer ones,
+    since a vendor that lengthens its tokens tells nobody, and a tail left behind is a leak. Every repeat is bounded: matching
+    takes time linear in the text.
 
     ``glued`` tokens are told well enough by their anchor to be found right behind a letter or a digit. ``spelled`` tokens
-    may look like words (all letters of one case) and are taken all the same; the others need a digit or a mixture of cases.
+    may look like words (all letters of one case) and are taken all the same; the others may not.
     """
 
     kind: str
@@ -45,6 +46,6 @@ def loose(kind: str, anchors: str, body: str, *, spelled: bool = False) -> Vendo
     return prefixed(kind, anchors, body, glued=False, spelled=spelled)
 
 
-def inside(kind: str, lead: str, anchor: str, body: str, *, glued: bool = True, spelled: bool = False) -> Vendor:
+def inside(kind: str, lead: str, anchor: str, body: str) -> Vendor:
     """For tokens told by a literal in their middle or at their end."""
-    return Vendor(kind=kind, anchors=(anchor,), body=body, lead=lead, glued=glued, spelled=spelled)
+    return Vendor(kind=kind, anchors=(anchor,), body=body, lead=lead)

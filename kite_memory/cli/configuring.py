@@ -1,0 +1,53 @@
+"""Changing one setting in a file that people also write by hand."""
+
+from pathlib import Path
+
+from kite_memory import config as configuration
+from kite_memory.errors import ConfigInvalid, KiteError, UsageError
+from kite_memory.private_files import make_folder, replace_file
+
+
+def change(name: str, value: str) -> str:
+    """What was done. Raises `ConfigInvalid` for a setting or value that cannot be, and the file is as it was."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+    from tomlkit.items import Table
+
+    settings = configuration.load()
+    file = settings.file
+    before = file.read_bytes() if file.exists() else None
+    section, _, key = name.rpartition(".")
+    try:
+        document = tomlkit.parse((before or b"").decode("utf-8-sig"))
+        table = document.setdefault(section, tomlkit.table()) if section else document
+        if not isinstance(table, Table | tomlkit.TOMLDocument) or not key:
+            raise UsageError(f"there is no setting {name!r}", hint="`kmem config show` lists them")
+        told = _typed(value, _in_force(settings, section, key))
+        table[key] = told
+        after = tomlkit.dumps(document).encode("utf-8")
+    except TOMLKitError as error:
+        raise ConfigInvalid(f"{name!r} cannot be set in {file}: {error}", hint="write it there by hand") from error
+    now = _in_force(configuration.check(after, file), section, key)
+    try:
+        make_folder(file.parent)
+        replace_file(file, after)
+    except OSError as error:
+        raise KiteError(f"cannot write {file}: {error.strerror}") from error
+    if now != told and str(now) != str(Path(value).expanduser()):
+        return f"{name} is set in {file}, but the environment says otherwise, and goes before: {now}"
+    return f"{name} is set in {file}; a running daemon sees it after `kmem down` and `kmem up`"
+
+
+def _in_force(settings: configuration.Config, section: str, key: str) -> object:
+    return getattr(getattr(settings, section, None), key, "") if section else getattr(settings, key, "")
+
+
+def _typed(value: str, now: object) -> object:
+    """As the setting's kind has it; what does not fit is left to `config.check`, which says so better."""
+    if now is None or isinstance(now, int | float):
+        for kind in (int, float):
+            try:
+                return kind(value)
+            except ValueError:
+                continue
+    return value

@@ -1,0 +1,158 @@
+"""What `kmem doctor` looks at."""
+
+import os
+import shlex
+import shutil
+import socket
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from kite_memory.cli.backend import daemon_runs, house
+from kite_memory.cli.console import counted
+from kite_memory.config import Config
+from kite_memory.errors import KiteError
+
+if TYPE_CHECKING:
+    from kite_memory.wiring import House
+
+Level = Literal["ok", "note", "problem"]
+
+_LITTLE_SPACE = 200 << 20
+_FEW_WATCHES = 8192
+_FILES_LOOKED_AT = 2_000
+
+
+class Finding(NamedTuple):
+    level: Level
+    what: str
+    hint: str = ""
+
+
+def examine(settings: Config) -> Iterator[Finding]:
+    yield from _machine(settings)
+    yield from _agents(settings)
+    yield from _daemon(settings)
+    try:
+        with house() as here:
+            yield from _house(here)
+    except KiteError as error:
+        yield Finding("problem", str(error), error.hint)
+
+
+def _machine(settings: Config) -> Iterator[Finding]:
+    yield Finding("ok", f"Python {sys.version.split()[0]} at {sys.executable}")
+    yield Finding("ok", f"configuration: {settings.file}{'' if settings.file.exists() else ' (not there: all defaults)'}")
+    if not hasattr(socket, "AF_UNIX"):
+        yield Finding("note", "no unix sockets here: the daemon listens on 127.0.0.1 with a secret instead")
+    if sys.platform == "win32":
+        yield Finding("note", "file modes mean little on Windows: keep the vault and the state under your user folder")
+    existing = next(folder for folder in (settings.state, *settings.state.parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
+    if free < _LITTLE_SPACE:
+        yield Finding("problem", f"only {free / 1e6:.0f} MB free for {settings.state}", "make room: notes could not be written")
+    if sys.platform != "win32" and (open_to_others := _open_to_others(settings.state)):
+        yield Finding("problem", f"others can read {open_to_others}", f"chmod -R go= {shlex.quote(str(settings.state))}")
+    if (allowed := _watches_allowed()) < _FEW_WATCHES:
+        yield Finding(
+            "note",
+            f"only {allowed} file watches are allowed here",
+            "raise fs.inotify.max_user_watches; until then some changes are seen minutes later",
+        )
+
+
+def _open_to_others(state: Path) -> Path | None:
+    seen = 0
+    for folder, folders, files in os.walk(state):
+        for path in (Path(folder), *(Path(folder, name) for name in files)):
+            if path.exists() and not path.is_socket() and stat.S_IMODE(path.stat().st_mode) & 0o077:
+                return path
+        seen += len(files)
+        if seen > _FILES_LOOKED_AT:
+            folders.clear()
+    return None
+
+
+def _watches_allowed() -> int:
+    try:
+        return int(Path("/proc/sys/fs/inotify/max_user_watches").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return _FEW_WATCHES
+
+
+def _agents(settings: Config) -> Iterator[Finding]:
+    from kite_memory.agents.registry import agents
+    from kite_memory.agents.settings_edit import SettingsUnreadable, read_settings
+
+    for agent in agents(claude_root=settings.claude_root):
+        try:
+            status = agent.status(read_settings(agent.settings))
+        except SettingsUnreadable as error:
+            yield Finding("problem", str(error), error.hint)
+            continue
+        if status.disabled:
+            yield Finding(
+                "problem", f"{agent.title}: disableAllHooks is set in {agent.settings}", "our hooks cannot run until it is unset"
+            )
+        elif status.missing:
+            yield Finding("note", f"{agent.title}: no hook on {', '.join(status.missing)}", "`kmem hooks install` adds it")
+        else:
+            yield Finding("ok", f"{agent.title}: hooks are wired in {agent.settings}")
+        for gone in sorted({missing for hook in status.hooks for missing in _missing_parts(hook.command)}):
+            yield Finding("problem", f"{agent.title}: the hook starts {gone}, which is gone", "`kmem hooks install` mends it")
+
+
+def _missing_parts(command: str) -> Iterator[str]:
+    """Files that a hook's command names by their whole path, and that are not there."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return
+    for word in words:
+        if Path(word).is_absolute() and not Path(word).exists():
+            yield word
+
+
+def _daemon(settings: Config) -> Iterator[Finding]:
+    from kite_memory.daemon.lock import holder
+
+    try:
+        if daemon_runs():
+            yield Finding("ok", "the daemon answers")
+        elif (pid := holder(settings.state)) is not None:
+            yield Finding("note", f"process {pid} is at work here, but answers no prompts", "if it is no command of yours, end it")
+        else:
+            yield Finding("note", "the daemon is not running: prompts are given nothing", "`kmem up` starts it")
+    except KiteError as error:
+        yield Finding("problem", str(error), error.hint)
+
+
+def _house(here: "House") -> Iterator[Finding]:
+    told = here.operations.status()
+    extractor, index = told["extractor"], told["index"]
+    yield Finding("ok", f"extractor: {extractor['name']}")
+    if extractor["waiting_for"]:
+        yield Finding("problem", f"extractor: {extractor['waiting_for']}", extractor["hint"])
+    if extractor["refused_chunks"]:
+        yield Finding("note", f"refused by the extractor, so without notes: {counted(extractor['refused_chunks'], 'chunk')}")
+    here.embedder.embed(["a"], "query")
+    yield Finding("ok", f"embedder: {index['embedder']}, {counted(index['rows'], 'row')}")
+    if index["stale"]:
+        yield Finding("note", f"not embedded yet: {counted(index['stale'], 'passage')}", "the daemon does that")
+    for source in told["sources"]:
+        yield Finding("ok", f"{source['provider']}: {counted(source['sessions'], 'session')}, {counted(source['events'], 'event')}")
+    if here.vault.frozen:
+        yield Finding(
+            "problem",
+            f"the vault is frozen: {here.vault.frozen}",
+            "mount its disk or bring the notes back; if you deleted them, run `kmem verify --accept-missing`",
+        )
+    elif not here.vault.root.is_dir():
+        yield Finding("note", f"there is no vault at {here.vault.root} yet", "`kmem up` makes one")
+    else:
+        yield Finding("ok", f"vault: {here.vault.root}, {counted(told['notes']['total'], 'note')}")
+    for problem in told["problems"]:
+        if not here.vault.frozen or here.vault.frozen not in problem["reason"]:
+            yield Finding("note", f"{problem['reason']} ({problem['count']}), first in {problem['where']}")

@@ -1,0 +1,352 @@
+"""Short, plain exchanges, as a new user tries them: what nobody would miss is told, and the rest is not."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kite_memory.distill.offline import OfflineExtractor
+from kite_memory.distill.offline.wording import title_of, without_opening
+from kite_memory.model.event import Event, EventType, Status
+from kite_memory.model.record import Decision, Fact, Insight, Preference, RecordItem
+from tests.fakes.conversations import chunk
+from tests.fakes.events import event
+
+Said = tuple[str, str]
+"""Who, and what: a person, their agent, or the outcome of one of its calls."""
+
+_TYPES: dict[str, tuple[EventType, Status]] = {
+    "person": (EventType.USER_MESSAGE, ""),
+    "agent": (EventType.ASSISTANT_MESSAGE, ""),
+    "runs": (EventType.COMMAND, ""),
+    "edits": (EventType.FILE_ACTION, ""),
+    "output": (EventType.TOOL_RESULT, "ok"),
+    "error": (EventType.ERROR, "failed"),
+    "red": (EventType.TEST_RESULT, "failed"),
+    "green": (EventType.TEST_RESULT, "ok"),
+}
+
+
+def events_of(exchange: Sequence[Said]) -> tuple[Event, ...]:
+    found = []
+    for number, (who, text) in enumerate(exchange, 1):
+        kind, status = _TYPES[who]
+        told = event(number, text, kind, status=status, command="make check" if who in ("runs", "red", "green") else "")
+        found.append(dataclasses.replace(told, tool="" if who in ("person", "agent") else "Bash"))
+    return tuple(found)
+
+
+def told_of(exchange: Sequence[Said]) -> tuple[RecordItem, ...]:
+    return OfflineExtractor().extract(chunk(events_of(exchange))).record.items()
+
+
+CAUSE = (
+    "The root cause was the connection pool: its size was 1, so the second worker waited for ever in `acquire()`."
+    " Raising `POOL_SIZE` to 8 fixed the hanging tests."
+)
+
+TELLING: list[tuple[type[RecordItem], tuple[str, ...], list[Said]]] = [
+    # standing wishes, whatever they open with
+    (Preference, ("linter", "src", "never"), [("person", "And always run the linter from the src folder, never from the root.")]),
+    (Preference, ("pnpm", "npm"), [("person", "Please always use pnpm instead of npm in this repo."), ("agent", "Ok.")]),
+    (Preference, ("changelog",), [("person", "Oh, and never touch the changelog by hand."), ("agent", "Noted.")]),
+    (Preference, ("British",), [("person", "btw, always use British spelling in the docs")]),
+    (Preference, ("squash",), [("person", "ok so from now on squash the fix-up commits before a review")]),
+    (Preference, ("fixtures",), [("person", "Also: never load fixtures from the network.")]),
+    (Preference, ("migrations",), [("person", "But always review the migrations with me first.")]),
+    (Preference, ("timestamps", "UTC"), [("person", "make sure you always store timestamps in UTC")]),
+    (Preference, ("feature flags",), [("person", "Thanks! One more thing: always put new screens behind feature flags.")]),
+    (Preference, ("imperative",), [("person", "From now on I want you to write commit messages in the imperative")]),
+    (Preference, ("tabs", "makefiles"), [("person", "use tabs, never spaces, in the makefiles please"), ("agent", "ok")]),
+    (Preference, ("main",), [("person", "Don't ever commit directly to main"), ("agent", "Understood.")]),
+    (Preference, ("vitest", "jest"), [("person", "In this project we write tests with vitest, never with jest.")]),
+    (Preference, ("lower case",), [("person", "When you write SQL, always use lower case keywords.")]),
+    (Preference, ("endpoint", "integration test"), [("person", "Every new endpoint must have an integration test.")]),
+    # causes that were found and mended
+    (Insight, ("connection pool", "POOL_SIZE"), [("person", "The worker tests hang in CI. Find out why."), ("agent", CAUSE)]),
+    (
+        Insight,
+        ("connection pool", "POOL_SIZE"),
+        [("person", "The worker tests hang. Why?"), ("error", "TimeoutError: acquire() timed out after 30 s"), ("agent", CAUSE)],
+    ),
+    (
+        Insight,
+        ("local time", "midnight"),
+        [
+            ("person", "the report test is flaky, have a look"),
+            ("runs", "make check"),
+            ("red", "AssertionError: 23 != 24"),
+            ("agent", "The bug is in the bucket function: it cuts days in local time, so midnight falls twice."),
+            ("edits", "report.py"),
+            ("green", "14 passed"),
+            ("agent", "Done."),
+        ],
+    ),
+    (
+        Insight,
+        ("nginx", "upload"),
+        [
+            ("person", "big uploads return 413, fix it please"),
+            ("agent", "The 413 was caused by nginx: its body limit is 1 MB. Setting it to 20 MB solved the upload errors."),
+        ],
+    ),
+    (
+        Insight,
+        ("tenant", "cache"),
+        [
+            ("person", "tenants see each other's invoices!"),
+            ("agent", "Found the bug: the cache key lacks the tenant id, so the first tenant's invoices are served to all. Fixed."),
+        ],
+    ),
+    (
+        Insight,
+        ("symlink",),
+        [
+            ("person", "why does the build ignore my change?"),
+            ("agent", "It turned out that `dist` is a symlink, so the bundler wrote elsewhere. I confirmed it with ls."),
+        ],
+    ),
+    (
+        Insight,
+        ("temp file", "directory"),
+        [
+            ("person", "debug the flaky test"),
+            (
+                "agent",
+                "Root cause: both tests write to one temp file. Giving each its own directory made them pass, 50 runs in a row.",
+            ),
+        ],
+    ),
+    # what a person asks to be remembered
+    (Fact, ("staging db", "monday"), [("person", "remember that the staging db is reset every monday"), ("agent", "Noted.")]),
+    (Fact, ("sandbox", "emails"), [("person", "Note that the sandbox account sends no emails.")]),
+    (Fact, ("invoices", "cents"), [("person", "Keep in mind that amounts in the invoices table are in cents.")]),
+    (Fact, ("port 5433",), [("person", "FYI the test database listens on port 5433 on this machine")]),
+    (Fact, ("Lisbon",), [("person", "Great, thanks. Just so you know, the billing team is in Lisbon and deploys at night.")]),
+    (Fact, ("legacy", "read-only"), [("person", "Don't forget: the legacy schema is read-only since the merger.")]),
+    (Fact, ("token", "15 minutes"), [("person", "heads up - the upload token expires after 15 minutes")]),
+    (Fact, ("Kestrel",), [("person", "And please remember: the customer calls the importer Kestrel.")]),
+    (Fact, ("keys", "rotated"), [("person", "Hey! Our API keys are rotated on the first of each month, please remember that.")]),
+    (Fact, ("exports", "Latin-1"), [("person", "The bank's exports are encoded in Latin-1. Please keep that in mind.")]),
+    (Fact, ("ULIDs",), [("person", "Remember this: user ids are ULIDs, not integers.")]),
+    (Fact, ("tokens.json",), [("person", "Save to memory: the design tokens live in packages/theme/tokens.json")]),
+    # corrections
+    (
+        Preference,
+        ("mocks", "real database"),
+        [
+            ("person", "write a test for the importer"),
+            ("edits", "test_importer.py"),
+            ("agent", "I wrote a test with a mocked database."),
+            ("person", "no, don't use mocks here, use the real database"),
+            ("agent", "Sure."),
+        ],
+    ),
+    (Preference, ("mocks", "real database"), [("person", "no, don't use mocks here, use the real database"), ("agent", "Sure.")]),
+    (
+        Preference,
+        ("exceptions", "Result"),
+        [
+            ("person", "add error handling to the parser"),
+            ("edits", "parser.py"),
+            ("person", "Don't throw exceptions in the parser, use the Result type."),
+        ],
+    ),
+    (
+        Preference,
+        ("inline styles", "stylesheet"),
+        [("person", "style it"), ("agent", "Done."), ("person", "nope, not with inline styles. put it into the stylesheet")],
+    ),
+    (
+        Preference,
+        ("timestamp", "string"),
+        [
+            ("person", "add a date column"),
+            ("edits", "schema.sql"),
+            ("agent", "I added it as a string."),
+            ("person", "No, that should be a timestamp with time zone, not a string."),
+        ],
+    ),
+    (
+        Preference,
+        ("readme", "docs folder"),
+        [
+            ("person", "write the readme"),
+            ("edits", "README.md"),
+            ("person", "that's not what I wanted. Keep the readme short and put the details into the docs folder"),
+        ],
+    ),
+    # choices, with and without a reason
+    (Decision, ("PostgreSQL", "job queue"), [("person", "Let's use PostgreSQL for the job queue."), ("agent", "Ok.")]),
+    (Decision, ("Redis", "cache"), [("person", "We'll go with Redis for the session cache."), ("agent", "Good.")]),
+    (Decision, ("JWT", "24h"), [("person", "we decided to use JWT with 24h expiry for auth because sessions don't scale")]),
+    (Decision, ("SQLite", "desktop"), [("person", "So, let's stick with SQLite in the desktop app.")]),
+    (Decision, ("REST", "GraphQL"), [("person", "Ok, let's build a REST interface instead of GraphQL for the partners.")]),
+    (Decision, ("monorepo",), [("person", "I've decided to move the three services into a monorepo")]),
+    (
+        Decision,
+        ("Tailwind", "Bootstrap"),
+        [("person", "make a page"), ("agent", "Which framework?"), ("person", "Use Tailwind instead of Bootstrap for the page.")],
+    ),
+    (
+        Decision,
+        ("SQLite", "PostgreSQL"),
+        [
+            ("person", "which database did you pick?"),
+            ("agent", "I chose SQLite over PostgreSQL, because the tool must run without a server process."),
+        ],
+    ),
+]
+
+ROUTINE: list[list[Said]] = [
+    # chit-chat
+    [("person", "hi there, how are you today?"), ("agent", "Hello! I'm well. What shall we work on?")],
+    [("person", "thanks, that looks great, you always find the bugs so quickly!"), ("agent", "Glad to help.")],
+    [("person", "haha, no worries. never a dull day with this code base"), ("agent", "True.")],
+    [("person", "FYI I'm off for lunch, I'll look at the review tomorrow"), ("agent", "Enjoy your lunch!")],
+    # questions
+    [("person", "should we always run the linter from the src folder?"), ("agent", "You can.")],
+    [("person", "do you remember that bug in the importer from last week?"), ("agent", "I have no record of it.")],
+    [("person", "why don't we use the real database instead of mocks?"), ("agent", "Because it is slow to start.")],
+    [("person", "what was the root cause of the hanging worker tests?"), ("agent", "Let me look at the log.")],
+    # orders for the moment
+    [("person", "let's run the tests"), ("runs", "make check"), ("green", "14 passed"), ("agent", "All tests pass.")],
+    [("person", "yes do it"), ("agent", "Done. I renamed the function and updated its callers in the two modules.")],
+    [("person", "let's go with your second suggestion"), ("agent", "Ok.")],
+    [("person", "Let's use git bisect to find the commit that broke the build"), ("agent", "Starting.")],
+    [("person", "no, not that file, the other one"), ("agent", "Ok.")],
+    [("person", "no need to use the real database for the smoke test"), ("agent", "Ok.")],
+    [("person", "no, don't worry about the failing snapshot tests"), ("agent", "Ok.")],
+    [("person", "remember that bug in the importer? it is back, have a look please"), ("agent", "Looking.")],
+    # wishes that pass
+    [("person", "for now skip it, we can always add the retry logic later"), ("agent", "Skipped.")],
+    [("person", "let's use the in-memory store for the queue for now"), ("agent", "Ok.")],
+    [("person", "no, don't push the release branch yet, use the draft"), ("agent", "Ok.")],
+    [("person", "please never mind the linter warnings in this branch until the merge"), ("agent", "Ok.")],
+    [("person", "let's switch to the importer module now"), ("agent", "Ok.")],
+    [("person", "I want you to fix the bug in the importer module"), ("agent", "Fixed the bug in the importer module.")],
+    [("person", "don't run the tests, just show me the diff of the parser"), ("agent", "Here it is.")],
+    [("person", "no, don't set it, let's see whether the crash comes back"), ("agent", "Ok.")],
+    [("person", "let's move to #91, the merge conflicts look easy"), ("agent", "Ok.")],
+    [("person", "stop the development server please"), ("agent", "Stopped.")],
+    [("person", "run the linter instead of the tests please"), ("agent", "Ok.")],
+    # what might be
+    [("person", "we could use Redis for the session cache, or Postgres"), ("agent", "Both would work.")],
+    [("person", "maybe let's use Kafka for the audit events, not sure"), ("agent", "It may be more than you need.")],
+    [("person", "if we go with Kafka for the audit events we need two more servers"), ("agent", "That is right.")],
+    [
+        ("person", "the import is slow, any idea?"),
+        ("agent", "The root cause might be the missing index on `orders`, not verified yet. It could be the network too."),
+    ],
+    [("person", "what happened?"), ("agent", "The tests failed because I forgot an import. Fixed.")],
+    # pasted
+    [
+        (
+            "person",
+            "[12:03:11] worker: WARNING always set POOL_SIZE, never use the default\n"
+            "12:03:12 ERROR note that retries are disabled instead of enabled",
+        ),
+        ("agent", "Let me look."),
+    ],
+    [
+        ("person", "what does this mean?\n```\nnote: always use https, never http, for the registry\n```"),
+        ("agent", "It is a warning of the registry client."),
+    ],
+    # play-by-play and self-talk
+    [("person", "go on"), ("agent", "Now I'll update the parser."), ("edits", "parser.py"), ("agent", "Next, I'll fix the tests.")],
+    [("person", "go on"), ("agent", "Let me always check the lock file, and never skip the hooks. From now on I'll use pnpm.")],
+    [("person", "fix the typo"), ("edits", "README.md"), ("agent", "Fixed the typo in the README and ran the linter. All green.")],
+    # what tools say
+    [
+        ("person", "read the contributing guide"),
+        ("output", "Always sign your commits. Remember that the trunk is protected. Let's use PostgreSQL for the job queue."),
+        ("agent", "I read it."),
+    ],
+    [
+        ("person", "fetch the page"),
+        ("output", "The root cause was the cache. Clearing it fixed the build. No, don't use mocks here, use the real database."),
+        ("agent", "Here it is."),
+    ],
+]
+
+
+@pytest.mark.parametrize(("kind", "words", "exchange"), TELLING, ids=[each[1][0] + str(at) for at, each in enumerate(TELLING)])
+def test_what_nobody_would_miss_becomes_one_note_of_its_kind(
+    kind: type[RecordItem], words: tuple[str, ...], exchange: list[Said]
+) -> None:
+    (found,) = told_of(exchange)
+
+    assert type(found) is kind
+    assert [word for word in words if word.lower() not in f"{found.title} {found.body}".lower()] == []
+
+
+def test_a_person_is_told_in_their_own_words_without_what_they_open_with() -> None:
+    (plain,) = told_of([("person", "And always run the linter from the src folder, never from the root")])
+    (about_themselves,) = told_of([("person", "Also, never push to main without asking me.")])
+
+    assert plain.body == "Always run the linter from the src folder, never from the root."
+    assert about_themselves.body == "“Never push to main without asking me.”"
+    assert (plain.origin, about_themselves.origin) == ("user", "user")
+
+
+def test_a_cause_without_proof_is_none() -> None:
+    assert told_of([("person", "why is the import slow?"), ("agent", "The cause is the missing index on the orders table.")]) == ()
+
+
+def test_a_cause_that_was_taken_back_is_none() -> None:
+    said = "The bug was the stale cache in the loader. I fixed the cache key. That wasn't it, the import still fails."
+
+    assert told_of([("person", "why does the import fail?"), ("agent", said)]) == ()
+
+
+def test_the_symptom_of_a_cause_is_the_error_that_was_seen() -> None:
+    seen = "TimeoutError: acquire() timed out after 30 s"
+
+    (found,) = told_of([("person", "why do the worker tests hang?"), ("error", seen), ("agent", CAUSE)])
+
+    assert isinstance(found, Insight)
+    assert found.symptom == seen
+
+
+def test_each_turn_of_a_short_session_may_tell_its_cause() -> None:
+    other = "The 413 was caused by nginx: its body limit is 1 MB. Setting it to 20 MB solved the upload errors."
+
+    found = told_of([("person", "why do the tests hang?"), ("agent", CAUSE), ("person", "why 413?"), ("agent", other)])
+
+    assert [type(each) for each in found] == [Insight, Insight]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "title"),
+    [
+        (
+            "Always run the linter from the src folder, never from the repository root: the config is only found there.",
+            "Always run the linter from the src folder",
+        ),
+        ("no, don't use mocks here, use the real database", "Don't use mocks here, use the real database"),
+        ("From now on I want you to write commit messages in the imperative", "Write commit messages in the imperative"),
+        ("we decided to use JWT with 24h expiry for auth because sessions don't scale", "JWT with 24h expiry for auth"),
+        ("The billing team is in Lisbon and deploys at night.", "The billing team is in Lisbon"),
+        ("The bug is in the bucket function: it cuts days in local time.", "The bug is in the bucket function"),
+    ],
+)
+def test_a_title_ends_where_a_phrase_does(sentence: str, title: str) -> None:
+    assert title_of(without_opening(sentence)) == title
+
+
+LEADING_ON = ["never", "the", "to", "and", "with", "always", "from", "not", "is"]
+
+
+@given(st.lists(st.sampled_from([*LEADING_ON, "use", "queue", "worker,", "`lock`", "writes;", "folder", "(src)"]), min_size=6))
+def test_no_title_ends_on_a_word_that_leads_on(words: list[str]) -> None:
+    title = title_of(" ".join(words)).lower().split()
+
+    assert len(title) <= 8
+    assert len(title) <= 1 or title[-1] not in LEADING_ON
+
+
+@pytest.mark.parametrize("exchange", ROUTINE, ids=[each[0][1][:40] for each in ROUTINE])
+def test_what_is_said_in_passing_becomes_nothing(exchange: list[Said]) -> None:
+    assert told_of(exchange) == ()

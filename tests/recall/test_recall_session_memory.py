@@ -1,0 +1,134 @@
+import os
+import sqlite3
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from kite_memory.errors import StateDamaged, StateNewer
+from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
+
+NOW = datetime(2026, 2, 26, 14, 3, 11, tzinfo=UTC)
+
+
+def occasion(number: int, *, at: datetime = NOW) -> Occasion:
+    given = (Given(note="queue", score=0.5),)
+    return Occasion(at=at, session="one", project="mycelia", head=f"prompt {number}", reason="why", given=given)
+
+
+def test_what_was_shown_outlives_the_process(tmp_path: Path) -> None:
+    first = SessionMemory(tmp_path / "state" / "memory.db")
+    assert first.claim("one", ["queue", "auth"], NOW)
+    first.close()
+
+    second = SessionMemory(tmp_path / "state" / "memory.db")
+
+    assert second.shown("one") == {"queue", "auth"}
+    assert second.shown("two") == frozenset()
+    second.close()
+
+
+def test_a_note_is_claimed_once_a_session_and_with_its_company(tmp_path: Path) -> None:
+    memory = SessionMemory(tmp_path / "memory.db")
+    memory.claim("one", ["queue"], NOW)
+
+    assert not memory.claim("one", ["auth", "queue"], NOW)
+
+    assert memory.shown("one") == {"queue"}
+    assert memory.claim("two", ["queue"], NOW)
+    memory.close()
+
+
+def test_of_many_who_claim_at_once_one_gets_it(tmp_path: Path) -> None:
+    memory = SessionMemory(tmp_path / "memory.db")
+    won: list[bool] = []
+
+    threads = [threading.Thread(target=lambda: won.append(memory.claim("one", ["queue"], NOW))) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(won) == [False] * 11 + [True]
+    memory.close()
+
+
+def test_a_forgotten_session_may_be_shown_everything_again(tmp_path: Path) -> None:
+    memory = SessionMemory(tmp_path / "memory.db")
+    memory.claim("one", ["queue"], NOW)
+    memory.claim("two", ["queue"], NOW)
+
+    memory.forget_session("one")
+
+    assert memory.shown("one") == frozenset()
+    assert memory.shown("two") == {"queue"}
+    memory.close()
+
+
+def test_the_latest_prompts_come_back_as_they_were(tmp_path: Path) -> None:
+    memory = SessionMemory(tmp_path / "memory.db")
+    for number in range(5):
+        memory.record(occasion(number))
+
+    assert memory.last(2) == (occasion(4), occasion(3))
+    assert len(memory.last(100)) == 5
+    memory.close()
+
+
+def test_only_the_beginning_of_a_prompt_is_kept(tmp_path: Path) -> None:
+    memory = SessionMemory(tmp_path / "memory.db")
+
+    memory.record(Occasion(at=NOW, session="one\ud800", project="", head="x" * 1_000_000, reason="why"))
+
+    assert memory.last(1)[0].head == "x" * 200
+    memory.close()
+
+
+def test_after_thirty_days_it_is_as_if_nothing_had_been(tmp_path: Path) -> None:
+    memory = SessionMemory(tmp_path / "memory.db")
+    memory.claim("old", ["queue"], NOW - timedelta(days=31))
+    memory.claim("new", ["queue"], NOW - timedelta(days=29))
+    memory.record(occasion(1, at=NOW - timedelta(days=31)))
+    memory.record(occasion(2, at=NOW - timedelta(days=29)))
+
+    memory.prune(NOW)
+
+    assert memory.shown("old") == frozenset()
+    assert memory.shown("new") == {"queue"}
+    assert [each.head for each in memory.last(9)] == ["prompt 2"]
+    memory.close()
+
+
+def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 2")
+    connection.close()
+
+    with pytest.raises(StateNewer):
+        SessionMemory(path)
+
+
+def test_a_file_that_is_no_database_is_said_to_be_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    path.write_bytes(b"something else entirely" * 100)
+
+    with pytest.raises(StateDamaged) as raised:
+        SessionMemory(path)
+
+    assert str(path) in raised.value.hint
+
+
+def test_files_are_the_owner_s_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        memory = SessionMemory(tmp_path / "state" / "memory.db")
+        memory.record(occasion(1))
+        modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "state").iterdir()}
+        memory.close()
+    finally:
+        os.umask(before)
+
+    assert set(modes.values()) == {0o600}
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700

@@ -1,0 +1,143 @@
+"""Redacting takes time linear in the text, whoever wrote it."""
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import kite_memory.redaction
+from kite_memory.redaction import drop_private, redact
+from kite_memory.redaction.vendors import VENDORS
+
+parser: Any = importlib.import_module("re._parser")
+
+LONGEST = 70_000
+"""No repeat may be longer."""
+DEEPEST = 4
+"""No group that can be repeated in several ways may be repeated more often, unless what it took is not given back."""
+
+
+def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
+    for module in pkgutil.walk_packages(kite_memory.redaction.__path__, "kite_memory.redaction."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            values = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else (value,)
+            for number, one in enumerate(values):
+                for candidate in one if isinstance(one, tuple) else (one,):
+                    if isinstance(candidate, re.Pattern):
+                        yield f"{module.name}.{name}.{number}", candidate
+    for vendor in VENDORS:
+        yield f"{vendor.kind} {vendor.anchors[0]}", re.compile(vendor.body)
+        yield f"{vendor.kind} {vendor.anchors[0]} lead", re.compile(vendor.lead)
+
+
+PATTERNS = dict(patterns())
+
+
+def repeats(parsed: Any) -> Iterator[tuple[str, int, int, Any]]:
+    """Every repeat in an expression: how it gives back, its bounds, and what it repeats."""
+    for operator, argument in parsed:
+        name = str(operator)
+        if name.endswith("REPEAT"):
+            low, high, inside = argument
+            yield name, int(low), int(high), inside
+            yield from repeats(inside)
+        elif name in ("SUBPATTERN", "ATOMIC_GROUP", "ASSERT", "ASSERT_NOT"):
+            yield from repeats(argument[-1] if isinstance(argument, tuple) else argument)
+        elif name == "BRANCH":
+            for branch in argument[1]:
+                yield from repeats(branch)
+
+
+def test_all_patterns_are_looked_at() -> None:
+    assert len(PATTERNS) > 2 * len(VENDORS)
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_pattern_repeats_nothing_without_bound_and_nothing_in_too_many_ways(name: str) -> None:
+    pattern = PATTERNS[name]
+
+    for kind, low, high, inside in repeats(parser.parse(pattern.pattern, pattern.flags)):
+        assert high <= LONGEST
+        ambiguous = any(
+            inner != "POSSESSIVE_REPEAT" and most - least > 1 for inner, least, most, _ in repeats(inside)
+        )
+        assert not ambiguous or high - low <= DEEPEST or (kind == "POSSESSIVE_REPEAT" and high <= 256)
+
+
+UNITS = {
+    "letters": "a",
+    "chance": "aB3",
+    "lines": "aB3dE6gH\n",
+    "padded lines": "aB3dE6gH \n ",
+    "escaped lines": "aB3dE6gH\\n",
+    "newlines": "\n",
+    "quotes": '"',
+    "backslashes": "\\",
+    "spaces": " ",
+    "dashes": "-",
+    "headers of keys": "-----BEGIN PRIVATE KEY-----",
+    "keys without end": "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ\n",
+    "keys without beginning": "MIIEvQIBADANBgkqhkiG9w0BAQ\n-----END PRIVATE KEY-----",
+    "names": "password=",
+    "names with quotes": 'password: "',
+    "names in lists": '"password", "x", ',
+    "names in columns": "token\t",
+    "names in tables": "token | ",
+    "names in elements": "<password>",
+    "names in sentences": "token a a a is ",
+    "parts of names": "a-b-",
+    "lists": 'token: ["a", ',
+    "flags": "--a-b-c-d-token ",
+    "cookies": "Cookie: a=b1c2d3e4f5; ",
+    "authorizations": "Authorization: Bearer ",
+    "addresses": "http://a:",
+    "other addresses": "a://b:c",
+    "escapes of addresses": "%41",
+    "entities": "&lt;",
+    "web tokens": "eyJaaaaaaaaaaa.",
+    "hashes": "$6$a",
+    "terminal escapes": "\x1b[",
+    "terminal strings": "\x1b]",
+    "invisible": "a\u200b",
+    "full width": "ｐａｓｓｗｏｒｄ＝",
+    "options": " -u a:",
+    "commands": "mysql -pxyz1",
+    "logins": "login a password ",
+    "marks": "password=[redacted:password]",
+    "private": "<private>",
+    "private and not": "<private></private>",
+    "base 64 of text": "VGhpcyBpcyBh",
+    "hexadecimal": "6162636465666768",
+    "slashes": "aB3dE6gH9jK2mN5pQ8sT1/",
+    "anchors within": "+ASt",
+    "secrets": "gh" + "p_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6 ",
+    "pickets": "-----END PRIVATE KEY-----",
+}
+SOME = 200_000
+MUCH = 5_000_000
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_text_made_to_be_slow_is_done_with_in_time(name: str) -> None:
+    text = UNITS[name] * (SOME // len(UNITS[name]))
+
+    assert redact(redact(text)) == redact(text)
+    assert len(drop_private(text)) <= len(text)
+
+
+@pytest.mark.moonshot
+@pytest.mark.parametrize("name", UNITS)
+def test_so_is_a_long_one(name: str) -> None:
+    text = UNITS[name] * (MUCH // len(UNITS[name]))
+
+    assert len(redact(drop_private(text))) >= 0
+
+
+@pytest.mark.parametrize("anchor", sorted({anchor for vendor in VENDORS for anchor in vendor.anchors}))
+def test_so_is_one_full_of_beginnings_of_tokens(anchor: str) -> None:
+    text = (anchor + "aB3dE6gH9jK2m") * (10_000 // (len(anchor) + 13))
+
+    assert redact(redact(text)) == redact(text)
