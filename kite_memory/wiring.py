@@ -197,8 +197,10 @@ def second_embedder(config: Config) -> Embedder | None:
 def run_daemon(config: Config) -> int:
     """Hold the lock, answer the socket, work until told to stop. Raises `DaemonRunning` where another process does already."""
     from kite_memory.daemon.daemon import Daemon
+    from kite_memory.daemon.heap import few_arenas
     from kite_memory.daemon.server import Server
 
+    few_arenas()
     with DaemonLock.take(config.state):
         _log_to(config.state / "logs" / "daemon.log")
         since = datetime.now(UTC).isoformat()

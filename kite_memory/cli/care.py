@@ -100,15 +100,13 @@ def verify(
             here.lay_out()
         catch_up(here)
         _rouse_the_daemon()
-        frozen = here.vault.frozen
-        found = list(_findings(here))
+        found, hint = _findings(here)
     if as_json:
         say_json(found)
     else:
         for each in found:
             say(f"{each['where']}: {each['what']}")
     if found:
-        hint = _BRING_BACK if frozen else "`kmem rebuild` makes the index anew; notes are yours to mend"
         raise FoundSomething(counted(len(found), "finding"), hint=hint)
     if not as_json:
         tell("all is well")
@@ -123,15 +121,19 @@ def _rouse_the_daemon() -> None:
         pass
 
 
-def _findings(here: "House") -> Iterator[dict[str, str]]:
+def _findings(here: "House") -> tuple[list[dict[str, str]], str]:
+    """And what to do about them."""
+    root = here.vault.root
+    if frozen := here.vault.frozen:
+        return [{"where": str(root), "what": frozen}], _BRING_BACK
+    if not root.is_dir():
+        return [{"where": str(root), "what": "there is no vault"}], "`kmem up` makes one"
+    return list(_damage(here)), "`kmem rebuild` makes the index anew; notes are yours to mend"
+
+
+def _damage(here: "House") -> Iterator[dict[str, str]]:
     from kite_memory.model.event import EvidenceReference
 
-    if frozen := here.vault.frozen:
-        yield {"where": str(here.vault.root), "what": frozen}
-        return
-    if not here.vault.root.is_dir():
-        yield {"where": str(here.vault.root), "what": "no vault here; `kmem up` makes one"}
-        return
     for line in here.timeline.damage():
         yield {"where": "timeline", "what": line}
     for problem in (*here.recall.verify(), *here.vault.problems()):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from kite_memory.daemon.heap import give_back
 from kite_memory.daemon.pipeline import Pipeline
 from kite_memory.daemon.watch import Wake, Watch
 from kite_memory.distill.scheduler import Asked, Idle
@@ -16,6 +17,9 @@ log = logging.getLogger("kite_memory.daemon")
 
 _SETTLE = 0.2
 """Seconds to let a burst of changes in the vault pass: an editor's save is several events."""
+
+_MUCH = 50
+"""Texts embedded at once that leave a heap worth trimming."""
 
 
 class Daemon:
@@ -129,8 +133,10 @@ class Daemon:
         self._warm()
         while not self._stop.is_set():
             self._vault_watch.arm()
-            if self._pipeline.compare_vault() is not None:
+            if (refreshed := self._pipeline.compare_vault()) is not None:
                 self._chunks.ring()
+                if refreshed.embedded > _MUCH:
+                    give_back()
             self._notes.wait(self._compare_seconds)
             self._stop.wait(_SETTLE)
             self._notes.wait(0.0)

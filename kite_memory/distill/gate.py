@@ -71,8 +71,9 @@ def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str]) 
         return Verdict.INSTRUCTION
     if _is_play_by_play(item.body):
         return Verdict.PLAY_BY_PLAY
-    if len(stems(item.body) - (frozenset() if isinstance(item, Preference) else _ROUTINE)) < 3:
-        return Verdict.TRIVIAL  # how a person wants commits made is no routine
+    telling = stems(item.body) - (frozenset() if isinstance(item, Preference) else _ROUTINE)
+    if len(telling) < (2 if item.origin == "user" else 3):
+        return Verdict.TRIVIAL  # how a person wants commits made is no routine, and people are brief: "always answer in German"
     if not stems(f"{item.title} {item.body}") & stems(said):
         return Verdict.UNSUPPORTED
     return None

@@ -16,6 +16,8 @@ from kite_memory.recall.search import hits, name
 _HEAD_LENGTH = 8_000
 _TAIL_LENGTH = 2_000
 _TELLING_WORDS = 3
+_SPARE = 8
+"""Candidates more than needed, since some are other sessions' own."""
 _COMMAND = re.compile(r"/[A-Za-z][\w:.-]*(?:\s|$)")
 _FILLER_WORDS = """
 yes yeah yep yup nope ok okay sure right correct exactly agreed great good nice perfect cool fine awesome thanks thank thx please
@@ -63,11 +65,14 @@ def weigh(
         scores = scores - scoring.handicap(columns, index.project_number(prompt.project))
     mask = scoring.found(columns, now)
     pairs = scoring.succession(columns)
-    scores = scoring.settled(np.where(mask, scores, -np.inf), pairs[mask[pairs].all(axis=1)])
+    own = np.where(mask, scores, -np.inf)
+    scores = scoring.settled(own, pairs[mask[pairs].all(axis=1)])
+    inherited = scores > own
     scores = np.where(scoring.spoken(columns, now), scores, -np.inf)
+    enough = limit + len(shown) + _SPARE
     candidates = tuple(
         hit
-        for hit in hits(index, signals, scores, limit=limit + len(shown), project=prompt.project)
+        for hit in hits(index, signals, scores, inherited=inherited, limit=enough, project=prompt.project)
         if hit.note.scope is not Scope.SESSION or hit.note.session == prompt.session
     )
     fresh = tuple(hit for hit in candidates if name(hit.note) not in shown)[:limit]

@@ -11,7 +11,7 @@ import threading
 import zlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,7 @@ from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus
 from kite_memory.model.scope import Scope
 from kite_memory.recall import lexical
 from kite_memory.recall.files import private_file, private_folder
-from kite_memory.recall.prose import passages, searchable
+from kite_memory.recall.prose import CHARACTERS_PER_NOTE, passages, searchable
 from kite_memory.recall.sidecar import Keys, key_of
 
 _SCHEMA = """
@@ -113,6 +113,10 @@ class Differences:
     gone: tuple[str, ...]
 
 
+class OtherVersion(sqlite3.DatabaseError):
+    """The catalogue is whole, and made in a way that this version does not read."""
+
+
 class Catalogue:
     """One connection that writes and one that reads, each behind its lock; other processes may do the same.
 
@@ -126,9 +130,16 @@ class Catalogue:
         self._opening = threading.Lock()
         self._connections: _Connections | None = None
         self._left: list[_Connections] = []
+        self._closed = False
 
     def close(self) -> None:
-        with self._writing, self._reading, self._opening:
+        """For good: what comes later is refused."""
+        with self._writing, self._reading:
+            self._closed = True
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        with self._opening:
             for connections in (*self._left, self._connections):
                 if connections is not None:
                     connections.reader.close()
@@ -139,7 +150,7 @@ class Catalogue:
     def destroy(self) -> None:
         """Away with all of it; the next use begins with an empty one."""
         with self._writing, self._reading:
-            self.close()
+            self._disconnect()
             for suffix in ("", "-wal", "-shm"):
                 self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
 
@@ -229,6 +240,7 @@ class Catalogue:
         """Within `writing`."""
         writer = self._opened().writer
         writer.execute("DELETE FROM passed_over WHERE path = ?", (entry.path,))
+        note = replace(note, body=note.body[:CHARACTERS_PER_NOTE])
         document = _encoded(note)
         digest = hashlib.blake2b(document.encode(), digest_size=16).digest()
         known = writer.execute("SELECT number, digest FROM note WHERE path = ?", (entry.path,)).fetchone()
@@ -311,6 +323,8 @@ class Catalogue:
     def _opened(self) -> "_Connections":
         """The connections to the file that is there now: another process may have put a new one in its place."""
         with self._opening:
+            if self._closed:
+                raise sqlite3.OperationalError("it is closed")
             if self._connections is not None and _identity(self._path) != self._connections.file:
                 self._left.append(self._connections)  # somebody may be in the middle of using them
                 self._connections = None
@@ -366,7 +380,7 @@ def _furnish(connection: sqlite3.Connection) -> None:
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {_VERSION}")
         elif version != _VERSION:
-            raise sqlite3.DatabaseError("written by another version")
+            raise OtherVersion("written by another version")
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -15,7 +16,7 @@ from kite_memory.errors import KiteError
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry, Note
 from kite_memory.recall import lexical
-from kite_memory.recall.catalogue import NOTE, PASSAGE, Catalogue, Columns
+from kite_memory.recall.catalogue import NOTE, PASSAGE, Catalogue, Columns, OtherVersion
 from kite_memory.recall.embedder import Embedder, Space, Vectors
 from kite_memory.recall.sidecar import Keys, Row, Rows, Sidecar
 
@@ -223,7 +224,7 @@ class Index:
             rows=len(located.rows),
             stale=located.missing,
             embedder=", ".join(sidecar.space.name for _, sidecar in self._spaces),
-            problems=self._problems,
+            problems=tuple(dict.fromkeys(chain(self._problems, *(sidecar.problems for _, sidecar in self._spaces)))),
         )
 
     def verify(self) -> tuple[Problem, ...]:
@@ -258,7 +259,9 @@ class Index:
             for space in self._spaces:
                 count, hindrances = self._embedded(space, self._keys, stop, progress)
                 embedded += count
-                problems += hindrances + self._swept(space[1])
+                problems += hindrances
+                if not stop():  # else notes may be missing from the catalogue whose vectors are still good
+                    problems += self._swept(space[1])
             self._problems = ()
             return replace(written, removed=written.removed + removed, embedded=embedded, problems=self._noted(problems))
 
@@ -400,9 +403,9 @@ def _essence(text: str) -> str:
 
 
 def _is_damage(error: sqlite3.Error) -> bool:
-    """Whether only a new file helps; a full disk, a lock or a mode is for a person or for later."""
-    name: str = getattr(error, "sqlite_errorname", "" if isinstance(error, sqlite3.OperationalError) else "SQLITE_ERROR")
-    return name in ("SQLITE_ERROR", "SQLITE_NOTADB") or name.startswith("SQLITE_CORRUPT")
+    """Whether only a new file helps; a full disk, a lock or a mode is for a person, or for later."""
+    name: str = getattr(error, "sqlite_errorname", "")
+    return name in ("SQLITE_ERROR", "SQLITE_NOTADB") or name.startswith("SQLITE_CORRUPT") or isinstance(error, OtherVersion)
 
 
 def _no_columns() -> Columns:

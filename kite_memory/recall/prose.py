@@ -12,7 +12,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _WORDS_PER_PASSAGE = 180
 _CHARACTERS_PER_PASSAGE = 1_200
 _PASSAGES_PER_NOTE = 32
-_CHARACTERS_PER_NOTE = 200_000
+CHARACTERS_PER_NOTE = 200_000
+"""What lies behind is neither found nor shown."""
 
 
 def unlinked(markdown: str) -> str:
@@ -27,7 +28,7 @@ def unlinked(markdown: str) -> str:
 
 def prose(body: str) -> str:
     """The body without its lines of mere links."""
-    return unlinked(_RELATED.sub("", body[:_CHARACTERS_PER_NOTE])).strip()
+    return unlinked(_RELATED.sub("", body[:CHARACTERS_PER_NOTE])).strip()
 
 
 def searchable(note: Note) -> str:

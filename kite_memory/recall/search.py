@@ -61,14 +61,16 @@ def search(index: Index, query: Query, now: datetime) -> tuple[Hit, ...]:
     if query.project:
         scores = scores - scoring.handicap(columns, index.project_number(query.project))
     heard = (signals.bm25 > 0) | (signals.cosine >= _FAINT)
-    scores = np.where(mask & heard, scores, -np.inf)
+    own = np.where(mask & heard, scores, -np.inf)
     pairs = scoring.succession(columns)
-    scores = scoring.settled(scores, pairs[mask[pairs].all(axis=1)])
-    return hits(index, signals, scores, limit=query.limit, project=query.project)
+    scores = scoring.settled(own, pairs[mask[pairs].all(axis=1)])
+    return hits(index, signals, scores, inherited=scores > own, limit=query.limit, project=query.project)
 
 
-def hits(index: Index, signals: Signals, scores: scoring.Scores, *, limit: int, project: str = "") -> tuple[Hit, ...]:
-    """The best rows as a reader sees them; of notes that share an id, the best."""
+def hits(
+    index: Index, signals: Signals, scores: scoring.Scores, *, inherited: scoring.Mask, limit: int, project: str
+) -> tuple[Hit, ...]:
+    """The best rows as a reader sees them; of notes that share an id, the best. Some have ``inherited`` their score."""
     rows = _best(scores, signals.columns.notes["created"], limit * 2)
     numbers = [int(number) for number in signals.columns.notes["number"][rows]]
     notes = index.notes(numbers)
@@ -82,7 +84,7 @@ def hits(index: Index, signals: Signals, scores: scoring.Scores, *, limit: int, 
         chosen[name(note)] = Hit(
             note=note,
             score=round(min(1.0, max(0.0, float(scores[row]))), 4),
-            why=", ".join(_reasons(note, float(signals.cosine[row]), matched, project)),
+            why=", ".join(_reasons(note, float(signals.cosine[row]), matched, bool(inherited[row]), project)),
             snippet=snippet(note, matched),
         )
     return tuple(chosen.values())
@@ -101,11 +103,13 @@ def _best(scores: scoring.Scores, created: npt.NDArray[np.float64], count: int) 
     return rows[np.lexsort((-created[rows], -scores[rows]))]
 
 
-def _reasons(note: Note, cosine: float, matched: Sequence[str], project: str) -> Iterator[str]:
+def _reasons(note: Note, cosine: float, matched: Sequence[str], inherited: bool, project: str) -> Iterator[str]:
     if cosine > 0:
         yield f"meaning {cosine:.2f}"
     if matched:
         yield "words: " + " ".join(plain_line(word, 40) for word in matched[:_WORDS_NAMED])
+    if inherited:
+        yield "replaces a note that fits better"
     if project and note.project:
         yield "this project" if note.project == project else "another project"
     if note.status is not NoteStatus.ACCEPTED:

@@ -2,6 +2,7 @@
 
 import re
 from enum import Enum
+from itertools import chain
 
 from kite_memory.redaction.chance import digits, drawn, letters, monotonous, stands_in, turns, wordlike
 from kite_memory.redaction.names import Promise, kind_of, promise
@@ -16,8 +17,7 @@ class Style(Enum):
     QUOTED = 2
 
 
-_NAMED = re.compile(
-    rb"(?:p(?:ass|wd|w\b|sk|hrase)|k(?:ey|(?<=tok)en|(?<=cook)ie)|c(?:(?<=sec)ret|red)|z(?<=authoriz)ation|jwt)"
+_LEADS = (
     rb"[a-z0-9_\-]{0,32}+([\"'`\]\\*)]{0,6}+)(?:"
     rb"[ \t]{0,24}+(?:=>|[:?|+]=|={1,3}|!==?|->|:(?!:)|\?\??|\|\|=?)[ \t]{0,24}+"  # assignments, fields, comparisons, defaults
     rb"|(?<=[\"'`\\])[ \t]{0,4},[ \t]{0,24}(?=[\\\"'`])"  # ("password", "…")
@@ -31,8 +31,12 @@ _NAMED = re.compile(
     rb"|[ \t]{1,2}(?=[^\s=:(){}]{8})"  # set TOKEN …
     rb")"
 )
-"""A word that secrets go by, and how it leads to one. It begins where its rarest letter is, which makes it quick; what stands
-before that letter is looked up from there."""
+"""The rest of a name, and how it leads to its value."""
+_NAMED = re.compile(
+    rb"(?:p(?:ass|wd|w\b|sk|hrase)|k(?:ey|(?<=tok)en|(?<=cook)ie)|c(?:(?<=sec)ret|red)|z(?<=authoriz)ation|jwt)" + _LEADS
+)
+"""A word that secrets go by, from its rarest letter on, which makes it quick; what stands before that is looked up from there."""
+_MNEMONIC = re.compile(rb"mnemonic" + _LEADS)
 _SIGNATURE = re.compile(rb"[?&;](?:x-(?:amz|goog|ms)-)?sig(?:nature)?=")
 """In an address, where it opens what the address names. Those of documents are there to be shown."""
 _SETS = re.compile(rb"(?:\b(?:setx?|env|arg|add|put|create)|:set)[ \t]{1,4}[^\s=]{0,80}\Z", re.IGNORECASE)
@@ -101,7 +105,7 @@ _PHRASE_LENGTHS = (12, 15, 18, 21, 24)
 def find_assigned(raw: bytes, small: bytes, spans: list[Span]) -> None:
     """``small`` is ``raw`` in small letters."""
     looked = 0  # how far cookies have been looked at
-    for match in _NAMED.finditer(small):
+    for match in chain(_NAMED.finditer(small), _MNEMONIC.finditer(small) if b"mnemonic" in small else ()):
         keyword, closers, value = match.start(), match.start(1), match.end()
         before = raw[max(0, keyword - 64) : keyword].translate(_NAME_CHARACTERS)
         start = keyword - (len(before) - 1 - before.rfind(b" "))

@@ -38,9 +38,9 @@ def find_blocks(raw: bytes, spans: list[Span]) -> None:
 def _find_keys(raw: bytes, spans: list[Span]) -> None:
     headers = [(header.start(), header.end()) for header in _HEADER.finditer(raw)]
     footers = [(footer.start(), footer.end()) for footer in _FOOTER.finditer(raw)]
-    bounds = [start for start, _ in headers[1:]] + [len(raw)]
+    bounds = [*(start for start, _ in headers[1:]), len(raw)]
     floor = next_footer = 0
-    for (start, end), bound in zip(headers, bounds, strict=bool(headers)):
+    for (start, end), bound in zip(headers, bounds, strict=False):
         while next_footer < len(footers) and footers[next_footer][0] < end:
             _add_headless(raw, footers[next_footer], floor, spans)
             floor = footers[next_footer][1]

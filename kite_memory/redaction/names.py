@@ -11,7 +11,7 @@ class Promise(IntEnum):
 
     NONE = 0
     WEAK = 1
-    """``cache_key``, ``session``, ``signature``: only what was drawn by chance."""
+    """``key``, ``session``, ``salt``: only what was drawn by chance."""
     STRONG = 2
     """``api_key``, ``token``, ``client_secret``: whatever is not plain words."""
     PASSWORD = 3
@@ -29,7 +29,7 @@ _SECRETS = frozenset(
 )
 _WEAK = frozenset(
     b"""
-    key keys tokens cookie cookies session sessionid sid sig signature salt seed pin hmac nonce license licence data material
+    key keys tokens cookie cookies session sessionid sid salt seed pin hmac nonce license licence data material
     csrf xsrf
     """.split()
 )
@@ -45,17 +45,22 @@ _KEYS = frozenset(
     fireworks linear notion airtable figma discord telegram jwe jws jwk cookie session base wallet validator signer
     """.split()
 )
-_HARMLESS_BEFORE = frozenset(
+_COUNTED = frozenset(
     b"""
     max min num n total count input output prompt completion cached cache next prev previous current parse parsed lexer lex
     syntax eof end start stop special pad bos eos unk mask cls sep per page continuation cursor budget limit used remaining
-    reasoning thinking public pub primary foreign sort partition object hot idempotency row map dict lookup index group
-    translation locale i18n storybook json yaml toml config env param query string hash route queue topic kafka redis event
-    stream bucket s3 file path unique composite natural surrogate range prefix first last shortcut keyboard arrow escape enter
-    modifier registry reg meta label tag sdk word text html css design color theme theming layout cancellation abort
-    synchronization sync resume change delete decode encode decoded encoded
+    reasoning thinking first last word text html css design color theme theming layout cancellation abort synchronization sync
+    resume change delete decode encode decoded encoded
     """.split()
 )
+"""Before ``token``, these make it one of a language, a model, a page or a colour."""
+_LOOKED_UP = frozenset(
+    b"""
+    primary foreign sort partition object hot idempotency row map dict lookup index group translation locale i18n storybook
+    hash route unique composite natural surrogate range prefix shortcut keyboard arrow escape enter modifier reg label tag sdk
+    """.split()
+)
+"""Before ``key``, these make it one that opens nothing."""
 _PLACES = frozenset(
     b"""
     prod production dev development test testing staging stage live sandbox local default new old current plain plaintext raw
@@ -80,7 +85,7 @@ def promise(name: bytes) -> Promise:
         return Promise.PASSWORD if before else Promise.WEAK
     if b"public" in words or b"publishable" in words:
         return Promise.NONE
-    if before in _HARMLESS_BEFORE and last not in (b"secret", b"credentials"):
+    if (before in _COUNTED and last in (b"token", b"tokens")) or (before in _LOOKED_UP and last in (b"key", b"keys")):
         return Promise.NONE
     if last == b"phrase":
         return Promise.STRONG if before in (b"seed", b"recovery", b"mnemonic", b"secret", b"backup") else Promise.NONE

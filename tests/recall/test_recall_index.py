@@ -542,6 +542,47 @@ def test_a_refresh_that_is_told_to_stop_keeps_what_it_has(tmp_path: Path) -> Non
     index.close()
 
 
+def test_a_refresh_that_is_told_to_stop_throws_no_vector_away(tmp_path: Path) -> None:
+    index = index_at(tmp_path)
+    index.refresh(Pile(*MANY))
+    index.close()
+    remove_catalogue(tmp_path)
+    index = index_at(tmp_path)
+    asked = [0]
+
+    def stop() -> bool:
+        asked[0] += 1
+        return asked[0] > 1
+
+    index.refresh(Pile(*MANY), stop=stop)
+
+    assert index.status().notes == 200
+    assert index.refresh(Pile(*MANY)).embedded == 0
+    index.close()
+
+
+def test_after_it_is_closed_nothing_is_found_and_nothing_raised(tmp_path: Path) -> None:
+    index = index_at(tmp_path)
+    index.refresh(Pile(*VAULT))
+    index.close()
+
+    assert found(index, "job queue") == {}
+    assert index.refresh(Pile(*VAULT)).problems
+    again = index_at(tmp_path)
+    assert again.status().notes == 4
+    again.close()
+
+
+def test_the_end_of_a_book_is_not_taken_up(tmp_path: Path) -> None:
+    index = index_at(tmp_path)
+
+    index.refresh(Pile(note("book", "A book", "word " * 100_000 + "epilogue")))
+
+    assert "book" not in found(index, "epilogue", meaning=False)
+    assert "book" in found(index, "word", meaning=False)
+    index.close()
+
+
 def test_progress_is_told(tmp_path: Path) -> None:
     index = index_at(tmp_path)
     told: list[tuple[int, int]] = []

@@ -204,7 +204,10 @@ def test_a_replaced_note_stands_behind_its_successor(vault: Searched, mode: Mode
 def test_a_successor_is_found_by_what_its_predecessor_said(vault: Searched) -> None:
     successor = note("successor", "We moved on", "Nothing of that sort any more.", supersedes=("old",))
 
-    assert vault.over(OLD, successor, AUTH).ids("SQLite job queue") == ["successor", "old"]
+    first, second = vault.over(OLD, successor, AUTH).hits("SQLite job queue")
+
+    assert (first.note.id, second.note.id) == ("successor", "old")
+    assert "replaces a note that fits better" in first.why
 
 
 def test_a_proposal_replaces_nothing_yet(vault: Searched) -> None:

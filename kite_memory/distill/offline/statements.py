@@ -86,7 +86,8 @@ _SAYS_NO = re.compile(
 )
 _ORDERS = re.compile(
     r"(?:(?:please|just|actually|again|i (?:said|meant)|that'?s (?:wrong|not right)|we|you)[\s,.;:—–-]+){0,3}"
-    r"(?:(?:don'?t|do not)\s(?!(?:worry|bother|mind|know|think|see|understand|remember|have|get|need|want|do)\b|\w+ (?:it|that|this|them)\b)|use\b|keep\b|put\b"
+    r"(?:(?:don'?t|do not)\s(?!(?:worry|bother|mind|know|think|see|understand|remember|have|get|need|want|do)\b"
+    r"|\w+ (?:it|that|this|them)\b)|use\b|keep\b|put\b"
     r"|not\s|never\b|only\b|stick\b|prefer\b|avoid\b|should\b|must\b"
     r"|(?:it|that|this|they|we|you|there|(?:the|all) [\w-]{1,30}) (?:should|must|has to|have to|needs? to|mustn'?t|shouldn'?t"
     r"|can'?t|cannot)\b)",
