@@ -35,7 +35,7 @@ def announce(house: "House", found: Unread, *, distill: bool) -> None:
     if not found:
         return
     size = sum(length for _, _, length in found)
-    tell(f"{counted(len(found), 'transcript')}, {size / 1e6:.1f} MB to read")
+    tell(f"{counted(len(found), 'transcript')}, {f'{size / 1e6:.1f} MB' if size >= 1e5 else f'{size / 1e3:.1f} kB'} to read")
     if house.costs and distill:
         calls = max(1, round(size / _CHUNK_BYTES))
         dollars = calls * _CHUNK_TOKENS * house.config.extractor.dollars_per_million_in / 1e6 * 1.5

@@ -59,10 +59,9 @@ def play() -> None:
             embedder=EmbedderConfig(name="local"),
         )
         say("1. An agent leaves transcripts behind:")
-        for number, turns in enumerate((_FIRST, _SECOND)):
-            _write(config.claude_root, project, number, turns)
-            for role, text in turns:
-                say(f"   {role:>9}: {text}")
+        leave_transcripts(config.claude_root, project)
+        for role, text in (*_FIRST, *_SECOND):
+            say(f"   {role:>9}: {text}")
         with open_house(config) as house:
             house.lay_out()
             house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
@@ -83,6 +82,12 @@ def play() -> None:
                 say(f"   > {prompt}")
                 for line in answer["block"].splitlines() or [f"(silence: {answer['reason']})"]:
                     say(f"     {line}")
+
+
+def leave_transcripts(root: Path, project: Path) -> None:
+    """As Claude Code would have, had it worked in ``project`` twice."""
+    for number, turns in enumerate((_FIRST, _SECOND)):
+        _write(root, project, number, turns)
 
 
 def _write(root: Path, project: Path, number: int, turns: tuple[tuple[str, str], ...]) -> None:

@@ -157,6 +157,8 @@ class Operations:
         return project
 
     def _found(self, note: str) -> Note:
+        if not self._vault.root.is_dir() and not self._vault.known():
+            raise VaultMissing(f"there is no vault at {self._vault.root}", hint="`kmem up` makes one")
         try:
             return self._vault.find(note)
         except NoteNotFound as error:

@@ -54,6 +54,7 @@ CREATE TABLE passed_over (path TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns
 CREATE TABLE generation (catalogue TEXT NOT NULL, number INTEGER NOT NULL);
 INSERT INTO generation VALUES (hex(randomblob(8)), 0);
 """
+
 KINDS = tuple(NoteKind)
 STATUSES = tuple(NoteStatus)
 SCOPES = tuple(Scope)
@@ -236,9 +237,9 @@ class Catalogue:
             gone=tuple(path for (path,) in gone),
         )
 
-    def put(self, note: Note, entry: Entry) -> Written:
-        """Within `writing`."""
-        writer = self._opened().writer
+    @staticmethod
+    def put(writer: sqlite3.Connection, note: Note, entry: Entry) -> Written:
+        """``writer`` is what `writing` yields, here and below."""
         writer.execute("DELETE FROM passed_over WHERE path = ?", (entry.path,))
         note = replace(note, body=note.body[:CHARACTERS_PER_NOTE])
         document = _encoded(note)
@@ -278,19 +279,18 @@ class Catalogue:
         writer.executemany("INSERT INTO replacement VALUES (?, ?, ?)", said)
         return "changed" if known else "added"
 
-    def remove(self, path: str) -> bool:
-        """Within `writing`."""
-        writer = self._opened().writer
+    @staticmethod
+    def remove(writer: sqlite3.Connection, path: str) -> bool:
         writer.execute("DELETE FROM passed_over WHERE path = ?", (path,))
         known = writer.execute("SELECT number FROM note WHERE path = ?", (path,)).fetchone()
         if known:
             _remove(writer, known[0])
         return known is not None
 
-    def pass_over(self, entry: Entry) -> bool:
-        """Within `writing`. A file that is not a note is not read again until it changes."""
-        writer = self._opened().writer
-        removed = self.remove(entry.path)
+    @staticmethod
+    def pass_over(writer: sqlite3.Connection, entry: Entry) -> bool:
+        """A file that is not a note is not read again until it changes."""
+        removed = Catalogue.remove(writer, entry.path)
         writer.execute("INSERT INTO passed_over VALUES (?, ?, ?)", (entry.path, entry.size, entry.mtime_ns))
         return removed
 
@@ -304,9 +304,7 @@ class Catalogue:
         query = "SELECT passage.number, name, document FROM passage JOIN note ON passage.note = note.number WHERE key = ? LIMIT 1"
         with self.reading() as connection:
             rows = [(key, *row) for key in keys for row in connection.execute(query, (key,))]
-        return [
-            Passage(key=key, note=name, text=passages(_decoded(document))[place]) for key, place, name, document in rows
-        ]
+        return [Passage(key=key, note=name, text=passages(_decoded(document))[place]) for key, place, name, document in rows]
 
     def notes(self, numbers: Collection[int]) -> dict[int, Note]:
         query = "SELECT document FROM note WHERE number = ?"

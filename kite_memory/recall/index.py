@@ -246,14 +246,15 @@ class Index:
             written = self._catalogued(shelf, entries, stop, forget=True)
             paths = [entry.path for entry in entries]
             count, problems = self._embedded(self._spaces[0], lambda: self._catalogue.keys_of(paths), stop, progress)
+            self._warm_up()
             return replace(written, embedded=count, problems=self._noted(problems))
         with self._refreshing:
             unusable: list[Entry] = []
             problems = [problem for _, sidecar in self._spaces for problem in sidecar.reread()]
             differences = self._catalogue.compare(_listed(shelf, unusable))
             written = self._catalogued(shelf, differences.to_read, stop, forget=False)
-            with self._catalogue.writing():
-                removed = sum([self._catalogue.remove(path) for path in differences.gone])
+            with self._catalogue.writing() as writer:
+                removed = sum([Catalogue.remove(writer, path) for path in differences.gone])
             problems += [self._problem("a file's name is not text") for _ in unusable]
             embedded = 0
             for space in self._spaces:
@@ -263,7 +264,12 @@ class Index:
                 if not stop():  # else notes may be missing from the catalogue whose vectors are still good
                     problems += self._swept(space[1])
             self._problems = ()
+            self._warm_up()
             return replace(written, removed=written.removed + removed, embedded=embedded, problems=self._noted(problems))
+
+    def _warm_up(self) -> None:
+        """What the next prompt would wait for otherwise."""
+        self._locate(self._spaces[0][1], self._current())
 
     def _keys(self) -> Keys:
         keys: Keys = self._current().passages["key"]
@@ -276,12 +282,12 @@ class Index:
             if stop():
                 break
             read = [(self._dated(entry), shelf.read(entry.path)) for entry in entries[start : start + _NOTES_PER_COMMIT]]
-            with self._catalogue.writing():
+            with self._catalogue.writing() as writer:
                 for entry, note in read:
                     if note is not None:
-                        count[self._catalogue.put(note, entry)] += 1
+                        count[Catalogue.put(writer, note, entry)] += 1
                     else:
-                        count["removed"] += self._catalogue.remove(entry.path) if forget else self._catalogue.pass_over(entry)
+                        count["removed"] += Catalogue.remove(writer, entry.path) if forget else Catalogue.pass_over(writer, entry)
         return Refreshed(added=count["added"], changed=count["changed"], removed=count["removed"])
 
     def _dated(self, entry: Entry) -> Entry:

@@ -18,6 +18,9 @@ from kite_memory.recall.rendering import plain_line
 
 Mode = Literal["hybrid", "keyword", "semantic"]
 
+_PAGE = 0.25
+"""What an entity's page must make up for: it only lists what speaks of the thing, and the thing's name is all its words."""
+
 _FAINT = 0.25
 """A note that shares no word with the question and less meaning than this is no answer."""
 _WORDS_NAMED = 5
@@ -60,6 +63,7 @@ def search(index: Index, query: Query, now: datetime) -> tuple[Hit, ...]:
             scores = np.maximum(signals.cosine.astype(np.float64), 0)
     if query.project:
         scores = scores - scoring.handicap(columns, index.project_number(query.project))
+    scores = scores - _PAGE * scoring.of_kinds(columns, {NoteKind.ENTITY})
     heard = (signals.bm25 > 0) | (signals.cosine >= _FAINT)
     own = np.where(mask & heard, scores, -np.inf)
     pairs = scoring.succession(columns)

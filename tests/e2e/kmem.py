@@ -32,39 +32,60 @@ class Ran:
 
 @dataclass(slots=True)
 class Machine:
-    """Nothing of the real home, environment or settings is seen or touched."""
+    """Nothing of the real home, environment or settings is seen or touched.
+
+    With ``usual_places`` files lie where they do without ``KMEM_HOME``; ``bin`` is searched for programs first.
+    """
 
     home: Path
     environment: dict[str, str] = field(default_factory=dict)
+    usual_places: bool = False
 
     def __post_init__(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
 
     @property
     def vault(self) -> Path:
-        return self.home / "kmem" / "memory"
+        return self.home / (".kite/memory" if self.usual_places else "kmem/memory")
 
     @property
     def state(self) -> Path:
-        return self.home / "kmem" / "state"
+        return self.home / (".local/state/kite-memory" if self.usual_places else "kmem/state")
+
+    @property
+    def config(self) -> Path:
+        return self.home / (".config/kite-memory/config.toml" if self.usual_places else "kmem/config.toml")
 
     def env(self, extra: Mapping[str, str] = {}) -> dict[str, str]:
+        apart = {} if self.usual_places else {"KMEM_HOME": str(self.home / "kmem")}
         return {
-            "PATH": os.environ["PATH"],
+            "PATH": f"{self.home / 'bin'}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(self.home),
-            "KMEM_HOME": str(self.home / "kmem"),
             "CLAUDE_CONFIG_DIR": str(self.home / ".claude"),
             "PYTHONPATH": str(PROJECT),
+            **apart,
             **self.environment,
             **extra,
         }
 
     def configure(self, text: str) -> None:
-        (self.home / "kmem").mkdir(exist_ok=True)
-        (self.home / "kmem" / "config.toml").write_text(text)
+        self.config.parent.mkdir(parents=True, exist_ok=True)
+        self.config.write_text(text)
 
-    def kmem(self, *arguments: str, input: str = "", timeout: float = 120, extra: Mapping[str, str] = {}) -> Ran:
-        return self._run([sys.executable, "-m", "kite_memory", *arguments], input=input, timeout=timeout, extra=extra)
+    def kmem(
+        self, *arguments: str, input: str = "", timeout: float = 120, extra: Mapping[str, str] = {}, cwd: Path | None = None
+    ) -> Ran:
+        return self._run([sys.executable, "-m", "kite_memory", *arguments], input=input, timeout=timeout, extra=extra, cwd=cwd)
+
+    def shell(self, line: str, *, timeout: float = 120, extra: Mapping[str, str] = {}, cwd: Path | None = None) -> Ran:
+        """With `kmem` and `kmem-hook` to be called by their names."""
+        bin = self.home / "bin"
+        if not bin.exists():
+            bin.mkdir(0o700)
+            for name, module in (("kmem", "kite_memory"), ("kmem-hook", "kite_memory.hook_client")):
+                (bin / name).write_text(f'#!/bin/sh\nexec {sys.executable} -m {module} "$@"\n')
+                (bin / name).chmod(0o700)
+        return self._run(["sh", "-c", line], input="", timeout=timeout, extra=extra, cwd=cwd)
 
     def hook(self, payload: Mapping[str, object], *, cwd: Path | None = None) -> Ran:
         return self._run([sys.executable, "-m", "kite_memory.hook_client"], input=json.dumps(payload), timeout=30, cwd=cwd)

@@ -46,6 +46,10 @@ def test_colours_and_invisible_characters_go() -> None:
     assert redact("\x1b[1;32mgreen\x1b[0m \x1b]8;;https://a.example\x07link\x1b]8;;\x07 pe\u200bar") == "green link pear"
 
 
+def test_a_terminal_string_that_never_ends_takes_no_text_with_it() -> None:
+    assert redact("\x1b]plums and pears") == "plums and pears"
+
+
 def test_joiners_that_mean_something_stay() -> None:
     text = "👩‍👩‍👧 می‌خواهم ⚠️ 1️⃣"
 
