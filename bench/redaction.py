@@ -1,7 +1,7 @@
 """How fast the door is, what it takes out of ordinary text, and what share of planted secrets it catches.
 
-    python -m bench.redaction                        the matrix of kinds and contexts only
-    python -m bench.redaction FOLDER …               also the speed on what is said in the transcripts and files under the folders
+python -m bench.redaction                        the matrix of kinds and contexts only
+python -m bench.redaction FOLDER …               also the speed on what is said in the transcripts and files under the folders
 """
 
 import random

@@ -67,9 +67,7 @@ class Keyring(Protocol):
 class Keys:
     """``patience`` bounds every question to the keyring, in seconds: it may wait for a person who is not there."""
 
-    def __init__(
-        self, file: Path, environment: Mapping[str, str], keyring: Keyring | None, *, patience: float = _PATIENCE
-    ) -> None:
+    def __init__(self, file: Path, environment: Mapping[str, str], keyring: Keyring | None, *, patience: float = _PATIENCE) -> None:
         self._file = file
         self._environment = environment
         self._keyring = keyring

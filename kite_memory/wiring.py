@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -230,6 +231,8 @@ def run_daemon(config: Config) -> int:
                 compare_seconds=config.daemon.compare_seconds,
                 warm=lambda: house.embedder.embed(["ready"], "query"),
             )
+            for number in (signal.SIGTERM, signal.SIGINT):  # before anybody can see that we are there, and end us
+                signal.signal(number, lambda *_: daemon.stop())
             with Server(config.state, partial(_handle, house.operations, daemon), report=_report):
                 log.info("started, pid %d", os.getpid())
                 code = daemon.run()
@@ -326,10 +329,11 @@ def service_of(config: Config) -> "tuple[Service, Manager]":
     """The daemon as this machine's service manager should know it."""
     from kite_memory.daemon.service_units import Service, namespaces_allowed, this_manager
 
+    socket = Path(paths.socket_path(str(config.state)))
     service = Service(
         command=daemon_command(),
         environment=daemon_environment(config),
-        writable=(config.vault, config.state, config.file.parent, Path(paths.socket_path(str(config.state))).parent),
+        writable=tuple(dict.fromkeys((config.vault, config.state, config.file.parent, socket.parent))),
         runs_claude=config.extractor.name == "claude-cli",
         namespaces=namespaces_allowed(),
     )

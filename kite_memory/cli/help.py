@@ -41,7 +41,7 @@ class Sections(TyperGroup):
             command = self.get_command(ctx, name)
             if command is not None and not command.hidden:
                 heading = getattr(command, "rich_help_panel", None) or "Commands"
-                sections.setdefault(heading, []).append((name, _first_sentence(command.help or "")))
+                sections.setdefault(heading, []).append((name, first_sentence(command.help or "")))
         for heading, rows in sections.items():
             with formatter.section(heading):
                 formatter.write_dl(rows)
@@ -71,6 +71,6 @@ def _write_example(example: str | None, formatter: Any) -> None:
         formatter.write(f"\nExample:\n  {example}\n")  # not wrapped: it is for pasting
 
 
-def _first_sentence(text: str) -> str:
+def first_sentence(text: str) -> str:
     paragraph = " ".join(text.strip().partition("\n\n")[0].split())
     return paragraph.partition(". ")[0].removesuffix(".")

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -94,14 +94,20 @@ def _run(words: list[str]) -> int:
     try:
         code = app(words, prog_name="kmem", standalone_mode=False)
     except typer.TyperException as error:
-        raise _usage(error) from error
+        said = error.format_message().replace("Value error, ", "").rstrip(".")
+        raise UsageError(said, hint=f"`{_command_in(words)} --help` shows how it goes") from error
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     return code if isinstance(code, int) else 0
 
 
-def _usage(error: typer.TyperException) -> UsageError:
-    """In our form, with the command's own help named; typer knows which one that is."""
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "kmem"
-    return UsageError(error.format_message().replace("Value error, ", "").rstrip("."), hint=f"`{command} --help` shows how it goes")
+def _command_in(words: Sequence[str]) -> str:
+    """The command that was meant, as far as there is one."""
+    command: Any = typer.main.get_command(app)
+    known = ["kmem"]
+    for word in words:
+        command = getattr(command, "commands", {}).get(word)
+        if command is None:
+            break
+        known.append(word)
+    return " ".join(known)

@@ -128,11 +128,11 @@ def install_service() -> None:
     from kite_memory.wiring import keys_of, service_of
 
     settings = configuration.load()
-    _report(service_units.install(*service_of(settings)))
     found = keys_of(settings)
     for name in ("anthropic", "voyage"):
         if found.where(name) == "environment":
-            tell(f"note: the service does not see this shell's {name} key; `kmem keys set {name}` keeps it where it does")
+            tell(f"note: the service will not see this shell's {name} key; `kmem keys set {name}` keeps it where it does")
+    _report(service_units.install(*service_of(settings)))
 
 
 @service.command("uninstall", cls=Command)
@@ -208,7 +208,7 @@ def list_keys(as_json: AsJson = False) -> None:
 
 @config.command("show", cls=Command)
 def show_config(as_json: AsJson = False) -> None:
-    """Show every setting as it is in force: the file's, the environment's, or the default.
+    """Show every setting as it is in force. It is the file's, the environment's, or the default.
 
     Example: kmem config show
     """

@@ -133,7 +133,7 @@ class Daemon:
         self._warm()
         while not self._stop.is_set():
             self._vault_watch.arm()
-            if (refreshed := self._pipeline.compare_vault()) is not None:
+            if (refreshed := self._pipeline.compare_vault(stop=self._stop.is_set)) is not None:
                 self._chunks.ring()
                 if refreshed.embedded > _MUCH:
                     give_back()

@@ -185,18 +185,23 @@ class Pipeline:
         if paths:
             self._recall.refresh(self._vault, hint=paths)
 
-    def compare_vault(self, *, progress: Callable[[int, int], None] = lambda done, total: None) -> Refreshed | None:
-        """Follow what people did to the vault, then bring the index in step. ``None`` while the vault is not there, or frozen."""
-        with self.vault_lock:
-            try:
+    def compare_vault(
+        self, *, progress: Callable[[int, int], None] = lambda done, total: None, stop: Callable[[], bool] = lambda: False
+    ) -> Refreshed | None:
+        """Follow what people did to the vault, then bring the index in step. ``None`` while the vault is not there, or frozen.
+
+        Indexing holds no lock: a note that is written meanwhile finds its own way in.
+        """
+        try:
+            with self.vault_lock:
                 comparison = self._vault.compare()
                 if comparison.frozen:
                     return None
                 if comparison.deleted:
                     self._vault.mend_links()
-                return self._recall.refresh(self._vault, progress=progress)
-            except (VaultMissing, VaultReadOnly):
-                return None  # `status` says so, from the vault's own word
+            return self._recall.refresh(self._vault, progress=progress, stop=stop)
+        except (VaultMissing, VaultReadOnly):
+            return None  # `status` says so, from the vault's own word
 
 
 def redacted(look: Look) -> Look:

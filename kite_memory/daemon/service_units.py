@@ -148,7 +148,7 @@ def launchd_agent(service: Service, log: Path) -> str:
 def scheduled_task(service: Service) -> str:
     """The line that makes Windows start it at every log-on."""
     line = subprocess.list2cmdline([_plain(word) for word in service.command])
-    return f"schtasks /Create /SC ONLOGON /TN \"Kite Memory\" /TR {subprocess.list2cmdline([line])}"
+    return f'schtasks /Create /SC ONLOGON /TN "Kite Memory" /TR {subprocess.list2cmdline([line])}'
 
 
 def _quoted(word: str, *, dollars: bool = False) -> str:

@@ -242,7 +242,7 @@ class Index:
         self, shelf: Shelf, hint: Collection[str] | None, stop: Callable[[], bool], progress: Callable[[int, int], None]
     ) -> Refreshed:
         if hint is not None:
-            entries = [Entry(path=path, size=_UNKNOWN, mtime_ns=_UNKNOWN) for path in sorted(hint) if _is_text(path)]
+            entries = [_unlisted(path) for path in sorted(hint) if _is_text(path)]
             written = self._catalogued(shelf, entries, stop, forget=True)
             paths = [entry.path for entry in entries]
             count, problems = self._embedded(self._spaces[0], lambda: self._catalogue.keys_of(paths), stop, progress)
@@ -253,8 +253,8 @@ class Index:
             problems = [problem for _, sidecar in self._spaces for problem in sidecar.reread()]
             differences = self._catalogue.compare(_listed(shelf, unusable))
             written = self._catalogued(shelf, differences.to_read, stop, forget=False)
-            with self._catalogue.writing() as writer:
-                removed = sum([Catalogue.remove(writer, path) for path in differences.gone])
+            # Looked at once more: a note may have been written, and taken up by a hint, since the vault was listed.
+            gone = self._catalogued(shelf, [_unlisted(path) for path in differences.gone], stop, forget=True)
             problems += [self._problem("a file's name is not text") for _ in unusable]
             embedded = 0
             for space in self._spaces:
@@ -265,7 +265,7 @@ class Index:
                     problems += self._swept(space[1])
             self._problems = ()
             self._warm_up()
-            return replace(written, removed=written.removed + removed, embedded=embedded, problems=self._noted(problems))
+            return replace(written, removed=written.removed + gone.removed, embedded=embedded, problems=self._noted(problems))
 
     def _warm_up(self) -> None:
         """What the next prompt would wait for otherwise."""
@@ -396,6 +396,11 @@ def _listed(shelf: Shelf, unusable: list[Entry]) -> Iterator[Entry]:
             yield entry
         else:
             unusable.append(entry)
+
+
+def _unlisted(path: str) -> Entry:
+    """An entry that the next comparison takes for another one."""
+    return Entry(path=path, size=_UNKNOWN, mtime_ns=_UNKNOWN)
 
 
 def _is_text(path: str) -> bool:

@@ -135,14 +135,15 @@ def _small_matches(connection: sqlite3.Connection, wanted: Sequence[str]) -> lis
     To be called within one transaction: the count must be the one that FTS5 reckons with.
     """
     total = connection.execute("SELECT count(*) FROM words").fetchone()[0]
+    size = max(total, SMALL_VAULT)
     scores: dict[int, float] = {}
     for term in wanted:
         found = connection.execute("SELECT rowid, -bm25(words) FROM words WHERE words MATCH ?", (_any_of([term]),)).fetchall()
         if not found:
             continue
         theirs = math.log((total - len(found) + 0.5) / (len(found) + 0.5))
-        expected = len(found) * math.sqrt(SMALL_VAULT / max(1, min(total, SMALL_VAULT)))
-        ours = math.log((SMALL_VAULT - expected + 0.5) / (expected + 0.5))
+        expected = len(found) * math.sqrt(size / total)
+        ours = math.log((size - expected + 0.5) / (expected + 0.5))
         for number, score in found:
             scores[number] = scores.get(number, 0.0) + score / (theirs if theirs > 0 else 1e-6) * max(ours, 1e-6)
     return list(scores.items())

@@ -126,11 +126,11 @@ class Recall:
         rendered = block(chosen, tokens=self._tokens_per_prompt)
         if not rendered.text:
             return Injection(block="", hits=(), reason="no room for a note")
-        names = [name(hit.note) for hit in chosen]
+        names = [name(hit.note) for hit in rendered.hits]
         if remember and prompt.session and not self._memory.claim(prompt.session, names, self._clock()):
             return Injection(block="", hits=(), reason="already shown in this session")
-        reason = f"{len(chosen)} above threshold: best {chosen[0].score:.2f} ≥ {weighed.threshold:.2f}"
-        return Injection(block=rendered.text, hits=chosen, reason=reason, tokens=rendered.tokens)
+        reason = f"{len(names)} above threshold: best {chosen[0].score:.2f} ≥ {weighed.threshold:.2f}"
+        return Injection(block=rendered.text, hits=rendered.hits, reason=reason, tokens=rendered.tokens)
 
     def _occasion(self, prompt: Prompt, injection: Injection) -> Occasion:
         return Occasion(

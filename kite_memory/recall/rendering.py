@@ -57,9 +57,10 @@ _TOKEN_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\S\n]+|\n+|.", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """``tokens`` is an estimate from above."""
+    """``hits`` are those that are in it, in its order; ``tokens`` is an estimate from above."""
 
     text: str
+    hits: tuple[Hit, ...]
     tokens: int
 
 
@@ -68,23 +69,23 @@ def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = 9500) ->
 
     Room that a short note leaves goes to the others. Empty where there are no notes with words, or no room for any.
     """
-    notes = [(_head(hit.note), quoted(_said(hit.note))) for hit in sorted(hits, key=lambda hit: hit.note.created, reverse=True)]
-    notes = [(head, body) for head, body in notes if body]
-    frame = "\n".join([_OPENING, *(head for head, _ in notes), _CLOSING])
+    newest_first = sorted(hits, key=lambda hit: hit.note.created, reverse=True)
+    notes = [(hit, _head(hit.note), body) for hit in newest_first if (body := _said(hit.note))]
+    frame = "\n".join([_OPENING, *(head for _, head, _ in notes), _CLOSING])
     tokens_left = tokens - estimated_tokens(frame) - 2 * len(notes)
     characters_left = characters - len(frame) - 2 * len(notes)
-    shown = [""] * len(notes)
-    for place, number in enumerate(sorted(range(len(notes)), key=lambda number: len(notes[number][1]))):
+    bodies = [""] * len(notes)
+    for place, number in enumerate(sorted(range(len(notes)), key=lambda number: len(notes[number][2]))):
         share = len(notes) - place
-        text = shortened(notes[number][1], tokens=tokens_left // share, characters=characters_left // share)
-        shown[number] = text
-        tokens_left -= estimated_tokens(text)
-        characters_left -= len(text)
-    lines = [line for (head, _), body in zip(notes, shown, strict=True) if body for line in (head, body)]
-    if not lines:
-        return Block(text="", tokens=0)
-    text = "\n".join([_OPENING, *lines, _CLOSING])
-    return Block(text=text, tokens=estimated_tokens(text))
+        body = shortened(notes[number][2], tokens=tokens_left // share, characters=characters_left // share)
+        bodies[number] = body
+        tokens_left -= estimated_tokens(body)
+        characters_left -= len(body)
+    shown = [(hit, head, body) for (hit, head, _), body in zip(notes, bodies, strict=True) if body]
+    if not shown:
+        return Block(text="", hits=(), tokens=0)
+    text = "\n".join([_OPENING, *(line for _, head, body in shown for line in (head, body)), _CLOSING])
+    return Block(text=text, hits=tuple(hit for hit, _, _ in shown), tokens=estimated_tokens(text))
 
 
 def plain(text: str) -> str:
@@ -155,10 +156,11 @@ def _head(note: Note) -> str:
 
 
 def _said(note: Note) -> str:
-    body = prose(note.body[:_BODY_LENGTH])
+    """Already `quoted`; empty for a note that says nothing that can be seen."""
+    body = quoted(prose(note.body[:_BODY_LENGTH]))
     if len(body) >= _FRAGMENT:
         return body
-    return f"{note.title}: {body}" if body else note.title or note.path
+    return quoted(": ".join(filter(None, (quoted(note.title), body))))
 
 
 def _without_stray_marks(text: str) -> str:

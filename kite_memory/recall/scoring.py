@@ -1,7 +1,7 @@
 """What a score is made of: pure functions over arrays, one place for every number.
 
 A fused score is absolute: it means the same whatever else the vault holds, so that it can be compared with a threshold
-and "nothing" can be an answer. Where the numbers come from is told in `bench/recall_quality.py`.
+and "nothing" can be an answer. `bench/recall_quality.py` measures what the numbers do.
 """
 
 import math

@@ -57,9 +57,7 @@ _BEFORE_VALUE = re.compile(
     rb"|&?(?:'static )?[A-Za-z_][A-Za-z0-9_.<>\[\]| ]{0,40}?[ \t]{0,4}:?=[ \t]{0,4}(?=\\{0,3}[\"'`]))?"  # a type: str = "…"
 )
 _QUOTE = re.compile(rb"(\\{0,7})(\"\"\"|'''|[\"'`])")
-_UNTIL = {
-    quote: re.compile(rb"((?:[^\\\r\n" + quote + rb"]|\\[^\r\n]){0,8192}+)" + quote) for quote in (b'"', b"'", b"`")
-}
+_UNTIL = {quote: re.compile(rb"((?:[^\\\r\n" + quote + rb"]|\\[^\r\n]){0,8192}+)" + quote) for quote in (b'"', b"'", b"`")}
 _NEXT_ELEMENT = re.compile(rb"[\"'`]?[ \t]{0,4},\s{0,40}+(?=[\"'`])")
 _BARE = re.compile(rb"[^\s\"'`,;<>(){}\[\]|&\\]{1,2048}+")
 _ELEMENT = re.compile(rb"[^<\r\n]{1,4096}+(?=</)")
@@ -78,9 +76,7 @@ _ATTRIBUTES = frozenset((b"expires", b"path", b"domain", b"max-age", b"samesite"
 _FORMER_WORD = re.compile(rb"([A-Za-z]{2,14}) \Z")
 _LATTER_WORDS = frozenset((b"key", b"phrase"))
 """In what people write, names have blanks: an API key, a seed phrase."""
-_NAME_CHARACTERS = bytes(
-    ord("x") if (code < 128 and chr(code).isalnum()) or code in b"_.-$" else ord(" ") for code in range(256)
-)
+_NAME_CHARACTERS = bytes(ord("x") if (code < 128 and chr(code).isalnum()) or code in b"_.-$" else ord(" ") for code in range(256))
 _REFERENCE = re.compile(
     rb"\$|%[a-z_]{2,40}%|@[a-z_]{2,40}@|(?:process|import\.meta|os|deno|bun|sys|self|this|cls|ctx|config|cfg|conf|settings|options|opts"
     rb"|args|argv|params|props|req|request|res|response|env|environ|secrets|vars|var|local|data|module|each|vault|op|ref|arn|file|path"

@@ -2,7 +2,7 @@
 
 import re
 
-from kite_memory.redaction.chance import digits, drawn, stands_in, turns, wordlike
+from kite_memory.redaction.chance import digits, drawn, stands_in, turns, worded
 from kite_memory.redaction.span import Span
 
 _ADDRESS = re.compile(rb"([^\s/@:'\"<>?#|`\\()]{0,256}+):([^\s/'\"<>?#`\\]{1,512})@(?=[A-Za-z0-9\[$%{_.\-])")
@@ -61,7 +61,7 @@ _HTPASSWD = re.compile(
     rb"[\"']?([^\s\"']{3,128})"
 )
 _LOGIN = re.compile(
-    rb"login[ \t\r\n]{1,20}[^\s]{1,128}[ \t\r\n]{1,20}(?:account[ \t\r\n]{1,20}[^\s]{1,64}[ \t\r\n]{1,20})?"
+    rb"login[ \t\r\n]{1,20}[^\s/|,&]{1,128}[ \t\r\n]{1,20}(?:account[ \t\r\n]{1,20}[^\s]{1,64}[ \t\r\n]{1,20})?"
     rb"password[ \t\r\n]{1,20}([^\s]{3,256})"
 )
 _PGPASS = re.compile(rb":(?:543[0-9]|\*):([\w.*\-]{1,64}):([A-Za-z_][\w.\-]{0,63}):([^\s:\"'\\]{3,128})(?=\s|\Z|[\"'\\])")
@@ -102,7 +102,7 @@ def _passwords(raw: bytes, spans: list[Span]) -> None:
         _add(found, 1, "password", spans)
     if b"login" in raw:
         for found in _LOGIN.finditer(raw):
-            if not wordlike(found[1]):
+            if not worded(found[1]):
                 _add(found, 1, "password", spans)
 
 

@@ -2,10 +2,13 @@
 
 import re
 
-_SHAPES = bytes(
-    ord("U") if chr(code).isupper() else ord("l") if chr(code).islower() else ord("d") if chr(code).isdigit() else ord("-")
-    for code in range(128)
-) + b"-" * 128
+_SHAPES = (
+    bytes(
+        ord("U") if chr(code).isupper() else ord("l") if chr(code).islower() else ord("d") if chr(code).isdigit() else ord("-")
+        for code in range(128)
+    )
+    + b"-" * 128
+)
 
 _NOT_DIGITS = bytes(code for code in range(256) if not 48 <= code <= 57)
 _NOT_LETTERS = bytes(code for code in range(256) if not (65 <= code <= 90 or 97 <= code <= 122))
@@ -57,6 +60,14 @@ def wordlike(word: bytes) -> bool:
     return sum(pair in _COMMON_PAIRS for pair in pairs) * 5 >= len(pairs) * 3
 
 
+_PROPER = re.compile(rb"[a-z]{2,64}|[A-Z]{2,64}|[a-z]{0,64}(?:[A-Z]{1,5}+[a-z]{1,64}+){1,16}+[A-Z]{0,4}|[0-9]{1,4}")
+
+
+def worded(word: bytes) -> bool:
+    """Whether it surely may be words: written as people write them, besides."""
+    return wordlike(word) and all(_PROPER.fullmatch(piece) for piece in re.split(rb"[-_./ ]", word) if piece)
+
+
 def monotonous(word: bytes) -> bool:
     """``xxxxxxxx``, ``00000000``, ``abababab``: what people write where a secret would be."""
     return len(set(word)) < min(6, len(word))
@@ -103,6 +114,9 @@ _BLANKS = (
 )
 
 
+_NOUNS = tuple(sign + noun for sign in (b"-", b"_") for noun in (b"token", b"key", b"secret", b"password"))
+
+
 def _made_of_stand_ins(word: bytes) -> bool:
     """Takes the longest known word off the front, again and again."""
     while word:
@@ -119,6 +133,8 @@ def stands_in(value: bytes, *, numbered: bool = True) -> bool:
     """Whether ``value`` says that a secret goes here, rather than being one. ``numbered``: ``token-123`` is no secret either."""
     small = value[:256].lower()
     if small.startswith(_OPENERS) or small.endswith((b"...", b"]", b">")) or any(blank in small for blank in _BLANKS):
+        return True
+    if small.endswith(_NOUNS) and not digits(small):
         return True
     for word in WORDS.findall(value[:256]):
         if word.isdigit():

@@ -4,7 +4,8 @@ import re
 import unicodedata
 
 _ESCAPES = re.compile(
-    "\x1b(?:\\[[0-?]{0,64}[ -/]{0,8}[@-~]?|[\\]PX^_](?:[^\x07\x1b]{0,4096}(?:\x07|\x1b\\\\))?|[ -/]{1,4}[0-~]?|[0-Z\\\\^_`a-z{|}~])?"
+    "\x1b(?:\\[[0-?]{0,64}[ -/]{0,8}[@-~]?|[\\]PX^_](?:[^\x07\x1b]{0,4096}(?:\x07|\x1b\\\\))?|[ -/]{1,4}[0-~]?"
+    "|[0-Z\\\\^_`a-z{|}~])?"
     "|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]?"
 )
 """ECMA-48: control sequences, strings (window titles, links), and whatever else begins with ESC."""

@@ -3,7 +3,7 @@
 from kite_memory.redaction.assigned import find_assigned
 from kite_memory.redaction.blocks import find_blocks
 from kite_memory.redaction.carriers import find_carried
-from kite_memory.redaction.chance import digits, wordlike
+from kite_memory.redaction.chance import digits, worded
 from kite_memory.redaction.cleaning import bare
 from kite_memory.redaction.marks import blanked
 from kite_memory.redaction.span import Span
@@ -29,7 +29,7 @@ def find(text: str, places: list[tuple[int, int]], every: Catalogue = EVERY) -> 
 def _whole(raw: bytes, every: Catalogue) -> list[Span]:
     spans = _plain(raw, every)
     broken = put_together(raw)
-    return spans if broken is None else spans + _across(broken, {end for _, end, _ in spans}, every)
+    return spans if broken is None else spans + _across(broken, {end for _, end, kind in spans if kind != UNKNOWN}, every)
 
 
 def _plain(raw: bytes, every: Catalogue, depth: int = 0) -> list[Span]:
@@ -56,6 +56,6 @@ def _across(broken: View, ends: set[int], every: Catalogue) -> list[Span]:
             continue  # two words may look drawn by chance
         piece, seam = broken.behind(start, end)
         complete = seam in ends
-        if digits(piece) or not ((complete and len(piece) < 4) or ((complete or len(piece) >= 8) and wordlike(piece))):
+        if digits(piece) or not ((complete and len(piece) < 4) or ((complete or len(piece) >= 8) and worded(piece))):
             found.append((*broken.origin(start, end), kind))
     return found

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from kite_memory.redaction.chance import capitals, digits, drawn, monotonous, smalls, turns, wordlike
+from kite_memory.redaction.chance import capitals, digits, drawn, monotonous, smalls, turns, worded
 from kite_memory.redaction.encodings import decoded, hexadecimal
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.vendors import Catalogue, Suspect
@@ -28,7 +28,7 @@ _JOINTS = frozenset(b".:/$!~*|")
 """What may stand between an anchor and the run that it announces."""
 _TENS = frozenset(b"234567")
 """How the hexadecimal digits of ASCII text begin."""
-_SPARSE = re.compile(rb"Q~|\+A(?:S[bt]|Eh|Ba|MC|CR)")
+_SPARSE = re.compile(rb"Q~|AIoT|\+A(?:S[bt]|Eh|Ba|MC|CR)")
 """The anchors of tokens that need not have a run of `SHORTEST`, having signs among their letters."""
 _COLOUR = re.compile(rb"m[0-9;]{1,12}\[")
 
@@ -41,7 +41,7 @@ def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], st
     if (first := every.anywhere.match(raw)) and (found := _token(raw, 0, every.suspects[first[0]], 0)):
         spans.append(found)  # an edge needs a character before it, which the very first one lacks
         done = found[1]
-    if (b"~" in raw and b"Q~" in raw) or (b"+" in raw and b"+A" in raw):
+    if (b"~" in raw and b"Q~" in raw) or (b"+" in raw and b"+A" in raw) or b"AIoT" in raw:
         for sparse in _SPARSE.finditer(raw):
             if sparse.start() >= done and (found := _token(raw, sparse.start(), every.suspects.get(sparse[0], ()), done)):
                 spans.append(found)
@@ -122,7 +122,7 @@ def _token(raw: bytes, at: int, suspects: tuple[Suspect, ...], done: int) -> Spa
         if raw[end - 1] in _IN_RUNS:  # a longer one than is known: leave no tail
             end += _gap(raw[end : end + _AFTER].translate(_RUNS))
         chance = raw[begin if suspect.lead else at + suspect.length : end]
-        if monotonous(chance) or (not suspect.spelled and wordlike(chance) and _may_be_words(chance)):
+        if monotonous(chance) or (not suspect.spelled and worded(chance) and _may_be_words(chance)):
             continue
         if _HASH_LABEL.search(raw[max(0, at - 80) : at]):
             continue
@@ -161,9 +161,7 @@ _ABOUT_HASHES = re.compile(
 )
 _BASE64_SIGNS = frozenset(_IN_RUNS + b"/=")
 _AWS_SECRET = re.compile(rb"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_\-])")
-_BETWEEN_LINES = (
-    rb"={0,2}[^A-Za-z0-9+/=\n]{0,24}(?:\\n|\n)[^A-Za-z0-9+/=\n]{0,24}(?:[0-9]{1,6}[?|:\t][^A-Za-z0-9+/=\n]{0,24})?"
-)
+_BETWEEN_LINES = rb"={0,2}[^A-Za-z0-9+/=\n]{0,24}(?:\\n|\n)[^A-Za-z0-9+/=\n]{0,24}(?:[0-9]{1,6}[?|:\t][^A-Za-z0-9+/=\n]{0,24})?"
 _LINE_BEFORE = re.compile(rb"[A-Za-z0-9+/]{40}" + _BETWEEN_LINES + rb"\Z")
 _LINE_AFTER = re.compile(_BETWEEN_LINES + rb"[A-Za-z0-9+/]{40}")
 _IN_ADDRESS = re.compile(rb"://[^\s\"'`<>]{0,300}\Z")

@@ -129,14 +129,15 @@ def _meaning(escape: bytes) -> bytes:
 
 
 _INNER = rb"[A-Za-z0-9_\-+/=.~%:$]"
+_LAST = rb"[A-Za-z0-9_\-+/=.~%:$#!@&*^]"
 _LONG = _INNER + rb"{8}"
 _FRAME = rb"[ \t]{0,200}+(?:(?:[>|?#*]|[0-9]{1,6}[?|\t])[ \t]{0,80}+){0,3}"
 """Indentation, and what tools put in front of each line: quote and comment signs, frames, line numbers."""
 
 
 _NEWLINE = re.compile(
-    rb"\n(?:(?<=" + _LONG + rb"\n)" + _FRAME + rb"(?!-[ \t\-])(?=" + _INNER + rb")"
-    rb"|(?<=" + _INNER + rb"\n)" + _FRAME + rb"(?!-[ \t\-])(?=" + _LONG + rb")"
+    rb"\n(?:(?<=" + _LAST + rb"{8}\n)" + _FRAME + rb"(?!-[ \t\-])(?=" + _INNER + rb")"
+    rb"|(?<=" + _LAST + rb"\n)" + _FRAME + rb"(?!-[ \t\-])(?=" + _LONG + rb")"
     rb"|(?:(?<=[ \r|]\n)|(?<=[^0-9][?\t]\n))" + _FRAME + rb"(?!-[ \t\-])(?=" + _INNER + rb"))"
 )
 _CONTINUED = re.compile(
@@ -144,9 +145,7 @@ _CONTINUED = re.compile(
     rb"\\{0,3}+(?:r\\{1,4}+)?+(?:n|[ \t]{0,4}\r?\n)" + _FRAME + rb"(?=" + _INNER + rb")"
 )
 """A break at which at least one side is long enough to be half of a token."""
-_RUN = bytes(
-    ord("x") if (code < 128 and chr(code).isalnum()) or code in b"_-+/=.~%:!@$^&*#" else ord(" ") for code in range(256)
-)
+_RUN = bytes(ord("x") if (code < 128 and chr(code).isalnum()) or code in b"_-+/=.~%:!@$^&*#" else ord(" ") for code in range(256))
 _ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_.\-]{0,63})[ \t]{0,4}(?:=(?!=)|:(?:\s|\Z)|[(\[])")
 _SIGNS = bytes.maketrans(b":@", b"==")
 _FILE = re.compile(rb"/[^/]{1,80}\.[a-z]{1,5}\Z")
@@ -194,7 +193,7 @@ def _within_token(raw: bytes, start: int, end: int) -> bool:
     left = left[left.translate(_RUN).rfind(b" ") + 1 :]
     if (gap := right.translate(_RUN).find(b" ")) >= 0:
         right = right[:gap]
-    if not (left and right) or len(left) + len(right) < _SHORTEST or (right[0] in b"/" and b"/" in left[-24:]):
+    if not (left and right) or len(left) + len(right) < _SHORTEST or (right[0] in b"/" and b"/" in left and wordlike(right)):
         return False
     capitals = left[-4:].isupper() and right[:4] == right[:4].upper()
     if not capitals and turns(left + right) < 2 and digits(left + right) < 4:

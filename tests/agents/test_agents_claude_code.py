@@ -194,7 +194,7 @@ def test_a_backup_is_only_trusted_if_nothing_was_changed_since() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["[]", "3", "{}}", "\x00", '{"a": 1,}', '// mine\n{}', '{"hooks": []}', '{"hooks": null}', '{"hooks": {"SessionStart": {}}}'],
+    ["[]", "3", "{}}", "\x00", '{"a": 1,}', "// mine\n{}", '{"hooks": []}', '{"hooks": null}', '{"hooks": {"SessionStart": {}}}'],
 )
 def test_settings_we_do_not_understand_are_refused(text: str) -> None:
     with pytest.raises(SettingsUnreadable) as refusal:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine
 
 
@@ -19,5 +20,5 @@ def machine() -> Iterator[Machine]:
         yield machine
     finally:
         if (machine.state / "daemon.sock").exists():
-            machine.kmem("down")
+            in_this_process(machine, ["down"], cwd=machine.home)
         shutil.rmtree(folder)

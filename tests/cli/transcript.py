@@ -7,8 +7,8 @@
     ? 1
 
 ``…`` stands for any text within a line, and alone on a line for any lines. Without ``?`` the exit code is 0. Blank lines at the
-end of an output do not count. The home folder is ``~``. A plain ``kmem …`` is carried out in this process, for speed; whatever else
-a shell understands goes to one. ``cd`` and ``export`` last, and ``claude`` leaves two invented sessions behind.
+end of an output do not count. The home folder is ``~``. Most plain ``kmem …`` lines are carried out in this process, for speed;
+whatever else a shell understands goes to one. ``cd`` and ``export`` last, and ``claude`` leaves two invented sessions behind.
 """
 
 import difflib
@@ -27,6 +27,9 @@ from kite_memory.cli.main import main
 from tests.e2e.kmem import Machine, Ran
 
 _FOR_A_SHELL = re.compile(r"[|&;<>$`*~()]")
+_STARTERS = (["up"], ["edit"], ["open"])
+"""Commands that start processes of their own, which would be this one's children."""
+
 _ASSIGNMENT = re.compile(r"[A-Z_]+=.*")
 
 
@@ -68,7 +71,7 @@ class Player:
 
     def play(self, text: str) -> None:
         for step in steps(text):
-            ran = self._carry_out(step.command)
+            ran = self.carry_out(step.command)
             told = [*self._seen(step.out, ran.out, ""), *self._seen(step.err, ran.err, "2> ")]
             if ran.code != step.code:
                 told.append(f"- ? {step.code}\n+ ? {ran.code}")
@@ -87,14 +90,15 @@ class Player:
     def _lines(self, text: str) -> list[str]:
         return text.replace(str(self._machine.home), "~").rstrip("\n").splitlines()
 
-    def _carry_out(self, command: str) -> Ran:
+    def carry_out(self, command: str) -> Ran:
+        """One line as it is typed."""
         words = [] if _FOR_A_SHELL.search(command) else shlex.split(command)
         environment = dict(self._exported)
         while words and _ASSIGNMENT.fullmatch(words[0]):
             name, _, value = words.pop(0).partition("=")
             environment[name] = value
         match words:
-            case ["kmem", *arguments] if arguments[:1] not in (["edit"], ["open"]):  # these start programs of the person's
+            case ["kmem", *arguments] if arguments[:1] not in _STARTERS:
                 return in_this_process(self._machine, arguments, cwd=self._cwd, environment=environment)
             case ["claude"]:
                 leave_transcripts(self._machine.home / ".claude", self._cwd)
@@ -111,9 +115,7 @@ class Player:
 
 
 def matches(expected: list[str], actual: list[str]) -> bool:
-    pattern = "".join(
-        r"(?:.*\n)*?" if line.strip() == "…" else re.escape(line).replace("…", ".*?") + r"\n" for line in expected
-    )
+    pattern = "".join(r"(?:.*\n)*?" if line.strip() == "…" else re.escape(line).replace("…", ".*?") + r"\n" for line in expected)
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in actual)) is not None
 
 

@@ -225,10 +225,7 @@ def test_a_title_full_of_tricks_stays_inside_the_vault(home: Path) -> None:
     titles = ["../../outside", "CON", "x" * 300, "🐛🐛🐛", "a/b\\c:d", ".", "nul.md", "Ünïcödé", "日本語の題"]
     for number, _ in enumerate(titles):
         transcript(home, f"{SAID} Number {number}.", session=f"{number:08d}-0000-4000-8000-000000000000", first=number * 10 + 1)
-    outcomes = [
-        lambda chunk, title=title: plain_answer(chunk, title, body=chunk.events[0].text)
-        for title in titles
-    ]
+    outcomes = [lambda chunk, title=title: plain_answer(chunk, title, body=chunk.events[0].text) for title in titles]
 
     with fake_house(home, ScriptedExtractor(outcomes)) as house:
         house.walk()

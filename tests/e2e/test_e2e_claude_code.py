@@ -75,7 +75,9 @@ def test_a_decision_of_one_session_is_known_in_the_next(machine: Machine, server
 
     first = machine.claude(DECIDES, cwd=project)
     assert first.code == 0, first.err + first.out
-    assert eventually(lambda: any("PostgreSQL" in note.read_text() for note in machine.notes())), machine.kmem("status", "--json").out
+    assert eventually(lambda: any("PostgreSQL" in note.read_text() for note in machine.notes())), machine.kmem(
+        "status", "--json"
+    ).out
     machine.claude(ASKS, cwd=project)
     machine.claude(UNRELATED, cwd=project)
 

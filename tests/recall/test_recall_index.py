@@ -89,7 +89,7 @@ def test_only_what_differs_is_read_and_only_new_texts_are_embedded(tmp_path: Pat
     refreshed = index.refresh(pile)
 
     assert refreshed == Refreshed(added=1, changed=2, removed=1, embedded=2)
-    assert sorted(pile.read_paths) == sorted([QUEUE.path, LINT.path, "facts/new.md"])
+    assert sorted(pile.read_paths) == sorted([QUEUE.path, LINT.path, "facts/new.md", CSS.path])
     assert "queue" in found(index, "bananas")
     assert "css" not in found(index, "colour design variable tokens")
     index.close()
@@ -617,12 +617,11 @@ def test_another_process_s_changes_are_seen(tmp_path: Path) -> None:
 
 def test_threads_may_write_and_ask_at_once(tmp_path: Path) -> None:
     index = index_at(tmp_path)
-    pile = Pile(*MANY[:100])
+    pile = Pile(*MANY[:210])
     seen: list[tuple[bool, bool]] = []
 
     def remember(number: int) -> None:
-        shelf = Pile(MANY[number])
-        index.refresh(shelf, hint=[MANY[number].path])
+        index.refresh(pile, hint=[MANY[number].path])
         seen.append(found(index, MANY[number].title)[f"n{number}"])
 
     def ask() -> None:
@@ -638,6 +637,24 @@ def test_threads_may_write_and_ask_at_once(tmp_path: Path) -> None:
     assert seen == [(True, True)] * 10
     assert index.status().stale == 0
     assert index.verify() == ()
+    index.close()
+
+
+def test_a_note_written_after_the_vault_was_listed_stays(tmp_path: Path) -> None:
+    class Growing(Pile):
+        def entries(self) -> list[Entry]:
+            listed = list(super().entries())
+            if QUEUE.path not in self.notes:
+                self.put(QUEUE)
+                index.refresh(self, hint=[QUEUE.path])
+            return listed
+
+    index = index_at(tmp_path)
+
+    refreshed = index.refresh(Growing(AUTH))
+
+    assert refreshed.removed == 0
+    assert found(index, "job queue")["queue"] == (True, True)
     index.close()
 
 

@@ -84,6 +84,19 @@ def test_in_a_small_vault_a_telling_word_still_tells(count: int) -> None:
     connection.close()
 
 
+def test_a_vault_that_has_grown_meanwhile_is_reckoned_as_it_is() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(lexical.SCHEMA)
+    for number in range(1, 400):
+        lexical.add(connection, number, "the job queue" if number < 300 else "else")
+
+    numbers, scores = lexical.matches(connection, ["queue", "else"], 7, 1000)
+
+    assert len(numbers) == 399
+    assert scores.min() >= 0
+    connection.close()
+
+
 @given(st.text(max_size=200) | st.sampled_from(['"', '""" OR NEAR(', "a* AND b", "NOT", "{x}:y", "-x ^y", "a\x00b", "(", "\ud800"]))
 @settings(max_examples=300, deadline=None)
 def test_no_prompt_is_taken_for_a_query_language(text: str) -> None:

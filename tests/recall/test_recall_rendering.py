@@ -32,6 +32,15 @@ def test_a_block_is_as_the_contract_has_it() -> None:
     assert rendered.tokens == estimated_tokens(rendered.text)
 
 
+def test_a_block_says_which_notes_are_in_it() -> None:
+    old, new, blank = hit("An older note, long enough.", age=9), hit("A newer note."), hit("\u200b", title="\u200b", id="blank")
+
+    rendered = block([old, blank, new])
+
+    assert rendered.hits == (new, old)
+    assert "blank" not in rendered.text
+
+
 def test_no_notes_no_block() -> None:
     assert block([]).text == ""
 

@@ -19,6 +19,7 @@ def drawn(length: int, alphabet: str = ALNUM) -> str:
     return "".join(RNG.choices(alphabet, k=length))
 
 
+DASHES = "-" * 5
 SHA1 = hashlib.sha1(b"apple").hexdigest()
 SHA256 = hashlib.sha256(b"apple").hexdigest()
 INTEGRITY = "sha512-" + base64.b64encode(hashlib.sha512(b"apple").digest()).decode()
@@ -58,7 +59,7 @@ INNOCENTS = {
     "calls": "token = self.tokens.refresh(scope)\npassword = getpass.getpass()\nkey = load_key(path)",
     "attributes": "client = Client(api_key=settings.api_key, token=request.token, password=self.password)",
     "the environment": 'api_key = os.environ["ORCHARD_API_KEY"]\nconst token = process.env.ORCHARD_TOKEN;\nENV["SECRET_KEY_BASE"]',
-    "variables": "curl -H \"Authorization: Bearer $TOKEN\" -u \"$USER:$PASSWORD\" https://api.example/?key=${API_KEY}",
+    "variables": 'curl -H "Authorization: Bearer $TOKEN" -u "$USER:$PASSWORD" https://api.example/?key=${API_KEY}',
     "templates": "token: ${{ secrets.ORCHARD_TOKEN }}\npassword: {{ vault_password }}\nsecret: <%= ENV['SECRET'] %>",
     "stand-ins": "API_KEY=your-api-key-here\nPASSWORD=changeme\nTOKEN=<token>\nSECRET=xxxxxxxxxxxxxxxx\npassword: '********'",
     "stand-ins of vendors": "sk-ant-your-key-here, gh" + "p_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx, AK" + "IAXXXXXXXXXXXXXXXX",
@@ -69,7 +70,7 @@ INNOCENTS = {
     "where keys are": "private_key_path = /etc/ssl/private/orchard.pem\npassword_file: /run/secrets/db_password",
     "prose": "The token is valid for a day. The password is wrong. Which key is it? My secret is that I like pears.",
     "a listing": "-rw-r--r--  1 ada  staff  2858117 Jan 28 11:33 0276a600-2f22-4d2b-844c-3feb9c5aa108.jsonl",
-    "a header in code": 'if "-----BEGIN RSA PRIVATE KEY-----" in text and "-----END RSA PRIVATE KEY-----" in text:',
+    "a header in code": f'if "{DASHES}BEGIN RSA PRIVATE KEY{DASHES}" in text and "{DASHES}END RSA PRIVATE KEY{DASHES}" in text:',
     "a scope": "npm install @orchard/pear@1.2.3 # https://registry.example:4873/@orchard/pear",
     "ports": "docker run -p 8080:80 -u 1000:1000 orchard && mkdir -p build && ssh -p 2222 host.example",
     "emoji": "👩‍👩‍👧 picked 🍐 ⚠️ naïve café שלום",

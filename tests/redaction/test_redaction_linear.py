@@ -61,11 +61,14 @@ def test_a_pattern_repeats_nothing_without_bound_and_nothing_in_too_many_ways(na
 
     for kind, low, high, inside in repeats(parser.parse(pattern.pattern, pattern.flags)):
         assert high <= LONGEST
-        ambiguous = any(
-            inner != "POSSESSIVE_REPEAT" and most - least > 1 for inner, least, most, _ in repeats(inside)
-        )
+        ambiguous = any(inner != "POSSESSIVE_REPEAT" and most - least > 1 for inner, least, most, _ in repeats(inside))
         assert not ambiguous or high - low <= DEEPEST or (kind == "POSSESSIVE_REPEAT" and high <= 256)
 
+
+DASHES = "-" * 5
+BEGIN = f"{DASHES}BEGIN PRIVATE KEY{DASHES}"
+END = f"{DASHES}END PRIVATE KEY{DASHES}"
+LINE = "MIIEvQIBADAN" + "BgkqhkiG9w0BAQ"
 
 UNITS = {
     "letters": "a",
@@ -78,9 +81,10 @@ UNITS = {
     "backslashes": "\\",
     "spaces": " ",
     "dashes": "-",
-    "headers of keys": "-----BEGIN PRIVATE KEY-----",
-    "keys without end": "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ\n",
-    "keys without beginning": "MIIEvQIBADANBgkqhkiG9w0BAQ\n-----END PRIVATE KEY-----",
+    "headers of keys": BEGIN,
+    "footers of keys": END,
+    "keys without end": f"{BEGIN}\n{LINE}\n",
+    "keys without beginning": f"{LINE}\n{END}",
     "names": "password=",
     "names with quotes": 'password: "',
     "names in lists": '"password", "x", ',
@@ -114,7 +118,6 @@ UNITS = {
     "slashes": "aB3dE6gH9jK2mN5pQ8sT1/",
     "anchors within": "+ASt",
     "secrets": "gh" + "p_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6 ",
-    "pickets": "-----END PRIVATE KEY-----",
 }
 SOME = 200_000
 MUCH = 5_000_000

@@ -12,12 +12,13 @@ from kite_memory.redaction.cleaning import clean
 from kite_memory.redaction.marks import KINDS, mark
 from tests.fakes.events import event
 
+DASHES = "-" * 5
 PIECES = st.one_of(
     st.sampled_from(
         [
             *("password", "PASSWORD=", "token: ", '"api_key": "', "Authorization: Bearer ", "Cookie: ", "secret ", "key", " is "),
             *("gh" + "p_", "sk-" + "ant-", "AK" + "IA", "eyJ", "xox" + "b-", "://ada:", "@host"),
-            *("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"),
+            *(f"{DASHES}BEGIN PRIVATE KEY{DASHES}", f"{DASHES}END PRIVATE KEY{DASHES}"),
             *("q7Rk2vXz9LmP4tWs", "hunter2", "0123456789abcdef" * 2, "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6uX9"),
             *("\n", "\\\n", "\\n", "    ", " ", "\t", '"', "'", "=", ":", "&", "|", "│", "\r\n", "<", ">"),
             *("%3D", "&quot;", "\\u003d"),

@@ -57,9 +57,7 @@ def catalogue(vendors: Iterable[Vendor]) -> Catalogue:
         anywhere=re.compile(anywhere.encode()),
         edged=re.compile(rf"[^A-Za-z0-9](?:(?:(?<=\\)[bfnrt]|(?<=\[)[0-9;]{{1,12}}m)?({anywhere}){signed})".encode()),
         suspects={
-            anchor.encode(): tuple(
-                suspect for length in range(len(anchor), 0, -1) for suspect in suspects.get(anchor[:length], ())
-            )
+            anchor.encode(): tuple(suspect for length in range(len(anchor), 0, -1) for suspect in suspects.get(anchor[:length], ()))
             for anchor in suspects
         },
     )

@@ -1,0 +1,174 @@
+"""The shapes of ``--json`` that scripts may rely on; each may carry more than is listed here."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kite_memory.cli.demo import leave_transcripts
+from tests.cli.transcript import in_this_process
+from tests.e2e.kmem import Machine
+
+Number = (int, float)
+
+NOTE = {"id": str, "path": str, "kind": str, "title": str, "project": str, "created": str, "status": str, "evidence": [str]}
+HIT = {**NOTE, "score": Number, "snippet": str, "why": str}
+
+SEARCH = {
+    "query": str,
+    "mode": str,
+    "took_ms": Number,
+    "hits": [HIT],
+    "events": [{"id": str, "session": str, "type": str, "at": str, "snippet": str, "where": str}],
+    "problems": [str],
+}
+RECALL = {"silent": bool, "reason": str, "took_ms": Number, "block": str, "notes": [HIT], "problems": [str]}
+EXPLAINED = {**RECALL, "threshold": Number, "candidates": [HIT]}
+STATUS = {
+    "daemon": {"running": bool, "pid": (int, type(None)), "since": str, "rss_mb": Number, "held_by": (int, type(None))},
+    "sources": [{"provider": str, "sessions": int, "events": int, "problems": int, "behind_bytes": int}],
+    "notes": {"total": int, "by_kind": {str: int}, "proposed": int},
+    "index": {"rows": int, "stale": int, "embedder": str},
+    "extractor": {
+        "name": str,
+        "calls_today": int,
+        "tokens_in": int,
+        "tokens_out": int,
+        "cost_usd": Number,
+        "budget_usd": Number,
+        "backlog_chunks": int,
+        "refused_chunks": int,
+        "refused_items": {str: int},
+        "waiting_for": str,
+        "waiting_until": (int, float, type(None)),
+        "hint": str,
+    },
+    "problems": [{"reason": str, "count": int, "where": str}],
+    "last_notes": [NOTE],
+}
+EVENT = {"id": str, "session": str, "at": str, "role": str, "type": str, "text": str, "where": str}
+EVIDENCE = {**NOTE, "evidence": [{"reference": str, "events": [EVENT]}]}
+PROMPTS = {
+    "prompts": [
+        {
+            "at": str,
+            "session": str,
+            "project": str,
+            "prompt": str,
+            "reason": str,
+            "notes": [{"id": str, "path": str, "title": str, "score": Number}],
+        }
+    ]
+}
+FORGOTTEN = {"notes": [{"id": str, "path": str, "title": str, "trash": str}]}
+FINDINGS = [{"level": str, "what": str, "hint": str}]
+HOOKS = [{"agent": str, "settings": str, "hooks": [{"event": str, "command": str}], "missing": [str], "disabled": bool}]
+CONFIG = {"file": str, "state": str, "vault": str, "claude_root": str, "extractor": {"name": str}, "judge": str}
+KEYS = [{"name": str, "place": str, "variable": str}]
+
+COMMANDS: dict[str, tuple[list[str], Any]] = {
+    "search": (["search", "job queue"], SEARCH),
+    "search, nothing found": (["search", "zeppelin"], SEARCH),
+    "recall": (["recall", "which database should the job queue migration target?"], RECALL),
+    "recall, silent": (["recall", "write a haiku about the sea"], RECALL),
+    "recall, explained": (["recall", "which database should the job queue migration target?", "--explain"], EXPLAINED),
+    "show": (["show", "postgresql"], {**NOTE, "file": str, "text": str}),
+    "remember": (["remember", "The gate code is changed in spring"], NOTE),
+    "mute": (["mute", "postgresql"], NOTE),
+    "why": (["why", "postgresql"], EVIDENCE),
+    "why, of prompts": (["why"], PROMPTS),
+    "forget": (["forget", "postgresql"], FORGOTTEN),
+    "forget, nothing": (["forget", "--matching", "zeppelin"], FORGOTTEN),
+    "status": (["status"], STATUS),
+    "doctor": (["doctor"], FINDINGS),
+    "verify": (["verify"], []),
+    "hooks status": (["hooks", "status"], HOOKS),
+    "keys list": (["keys", "list"], KEYS),
+    "config show": (["config", "show"], CONFIG),
+}
+
+
+def fits(value: object, shape: Any, at: str = "") -> list[str]:
+    """Where ``value`` is not of its shape. A field called ``str`` stands for any."""
+    match shape:
+        case dict():
+            if not isinstance(value, dict):
+                return [f"{at} is {value!r}"]
+            named = dict.fromkeys(value, shape[str]) if str in shape else shape
+            missing = [f"{at}.{name} is missing" for name in named if name not in value]
+            return missing + [wrong for name in value if name in named for wrong in fits(value[name], named[name], f"{at}.{name}")]
+        case [inner]:
+            if not isinstance(value, list):
+                return [f"{at} is {value!r}"]
+            return [wrong for number, each in enumerate(value) for wrong in fits(each, inner, f"{at}[{number}]")]
+        case []:
+            return [] if value == [] else [f"{at} is {value!r}"]
+        case _:
+            kinds = shape if isinstance(shape, tuple) else (shape,)
+            return [] if type(value) in kinds else [f"{at} is {value!r}"]
+
+
+@pytest.fixture
+def worked_in(machine: Machine) -> Machine:
+    leave_transcripts(machine.home / ".claude", machine.home / "mycelia")
+    assert in_this_process(machine, ["backfill"], cwd=machine.home).code == 0
+    return machine
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_json_is_of_the_shape_that_was_promised(worked_in: Machine, name: str) -> None:
+    arguments, shape = COMMANDS[name]
+
+    ran = in_this_process(worked_in, [*arguments, "--json"], cwd=worked_in.home)
+
+    assert ran.code == 0, ran.err
+    assert fits(ran.json(), shape) == []
+
+
+def test_every_command_with_json_is_looked_at() -> None:
+    from tests.cli.commands import every_command
+
+    with_json = {name for name, command in every_command() if any("--json" in param.opts for param in command.params)}
+
+    assert with_json == {name.partition(",")[0] for name in COMMANDS}
+
+
+def test_a_daemon_answers_in_the_same_shapes(worked_in: Machine) -> None:
+    assert worked_in.kmem("up", "--no-hooks").code == 0
+    prompt = "which database should the job queue migration target?"
+    worked_in.hook({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt})
+
+    for name in ("search", "recall, explained", "show", "why", "why, of prompts", "status", "mute", "forget", "remember"):
+        arguments, shape = COMMANDS[name]
+        ran = in_this_process(worked_in, [*arguments, "--json"], cwd=worked_in.home)
+        assert ran.code == 0, ran.err
+        assert fits(ran.json(), shape) == [], name
+
+
+def test_findings_are_json_too_and_the_exit_code_tells(worked_in: Machine) -> None:
+    for path in worked_in.notes():
+        path.write_text(path.read_text().replace("…", "") + "\nSee [[nowhere at all]].\n")
+    (worked_in.state / "timeline.sqlite").chmod(0o644)
+
+    verified = in_this_process(worked_in, ["verify", "--json"], cwd=worked_in.home)
+    examined = in_this_process(worked_in, ["doctor", "--json"], cwd=worked_in.home)
+
+    assert (verified.code, examined.code) == (3, 3)
+    assert fits(verified.json(), [{"where": str, "what": str}]) == []
+    assert any("nowhere at all" in finding["what"] for finding in verified.json())
+    assert {"problem"} <= {finding["level"] for finding in examined.json()}
+
+
+def test_json_spells_out_what_a_terminal_would_act_upon(machine: Machine) -> None:
+    machine.vault.mkdir(parents=True)
+    title = "red \x1b[31m bell \x07 back \x9b2J turned \u202e and hidden \u200b"
+    Path(machine.vault, "odd.md").write_text(f"The odd orchard note: {title}\n", encoding="utf-8")
+
+    shown = in_this_process(machine, ["show", "odd"], cwd=machine.home)
+    told = in_this_process(machine, ["show", "odd", "--json"], cwd=machine.home)
+    found = in_this_process(machine, ["search", "odd orchard", "--json"], cwd=machine.home)
+
+    for ran in (shown, told, found):
+        assert ran.code == 0, ran.err
+        assert all(char.isprintable() or char == "\n" for char in ran.out)
+    assert told.json()["path"] == "odd.md"

@@ -1,0 +1,253 @@
+"""What only shows in a real process: signals, terminals, broken pipes, locks, permissions."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from kite_memory.cli.demo import leave_transcripts
+from tests.cli.transcript import in_this_process
+from tests.e2e.kmem import Machine, Ran, eventually
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="shells, signals and terminals of unix")
+
+if sys.platform != "win32":
+    from tests.cli.terminal import at_a_terminal
+
+
+@contextmanager
+def running(machine: Machine, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A command that stays; killed in the end if it has not ended by itself."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "kite_memory", *arguments],
+        env=machine.env(),
+        cwd=machine.home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def here(machine: Machine, *arguments: str) -> Ran:
+    """For what is only prepared or looked at."""
+    return in_this_process(machine, list(arguments), cwd=machine.home)
+
+
+def listens(machine: Machine) -> bool:
+    return (machine.state / "daemon.sock").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("arguments", [("daemon",), ("up", "--foreground", "--no-hooks")])
+def test_a_signal_ends_the_daemon_well(machine: Machine, arguments: Sequence[str], number: signal.Signals) -> None:
+    with running(machine, *arguments) as daemon:
+        assert eventually(lambda: listens(machine))
+
+        daemon.send_signal(number)
+        _, err = daemon.communicate(timeout=30)
+
+    assert daemon.returncode == 0, err
+    assert "Traceback" not in err
+    assert not listens(machine)
+
+
+def test_a_second_daemon_is_refused_and_the_first_goes_on(machine: Machine) -> None:
+    with running(machine, "daemon") as first:
+        assert eventually(lambda: listens(machine))
+
+        second = machine.kmem("daemon")
+
+        assert second.code == 1
+        assert second.err.startswith(f"error: a daemon is already running (pid {first.pid})\nhint: ")
+        assert here(machine, "status", "--json").json()["daemon"]["pid"] == first.pid
+
+
+def test_a_daemon_that_was_killed_leaves_nothing_in_the_way(machine: Machine) -> None:
+    with running(machine, "daemon") as daemon:
+        assert eventually(lambda: listens(machine))
+        daemon.kill()
+        daemon.wait()
+        assert listens(machine)
+
+    assert "not running" in here(machine, "status").out
+    assert machine.kmem("up", "--no-hooks").code == 0
+
+
+def test_a_state_folder_too_deep_for_a_socket_works_all_the_same(machine: Machine) -> None:
+    deep = machine.home / ("very-deep-" * 6) / ("even-deeper-" * 6)
+    machine.home.chmod(0o700)
+    machine.environment = {"KMEM_HOME": str(deep), "XDG_RUNTIME_DIR": str(machine.home)}
+
+    up = machine.kmem("up", "--no-hooks")
+    status = here(machine, "status", "--json").json()
+    here(machine, "remember", "The cellar key hangs behind the third apple crate on the left")
+    told = machine.hook({"hook_event_name": "UserPromptSubmit", "prompt": "where does the key of the cellar hang, which crate?"})
+    down = here(machine, "down")
+
+    assert (up.code, down.code) == (0, 0), up.err
+    assert status["daemon"]["running"]
+    assert "behind the third apple crate" in told.out
+
+
+def test_a_person_is_asked_before_settings_change(machine: Machine) -> None:
+    settings = machine.home / ".claude" / "settings.json"
+
+    refused = at_a_terminal(machine, ["hooks", "install"], typed=[("[y/N]", b"n\n")])
+    after_no = settings.exists()
+    agreed = at_a_terminal(machine, ["hooks", "install"], typed=[("[y/N]", b"y\n")])
+
+    assert refused.code == 1
+    assert refused.screen.endswith("error: nothing was changed\n")
+    assert not after_no
+    assert agreed.code == 0
+    assert "UserPromptSubmit" in settings.read_text()
+
+
+def test_up_asks_a_person_and_goes_on_without_the_hooks(machine: Machine) -> None:
+    up = at_a_terminal(machine, ["up"], typed=[("[y/N]", b"n\n")])
+
+    assert up.code == 0
+    assert "settings were left alone" in up.screen
+    assert listens(machine)
+    assert not (machine.home / ".claude" / "settings.json").exists()
+
+
+def test_a_sweep_is_shown_and_asked_about(machine: Machine) -> None:
+    here(machine, "remember", "The hedge is cut in March")
+    here(machine, "remember", "The hedge is watered in May")
+
+    no = at_a_terminal(machine, ["forget", "--matching", "hedge"], typed=[("[y/N]", b"\n")])
+    kept = len(machine.notes())
+    yes = at_a_terminal(machine, ["forget", "--matching", "hedge"], typed=[("[y/N]", b"yes\n")])
+
+    assert "The hedge is cut in March" in no.screen
+    assert "Forget these 2 notes? [y/N]" in no.screen
+    assert (no.code, kept) == (1, 2)
+    assert (yes.code, machine.notes()) == (0, [])
+
+
+def test_a_bar_is_drawn_where_a_person_watches_and_nowhere_else(machine: Machine) -> None:
+    leave_transcripts(machine.home / ".claude", machine.home / "mycelia")
+
+    watched = at_a_terminal(machine, ["backfill"])
+    shutil.rmtree(machine.state)
+    piped = machine.kmem("backfill")
+
+    assert watched.code == 0
+    assert "reading" in watched.screen and watched.coloured
+    assert "\x1b" not in piped.out + piped.err
+    assert piped.err.splitlines() == [
+        piped.err.splitlines()[0],
+        "claude-code: 2 sessions, 6 events",
+        f"3 notes in {machine.vault}",
+    ]
+
+
+def test_ctrl_c_ends_a_command_without_a_word(machine: Machine) -> None:
+    waiting = at_a_terminal(machine, ["hooks", "install"], typed=[("[y/N]", b"\x03")])
+
+    assert waiting.code == 130
+    assert "Traceback" not in waiting.screen
+
+
+@pytest.mark.parametrize("line", ["kmem status | head -0", "kmem --help | head -1", "kmem status --json | true"])
+def test_a_reader_who_leaves_is_no_error(machine: Machine, line: str) -> None:
+    ran = machine.shell(line)
+
+    assert ran.err == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")  # noqa: PTH110 - a device, not a file
+def test_output_that_cannot_be_written_is_an_error(machine: Machine) -> None:
+    ran = machine.shell("kmem status --json > /dev/full")
+
+    assert ran.code == 1
+    assert ran.err.startswith("error: No space left on device\nhint: ")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-"])
+def test_closed_streams_do_no_harm(machine: Machine, closed: str) -> None:
+    ran = machine.shell(f"kmem search anything {closed}")
+
+    assert ran.code == 0
+    assert "Traceback" not in ran.err
+
+
+def test_bytes_that_are_no_text_are_taken_as_they_are(machine: Machine) -> None:
+    remembered = machine.shell(r"""kmem remember "$(printf 'caf\351 opens at nine, the pump at \377 six')" """)
+    piped = machine.shell(r"printf 'the \377 gate code is changed in spring' | kmem remember -")
+    found = machine.shell(r"""kmem search "$(printf 'caf\351 pump')" --json""")
+
+    assert (remembered.code, piped.code, found.code) == (0, 0, 0), remembered.err + piped.err + found.err
+    assert len(found.json()["hits"]) >= 1
+
+
+def test_a_terminal_of_few_letters_gets_question_marks(machine: Machine) -> None:
+    here(machine, "remember", "Über die Straße → 東京 führt kein Weg 🌱", "--key", "weg")
+
+    ran = machine.kmem("search", "Straße", extra={"PYTHONIOENCODING": "ascii:strict", "PYTHONUTF8": "0"})
+
+    assert ran.code == 0, ran.err
+    assert "?ber die Stra?e ? ?? f?hrt kein Weg" in ran.out
+
+
+def without_privileges() -> list[str]:
+    """What to put before a command so that file modes hold for it; root is above them."""
+    if os.geteuid() != 0:
+        return []
+    if shutil.which("setpriv") is None:
+        pytest.skip("root cannot be kept from writing without setpriv")
+    return ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+
+
+def test_a_vault_that_cannot_be_written_to_is_read_all_the_same(machine: Machine) -> None:
+    prefix = without_privileges()
+    here(machine, "remember", "The orchard server runs on port 8123")
+    folders = [machine.vault, *(path for path in machine.vault.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o500)
+
+    def kmem(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [*prefix, sys.executable, "-m", "kite_memory", *arguments]
+        return subprocess.run(command, env=machine.env(), cwd=machine.home, capture_output=True, text=True, timeout=60)
+
+    found = kmem("search", "orchard")
+    remembered = kmem("remember", "The hedge is cut in March")
+    forgotten = kmem("forget", "the orchard")
+    for folder in folders:
+        folder.chmod(0o700)
+
+    assert found.returncode == 0
+    assert "port 8123" in found.stdout
+    for refused in (remembered, forgotten):
+        assert refused.returncode == 1
+        assert refused.stderr.startswith("error: ")
+        assert "\nhint: " in refused.stderr
+        assert "Traceback" not in refused.stderr
+    assert len(machine.notes()) == 1
+
+
+def test_several_searches_at_once_may_all_be_the_first(machine: Machine) -> None:
+    here(machine, "remember", "The orchard server runs on port 8123")
+    for number in range(30):
+        machine.vault.joinpath("topics", f"row-{number}.md").write_text(f"Row {number} of the orchard grows kind {number * 7}.\n")
+
+    command = [sys.executable, "-m", "kite_memory", "search", "row 17 of the orchard", "--limit", "1"]
+    searches = [
+        subprocess.Popen(command, env=machine.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    told = [search.communicate(timeout=60) for search in searches]
+
+    assert [search.returncode for search in searches] == [0, 0, 0], told
+    assert all("row-17" in out for out, _ in told), told
+    assert here(machine, "verify").code == 0
