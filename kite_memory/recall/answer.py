@@ -48,9 +48,19 @@ class Weighed:
 
 
 def weigh(
-    index: Index, prompt: Prompt, *, shown: Collection[str], now: float, limit: int, threshold: float | None = None
+    index: Index,
+    prompt: Prompt,
+    *,
+    shown: Collection[str],
+    now: float,
+    limit: int,
+    threshold: float | None = None,
+    below_too: bool = False,
 ) -> Weighed:
-    """Candidates are notes in force that this session has not been shown; no network is asked for them."""
+    """Candidates are notes in force that this session has not been shown; no network is asked for them.
+
+    Those below the threshold are only told of ``below_too``: fetching notes that will not be said is half the work.
+    """
     text = bounded(prompt.text)
     if silence := _needless(text):
         return Weighed(candidates=(), threshold=threshold or 0.0, silence=silence)
@@ -69,6 +79,9 @@ def weigh(
     scores = scoring.settled(own, pairs[mask[pairs].all(axis=1)])
     inherited = scores > own
     scores = np.where(scoring.spoken(columns, now), scores, -np.inf)
+    best = float(scores.max(initial=-np.inf))
+    if not below_too:
+        scores = np.where(scores >= threshold, scores, -np.inf)
     enough = limit + len(shown) + _SPARE
     candidates = tuple(
         hit
@@ -76,7 +89,7 @@ def weigh(
         if hit.note.scope is not Scope.SESSION or hit.note.session == prompt.session
     )
     fresh = tuple(hit for hit in candidates if name(hit.note) not in shown)[:limit]
-    return Weighed(candidates=fresh, threshold=threshold, silence=_silence(candidates, fresh, threshold))
+    return Weighed(candidates=fresh, threshold=threshold, silence=_silence(candidates, fresh, threshold, best))
 
 
 def bounded(text: str) -> str:
@@ -104,11 +117,12 @@ def _empty(problems: tuple[Problem, ...]) -> str:
     return problems[0].reason if problems else "nothing in the vault"
 
 
-def _silence(candidates: tuple[Hit, ...], fresh: tuple[Hit, ...], threshold: float) -> str:
+def _silence(candidates: tuple[Hit, ...], fresh: tuple[Hit, ...], threshold: float, best: float) -> str:
+    """``best`` is the score of the best note that could be said, if any could."""
     if fresh and fresh[0].score >= threshold:
         return ""
     if candidates and candidates[0].score >= threshold:
         return "already shown in this session"
-    if not fresh:
-        return "all that could be said was shown in this session" if candidates else "nothing in the vault that may be said"
-    return f"below threshold: best {fresh[0].score:.2f} < {threshold:.2f}"
+    if best == -np.inf:
+        return "nothing in the vault that may be said"
+    return f"below threshold: best {max(best, 0.0):.2f} < {threshold:.2f}"

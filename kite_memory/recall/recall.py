@@ -79,7 +79,7 @@ class Recall:
 
     def weigh(self, prompt: Prompt) -> Weighed:
         """What `answer` would choose from, without its being remembered: for explanations, and for whoever judges further."""
-        return self._weighed(prompt, _CANDIDATES)
+        return self._weighed(prompt, _CANDIDATES, below_too=True)
 
     def answer(self, prompt: Prompt, *, remember: bool = True) -> Injection:
         """What the prompt hook says. No network is asked, and nothing is raised.
@@ -108,7 +108,7 @@ class Recall:
     def verify(self) -> tuple[Problem, ...]:
         return self._index.verify()
 
-    def _weighed(self, prompt: Prompt, limit: int) -> Weighed:
+    def _weighed(self, prompt: Prompt, limit: int, *, below_too: bool = False) -> Weighed:
         return weigh(
             self._index,
             prompt,
@@ -116,6 +116,7 @@ class Recall:
             now=self._clock().timestamp(),
             limit=limit,
             threshold=self._threshold,
+            below_too=below_too,
         )
 
     def _chosen(self, prompt: Prompt, remember: bool) -> Injection:
