@@ -103,7 +103,7 @@ def check(content: bytes, file: Path) -> Config:
     """What `load` would make of ``content`` in its file. Raises the same."""
     try:
         table = tomllib.loads(content.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number of too many digits
         raise ConfigInvalid(f"{file} is not valid TOML: {error}", hint="mend it, or move it away for the defaults") from error
     if unknown := sorted(set(table) - set(_SETTINGS)):
         raise ConfigInvalid(f"unknown setting {unknown[0]!r} in {file}", hint=f"known ones are: {', '.join(_SETTINGS)}")
@@ -162,14 +162,14 @@ def _value(kind: type, key: str, value: object, default: object, name: str) -> o
         return _choice(value, choices, name)
     if isinstance(default, str):
         if not isinstance(value, str):
-            raise ConfigInvalid(f"{name} should be like {default!r}, not {value!r}")
+            raise ConfigInvalid(f"{name} should be like {default!r}, not {value!r:.60}")
         return value
     whole = isinstance(default, int)
     if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-        raise ConfigInvalid(f"{name} should be {'a whole number' if whole else 'a number'}, not {value!r}")
+        raise ConfigInvalid(f"{name} should be {'a whole number' if whole else 'a number'}, not {value!r:.60}")
     least, most = _BOUNDS.get((kind, key), _ANY_AMOUNT)
     if not least <= value <= most:  # as nan never is
-        raise ConfigInvalid(f"{name} cannot be {value}", hint=f"choose from {least:g} to {most:g}")
+        raise ConfigInvalid(f"{name} cannot be {value!r:.60}", hint=f"choose from {least:g} to {most:g}")
     return value if whole else float(value)
 
 
@@ -182,5 +182,5 @@ def _named(section: _Chosen, variable: str) -> _Chosen:
 
 def _choice(value: object, choices: tuple[str, ...], name: str) -> Any:
     if value not in choices:
-        raise ConfigInvalid(f"{name} cannot be {value!r}", hint=f"choose one of: {', '.join(choices)}")
+        raise ConfigInvalid(f"{name} cannot be {value!r:.60}", hint=f"choose one of: {', '.join(choices)}")
     return value

@@ -1,6 +1,5 @@
 """Under the most careless umask there is, everything the program makes is its owner's alone."""
 
-import os
 import stat
 import subprocess
 import sys
@@ -82,7 +81,6 @@ def test_notes_follow_the_mode_of_a_vault_that_is_shared(machine: Machine) -> No
     assert {stat.S_IMODE(path.stat().st_mode) for path in made if path.is_file()} == {0o640}
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="unix only")
 def test_a_folder_that_stood_open_is_closed(machine: Machine) -> None:
     machine.state.mkdir(parents=True)
     machine.state.chmod(0o777)

@@ -369,7 +369,10 @@ class Operations:
 
     def _last_notes(self) -> list[Json]:
         paths = sorted(self._vault.known(), key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
-        return [_note(note) for known in paths if (note := self._vault.read(known.path)) is not None]
+        try:
+            return [_note(note) for known in paths if (note := self._vault.read(known.path)) is not None]
+        except VaultMissing:  # which the problems tell
+            return []
 
 
 def kept_head(prompt: str) -> str:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from kite_memory.cli.demo import leave_transcripts
+from kite_memory.daemon import client
 from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine, Ran, eventually
 
@@ -70,6 +71,27 @@ def test_a_second_daemon_is_refused_and_the_first_goes_on(machine: Machine) -> N
         assert second.code == 1
         assert second.err.startswith(f"error: a daemon is already running (pid {first.pid})\nhint: ")
         assert here(machine, "status", "--json").json()["daemon"]["pid"] == first.pid
+
+
+def test_what_is_asked_of_the_daemon_wrongly_is_refused_and_it_goes_on(machine: Machine) -> None:
+    with running(machine, "daemon") as daemon:
+        assert eventually(lambda: listens(machine))
+
+        for op, body in [
+            *(("search", body) for body in (b"nonsense", b"[]", b"7", b'{"query": 7}', b"{}", b'{"query": "x", "colour": "red"}')),
+            *(("dance", body) for body in (b"", b"{}")),
+            ("remember", b'{"text": "x", "tags": [null]}'),
+            ("hook:claude-code", b"\xff\xff"),
+        ]:
+            try:
+                told = client.call(machine.state, op, body, 10)
+            except client.DaemonRefused as refused:
+                assert refused.exit_code == 2, (op, body, refused)
+            else:
+                assert (op, told) == ("hook:claude-code", b"")
+
+        assert daemon.poll() is None
+        assert "could not answer" not in (machine.state / "logs" / "daemon.log").read_text()
 
 
 def test_a_daemon_that_was_killed_leaves_nothing_in_the_way(machine: Machine) -> None:

@@ -1,0 +1,126 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kite_memory.daemon.prompt_hook import HookInput, read_hook_input
+
+PROMPT = {
+    "hook_event_name": "UserPromptSubmit",
+    "session_id": "5e551011-0000-4000-8000-000000000001",
+    "transcript_path": "/home/ada/.claude/projects/-orchard/5e551011.jsonl",
+    "cwd": "/home/ada/orchard",
+    "permission_mode": "default",
+    "prompt": "which port does the api use?",
+}
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+FIELDS = ("hook_event_name", "session_id", "cwd", "prompt", "source", "agent_id")
+
+
+def read(told: object) -> HookInput | None:
+    return read_hook_input(json.dumps(told).encode())
+
+
+def test_a_prompt_is_read_and_what_we_do_not_know_is_passed_over() -> None:
+    assert read(PROMPT) == HookInput(
+        event="UserPromptSubmit",
+        session="5e551011-0000-4000-8000-000000000001",
+        cwd="/home/ada/orchard",
+        prompt="which port does the api use?",
+    )
+
+
+def test_a_session_says_why_it_starts() -> None:
+    started = read({"hook_event_name": "SessionStart", "session_id": "s", "source": "compact"})
+
+    assert started == HookInput(event="SessionStart", session="s", source="compact")
+
+
+def test_a_sub_agent_is_told_from_a_person() -> None:
+    asked = read({**PROMPT, "agent_id": "a1", "agent_type": "Explore"})
+
+    assert asked is not None
+    assert asked.is_subagent
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"\x00",
+        b"\xff\xfe",
+        b"[]",
+        b"null",
+        b"7",
+        b'"UserPromptSubmit"',
+        b"{}",
+        b'{"hook_event_name": 7}',
+        b'{"hook_event_name": null}',
+        b"[" * 100_000,
+        b'{"hook_event_name": "x", "n": ' + b"9" * 10_000 + b"}",
+    ],
+    ids=lambda body: repr(body[:20]),
+)
+def test_what_is_no_hooks_input_is_nothing(body: bytes) -> None:
+    assert read_hook_input(body) is None or body.startswith(b'{"hook_event_name": "x"')
+
+
+@pytest.mark.parametrize("field", [field for field in FIELDS if field != "hook_event_name"])
+@given(value=ANYTHING)
+def test_an_odd_value_costs_its_field_and_no_more(field: str, value: Any) -> None:
+    asked = read({**PROMPT, field: value})
+
+    assert asked is not None
+    assert asked.event == "UserPromptSubmit"
+    if field != "prompt":
+        assert asked.prompt == PROMPT["prompt"]
+    for text in (asked.session, asked.cwd, asked.prompt, asked.source):
+        assert isinstance(text, str)
+    assert isinstance(asked.is_subagent, bool)
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS) | st.text(), ANYTHING))
+def test_any_json_is_read_without_a_word(told: dict[str, Any]) -> None:
+    asked = read(told)
+
+    assert (asked is not None) == isinstance(told.get("hook_event_name"), str)
+
+
+@given(st.binary())
+def test_any_bytes_are_read_without_a_word(body: bytes) -> None:
+    assert read_hook_input(body) is None or body.lstrip().startswith(b"{")
+
+
+def test_a_megabyte_of_prompt_is_kept_and_of_a_name_only_its_beginning() -> None:
+    asked = read({**PROMPT, "prompt": "port " * 200_000, "session_id": "s" * 100_000, "cwd": "/" + "d" * 100_000})
+
+    assert asked is not None
+    assert len(asked.prompt) == 1_000_000
+    assert (len(asked.session), len(asked.cwd)) == (4_096, 4_096)
+
+
+@pytest.mark.parametrize("half", ["\\ud83d", "\\udf31", "before \\ud83d after"])
+def test_half_an_emoji_costs_a_letter_and_not_the_prompt(half: str) -> None:
+    body = f'{{"hook_event_name": "UserPromptSubmit", "prompt": "which port? {half}", "session_id": "{half}"}}'
+
+    asked = read_hook_input(body.encode())
+
+    assert asked is not None
+    assert asked.prompt.startswith("which port? ")
+    asked.prompt.encode("utf-8")
+    asked.session.encode("utf-8")
+
+
+def test_bytes_that_are_no_text_cost_a_letter_and_not_the_prompt() -> None:
+    asked = read_hook_input(b'{"hook_event_name": "UserPromptSubmit", "prompt": "caf\xe9 on which port?"}')
+
+    assert asked is not None
+    assert "on which port?" in asked.prompt
