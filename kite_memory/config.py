@@ -48,7 +48,7 @@ class RecallConfig:
 class DaemonConfig:
     """``idle_seconds`` without a new line ends a chunk; ``compare_seconds`` is the pause between full comparisons."""
 
-    idle_seconds: float = 30.0
+    idle_seconds: float = 20.0
     compare_seconds: float = 300.0
 
 

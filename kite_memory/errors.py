@@ -33,6 +33,14 @@ class StateNewer(KiteError):
     """A file of ours was written by a newer version than this one."""
 
 
+class StateNotWritten(KiteError):
+    """A store of ours could not be changed: no space left, or a disk that fails. Nothing of the change was kept."""
+
+
+class StateTakenAway(KiteError):
+    """Our files are no longer where we opened them: going on would mean a second truth beside whoever comes next."""
+
+
 class StateDamaged(KiteError):
     """A file of ours is not what it should be; ``kmem rebuild`` makes it anew."""
 

@@ -10,24 +10,26 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kite_memory import assets, keys, paths
+from kite_memory import assets, paths
 from kite_memory.config import Config
 from kite_memory.daemon.lock import DaemonLock, holder
 from kite_memory.daemon.operations import Operations
 from kite_memory.daemon.pipeline import Pipeline
 from kite_memory.distill import prompts
 from kite_memory.distill.chunking import ChunkPolicy
-from kite_memory.distill.extractor import Extractor
+from kite_memory.distill.extractor import Extractor, Outcome, Usage
 from kite_memory.distill.outbox import Budget, Outbox
 from kite_memory.distill.prices import Prices
 from kite_memory.distill.scheduler import Idle, Scheduler
 from kite_memory.errors import ConfigInvalid, UsageError, VaultMissing, VaultReadOnly
+from kite_memory.keys import Keys, keys_beside
+from kite_memory.model.chunk import Chunk
 from kite_memory.private_files import make_private_folder
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from kite_memory.daemon.daemon import Daemon
     from kite_memory.daemon.protocol import Reply, Request
     from kite_memory.daemon.service_units import Manager, Service
+    from kite_memory.distill.offline import OfflineExtractor
 
 log = logging.getLogger("kite_memory")
 
@@ -91,15 +94,16 @@ def open_house(
         closing.callback(outbox.close)
         vault = closing.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
         embedder = LocalEmbedder()
+        kept = keys_beside(config.file)
         recall = Recall(
-            index=Index(config.state / "index", embedder=embedder, beside=second_embedder(config)),
+            index=Index(config.state / "index", embedder=embedder, beside=second_embedder(config, kept)),
             memory=SessionMemory(config.state / "index" / "shown.sqlite"),
             threshold=config.recall.threshold,
             notes_per_prompt=config.recall.notes_per_prompt,
             tokens_per_prompt=config.recall.tokens_per_prompt,
         )
         closing.callback(recall.close)
-        extractor = extractor_of(config)
+        extractor = extractor_of(config, kept)
         costs = extractor.name != "offline"
         sources: tuple[Source, ...] = (ClaudeCode(config.claude_root, own_state=config.state),)
         idle_seconds = config.daemon.idle_seconds if costs else min(config.daemon.idle_seconds, _FREE_IDLE)
@@ -149,18 +153,12 @@ def _absent(state: Path) -> dict[str, Any]:
     return {"running": False, "pid": None, "since": "", "rss_mb": 0.0, "held_by": holder(state)}
 
 
-def keys_of(config: Config) -> keys.Keys:
-    return keys.Keys(keys.key_file(config.file), os.environ, keys.system_keyring())
-
-
-def extractor_of(config: Config) -> Extractor:
+def extractor_of(config: Config, kept: Keys) -> Extractor:
     """Vendor packages are not imported here; the first call does that."""
     settings = config.extractor
-    key = keys_of(config).find("anthropic") if settings.name in ("auto", "anthropic") else None
+    key = kept.find("anthropic") if settings.name in ("auto", "anthropic") else None
     if settings.name == "offline" or (settings.name == "auto" and key is None):
-        from kite_memory.distill.offline import OfflineExtractor
-
-        return OfflineExtractor()
+        return _Offline()
     prompt = prompts.load((config.file.parent / "prompts", assets.folder("prompts")))
     prices = Prices(dollars_in=settings.dollars_per_million_in, dollars_out=settings.dollars_per_million_out)
     match settings.name:
@@ -180,11 +178,33 @@ def extractor_of(config: Config) -> Extractor:
             raise ConfigInvalid(f"the extractor {settings.name!r} is not built yet", hint="choose anthropic, claude-cli or offline")
 
 
-def second_embedder(config: Config) -> Embedder | None:
+class _Offline:
+    """The offline extractor. Its rules are only loaded when it is asked, which most commands never do."""
+
+    name = "offline"
+
+    @cached_property
+    def _rules(self) -> "OfflineExtractor":
+        from kite_memory.distill.offline import OfflineExtractor
+
+        return OfflineExtractor()
+
+    @property
+    def version(self) -> str:
+        return self._rules.version
+
+    def estimate(self, chunk: Chunk) -> Usage:
+        return Usage()
+
+    def extract(self, chunk: Chunk) -> Outcome:
+        return self._rules.extract(chunk)
+
+
+def second_embedder(config: Config, kept: Keys) -> Embedder | None:
     """The Voyage space beside the local one, where there is a key for it and nobody said no."""
     if config.embedder.name == "local":
         return None
-    key = keys_of(config).find("voyage")
+    key = kept.find("voyage")
     if key is None:
         if config.embedder.name == "voyage":
             raise ConfigInvalid("the embedder `voyage` has no key", hint="`kmem keys set voyage`, or VOYAGE_API_KEY")
@@ -202,7 +222,7 @@ def run_daemon(config: Config) -> int:
     from kite_memory.daemon.server import Server
 
     few_arenas()
-    with DaemonLock.take(config.state):
+    with DaemonLock.take(config.state) as lock:
         _log_to(config.state / "logs" / "daemon.log")
         since = datetime.now(UTC).isoformat()
 
@@ -229,6 +249,7 @@ def run_daemon(config: Config) -> int:
                 sources=house.sources,
                 vault=config.vault,
                 compare_seconds=config.daemon.compare_seconds,
+                still_ours=lambda: lock.still_holds(config.state),
                 warm=lambda: house.embedder.embed(["ready"], "query"),
             )
             for number in (signal.SIGTERM, signal.SIGINT):  # before anybody can see that we are there, and end us
@@ -317,12 +338,14 @@ def daemon_environment(config: Config) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _OWN_VARIABLES if os.environ.get(name)}
     for name in _OWN_FOLDERS:
         if os.environ.get(name):
-            kept[name] = str(Path(os.environ[name]).expanduser().absolute())
+            kept[name] = str(Path(os.environ[name]).absolute())
+    if os.environ.get("CLAUDE_CONFIG_DIR"):
+        kept["CLAUDE_CONFIG_DIR"] = str(config.claude_root)
     return kept
 
 
 _OWN_VARIABLES = ("KMEM_EXTRACTOR", "KMEM_EMBEDDER", "KMEM_JUDGE", "ANTHROPIC_BASE_URL", "VOYAGE_BASE_URL", "OPENAI_BASE_URL")
-_OWN_FOLDERS = ("KMEM_HOME", "CLAUDE_CONFIG_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME")
+_OWN_FOLDERS = ("KMEM_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")
 
 
 def service_of(config: Config) -> "tuple[Service, Manager]":

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from kite_memory.wiring import House
 
 _PATIENCE = 60.0
+_READING_PATIENCE = 10.0
+_READING = frozenset({"search", "recall", "why", "show", "status"})
 _ANSWERED_FROM_THE_INDEX = frozenset({"search", "recall", "why"})
 
 
@@ -26,8 +28,9 @@ def perform(op: str, **arguments: Any) -> Any:
 
     settings = config.load()
     asked = {name: _as_text(value) for name, value in arguments.items()}
+    patience = _READING_PATIENCE if op in _READING else _PATIENCE
     try:
-        return orjson.loads(client.call(settings.state, op, orjson.dumps(asked), _PATIENCE))
+        return orjson.loads(client.call(settings.state, op, orjson.dumps(asked), patience))
     except DaemonUnreachable:
         with house() as here:
             if op == "remember":

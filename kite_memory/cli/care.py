@@ -12,7 +12,7 @@ from kite_memory.cli.backend import alone, catch_up, house
 from kite_memory.cli.console import counted, remark, say, say_json, tell
 from kite_memory.cli.help import add
 from kite_memory.daemon.ages import age
-from kite_memory.errors import DaemonUnreachable, FoundSomething, UsageError, VaultMissing, VaultReadOnly
+from kite_memory.errors import FoundSomething, KiteError, UsageError, VaultMissing, VaultReadOnly
 
 if TYPE_CHECKING:
     from kite_memory.wiring import House
@@ -117,8 +117,8 @@ def _rouse_the_daemon() -> None:
 
     try:
         client.call(configuration.load().state, "look", b"", 2.0)
-    except DaemonUnreachable:
-        pass
+    except KiteError:
+        pass  # it looks by itself, later
 
 
 def _findings(here: "House") -> tuple[list[dict[str, str]], str]:
@@ -168,7 +168,10 @@ def rebuild(
                 read_events(here, unread(here))
                 for count in here.timeline.counts():
                     tell(f"{count.provider}: {counted(count.sessions, 'session')}, {counted(count.events, 'event')}")
-            here.vault.compare()
+            if not here.has_a_vault:
+                raise VaultMissing(f"there is no vault at {settings.vault}", hint="`kmem up` makes one")
+            if frozen := here.vault.compare().frozen:  # there would be nothing to make an index of
+                raise VaultMissing(f"the index was left alone: {frozen}", hint=_BRING_BACK)
             with working("indexing") as progress:
                 done = here.recall.rebuild(here.vault, progress=progress)
             tell(f"{counted(done.added, 'note')} indexed")

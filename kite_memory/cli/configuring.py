@@ -1,17 +1,18 @@
 """Changing one setting in a file that people also write by hand."""
 
+import stat
+from collections.abc import MutableMapping
 from pathlib import Path
 
 from kite_memory import config as configuration
 from kite_memory.errors import ConfigInvalid, KiteError, UsageError
-from kite_memory.private_files import make_folder, replace_file
+from kite_memory.private_files import PRIVATE, make_folder, replace_file
 
 
 def change(name: str, value: str) -> str:
     """What was done. Raises `ConfigInvalid` for a setting or value that cannot be, and the file is as it was."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
-    from tomlkit.items import Table
 
     settings = configuration.load()
     file = settings.file
@@ -20,17 +21,18 @@ def change(name: str, value: str) -> str:
     try:
         document = tomlkit.parse((before or b"").decode("utf-8-sig"))
         table = document.setdefault(section, tomlkit.table()) if section else document
-        if not isinstance(table, Table | tomlkit.TOMLDocument) or not key:
+        if not isinstance(table, MutableMapping) or not key:
             raise UsageError(f"there is no setting {name!r}", hint="`kmem config show` lists them")
         told = _typed(value, _in_force(settings, section, key))
         table[key] = told
-        after = tomlkit.dumps(document).encode("utf-8")
+        after = tomlkit.dumps(document).encode("utf-8", "replace")
     except TOMLKitError as error:
         raise ConfigInvalid(f"{name!r} cannot be set in {file}: {error}", hint="write it there by hand") from error
     now = _in_force(configuration.check(after, file), section, key)
+    target = file.resolve()  # dotfiles are often links
     try:
-        make_folder(file.parent)
-        replace_file(file, after)
+        make_folder(target.parent)
+        replace_file(target, after, mode=PRIVATE if before is None else stat.S_IMODE(target.stat().st_mode))
     except OSError as error:
         raise KiteError(f"cannot write {file}: {error.strerror}") from error
     if now != told and str(now) != str(Path(value).expanduser()):

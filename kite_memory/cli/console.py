@@ -98,7 +98,9 @@ def finish() -> None:
 def fall_silent() -> None:
     """After stdout has failed, nothing more is written to it, also not at exit."""
     if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _write(stream: TextIO | None, text: str, end: str = "\n") -> None:

@@ -112,7 +112,7 @@ def down() -> None:
     state = configuration.load().state
     try:
         client.call(state, "stop", b"", 5.0)
-    except DaemonUnreachable:
+    except (DaemonUnreachable, client.DaemonSilent):
         pid = holder(state)
         if pid is not None:
             raise KiteError(

@@ -53,10 +53,20 @@ def run() -> None:
 def main(arguments: Sequence[str]) -> int:
     """Do as told, and return the exit code of the contract. Tracebacks only with ``--debug``."""
     words, debug = _without_debug(arguments)
+    code = _ended(words, debug=debug)
     try:
-        code = _run(words)
         finish()
-        return code
+    except OSError as error:
+        fall_silent()
+        if code == 0 and not isinstance(error, BrokenPipeError):  # whoever closes the pipe has read enough
+            _complain_of_the_machine(error)
+        return code or 1
+    return code
+
+
+def _ended(words: list[str], *, debug: bool) -> int:
+    try:
+        return _run(words)
     except KiteError as error:
         if debug:
             raise
@@ -64,15 +74,10 @@ def main(arguments: Sequence[str]) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read our output has left; there is nothing more to say
-        fall_silent()
-        return 1
     except OSError as error:
         if debug:
             raise
-        fall_silent()
-        tell(f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}")
-        tell("hint: is the disk full, or something not yours? --debug shows what it was for")
+        _complain_of_the_machine(error)
         return 1
     except Exception as error:
         if debug:
@@ -80,6 +85,11 @@ def main(arguments: Sequence[str]) -> int:
         tell(f"error: {type(error).__name__}: {error}")
         tell("hint: this is a bug of ours; run the command again with --debug and report what it prints")
         return BUG
+
+
+def _complain_of_the_machine(error: OSError) -> None:
+    tell(f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}")
+    tell("hint: is the disk full, or something not yours? --debug shows what it was for")
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:

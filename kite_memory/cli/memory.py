@@ -54,7 +54,8 @@ def search(
         return
     for hit in found["hits"]:
         say(f"{hit['score']:.2f}  {hit['title']}  ({hit['kind']}, {hit['created'][:10]}{_of(hit['project'])})")
-        say(f"      {hit['snippet']}")
+        if hit["snippet"]:
+            say(f"      {hit['snippet']}")
         say(f"      {hit['path']}")
     for problem in found["problems"]:
         tell(f"note: {problem}")

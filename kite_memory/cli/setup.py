@@ -125,10 +125,11 @@ def install_service() -> None:
     Example: kmem service install
     """
     from kite_memory.daemon import service_units
-    from kite_memory.wiring import keys_of, service_of
+    from kite_memory.keys import keys_beside
+    from kite_memory.wiring import service_of
 
     settings = configuration.load()
-    found = keys_of(settings)
+    found = keys_beside(settings.file)
     for name in ("anthropic", "voyage"):
         if found.where(name) == "environment":
             tell(f"note: the service will not see this shell's {name} key; `kmem keys set {name}` keeps it where it does")

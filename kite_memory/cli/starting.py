@@ -9,6 +9,7 @@ from typing import Any
 
 from kite_memory.cli.backend import daemon_runs
 from kite_memory.config import Config
+from kite_memory.daemon.client import DaemonSilent
 from kite_memory.errors import KiteError
 from kite_memory.private_files import make_private_folder
 from kite_memory.wiring import daemon_command, daemon_environment
@@ -35,10 +36,17 @@ def start(settings: Config) -> None:
             **detached,
         )
     deadline = time.monotonic() + _SECONDS
-    while not daemon_runs():
+    while not _answers():
         if started.poll() is not None or time.monotonic() > deadline:
             raise _failure(log, started.poll())
         time.sleep(0.05)
+
+
+def _answers() -> bool:
+    try:
+        return daemon_runs()
+    except DaemonSilent:  # there, but still busy with itself
+        return False
 
 
 def _failure(log: Path, code: int | None) -> KiteError:

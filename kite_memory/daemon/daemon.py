@@ -1,6 +1,7 @@
 """The process that stays: threads that wake, look, and go back to sleep."""
 
 import logging
+import queue
 import signal
 import threading
 import time
@@ -9,14 +10,17 @@ from pathlib import Path
 
 from kite_memory.daemon.heap import give_back
 from kite_memory.daemon.pipeline import Pipeline
-from kite_memory.daemon.watch import Wake, Watch
+from kite_memory.daemon.watch import Roused, Wake, Watch
 from kite_memory.distill.scheduler import Asked, Idle
+from kite_memory.errors import StateNotWritten, StateTakenAway
 from kite_memory.sources.source import Source
 
 log = logging.getLogger("kite_memory.daemon")
 
 _SETTLE = 0.2
 """Seconds to let a burst of changes in the vault pass: an editor's save is several events."""
+
+_MINUTE = 60.0
 
 _MUCH = 50
 """Texts embedded at once that leave a heap worth trimming."""
@@ -37,13 +41,17 @@ class Daemon:
         vault: Path,
         compare_seconds: float,
         warm: Callable[[], object] = lambda: None,
+        still_ours: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._pipeline = pipeline
         self._compare_seconds = compare_seconds
         self._warm = warm
+        self._still_ours = still_ours
         self._clock = clock
         self._stop = threading.Event()
+        self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._caught_up = threading.Event()
         self._failed = False
         self._transcripts = Wake()
         self._chunks = Wake()
@@ -68,7 +76,11 @@ class Daemon:
             thread = threading.Thread(target=self._guard, args=(work,), name=work.__name__.strip("_"), daemon=True)
             self._threads.append(thread)
             thread.start()
-        self._stop.wait()
+        self._ended.get()
+        self._stop.set()
+        self._caught_up.set()
+        for wake in (self._transcripts, self._chunks, self._notes):
+            wake.ring()
         self._transcript_watch.stop()
         self._vault_watch.stop()
         for thread in self._threads:
@@ -76,9 +88,8 @@ class Daemon:
         return 1 if self._failed else 0
 
     def stop(self) -> None:
-        self._stop.set()
-        for wake in (self._transcripts, self._chunks, self._notes):
-            wake.ring()
+        """From any thread, and from a signal's handler: a `SimpleQueue` is the one thing that may be touched there."""
+        self._ended.put(None)
 
     def look_again(self) -> None:
         """Compare everything now."""
@@ -99,30 +110,42 @@ class Daemon:
 
     def _ingest(self) -> None:
         self._pipeline.open_sessions()
-        roused_everything, compare_at = True, 0.0
-        paths: frozenset[str] = frozenset()
+        roused, compare_at = Roused(everything=True), 0.0
         while not self._stop.is_set():
-            if roused_everything or self._clock() >= compare_at:
-                self._transcript_watch.arm()
-                work = [(source, path) for source, path, _ in self._pipeline.unread()]
-                compare_at = self._clock() + self._compare_seconds
-            else:
-                work = [
-                    (source, Path(path)) for path in sorted(paths) if (source := self._pipeline.source_of(Path(path))) is not None
-                ]
-            for source, path in work:
-                if self._stop.is_set():
-                    return
-                self._pipeline.ingest(source, path)
-            ripe = self._pipeline.form_chunks()
+            try:
+                if roused.everything or time.monotonic() >= compare_at:
+                    if not self._still_ours():
+                        raise StateTakenAway("the state folder was removed or replaced under the running daemon")
+                    self._transcript_watch.arm()
+                    work = [(source, path) for source, path, _ in self._pipeline.unread()]
+                    compare_at = time.monotonic() + self._compare_seconds
+                else:
+                    work = self._pipeline.sources_of(map(Path, roused.paths))
+                for source, path in work:
+                    if self._stop.is_set():
+                        return
+                    self._pipeline.ingest(source, path)
+                ripe = self._pipeline.form_chunks()
+            except StateNotWritten as error:
+                log.warning("%s; trying again in a minute", error)
+                self._stop.wait(_MINUTE)
+                roused = Roused(everything=True)
+                continue
+            self._caught_up.set()
             self._chunks.ring()
-            wake_at = compare_at if ripe is None else min(compare_at, ripe)
-            roused = self._transcripts.wait(max(0.0, wake_at - self._clock()))
-            roused_everything, paths = roused.everything, roused.paths
+            until_compare = compare_at - time.monotonic()
+            until_ripe = until_compare if ripe is None else ripe - self._clock()
+            roused = self._transcripts.wait(max(0.0, min(until_compare, until_ripe)))
 
     def _distil(self) -> None:
+        self._caught_up.wait()  # with a timeline that is being read anew, a chunk's events may not be there yet
         while not self._stop.is_set():
-            match self._pipeline.distil():
+            try:
+                step = self._pipeline.distil()
+            except StateNotWritten as error:
+                log.warning("%s; trying again in a minute", error)
+                step = Idle(until=self._clock() + _MINUTE, reason=str(error), hint=error.hint)
+            match step:
                 case Asked():
                     continue
                 case Idle(until=until) as idle:

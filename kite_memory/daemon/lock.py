@@ -49,6 +49,14 @@ class DaemonLock:
             raise
         return cls(handle)
 
+    def still_holds(self, state: Path) -> bool:
+        """Whether the file that is locked is still the one that others would lock."""
+        try:
+            ours, theirs = os.fstat(self._handle), _file(state).stat()
+        except OSError:
+            return False
+        return (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino)
+
     def free(self) -> None:
         """Twice does no harm."""
         if self._handle >= 0:

@@ -246,9 +246,11 @@ class Operations:
             chosen = [self._found(each) for each in ids] if ids is not None else self._chosen(note, session, since, matching)
             told = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
             if not dry_run:
-                for each in told:
-                    each["trash"] = str(self._vault.root / self._vault.forget(each["id"] or each["path"]).trashed)
-                self._recall.refresh(self._vault, hint={each.path for each in chosen})
+                try:
+                    for each in told:
+                        each["trash"] = str(self._vault.root / self._vault.forget(each["id"] or each["path"]).trashed)
+                finally:  # what is in the trash must not be found, even if the rest of the sweep failed
+                    self._recall.refresh(self._vault, hint={each.path for each in chosen})
         return {"notes": told}
 
     def _chosen(self, note: str, session: str, since: str, matching: str) -> list[Note]:

@@ -1,33 +1,42 @@
 """The walk: sources to timeline to outbox to vault to index. The one place where the rooms meet."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from kite_memory.distill.chunking import ChunkPolicy, Span, finished, worth_asking
+import orjson
+
+from kite_memory.distill.chunking import ChunkPolicy, Span, finished, silence_needed, worth_asking
+from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import AnsweredChunk, Outbox, WaitingChunk
 from kite_memory.distill.scheduler import Asked, Idle, Scheduler
-from kite_memory.errors import KiteError, VaultMissing, VaultReadOnly
+from kite_memory.errors import KiteError
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.look import Look
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
-from kite_memory.redaction import redact, redact_event
+from kite_memory.redaction import drop_private, redact, redact_event
 from kite_memory.sources.source import Source
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import draft
 from kite_memory.vault.writing import AlreadyWritten, Amended, Superseded, Written
 
+log = logging.getLogger("kite_memory.pipeline")
+
 READ_BUDGET = 4 << 20
 """Bytes of transcript in memory at once."""
 
 _BLOCKED_PAUSE = 60.0
 """Seconds until a vault that could not be written to is tried again; a comparison that finds it mended tries at once."""
+
+_GONE = "its events are gone from the timeline"
 
 _PATIENCE = 1.0
 """Seconds between two attempts to cut one session into chunks: a line a millisecond must not mean a cut a millisecond."""
@@ -60,13 +69,16 @@ class Pipeline:
         self._policy = policy
         self._clock = clock
         self._ripe: dict[tuple[str, str], float] = {}
+        self._seen: dict[tuple[str, str], tuple[int, float]] = {}
         self.vault_lock = threading.RLock()
 
     def providers(self) -> tuple[str, ...]:
         return tuple(source.provider for source in self._sources)
 
-    def source_of(self, path: Path) -> Source | None:
-        return next((source for source in self._sources if source.owns(path)), None)
+    def sources_of(self, paths: Iterable[Path]) -> list[tuple[Source, Path]]:
+        """Who reads each of ``paths``, in the order to read them; what is nobody's, or gone, is left out."""
+        there = [path for path in paths if path.exists()]
+        return [(source, path) for source in self._sources for path in source.in_order(path for path in there if source.owns(path))]
 
     def unread(self) -> list[tuple[Source, Path, int]]:
         """Compare every transcript with what was read of it: those that differ, and by how many bytes about."""
@@ -115,15 +127,25 @@ class Pipeline:
         state = self._timeline.session_state(*key)
         events = self._timeline.events(*key, after=after) if state is not None else []
         if state is None or not events:
-            del self._ripe[key]
+            self._close(key)
             return
-        spans = list(finished(events, self._policy, quiet_for=now - state.quiet_since))
+        ordinal, seen_at = self._seen.get(key, (-1, now))
+        if ordinal != state.last_ordinal:
+            self._seen[key] = (state.last_ordinal, seen_at := now)
+        quiet_since = min(state.quiet_since, seen_at)  # by our own clock too: an event may be dated in the future
+        spans = list(finished(events, self._policy, quiet_for=now - quiet_since))
         if spans:
             self._outbox.form(spans, nothing=[span.id for span in spans if not worth_asking(_within(events, span))])
-        if spans and spans[-1].last == events[-1].ordinal:
-            del self._ripe[key]
+        left_over = [event for event in events if not spans or event.ordinal > spans[-1].last]
+        if left_over:
+            self._ripe[key] = max(quiet_since + silence_needed(left_over, self._policy), now + _PATIENCE)
         else:
-            self._ripe[key] = max(state.quiet_since + self._policy.idle, now + _PATIENCE)
+            self._close(key)
+
+    def _close(self, key: tuple[str, str]) -> None:
+        """Every event of the session is in a chunk."""
+        self._ripe.pop(key, None)
+        self._seen.pop(key, None)
 
     def open_sessions(self, *, skip_before: datetime | None = None, skip_all: bool = False) -> None:
         """After a start: find the sessions that have events in no chunk yet.
@@ -137,7 +159,7 @@ class Pipeline:
                 continue
             if skip_all or (skip_before is not None and state.quiet_since < skip_before.timestamp()):
                 self._outbox.skip(*key, state.last_ordinal)
-                self._ripe.pop(key, None)
+                self._close(key)
             else:
                 self._ripe[key] = 0.0
 
@@ -169,21 +191,26 @@ class Pipeline:
             for chunk in answered:
                 try:
                     with self.vault_lock:
-                        self._publish(chunk)
-                except (VaultMissing, VaultReadOnly) as error:
+                        found = self._publish(chunk)
+                except KiteError as error:
                     return error
-                self._outbox.written(chunk.id)
+                if found:
+                    self._outbox.written(chunk.id)
+                else:
+                    self._outbox.refuse(chunk.id, Usage(), reason=_GONE)
         return None
 
-    def _publish(self, answered: AnsweredChunk) -> None:
+    def _publish(self, answered: AnsweredChunk) -> bool:
+        """Whether the chunk's events are still there: without them an answer has no evidence."""
         chunk = self._chunk(answered.id, answered.provider, answered.session, answered.first, answered.last)
         if chunk is None or not chunk.events:
-            return
+            return False
         outcomes = self._vault.carry_out(self._vault.plan(draft(answered.record, chunk)))
         paths = {outcome.path for outcome in outcomes if isinstance(outcome, Written | Amended | AlreadyWritten | Superseded)}
         paths.update(outcome.old_path for outcome in outcomes if isinstance(outcome, Superseded))
         if paths:
             self._recall.refresh(self._vault, hint=paths)
+        return True
 
     def compare_vault(
         self, *, progress: Callable[[int, int], None] = lambda done, total: None, stop: Callable[[], bool] = lambda: False
@@ -200,17 +227,53 @@ class Pipeline:
                 if comparison.deleted:
                     self._vault.mend_links()
             return self._recall.refresh(self._vault, progress=progress, stop=stop)
-        except (VaultMissing, VaultReadOnly):
-            return None  # `status` says so, from the vault's own word
+        except KiteError as error:
+            log.warning("the vault could not be compared: %s", error)
+            return None
 
 
 def redacted(look: Look) -> Look:
-    """The door: nothing that was not passed through here is stored."""
-    events = tuple(redact_event(event) for event in look.events)
+    """The door: nothing that was not passed through here is stored, what the cursor carries included."""
     session = look.session
     if session is not None:
-        session = replace(session, title=redact(session.title), branch=redact(session.branch))
-    return replace(look, events=events, session=session)
+        session = replace(
+            session,
+            title=_clean(session.title),
+            branch=_clean(session.branch),
+            cwd=_clean(session.cwd),
+            project=_clean(session.project),
+        )
+    return replace(
+        look,
+        session=session,
+        events=tuple(redact_event(event) for event in look.events),
+        problems=tuple(replace(problem, reason=redact(problem.reason)) for problem in look.problems),
+        cursor=replace(look.cursor, carry=_clean_json(look.cursor.carry)),
+    )
+
+
+def _clean(text: str) -> str:
+    return redact(drop_private(text)) if text else text
+
+
+def _clean_json(carry: str) -> str:
+    """Each string by itself: the names of calls and events among them look like nothing secret alone."""
+    try:
+        return orjson.dumps(_clean_value(orjson.loads(carry))).decode() if carry else carry
+    except orjson.JSONDecodeError:
+        return _clean(carry)
+
+
+def _clean_value(value: Any) -> Any:
+    match value:
+        case str():
+            return _clean(value)
+        case list():
+            return [_clean_value(each) for each in value]
+        case dict():
+            return {key: _clean_value(each) for key, each in value.items()}
+        case _:
+            return value
 
 
 def _within(events: Iterable[Event], span: Span) -> list[Event]:

@@ -17,18 +17,23 @@ _WEIGHT_CAP = {
 }
 """About what an event takes once condensed. Results and plain calls are folded or dropped there."""
 
+_RESTING = (EventType.ASSISTANT_MESSAGE, EventType.RESUME_POINT)
+_MESSAGES = (EventType.USER_MESSAGE, *_RESTING)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkPolicy:
     """``target`` and ``most`` are characters of condensed text, about.
 
-    A turn's end past ``target`` closes a chunk; ``most`` closes it anywhere that does not part a call from its
-    result; ``idle`` seconds of silence close whatever there is.
+    A turn's end past ``target`` closes a chunk; past ``most`` it is closed between any two messages, past twice that anywhere.
+    ``idle`` seconds of silence close what an agent has rounded off with its word; where it may still be at work, or
+    too little was said to ask about, only ``stalled`` seconds do.
     """
 
     target: int = 14_000
     most: int = 40_000
     idle: float = 120.0
+    stalled: float = 900.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +59,21 @@ def finished(events: Sequence[Event], policy: ChunkPolicy, *, quiet_for: float) 
             yield _span(events[begin:index], weight)
             begin, weight = index, 0
         weight += _weigh(event)
-        following = events[index + 1] if index + 1 < len(events) else None
-        if weight >= policy.most and following is not None and following.type is not EventType.TOOL_RESULT:
+        following = events[index + 1].type if index + 1 < len(events) else None
+        if following is not None and ((weight >= policy.most and following in _MESSAGES) or weight >= 2 * policy.most):
             yield _span(events[begin : index + 1], weight)
             begin, weight = index + 1, 0
-    if begin < len(events) and quiet_for >= policy.idle:
+    if begin < len(events) and quiet_for >= silence_needed(events[begin:], policy):
         yield _span(events[begin:], weight)
+
+
+def silence_needed(left_over: Sequence[Event], policy: ChunkPolicy) -> float:
+    """Seconds of silence after which what is left over counts as finished.
+
+    Between a person's line and the agent's first word, and between a call and its result, a pause says nothing.
+    """
+    at_rest = bool(left_over) and left_over[-1].type in _RESTING and worth_asking(left_over)
+    return policy.idle if at_rest else max(policy.idle, policy.stalled)
 
 
 def _weigh(event: Event) -> int:

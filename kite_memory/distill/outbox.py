@@ -16,10 +16,13 @@ from typing import Any, Literal
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.record_json import from_json, to_json
-from kite_memory.errors import StateDamaged, StateNewer
+from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 from kite_memory.model.record import Record
 
 VERSION = 1
+
+_LONGEST_WAIT = 2 * 3600.0
+"""Seconds; nobody puts a chunk off for longer, so what says so was written while the clock was wrong."""
 
 ChunkState = Literal["waiting", "asked", "answered", "written", "refused", "nothing"]
 
@@ -60,7 +63,10 @@ _TABLES = (
     "CREATE TABLE refusals (reason TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID",
 )
 
-_CHUNKED_TO = "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (provider, id) DO UPDATE SET chunked_to = MAX(chunked_to, excluded.chunked_to)"
+_CHUNKED_TO = (
+    "INSERT INTO sessions VALUES (?, ?, ?)"
+    " ON CONFLICT (provider, id) DO UPDATE SET chunked_to = MAX(chunked_to, excluded.chunked_to)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +93,14 @@ class WaitingChunk:
     first: int
     last: int
     attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutOff:
+    """``until`` is Unix time."""
+
+    until: float
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,17 +182,17 @@ class Outbox:
         with self._transaction() as database:
             database.execute(_CHUNKED_TO, (provider, session, ordinal))
 
-    def next_waiting(self, now: float) -> WaitingChunk | float | None:
-        """A chunk to ask about now; or the Unix time when the first one may be asked; or ``None``: nothing waits."""
+    def next_waiting(self, now: float) -> WaitingChunk | PutOff | None:
+        """A chunk to ask about now; or until when, and why, the first one was put off; or ``None``: nothing waits."""
         row = self._one(
-            "SELECT id, provider, session, first, last, attempts, not_before FROM chunks WHERE state = 'waiting'"
+            "SELECT id, provider, session, first, last, attempts, not_before, reason FROM chunks WHERE state = 'waiting'"
             " ORDER BY not_before > ?, IIF(not_before > ?, not_before, seq) LIMIT 1",
             (now, now),
         )
         if row is None:
             return None
-        if row[6] > now:
-            return float(row[6])
+        if now < row[6] <= now + _LONGEST_WAIT:
+            return PutOff(until=float(row[6]), reason=row[7])
         return WaitingChunk(id=row[0], provider=row[1], session=row[2], first=row[3], last=row[4], attempts=row[5])
 
     def reserve(self, chunk: str, estimate: Usage, budget: Budget, *, day: str) -> bool:
@@ -223,17 +237,24 @@ class Outbox:
             database.execute("UPDATE chunks SET state = 'refused', reason = ? WHERE id = ?", (reason, chunk))
 
     def answered(self, limit: int = 50) -> list[AnsweredChunk]:
-        """Answers whose notes are not written yet, oldest first."""
-        return [
-            AnsweredChunk(
-                id=row[0], provider=row[1], session=row[2], first=row[3], last=row[4], extractor=row[5], record=from_json(row[6])
+        """Answers whose notes are not written yet, oldest first. One that cannot be read is set aside, kept as it is."""
+        found: list[AnsweredChunk] = []
+        for name, provider, session, first, last, extractor, record in self._all(
+            "SELECT id, provider, session, first, last, extractor, record FROM chunks"
+            " WHERE state = 'answered' ORDER BY seq LIMIT ?",
+            (limit,),
+        ):
+            try:
+                answer = from_json(record)
+            except StateDamaged as error:
+                self.refuse(name, Usage(), reason=str(error))
+                continue
+            found.append(
+                AnsweredChunk(
+                    id=name, provider=provider, session=session, first=first, last=last, extractor=extractor, record=answer
+                )
             )
-            for row in self._all(
-                "SELECT id, provider, session, first, last, extractor, record FROM chunks"
-                " WHERE state = 'answered' ORDER BY seq LIMIT ?",
-                (limit,),
-            )
-        ]
+        return found
 
     def written(self, chunk: str) -> None:
         with self._transaction() as database:
@@ -268,13 +289,16 @@ class Outbox:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
-            self._database.execute("BEGIN IMMEDIATE")
             try:
+                self._database.execute("BEGIN IMMEDIATE")
                 yield self._database
-            except BaseException:
-                self._database.execute("ROLLBACK")
+                self._database.execute("COMMIT")
+            except BaseException as error:
+                if self._database.in_transaction:  # SQLite has rolled back by itself where the disk is full
+                    self._database.execute("ROLLBACK")
+                if isinstance(error, sqlite3.OperationalError):
+                    raise StateNotWritten(f"the outbox cannot be written: {error}", hint="make room on its disk") from error
                 raise
-            self._database.execute("COMMIT")
 
     def _all(self, query: str, values: Sequence[object] = ()) -> list[Any]:
         with self._lock:

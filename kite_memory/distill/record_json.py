@@ -53,7 +53,7 @@ def from_json(text: bytes) -> Record:
             ),
             cross_topic_insights=tuple(raw["cross_topic_insights"]),
         )
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StateDamaged("an answer in the outbox cannot be read", hint="run `kmem verify`") from error
 
 

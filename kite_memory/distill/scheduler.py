@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused, Usage
-from kite_memory.distill.outbox import Budget, Outbox, WaitingChunk
+from kite_memory.distill.outbox import Budget, Outbox, PutOff, WaitingChunk
 from kite_memory.model.chunk import Chunk
 
 LONGEST_PAUSE = 3600.0
@@ -76,8 +76,8 @@ class Scheduler:
         match self._outbox.next_waiting(now):
             case None:
                 return Idle(until=None, reason="nothing waits")
-            case float(when):
-                return Idle(until=when, reason="waiting to try again")
+            case PutOff(until=until, reason=reason):
+                return Idle(until=until, reason=f"trying again: {reason}" if reason else "trying again")
             case WaitingChunk() as waiting:
                 return self._ask(waiting, load(waiting), now)
 

@@ -47,7 +47,10 @@ class Occasion:
 
 
 class SessionMemory:
-    """Survives restarts; forgets after thirty days. Raises `StateNewer` or `StateDamaged` where its file is not ours to use."""
+    """Survives restarts; forgets after thirty days. A damaged file is begun anew: at worst a note is shown a second time.
+
+    Raises `StateNewer` for a newer version's, `StateDamaged` where not even a new one can be made.
+    """
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
@@ -55,8 +58,10 @@ class SessionMemory:
         private_file(path)
         try:
             self._connection = _opened(path)
-        except sqlite3.Error as error:
-            raise StateDamaged(f"the memory of what was shown cannot be read: {error}", hint=f"remove {path}") from error
+        except sqlite3.OperationalError as error:
+            raise StateDamaged(f"the memory of what was shown cannot be used: {error}", hint=f"look at {path}") from error
+        except sqlite3.DatabaseError:
+            self._connection = _begun_anew(path)
 
     def close(self) -> None:
         with self._lock:
@@ -151,6 +156,16 @@ def _opened(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _begun_anew(path: Path) -> sqlite3.Connection:
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    private_file(path)
+    try:
+        return _opened(path)
+    except sqlite3.Error as error:
+        raise StateDamaged(f"the memory of what was shown cannot be begun anew: {error}", hint=f"look at {path}") from error
 
 
 def _storable(text: str) -> str:

@@ -1,7 +1,7 @@
 """Claude Code's transcripts: where they lie, and reading them on from a cursor."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +38,14 @@ class ClaudeCode:
         return (self._projects,)
 
     def transcripts(self) -> Iterator[Path]:
-        """Sub-agents come after the sessions they work for: some inherit their lines, and whoever tells a line first owns it."""
         for folder, folders, files in os.walk(self._projects):
             folders[:] = sorted(set(folders) - _OTHERS_FOLDERS)
             paths = [path for name in sorted(files) if self.owns(path := Path(folder, name))]
-            yield from sorted(paths, key=_is_sub_agent)
+            yield from self.in_order(paths)
+
+    def in_order(self, paths: Iterable[Path]) -> list[Path]:
+        """Sub-agents come after the sessions they work for: some inherit their lines."""
+        return sorted(paths, key=lambda path: (_is_sub_agent(path), str(path)))
 
     def owns(self, path: Path) -> bool:
         if path.suffix != ".jsonl" or path.name == "journal.jsonl":
@@ -51,7 +54,7 @@ class ClaudeCode:
             folders = path.relative_to(self._projects).parts[:-1]
         except ValueError:
             return False
-        return ".." not in folders and _OTHERS_FOLDERS.isdisjoint(folders)
+        return ".." not in folders and _OTHERS_FOLDERS.isdisjoint(folders) and _is_text(path)
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
         try:
@@ -130,6 +133,15 @@ def _resumed(file: AppendOnlyFile, cursor: Cursor | None) -> tuple[int, Thread, 
 
     thread = Thread.resumed(cursor.carry, read_again)
     return (0, Thread(), "unknown cursor") if thread is None else (cursor.position, thread, "")
+
+
+def _is_text(path: Path) -> bool:
+    """Names that are not UTF-8 cannot be written down, so such files cannot be read on from where we were."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_sub_agent(path: Path) -> bool:

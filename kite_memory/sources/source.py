@@ -1,6 +1,6 @@
 """What every source promises; `tests/contract` holds each one to it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -27,6 +27,10 @@ class Source(Protocol):
 
     def owns(self, path: Path) -> bool:
         """Whether a change of ``path`` is a change of one of this source's transcripts. Decided by name alone."""
+        ...
+
+    def in_order(self, paths: Iterable[Path]) -> list[Path]:
+        """Those first whose lines others may repeat: whoever tells a line first owns it."""
         ...
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:

@@ -5,11 +5,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Event, EventType, EvidenceReference, Role, Session, Status, Where
 from kite_memory.model.link import Edge, EdgeKind
 from kite_memory.model.look import Cursor, Look
@@ -106,16 +107,17 @@ class Timeline:
         if look.session is None:
             return 0
         key = self._session_key(database, look.session)
+        events = _in_line(database, key, look.events)
         before = database.total_changes
-        database.executemany(_INSERT_EVENT, [_row(event, key, file) for event in look.events])
+        database.executemany(_INSERT_EVENT, [_row(event, key, file) for event in events])
         added = database.total_changes - before
         if added:
             database.execute(
                 "UPDATE sessions SET last_ordinal = MAX(last_ordinal, ?), last_at = MAX(last_at, ?), committed_at = ?"
                 " WHERE key = ?",
                 (
-                    max(event.ordinal for event in look.events),
-                    _text_of(max(event.at for event in look.events)),
+                    max(event.ordinal for event in events),
+                    _text_of(max(event.at for event in events)),
                     self._clock(),
                     key,
                 ),
@@ -267,13 +269,33 @@ class Timeline:
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    connection.execute("BEGIN IMMEDIATE")
     try:
+        connection.execute("BEGIN IMMEDIATE")
         yield connection
-    except BaseException:
-        connection.execute("ROLLBACK")
+        connection.execute("COMMIT")
+    except BaseException as error:
+        if connection.in_transaction:  # SQLite has rolled back by itself where the disk is full
+            connection.execute("ROLLBACK")
+        if isinstance(error, sqlite3.OperationalError):
+            raise StateNotWritten(f"the timeline cannot be written: {error}", hint="make room on its disk") from error
         raise
-    connection.execute("COMMIT")
+
+
+def _in_line(database: sqlite3.Connection, session: int, events: Sequence[Event]) -> Sequence[Event]:
+    """The events with ordinals that go on from what the session holds already.
+
+    A rewritten transcript, or a second file of the same session, counts from the beginning again; but whoever follows a
+    session by its ordinals must find what is new after what is old.
+    """
+    (last,) = database.execute("SELECT last_ordinal FROM sessions WHERE key = ?", (session,)).fetchone()
+    behind = [event for event in events if event.ordinal <= last]
+    if not behind:
+        return events
+    new = [event for event in behind if not database.execute("SELECT 1 FROM events WHERE id = ?", (event.id,)).fetchone()]
+    if not new:
+        return events
+    shift = last + 1 - min(event.ordinal for event in new)
+    return [replace(event, ordinal=event.ordinal + shift) for event in events]
 
 
 def _text_of(at: datetime) -> str:

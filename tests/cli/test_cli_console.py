@@ -93,15 +93,13 @@ def test_a_bug_is_ours_and_says_so(crash: Callable[[Exception], None], capsys: p
     ]
 
 
-def test_an_error_of_the_machines_is_not_called_a_bug(
-    crash: Callable[[Exception], None], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_of_the_machine_is_no_bug(crash: Callable[[Exception], None], capsys: pytest.CaptureFixture[str]) -> None:
     crash(PermissionError(13, "Permission denied", "/somewhere"))
 
     code = main(["crash"])
 
     assert code == 1
-    assert capfd.readouterr().err.startswith("error: /somewhere: Permission denied\nhint: ")
+    assert capsys.readouterr().err.startswith("error: /somewhere: Permission denied\nhint: ")
 
 
 def test_an_error_without_a_hint_has_none(crash: Callable[[Exception], None], capsys: pytest.CaptureFixture[str]) -> None:

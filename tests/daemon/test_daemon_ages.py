@@ -92,4 +92,4 @@ def test_every_date_that_python_writes_is_understood_or_refused(at: datetime) ->
         read = age(at.isoformat(), NOW)
     except UsageError:
         return
-    assert read == (at if at.tzinfo else at.replace(tzinfo=UTC))
+    assert read == (at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC))

@@ -120,6 +120,57 @@ def test_no_secret_passes_the_door(home: Path, house: FakeHouse) -> None:
     assert "[redacted:" in event.text
 
 
+def test_no_secret_of_a_call_still_open_is_kept(home: Path, house: FakeHouse) -> None:
+    secret = "ghp_" + "Zx9" * 12
+    written = Transcript()
+    written.user("Fetch the weather of the orchard for me, would you?")
+    written.call("Bash", "toolu_1", command=f"curl -H 'Authorization: Bearer {secret}' weather.example")
+    (home / "claude" / "projects" / "-orchard" / f"{SESSION}.jsonl").write_bytes(written.bytes)
+
+    house.walk()
+
+    assert not [name for name, content in bytes_of(home / "state").items() if secret.encode() in content]
+
+
+def test_a_lost_timeline_does_not_cost_an_answer_its_notes(home: Path) -> None:
+    transcript(home, SAID)
+    with fake_house(home, ScriptedExtractor()) as first:
+        first.pipeline.ingest_many([(source, path) for source, path, _ in first.pipeline.unread()])
+        first.pipeline.open_sessions()
+        first.pipeline.form_chunks()
+    for path in (home / "state").glob("timeline.sqlite*"):
+        path.unlink()
+
+    with fake_house(home, ScriptedExtractor()) as second:
+        second.walk()
+
+        assert second.outbox.states() == {"written": 1}
+        assert len(notes(second)) == 1
+
+
+def test_what_a_rewritten_transcript_says_anew_is_distilled(home: Path, house: FakeHouse, extractor: ScriptedExtractor) -> None:
+    path = transcript(home, SAID, "The cider press stands in the north barn, next to the old cart.")
+    house.walk()
+    later = Transcript(first=100)
+    later.user("The bees winter behind the south wall from this year on, out of the wind.")
+    later.assistant("Understood: the bees stand behind the south wall.")
+    path.write_bytes(later.bytes)
+
+    house.walk()
+
+    assert len(extractor.asked) == 2
+
+
+def test_an_answer_that_cannot_be_read_stops_nothing(home: Path, house: FakeHouse) -> None:
+    transcript(home, SAID)
+    house.walk()
+    house.outbox._database.execute("UPDATE chunks SET state = 'answered', record = '{\"topics\": [{}]}'")
+
+    house.walk()
+
+    assert house.outbox.states() == {"refused": 1}
+
+
 def test_private_words_are_not_kept(home: Path, house: FakeHouse) -> None:
     transcript(home, f"{SAID} <private>The neighbour pays for the quinces.</private>")
 

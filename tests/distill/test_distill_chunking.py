@@ -1,5 +1,6 @@
 """Chunks: every event in exactly one, cut where a story ends."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,7 +8,10 @@ from kite_memory.distill.chunking import ChunkPolicy, finished, worth_asking
 from kite_memory.model.event import Event, EventType
 from tests.fakes.events import event
 
-SMALL = ChunkPolicy(target=300, most=900, idle=60.0)
+SMALL = ChunkPolicy(target=300, most=900, idle=60.0, stalled=120.0)
+
+
+MESSAGES = (EventType.ASSISTANT_MESSAGE, EventType.RESUME_POINT)
 
 
 def turn(start: int, size: int) -> list[Event]:
@@ -27,6 +31,25 @@ def test_silence_ends_a_story() -> None:
     (span,) = finished(turn(0, 100), SMALL, quiet_for=60.0)
 
     assert (span.first, span.last) == (0, 3)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_a_pause_before_the_agents_word_ends_nothing(length: int) -> None:
+    assert list(finished(turn(0, 200)[:length], SMALL, quiet_for=119.0)) == []
+
+
+def test_what_was_left_hanging_is_finished_in_the_end() -> None:
+    (span,) = finished(turn(0, 200)[:1], SMALL, quiet_for=120.0)
+
+    assert (span.first, span.last) == (0, 0)
+
+
+def test_too_little_to_ask_about_waits_for_what_comes_after_it() -> None:
+    brief = [event(0, "yes"), event(1, "Done.", EventType.ASSISTANT_MESSAGE)]
+
+    assert list(finished(brief, SMALL, quiet_for=119.0)) == []
+    (span,) = finished([*brief, *turn(10, 200)], SMALL, quiet_for=60.0)
+    assert (span.first, span.last) == (0, 13)
 
 
 def test_a_turn_end_past_the_target_closes_a_chunk() -> None:
@@ -56,7 +79,7 @@ def test_the_name_of_a_chunk_depends_on_its_ends_alone() -> None:
 event_types = st.sampled_from(list(EventType))
 
 
-@given(st.lists(st.tuples(event_types, st.integers(0, 600)), max_size=60), st.floats(0, 120))
+@given(st.lists(st.tuples(event_types, st.integers(0, 600)), max_size=60), st.floats(0, 240))
 def test_chunks_are_consecutive_and_cover_a_prefix(shapes: list[tuple[EventType, int]], quiet_for: float) -> None:
     events = [event(number, "z" * size, type) for number, (type, size) in enumerate(shapes)]
 
@@ -64,11 +87,11 @@ def test_chunks_are_consecutive_and_cover_a_prefix(shapes: list[tuple[EventType,
 
     covered = [ordinal for span in spans for ordinal in range(span.first, span.last + 1)]
     assert covered == list(range(len(covered)))
-    if quiet_for >= SMALL.idle:
+    if quiet_for >= SMALL.stalled:
         assert len(covered) == len(events)
     for span in spans[:-1]:
         following = events[span.last + 1]
-        assert following.type is not EventType.TOOL_RESULT
+        assert following.type in (*MESSAGES, EventType.USER_MESSAGE) or span.weight >= 2 * SMALL.most
 
 
 def test_a_model_is_not_asked_about_a_yes() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.outbox import Budget, Outbox, WaitingChunk
+from kite_memory.distill.outbox import Budget, Outbox, PutOff, WaitingChunk
 from kite_memory.distill.record_json import from_json, to_json
 from kite_memory.errors import StateDamaged, StateNewer
 from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Rejected, Topic
@@ -61,7 +61,7 @@ def test_a_chunk_put_off_lets_others_go_first_and_comes_back(outbox: Outbox) -> 
     assert isinstance(now, WaitingChunk)
     assert now.id == "chunk-1"
     outbox.refuse("chunk-1", Usage(), reason="no")
-    assert outbox.next_waiting(10.0) == 50.0
+    assert outbox.next_waiting(10.0) == PutOff(until=50.0, reason="busy")
     later = outbox.next_waiting(50.0)
     assert isinstance(later, WaitingChunk)
     assert later.id == "chunk-0"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.errors import StateDamaged, StateNewer
+from kite_memory.errors import StateNewer
 from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
 
 NOW = datetime(2026, 2, 26, 14, 3, 11, tzinfo=UTC)
@@ -110,14 +110,15 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         SessionMemory(path)
 
 
-def test_a_file_that_is_no_database_is_said_to_be_damaged(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_begun_anew(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     path.write_bytes(b"something else entirely" * 100)
 
-    with pytest.raises(StateDamaged) as raised:
-        SessionMemory(path)
+    memory = SessionMemory(path)
 
-    assert str(path) in raised.value.hint
+    assert memory.shown("any") == frozenset()
+    assert memory.last(5) == ()
+    memory.close()
 
 
 def test_files_are_the_owner_s_alone_whatever_the_umask(tmp_path: Path) -> None:

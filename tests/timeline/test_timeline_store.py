@@ -66,6 +66,19 @@ def test_an_event_known_already_is_taken_once_even_from_another_file(timeline: T
     assert len(timeline.events("claude-code", "s1")) == 2
 
 
+def test_a_session_told_anew_goes_on_where_it_was(timeline: Timeline) -> None:
+    timeline.commit([look(event(5), event(6))], "claude-code")
+    rewritten = [replace(event(number), ordinal=number - 100) for number in (101, 102)]
+
+    timeline.commit([look(*rewritten)], "claude-code")
+
+    events = timeline.events("claude-code", "s1")
+    assert [e.id for e in events] == [event(number).id for number in (5, 6, 101, 102)]
+    assert [e.ordinal for e in events] == [5, 6, 7, 8]
+    (state,) = timeline.session_states()
+    assert state.last_ordinal == 8
+
+
 def test_position_and_events_are_committed_together_or_not_at_all(timeline: Timeline) -> None:
     timeline.commit([look(event(1), position=100)], "claude-code")
     impossible = replace(event(2), text=object())  # type: ignore[arg-type]  # what SQLite refuses to store

@@ -1,0 +1,74 @@
+"""The configuration file is the person's: one setting changes, everything else stays."""
+
+import stat
+import sys
+import tomllib
+
+import pytest
+
+from tests.cli.transcript import in_this_process
+from tests.e2e.kmem import Machine, Ran
+
+
+def set_to(machine: Machine, name: str, value: str) -> Ran:
+    return in_this_process(machine, ["config", "set", name, value], cwd=machine.home)
+
+
+BEFORE = """\
+# mine, do not touch
+judge = 'wait'   # for now
+
+[extractor]  # the cheap one
+calls_per_day = 7
+dollars_per_day = 0.25
+"""
+
+
+def test_comments_and_order_stay(machine: Machine) -> None:
+    machine.configure(BEFORE)
+
+    done = set_to(machine, "extractor.calls_per_day", "8")
+
+    assert done.code == 0, done.err
+    assert machine.config.read_text() == BEFORE.replace("= 7", "= 8")
+
+
+def test_a_refused_value_leaves_the_file_alone(machine: Machine) -> None:
+    machine.configure(BEFORE)
+
+    assert set_to(machine, "extractor.calls_per_day", "many").code == 2
+    assert machine.config.read_text() == BEFORE
+
+
+def test_a_section_on_one_line_is_a_section(machine: Machine) -> None:
+    machine.configure('extractor = { name = "offline" }\n')
+
+    done = set_to(machine, "extractor.calls_per_day", "8")
+
+    assert done.code == 0, done.err
+    assert tomllib.loads(machine.config.read_text()) == {"extractor": {"name": "offline", "calls_per_day": 8}}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and modes of unix")
+def test_a_link_is_followed_and_the_mode_kept(machine: Machine) -> None:
+    dotfile = machine.home / "dotfiles" / "kite.toml"
+    dotfile.parent.mkdir()
+    dotfile.write_text(BEFORE)
+    dotfile.chmod(0o644)
+    machine.config.parent.mkdir(parents=True)
+    machine.config.symlink_to(dotfile)
+
+    done = set_to(machine, "judge", "off")
+
+    assert done.code == 0, done.err
+    assert machine.config.is_symlink()
+    assert 'judge = "off"   # for now' in dotfile.read_text()
+    assert stat.S_IMODE(dotfile.stat().st_mode) == 0o644
+
+
+def test_any_text_may_be_a_name(machine: Machine) -> None:
+    done = set_to(machine, "extractor.model", 'a "quoted"\n\x07 name \udcff')
+    shown = in_this_process(machine, ["config", "show", "--json"], cwd=machine.home)
+
+    assert (done.code, shown.code) == (0, 0), done.err + shown.err
+    assert shown.json()["extractor"]["model"] == 'a "quoted"\n\x07 name ?'
