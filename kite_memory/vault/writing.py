@@ -202,6 +202,9 @@ class Writer:
                 return changed
             if not self.is_ours(old.id, text):
                 return with_addition(changed, f"{note.created:%Y-%m-%d}: {body}")
+            if note.title != old.title:  # the old one stays an alias: links may lead there by it
+                names = list(dict.fromkeys((note.title, *old.aliases)))
+                changed = with_properties(changed, {"title": note.title, "aliases": names}) or changed
             return changed[: len(changed) - len(body_of(changed))] + body + "\n"
 
         return self.edit(known, restated)

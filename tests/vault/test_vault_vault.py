@@ -916,6 +916,16 @@ def test_a_key_says_the_newest(vault: Vault) -> None:
     assert other.id != first.id
 
 
+def test_a_key_that_says_something_else_is_titled_by_it(vault: Vault) -> None:
+    first = vault.remember("The deploy window is Tuesday", key="deploy-window")
+
+    second = vault.remember("The deploy window is Thursday", key="deploy-window")
+
+    assert (second.id, second.path) == (first.id, first.path)
+    assert second.title == "The deploy window is Thursday"
+    assert first.title in second.aliases
+
+
 def test_a_key_takes_new_tags_and_a_new_end(vault: Vault) -> None:
     vault.remember("Port 80.", key="port", tags=["net"])
 
