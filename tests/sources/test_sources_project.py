@@ -108,7 +108,7 @@ def test_home_is_no_project_even_with_dotfiles_in_git(home: Path) -> None:
 @pytest.mark.parametrize(
     ("cwd", "name"),
     [
-        ("D:\\work\\Oh-My Posh", "oh-my-posh"),
+        ("D:\\work\\Plum-Tree Press", "plum-tree-press"),
         ("\\\\server\\share\\orchard", "orchard"),
         ("//server/share/orchard", "orchard"),
         ("C:\\orchard\\.claude\\worktrees\\b", "orchard"),
