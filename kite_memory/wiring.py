@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,6 +30,7 @@ from kite_memory.distill.scheduler import Idle, Scheduler
 from kite_memory.errors import ConfigInvalid, UsageError, VaultMissing, VaultReadOnly
 from kite_memory.keys import Keys, keys_beside
 from kite_memory.model.chunk import Chunk
+from kite_memory.model.event import Event
 from kite_memory.private_files import make_private_folder
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
@@ -106,7 +107,6 @@ def open_house(
         extractor = extractor_of(config, kept)
         costs = extractor.name != "offline"
         sources: tuple[Source, ...] = (ClaudeCode(config.claude_root, own_state=config.state),)
-        idle_seconds = config.daemon.idle_seconds if costs else min(config.daemon.idle_seconds, _FREE_IDLE)
         scheduler = Scheduler(
             outbox=outbox,
             extractor=extractor,
@@ -119,7 +119,7 @@ def open_house(
             scheduler=scheduler,
             vault=vault,
             recall=recall,
-            policy=ChunkPolicy(idle=idle_seconds),
+            policy=_policy(config, costs=costs),
         )
         operations = Operations(
             pipeline=pipeline,
@@ -146,6 +146,19 @@ def open_house(
             pipeline=pipeline,
             operations=operations,
         )
+
+
+def _policy(config: Config, *, costs: bool) -> ChunkPolicy:
+    """Where a call costs money, the rules that cost nothing say what cannot wait for more to be said."""
+    if not costs:
+        return ChunkPolicy(idle=min(config.daemon.idle_seconds, _FREE_IDLE))
+
+    def urgent(events: Sequence[Event]) -> bool:
+        from kite_memory.distill.offline import said_to_keep
+
+        return said_to_keep(events)
+
+    return ChunkPolicy(idle=config.daemon.idle_seconds, urgent=urgent)
 
 
 def _absent(state: Path) -> dict[str, Any]:

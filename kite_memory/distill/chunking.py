@@ -1,7 +1,7 @@
 """Cutting a session into finished chunks."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kite_memory.model.event import Event, EventType
@@ -26,14 +26,16 @@ class ChunkPolicy:
     """``target`` and ``most`` are characters of condensed text, about.
 
     A turn's end past ``target`` closes a chunk; past ``most`` it is closed between any two messages, past twice that anywhere.
-    ``idle`` seconds of silence close what an agent has rounded off with its word; where it may still be at work, or
-    too little was said to ask about, only ``stalled`` seconds do.
+    ``idle`` seconds of silence close what an agent has rounded off with its word, if that is ``urgent`` or weighs
+    ``target``; anything else is closed by ``stalled`` seconds. With a model to pay, each chunk costs the fixed part of
+    the prompt once more, so there only what a person plainly said to keep should be urgent.
     """
 
     target: int = 14_000
     most: int = 40_000
     idle: float = 120.0
     stalled: float = 900.0
+    urgent: Callable[[Sequence[Event]], bool] = lambda events: True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,9 @@ def silence_needed(left_over: Sequence[Event], policy: ChunkPolicy) -> float:
     Between a person's line and the agent's first word, and between a call and its result, a pause says nothing.
     """
     at_rest = bool(left_over) and left_over[-1].type in _RESTING and worth_asking(left_over)
-    return policy.idle if at_rest else max(policy.idle, policy.stalled)
+    if at_rest and (sum(map(_weigh, left_over)) >= policy.target or policy.urgent(left_over)):
+        return policy.idle
+    return max(policy.idle, policy.stalled)
 
 
 def _weigh(event: Event) -> int:

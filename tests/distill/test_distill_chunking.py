@@ -52,6 +52,16 @@ def test_too_little_to_ask_about_waits_for_what_comes_after_it() -> None:
     assert (span.first, span.last) == (0, 13)
 
 
+def test_with_a_model_to_pay_only_what_is_urgent_or_long_is_closed_by_a_pause() -> None:
+    patient = ChunkPolicy(target=300, most=900, idle=60.0, stalled=120.0, urgent=lambda events: "keep" in events[0].text)
+    calm, pressing = turn(0, 100), [event(0, "keep the pear tree where it is, " + "x" * 80), *turn(0, 100)[1:]]
+
+    assert list(finished(calm, patient, quiet_for=119.0)) == []
+    assert len(list(finished(pressing, patient, quiet_for=60.0))) == 1
+    assert len(list(finished(turn(0, 400), patient, quiet_for=60.0))) == 1
+    assert len(list(finished(calm, patient, quiet_for=120.0))) == 1
+
+
 def test_a_turn_end_past_the_target_closes_a_chunk() -> None:
     events = turn(0, 400) + turn(10, 400) + turn(20, 10)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.distill.offline import OfflineExtractor
+from kite_memory.distill.offline import OfflineExtractor, said_to_keep
 from kite_memory.distill.offline.wording import title_of, without_opening
 from kite_memory.model.event import Event, EventType, Status
 from kite_memory.model.record import Decision, Fact, Insight, Preference, RecordItem
@@ -350,3 +350,13 @@ def test_no_title_ends_on_a_word_that_leads_on(words: list[str]) -> None:
 @pytest.mark.parametrize("exchange", ROUTINE, ids=[each[0][1][:40] for each in ROUTINE])
 def test_what_is_said_in_passing_becomes_nothing(exchange: list[Said]) -> None:
     assert told_of(exchange) == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "urgent"),
+    [("Always use pnpm instead of npm in this repo.", True), ("Run the tests again and show me what fails, please.", False)],
+)
+def test_what_a_person_said_to_keep_is_told_from_the_rest(said: str, urgent: bool) -> None:
+    answered = event(2, "I ran them: all twelve pass now, and nothing else changed.", EventType.ASSISTANT_MESSAGE)
+
+    assert said_to_keep([event(1, said), answered]) is urgent

@@ -14,7 +14,7 @@ from kite_memory.distill.offline.wording import entities_of
 from kite_memory.distill.prompts import REVISION
 from kite_memory.distill.prose import clip, stems
 from kite_memory.model.chunk import Chunk
-from kite_memory.model.event import Event
+from kite_memory.model.event import Event, Session
 from kite_memory.model.record import Decision, Fact, Insight, Preference, Record, RecordItem, Topic
 
 _REVISION = 1
@@ -49,6 +49,14 @@ class OfflineExtractor:
             return Answer(record=Record(topics=()), usage=Usage())
         record, verdicts = passed(Record(topics=(_topic(items),)), events, frozenset())
         return Answer(record=record, usage=Usage(), refused_items=verdicts)
+
+
+def said_to_keep(events: Sequence[Event]) -> bool:
+    """Whether a person plainly decided, wished or told something here: reason enough to ask a model soon."""
+    first = events[0]
+    session = Session(id=first.session, provider=first.provider, started=first.at)
+    record = OfflineExtractor().extract(Chunk(id="", session=session, events=tuple(events))).record
+    return any(item.origin == "user" for item in record.items())
 
 
 def _selected(chunk: Chunk) -> Sequence[Draft]:
