@@ -46,7 +46,10 @@ class RecallConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonConfig:
-    """``idle_seconds`` without a new line end a chunk that is worth it (see `distill.chunking.ChunkPolicy`); ``compare_seconds`` is the pause between full comparisons."""
+    """``idle_seconds`` without a new line end a chunk that is worth it (see `distill.chunking.ChunkPolicy`).
+
+    ``compare_seconds`` is the pause between full comparisons.
+    """
 
     idle_seconds: float = 20.0
     compare_seconds: float = 300.0
