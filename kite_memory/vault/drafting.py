@@ -206,7 +206,7 @@ def entities_of(names: Iterable[str]) -> tuple[Entity, ...]:
     found: dict[str, Entity] = {}
     for name in names:
         person = name.strip().casefold().startswith(PERSON)
-        clean = tame_line(name.strip()[len(PERSON) :] if person else name).strip("`'\"")
+        clean = tame_line(name.strip()[len(PERSON) :] if person else name).strip(" `'\"")
         entity = Entity(name=clean, person=person)
         if _is_name(clean) and len(entity.key) > 1:
             found.setdefault(entity.key, entity)

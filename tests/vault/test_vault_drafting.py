@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kite_memory.model.note import NoteKind, NoteStatus
@@ -173,6 +173,7 @@ def test_there_is_always_a_bearable_title(title: str, body: str, expected: str) 
 
 
 @given(st.text(max_size=300), st.text(max_size=500), st.text(max_size=80), st.lists(st.text(max_size=30), max_size=4))
+@example("", "", "", ["0A\r`"])
 def test_whatever_a_model_says_makes_a_note_that_can_be_read_back(title: str, body: str, symptom: str, names: list[str]) -> None:
     wild = item(Insight, title=title, body=body, symptom=symptom, entities=tuple(names), triggers=tuple(names), importance=99)
     made = draft(Record(topics=(Topic(name="", summary="", items=(wild,), categories=tuple(names)),)), chunk())[0].note
