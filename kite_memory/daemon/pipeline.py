@@ -105,7 +105,8 @@ class Pipeline:
                 return added
             added += self._timeline.commit([redacted(look)], source.provider)
             if look.session is not None and look.events:
-                self._ripe.setdefault((source.provider, look.session.id), self._clock() + _PATIENCE)
+                key, soon = (source.provider, look.session.id), self._clock() + _PATIENCE
+                self._ripe[key] = min(self._ripe.get(key, soon), soon)
             progress(max(0, look.cursor.position - (cursor.position if cursor else 0)))
             if not look.more:
                 return added

@@ -188,6 +188,24 @@ def test_a_growing_session_is_cut_only_when_it_falls_silent(home: Path, extracto
         assert notes(house) == []
 
 
+def test_an_answer_brings_the_next_look_forward(home: Path, extractor: ScriptedExtractor) -> None:
+    question = Transcript()
+    question.user(SAID)
+    path = home / "claude" / "projects" / "-orchard" / f"{SESSION}.jsonl"
+    path.write_bytes(question.bytes)
+    with fake_house(home, extractor, policy=ChunkPolicy(idle=0.0, stalled=1e12)) as house:
+        house.walk()
+        waiting = house.pipeline.form_chunks()
+        question.assistant("Understood: the pear goes on quince.")
+        path.write_bytes(question.bytes)
+
+        house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+        soon = house.pipeline.form_chunks()
+
+        assert waiting is not None and waiting > 1e11
+        assert soon is not None and soon < 1e11
+
+
 def test_an_unmounted_vault_waits_and_is_written_to_when_it_is_back(home: Path, house: FakeHouse) -> None:
     transcript(home, SAID)
     house.walk()
