@@ -16,13 +16,34 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Would one of these notes help with this prompt? ``candidates`` are at most twenty, best first.
+
+    ``exchange`` is the end of what the agent said last, redacted; ``prompt`` is redacted and bounded. ``head`` is what the
+    log may keep of it. ``features`` are the gate's own figures, to be logged with the verdict.
+    """
+
+    session: str
+    project: str
+    prompt: str
+    exchange: str
+    candidates: tuple[Hit, ...]
+    head: str = ""
+    features: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """What a prompt is given: ``block`` is empty when there is nothing to say. ``tokens`` is an estimate from above."""
+    """What a prompt is given: ``block`` is empty when there is nothing to say. ``tokens`` is an estimate from above.
+
+    ``question`` is there where the gate is not sure: a judge may find more.
+    """
 
     block: str
     hits: tuple[Hit, ...]
     reason: str
     tokens: int = 0
+    question: Question | None = None
 
     @property
     def silent(self) -> bool:

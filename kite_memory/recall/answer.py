@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from kite_memory.model.scope import Scope
 from kite_memory.recall import lexical, scoring
 from kite_memory.recall.index import Index
 from kite_memory.recall.search import hits, name
+from kite_memory.recall.situation import Situation
 
 _HEAD_LENGTH = 8_000
 _TAIL_LENGTH = 2_000
@@ -30,12 +31,16 @@ _FILLERS = frozenset(lexical.terms(_FILLER_WORDS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """``head`` is what may be kept of the text in the log: its beginning, redacted by the caller."""
+    """``head`` is what may be kept of the text in the log: its beginning, redacted by the caller.
+
+    ``situation`` is what the session's events say; a session never seen has an empty one.
+    """
 
     text: str
     session: str = ""
     project: str = ""
     head: str = ""
+    situation: Situation = field(default_factory=Situation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,11 @@
 
 import sqlite3
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from kite_memory.model.hit import Hit, Injection
+from kite_memory.model.hit import Hit, Injection, Question
+from kite_memory.model.judging import Judged
 from kite_memory.model.look import Problem
 from kite_memory.recall.answer import Prompt, Weighed, weigh
 from kite_memory.recall.index import Index, IndexStatus, Refreshed, Shelf
@@ -13,6 +15,7 @@ from kite_memory.recall.search import Query, name, search
 from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
 
 _CANDIDATES = 20
+_WORTH_SHOWING = 0.4
 
 
 def _now() -> datetime:
@@ -93,6 +96,29 @@ class Recall:
         except sqlite3.Error as error:
             return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
         return injection
+
+    def judged(self, question: Question, judged: Judged) -> Injection:
+        """What the judge found worth showing, claimed for the session, to be delivered while the turn lasts. Nothing is raised."""
+        found = {verdict.note: verdict.probability for verdict in judged.verdicts if verdict.probability >= _WORTH_SHOWING}
+        chosen = sorted(
+            (replace(hit, score=found[name(hit.note)]) for hit in question.candidates if name(hit.note) in found),
+            key=lambda hit: -hit.score,
+        )[: self._notes_per_prompt]
+        rendered = block(chosen, tokens=self._tokens_per_prompt)
+        names = [name(hit.note) for hit in rendered.hits]
+        try:
+            if not names:
+                return Injection(block="", hits=(), reason="the judge found nothing")
+            if question.session and not self._memory.claim(question.session, names, self._clock()):
+                return Injection(block="", hits=(), reason="already shown in this session")
+        except sqlite3.Error as error:
+            return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
+        reason = f"the judge: best {chosen[0].score:.2f}"
+        return Injection(block=rendered.text, hits=rendered.hits, reason=reason, tokens=rendered.tokens)
+
+    def brief(self, *, session: str, project: str, remember: bool = True) -> Injection:
+        """What a session is told of the vault as it starts: at most eight notes and 400 tokens. Nothing is raised."""
+        return Injection(block="", hits=(), reason="not chosen yet")
 
     def forget_session(self, session: str) -> None:
         """After a compaction nothing that was shown is in the agent's context any more."""

@@ -1,0 +1,41 @@
+"""What a reader makes of a prompt that the gate is not sure about."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from kite_memory.model.hit import Question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """``note`` is one of the question's candidates, by id (or path, where it has none); ``probability`` 0 to 1."""
+
+    note: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """Notes that are not among the verdicts would not help."""
+
+    verdicts: tuple[Verdict, ...]
+    tokens_in: int = 0
+    tokens_out: int = 0
+    dollars: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unjudged:
+    """No verdict, and why: over budget, too slow, refused, not understood."""
+
+    reason: str
+
+
+class Judge(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def judge(self, question: Question, *, seconds: float) -> Judged | Unjudged:
+        """Takes no longer than about ``seconds``, books what it costs against the day's budget, and never raises for what a
+        model or a network does."""
+        ...
