@@ -2,9 +2,10 @@
 
     python -m bench.hook_latency                      a server that answers at once
     python -m bench.hook_latency --daemon KMEM_HOME   the daemon that runs there, with the notes it has
+    python -m bench.hook_latency --moments            invented notes and a session of 5,000 events: every moment of an agent's
 
 Every round starts each contender once, in a new order, so that a busy minute hits them all. Every prompt comes from a session
-of its own, or the daemon would answer the first one only. Prints a table; asserts nothing.
+of its own, or the daemon would answer the first one only; but for the one in the long session. Prints a table; asserts nothing.
 """
 
 import argparse
@@ -15,13 +16,20 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from kite_memory import hook_client
 from kite_memory.agents.hook_command import real_interpreter
+
+if TYPE_CHECKING:
+    from kite_memory.wiring import House
 
 _BASELINE = "python3 -c pass"
 
@@ -34,12 +42,86 @@ with Server(Path(sys.argv[1]), lambda request: Ok(body=b"x" * int(sys.argv[2])),
     sys.stdin.read()
 """
 
+_SERVE_MOMENTS = """
+import sys; from pathlib import Path
+from bench.hook_latency import furnished
+from kite_memory.daemon.protocol import Ok
+from kite_memory.daemon.server import Server
+with furnished(Path(sys.argv[1])) as house:
+    with Server(house.config.state, lambda asked: Ok(body=house.moments.answer(asked.body).encode()), report=print):
+        print("up", flush=True)
+        sys.stdin.read()
+"""
+_PROJECT = "orchard"
+_LONG_SESSION = "5e551011-0000-4000-8000-000000005000"
+_NOTES = 300
+_EVENTS = 5_000
+_TREES = ("apple", "pear", "plum", "quince", "medlar", "cherry", "walnut", "hazel", "mulberry", "fig")
+
+
+@contextmanager
+def furnished(home: Path) -> "Iterator[House]":
+    """A house with invented notes, and a long session of invented events."""
+    from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
+    from kite_memory.model.event import Event, EventType, Session, Where
+    from kite_memory.model.look import Cursor, Look
+    from kite_memory.wiring import open_house
+
+    cwd = home / _PROJECT
+    cwd.mkdir(parents=True)
+    extractor, embedder = ExtractorConfig(name="offline"), EmbedderConfig(name="local")
+    config = Config(
+        file=home / "config.toml",
+        state=home / "state",
+        vault=home / "memory",
+        claude_root=home / "claude",
+        extractor=extractor,
+        embedder=embedder,
+    )
+    kinds = (EventType.ASSISTANT_MESSAGE, EventType.TOOL_CALL, EventType.COMMAND, EventType.TOOL_RESULT)
+    began = datetime.now(UTC) - timedelta(seconds=_EVENTS)
+    events = tuple(
+        Event(
+            id=f"event-{number}",
+            session=_LONG_SESSION,
+            provider="claude-code",
+            ordinal=number,
+            at=began + timedelta(seconds=number),
+            role="user" if number % 50 == 0 else "assistant",
+            type=EventType.USER_MESSAGE if number % 50 == 0 else kinds[number % 4],
+            text=f"The {_TREES[number % 10]} tree in row {number} " * 40,
+            where=Where(file="/invented", start=number, end=number + 1),
+            command=f"make row-{number}" if number % 4 == 2 else "",
+        )
+        for number in range(_EVENTS)
+    )
+    session = Session(id=_LONG_SESSION, provider="claude-code", started=began, project=_PROJECT, cwd=str(cwd))
+    look = Look(path="/invented", session=session, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1))
+    with open_house(config) as house:
+        house.lay_out()
+        for number in range(_NOTES):
+            tree = _TREES[number % 10]
+            house.vault.remember(f"The {tree} tree number {number} bears fruit in week {20 + number % 20}.", project=_PROJECT)
+        house.recall.refresh(house.vault)
+        house.timeline.commit([look], "claude-code")
+        yield house
+
+
+@contextmanager
+def moments_server(home: Path) -> Iterator[None]:
+    with _serving([sys.executable, "-c", _SERVE_MOMENTS, str(home)]):
+        yield
+
 
 @contextmanager
 def instant_server(home: Path, size: int) -> Iterator[None]:
+    with _serving([sys.executable, "-c", _SERVE, str(home / "state"), str(size)]):
+        yield
+
+
+@contextmanager
+def _serving(command: Sequence[str]) -> Iterator[None]:
     """In a process of its own, as the daemon is."""
-    state = home / "state"
-    command = [sys.executable, "-c", _SERVE, str(state), str(size)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         if server.stdout is None or server.stdout.readline() != b"up\n":
             raise SystemExit("error: the server did not start")
@@ -49,14 +131,56 @@ def instant_server(home: Path, size: int) -> Iterator[None]:
             server.terminate()
 
 
-def contenders(bare: str, fast: str) -> dict[str, Sequence[str]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """``given`` is what it reads on its standard input, made anew for every start; ``speaks`` says that silence is a failure."""
+
+    command: Sequence[str]
+    given: Callable[[], bytes] = bytes
+    speaks: bool = False
+
+
+def contenders(bare: str, fast: str, prompt: str) -> dict[str, Contender]:
     hook = (fast, "-I", "-S", hook_client.__file__)
+    asks = partial(hook_input, prompt)
+    through_sh = ("sh", "-c", " ".join(f"'{word}'" for word in hook))
+    console_script = (sys.executable, "-c", "from kite_memory.hook_client import main; main()")
     return {
-        _BASELINE: (bare, "-c", "pass"),
-        "python3 -I -S -c pass": (fast, "-I", "-S", "-c", "pass"),
-        "hook, fast form": hook,
-        "hook, through sh": ("sh", "-c", " ".join(f"'{word}'" for word in hook)),
-        "hook, console script's way": (sys.executable, "-c", "from kite_memory.hook_client import main; main()"),
+        **_interpreters(bare, fast),
+        "hook, fast form": Contender(command=hook, given=asks, speaks=True),
+        "hook, through sh": Contender(command=through_sh, given=asks, speaks=True),
+        "hook, console script's way": Contender(command=console_script, given=asks, speaks=True),
+    }
+
+
+def moments(bare: str, fast: str, home: Path) -> dict[str, Contender]:
+    """Every moment at which an agent runs the hook, as it is installed."""
+    hook = (fast, "-I", "-S", hook_client.__file__)
+    prompt = "in which week does the quince tree number 43 bear fruit?"
+    call = {"tool_name": "Bash", "tool_input": {"command": "make test"}, "tool_use_id": "t", "tool_response": "12 passed"}
+    read = {"tool_name": "Read", "tool_input": {"file_path": "/a"}, "tool_use_id": "t", "tool_response": "x" * 100_000}
+    long = {**read, "tool_response": "x" * 2_000_000}
+
+    def given(event: str, **fields: object) -> Callable[[], bytes]:
+        told = {"cwd": str(home / _PROJECT), "hook_event_name": event, **fields}
+        return lambda: json.dumps({"session_id": str(uuid.uuid4()), **told}).encode()
+
+    return {
+        **_interpreters(bare, fast),
+        "prompt, new session": Contender(command=hook, given=given("UserPromptSubmit", prompt=prompt)),
+        "prompt, 5,000 events": Contender(command=hook, given=given("UserPromptSubmit", prompt=prompt, session_id=_LONG_SESSION)),
+        "session start": Contender(command=hook, given=given("SessionStart", source="startup"), speaks=True),
+        "tools, nothing pending": Contender(command=hook, given=given("PostToolBatch", tool_calls=[call])),
+        "tools, 100 kB read": Contender(command=hook, given=given("PostToolBatch", tool_calls=[read])),
+        "tools, 2 MB read": Contender(command=hook, given=given("PostToolBatch", tool_calls=[long])),
+        "one tool, nothing pending": Contender(command=hook, given=given("PreToolUse", **call)),
+    }
+
+
+def _interpreters(bare: str, fast: str) -> dict[str, Contender]:
+    return {
+        _BASELINE: Contender(command=(bare, "-c", "pass")),
+        "python3 -I -S -c pass": Contender(command=(fast, "-I", "-S", "-c", "pass")),
     }
 
 
@@ -72,18 +196,16 @@ def hook_input(prompt: str) -> bytes:
     return json.dumps({**asked, "session_id": str(uuid.uuid4()), "prompt": prompt}).encode()
 
 
-def measure(
-    rounds: int, commands: Mapping[str, Sequence[str]], prompt: str, environment: Mapping[str, str]
-) -> dict[str, list[float]]:
+def measure(rounds: int, chosen: Mapping[str, Contender], environment: Mapping[str, str]) -> dict[str, list[float]]:
     """Says on stderr if a hook was silent where an answer was due: that would be fast and worthless."""
-    seconds: dict[str, list[float]] = {name: [] for name in commands}
+    seconds: dict[str, list[float]] = {name: [] for name in chosen}
     silent = 0
-    order = list(commands)
+    order = list(chosen)
     for number in range(-5, rounds):  # the first few warm the disk's cache
         random.shuffle(order)
         for name in order:
-            took, said = once(commands[name], hook_input(prompt), environment)
-            silent += name.startswith("hook") and not said
+            took, said = once(chosen[name].command, chosen[name].given(), environment)
+            silent += chosen[name].speaks and not said
             if number >= 0:
                 seconds[name].append(took)
     if silent:
@@ -111,17 +233,18 @@ def main() -> None:
     parser.add_argument("--bare", default="python3", help="the interpreter to compare with (default: the first python3 on PATH)")
     parser.add_argument("--size", type=int, default=4000, help="bytes that the instant server answers")
     parser.add_argument("--daemon", type=Path, metavar="HOME", help="ask the daemon that runs under this KMEM_HOME")
+    parser.add_argument("--moments", action="store_true", help="every moment of an agent's, in a house that is furnished for it")
     parser.add_argument("--prompt", default="which database did we choose for the job queue, and why?")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         home = arguments.daemon.expanduser() if arguments.daemon else Path(temporary)
         environment = {**os.environ, "KMEM_HOME": str(home), "PYTHONPATH": str(Path(hook_client.__file__).parent.parent)}
-        commands = contenders(arguments.bare, real_interpreter())
-        if arguments.daemon:
-            seconds = measure(arguments.rounds, commands, arguments.prompt, environment)
-        else:
-            with instant_server(home, arguments.size):
-                seconds = measure(arguments.rounds, commands, arguments.prompt, environment)
+        chosen = contenders(arguments.bare, real_interpreter(), arguments.prompt)
+        server: AbstractContextManager[None] = instant_server(home, arguments.size)
+        if arguments.moments:
+            chosen, server = moments(arguments.bare, real_interpreter(), home), moments_server(home)
+        with nullcontext() if arguments.daemon else server:
+            seconds = measure(arguments.rounds, chosen, environment)
     print("\n".join(table(seconds)))
 
 

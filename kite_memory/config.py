@@ -2,30 +2,38 @@
 
 import dataclasses
 import os
+import sys
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from kite_memory import paths
+from kite_memory.editors import extension_storages, user_folder
 from kite_memory.errors import ConfigInvalid
 
 ExtractorName = Literal["auto", "anthropic", "claude-cli", "openai", "offline"]
 EmbedderName = Literal["auto", "local", "voyage"]
 JudgeMode = Literal["late", "wait", "off"]
+Dial = Literal["quiet", "normal", "eager"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractorConfig:
-    """``calls_per_day`` and ``dollars_per_day`` bound what is spent; over them, chunks wait for the next UTC day."""
+    """``calls_per_day`` and ``dollars_per_day`` bound what is spent; over them, chunks wait for the next UTC day.
+
+    The judge asks the same model; ``judge_share`` is the part of both that it may take.
+    """
 
     name: ExtractorName = "auto"
     model: str = "claude-haiku-4-5"
+    openai_model: str = "gpt-4.1-mini"
     base_url: str = ""
     dollars_per_day: float = 1.0
     calls_per_day: int = 500
     dollars_per_million_in: float = 1.0
     dollars_per_million_out: float = 5.0
+    judge_share: float = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +45,12 @@ class EmbedderConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallConfig:
-    """``threshold`` of ``None`` means the embedder's own, fitted one. What a prompt is given can be less, never more."""
+    """``dial`` says how willing it is to speak; a ``threshold`` of one's own, for the plain score, overrules it.
 
+    What a prompt is given can be less, never more.
+    """
+
+    dial: Dial = "normal"
     threshold: float | None = None
     notes_per_prompt: int = 2
     tokens_per_prompt: int = 1600
@@ -57,7 +69,11 @@ class DaemonConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """All paths are whole: the daemon runs in another folder than the command that started it."""
+    """All paths are whole: the daemon runs in another folder than the command that started it.
+
+    An agent without a root is not read: whoever sets a house apart names only what is to be read there. ``aider_roots`` are
+    projects of the person's to look for Aider in, besides those that other agents have worked in.
+    """
 
     file: Path
     state: Path
@@ -68,6 +84,18 @@ class Config:
     recall: RecallConfig = field(default_factory=RecallConfig)
     daemon: DaemonConfig = field(default_factory=DaemonConfig)
     judge: JudgeMode = "late"
+    codex_root: Path | None = None
+    gemini_root: Path | None = None
+    copilot_root: Path | None = None
+    cline_roots: tuple[Path, ...] = ()
+    roo_roots: tuple[Path, ...] = ()
+    aider_roots: tuple[Path, ...] | None = None
+    aider_history: str = ""
+    opencode_root: Path | None = None
+    cursor_root: Path | None = None
+    cursor_cli_root: Path | None = None
+    antigravity_root: Path | None = None
+    git_history: bool = False
 
 
 _Section = TypeVar("_Section", ExtractorConfig, EmbedderConfig, RecallConfig, DaemonConfig)
@@ -77,8 +105,10 @@ _Chosen = TypeVar("_Chosen", ExtractorConfig, EmbedderConfig)
 _CHOICES: dict[tuple[type, str], tuple[str, ...]] = {
     (ExtractorConfig, "name"): get_args(ExtractorName),
     (EmbedderConfig, "name"): get_args(EmbedderName),
+    (RecallConfig, "dial"): get_args(Dial),
 }
 _BOUNDS: dict[tuple[type, str], tuple[float, float]] = {
+    (ExtractorConfig, "judge_share"): (0, 1),
     (RecallConfig, "notes_per_prompt"): (0, 2),
     (RecallConfig, "tokens_per_prompt"): (0, 1600),
     (RecallConfig, "threshold"): (0, 1),
@@ -87,7 +117,7 @@ _BOUNDS: dict[tuple[type, str], tuple[float, float]] = {
 }
 _ANY_AMOUNT = (0.0, 1e9)
 
-_SETTINGS = ("vault", "extractor", "embedder", "recall", "daemon", "judge")
+_SETTINGS = ("vault", "extractor", "embedder", "recall", "daemon", "judge", "projects", "git_history")
 
 
 def load() -> Config:
@@ -127,6 +157,18 @@ def check(content: bytes, file: Path) -> Config:
         recall=_section(RecallConfig, table.get("recall", {}), "recall", file),
         daemon=_section(DaemonConfig, table.get("daemon", {}), "daemon", file),
         judge=_choice(os.environ.get("KMEM_JUDGE") or judge, get_args(JudgeMode), "judge"),
+        codex_root=_whole(os.environ.get("CODEX_HOME") or "~/.codex"),
+        gemini_root=_whole(os.environ.get("GEMINI_CLI_HOME") or "~") / ".gemini",
+        copilot_root=_whole(os.environ.get("COPILOT_HOME") or "~/.copilot"),
+        cline_roots=(*_storages("saoudrizwan.claude-dev"), _whole(os.environ.get("CLINE_DIR") or "~/.cline") / "data"),
+        roo_roots=_storages("rooveterinaryinc.roo-cline"),
+        aider_roots=_projects(table.get("projects", []), file),
+        aider_history=os.environ.get("AIDER_CHAT_HISTORY_FILE", ""),
+        opencode_root=_whole(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "opencode",
+        cursor_root=user_folder("Cursor", environment=os.environ, home=_whole("~"), platform=sys.platform),
+        cursor_cli_root=_whole("~/.cursor"),
+        antigravity_root=_whole("~/.gemini"),
+        git_history=_yes_or_no(table.get("git_history", True), f"`git_history` in {file}"),
     )
 
 
@@ -138,6 +180,26 @@ def _vault(told: object, file: Path) -> Path:
     if not vault.is_absolute():
         raise ConfigInvalid(f"`vault` in {file} is not a whole path: {told}", hint="write it from / or ~ on")
     return Path(paths.default_vault()).absolute() if os.environ.get("KMEM_HOME") else vault
+
+
+def _projects(told: object, file: Path) -> tuple[Path, ...]:
+    if not isinstance(told, list) or not all(isinstance(each, str) and "\0" not in each for each in told):
+        raise ConfigInvalid(f"`projects` in {file} is not a list of paths in quotes", hint='write projects = ["~/work/orchard"]')
+    found = tuple(_whole(each, made_whole=False) for each in told)
+    for each in found:
+        if not each.is_absolute():
+            raise ConfigInvalid(f"a project in {file} is not a whole path: {each}", hint="write it from / or ~ on")
+    return found
+
+
+def _yes_or_no(told: object, name: str) -> bool:
+    if not isinstance(told, bool):
+        raise ConfigInvalid(f"{name} should be true or false, not {told!r:.60}")
+    return told
+
+
+def _storages(extension: str) -> tuple[Path, ...]:
+    return extension_storages(extension, environment=os.environ, home=_whole("~"), platform=sys.platform)
 
 
 def _whole(path: str, *, made_whole: bool = True) -> Path:

@@ -19,6 +19,7 @@ LONGEST_REPLY = 16 << 20
 _MAGIC = b"KMEM1 "
 _LONGEST_HEAD = 96
 _LONGEST_WORD = 64
+_MOST_PATIENCE = 10_000
 _WORD_LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789:_-"
 
 Connection = _socket.socket
@@ -55,6 +56,20 @@ def split_head(buffer: bytes | bytearray, longest: int) -> tuple[str, int, int] 
 def port_file(state: str) -> str:
     """Where a daemon without unix sockets leaves its port and its secret."""
     return os.path.join(state, "daemon.port")
+
+
+def patience_file(state: str) -> str:
+    """Where a daemon that may think longer about a prompt says how many milliseconds longer."""
+    return os.path.join(state, "daemon.patience")
+
+
+def patience(state: str) -> float:
+    """Seconds to add to the hook's deadline; none where nobody asked for any."""
+    try:
+        with open(patience_file(state), "rb") as file:
+            return min(max(int(file.read(8)), 0), _MOST_PATIENCE) / 1000
+    except (OSError, ValueError):
+        return 0.0
 
 
 def proof(token: str, nonce: bytes) -> bytes:

@@ -6,19 +6,22 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import orjson
 
-from kite_memory import assets, paths
+from kite_memory import assets, endpoint, paths
 from kite_memory.config import Config
+from kite_memory.daemon.echo import said_about
+from kite_memory.daemon.history import History
 from kite_memory.daemon.lock import DaemonLock, holder
+from kite_memory.daemon.moments import Moments
 from kite_memory.daemon.operations import Operations
 from kite_memory.daemon.pipeline import Pipeline
 from kite_memory.distill import prompts
@@ -31,13 +34,24 @@ from kite_memory.errors import ConfigInvalid, UsageError, VaultMissing, VaultRea
 from kite_memory.keys import Keys, keys_beside
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
-from kite_memory.private_files import make_private_folder
+from kite_memory.model.judging import Judge
+from kite_memory.private_files import make_private_folder, replace_file
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.local import LocalEmbedder
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.sources.aider import HISTORY, Aider
+from kite_memory.sources.antigravity import Antigravity
 from kite_memory.sources.claude_code import ClaudeCode
+from kite_memory.sources.cline import Cline
+from kite_memory.sources.codex import Codex
+from kite_memory.sources.copilot_cli import CopilotCli
+from kite_memory.sources.cursor import CursorApp
+from kite_memory.sources.gemini import Gemini
+from kite_memory.sources.git_log import GitLog
+from kite_memory.sources.opencode import OpenCode
+from kite_memory.sources.roo_code import RooCode
 from kite_memory.sources.source import Source
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
@@ -46,6 +60,8 @@ if TYPE_CHECKING:
     from kite_memory.daemon.daemon import Daemon
     from kite_memory.daemon.protocol import Reply, Request
     from kite_memory.daemon.service_units import Manager, Service
+    from kite_memory.distill.answering import Answerer
+    from kite_memory.distill.backend import Backend
     from kite_memory.distill.offline import OfflineExtractor
 
 log = logging.getLogger("kite_memory")
@@ -69,6 +85,7 @@ class House:
     costs: bool
     pipeline: Pipeline
     operations: Operations
+    moments: Moments
 
     @property
     def has_a_vault(self) -> bool:
@@ -96,21 +113,30 @@ def open_house(
         vault = closing.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
         embedder = LocalEmbedder()
         kept = keys_beside(config.file)
+        judge = judge_of(config, kept, outbox)
         recall = Recall(
-            index=Index(config.state / "index", embedder=embedder, beside=second_embedder(config, kept)),
+            index=Index(
+                config.state / "index",
+                embedder=embedder,
+                beside=second_embedder(config, kept),
+                said=partial(said_about, timeline),
+            ),
             memory=SessionMemory(config.state / "index" / "shown.sqlite"),
             threshold=config.recall.threshold,
+            dial=config.recall.dial,
+            judged=judge is not None,
             notes_per_prompt=config.recall.notes_per_prompt,
             tokens_per_prompt=config.recall.tokens_per_prompt,
+            fixes=timeline,
         )
         closing.callback(recall.close)
         extractor = extractor_of(config, kept)
         costs = extractor.name != "offline"
-        sources: tuple[Source, ...] = (ClaudeCode(config.claude_root, own_state=config.state),)
+        sources = sources_of(config, projects=timeline.folders)
         scheduler = Scheduler(
             outbox=outbox,
             extractor=extractor,
-            budget=Budget(dollars=config.extractor.dollars_per_day, calls=config.extractor.calls_per_day),
+            budget=_budget(config),
         )
         pipeline = Pipeline(
             sources=sources,
@@ -127,12 +153,21 @@ def open_house(
             outbox=outbox,
             vault=vault,
             recall=recall,
+            history=History(
+                timeline=timeline,
+                vault=vault,
+                recall=recall,
+                answerer=partial(answerer_of, config, kept, outbox),
+                clock=lambda: datetime.now(UTC),
+            ),
             extractor=extractor.name,
             budget_dollars=config.extractor.dollars_per_day if costs else 0.0,
             daemon=running or partial(_absent, config.state),
             idle=idle or (lambda: Idle(until=None, reason="")),
             clock=lambda: datetime.now(UTC),
         )
+        moments = Moments(recall=recall, timeline=timeline, judge=judge, mode=config.judge, report=_report)
+        closing.callback(moments.close)
         yield House(
             config=config,
             sources=sources,
@@ -145,7 +180,36 @@ def open_house(
             costs=costs,
             pipeline=pipeline,
             operations=operations,
+            moments=moments,
         )
+
+
+def sources_of(config: Config, *, projects: Callable[[], Iterable[str]] = tuple) -> tuple[Source, ...]:
+    """Every agent whose transcripts are read, a line for each; those without a root are left out.
+
+    ``projects`` are the folders that agents are known to have worked in.
+    """
+    found: tuple[Source | None, ...] = (
+        ClaudeCode(config.claude_root, own_state=config.state),
+        Codex(config.codex_root, own_state=config.state) if config.codex_root else None,
+        Gemini(config.gemini_root, own_state=config.state) if config.gemini_root else None,
+        CopilotCli(config.copilot_root, own_state=config.state) if config.copilot_root else None,
+        Cline(config.cline_roots, own_state=config.state) if config.cline_roots else None,
+        RooCode(config.roo_roots, own_state=config.state) if config.roo_roots else None,
+        _aider(config, projects),
+        OpenCode(config.opencode_root) if config.opencode_root else None,
+        CursorApp(config.cursor_root, config.cursor_cli_root) if config.cursor_root and config.cursor_cli_root else None,
+        Antigravity(config.antigravity_root) if config.antigravity_root else None,
+        GitLog(projects, environment=os.environ, home=Path.home()) if config.git_history else None,
+    )
+    return tuple(source for source in found if source is not None)
+
+
+def _aider(config: Config, projects: Callable[[], Iterable[str]]) -> Aider | None:
+    if config.aider_roots is None:
+        return None
+    history = config.aider_history or HISTORY
+    return Aider(projects, always=config.aider_roots, own_state=config.state, history=history)
 
 
 def _policy(config: Config, *, costs: bool) -> ChunkPolicy:
@@ -168,27 +232,104 @@ def _absent(state: Path) -> dict[str, Any]:
 
 def extractor_of(config: Config, kept: Keys) -> Extractor:
     """Vendor packages are not imported here; the first call does that."""
-    settings = config.extractor
-    key = kept.find("anthropic") if settings.name in ("auto", "anthropic") else None
-    if settings.name == "offline" or (settings.name == "auto" and key is None):
+    backend = backend_of(config, kept)
+    if backend is None:
+        if hint := _WITHOUT_KEY.get(config.extractor.name):
+            raise ConfigInvalid(f"the extractor `{config.extractor.name}` has no key", hint=hint)
         return _Offline()
-    prompt = prompts.load((config.file.parent / "prompts", assets.folder("prompts")))
+    from kite_memory.distill.model_extractor import ModelExtractor
+
+    prompt = prompts.load(_prompt_folders(config))
+    match backend.name:
+        case "claude-cli":
+            return ModelExtractor(backend=backend, prompt=prompt, seconds=240.0, max_tokens=8_000)
+        case "openai" if _is_local(_openai_address(config)):  # a machine that is slow, and a context that is often small
+            return ModelExtractor(backend=backend, prompt=prompt, seconds=600.0, limit_chars=24_000)
+        case _:
+            return ModelExtractor(backend=backend, prompt=prompt)
+
+
+def judge_of(config: Config, kept: Keys, outbox: Outbox) -> Judge | None:
+    """``None`` where nobody wants one, or there is no model to ask."""
+    backend = None if config.judge == "off" else backend_of(config, kept)
+    if backend is None:
+        return None
+    from kite_memory.distill.booking import Allowance
+    from kite_memory.distill.judge import ModelJudge
+
+    return ModelJudge(
+        backend=backend,
+        prompt=prompts.load(_prompt_folders(config), "judge"),
+        allowance=Allowance(outbox=outbox, budget=_budget(config), share=config.extractor.judge_share, clock=time.time),
+    )
+
+
+def answerer_of(config: Config, kept: Keys, outbox: Outbox) -> "Answerer | None":
+    """Who writes the answer to a question; ``None`` where there is no model to ask."""
+    backend = backend_of(config, kept)
+    if backend is None:
+        return None
+    from kite_memory.distill.answering import Answerer
+    from kite_memory.distill.booking import Allowance
+
+    return Answerer(
+        backend=backend,
+        prompt=prompts.load(_prompt_folders(config), "ask"),
+        allowance=Allowance(outbox=outbox, budget=_budget(config), share=config.extractor.judge_share, clock=time.time),
+    )
+
+
+def backend_of(config: Config, kept: Keys) -> "Backend | None":
+    """The door to the model that the configuration names; ``None`` where it names none, or there is no key for it."""
+    settings = config.extractor
     prices = Prices(dollars_in=settings.dollars_per_million_in, dollars_out=settings.dollars_per_million_out)
     match settings.name:
+        case "offline":
+            return None
         case "auto" | "anthropic":
+            key = kept.find("anthropic")
             if key is None:
-                raise ConfigInvalid("the extractor `anthropic` has no key", hint="`kmem keys set anthropic`, or ANTHROPIC_API_KEY")
-            from kite_memory.distill.anthropic_api import AnthropicExtractor
+                return None
+            from kite_memory.distill.anthropic_api import AnthropicBackend
 
-            return AnthropicExtractor(
-                api_key=key.value, model=settings.model, prices=prices, prompt=prompt, base_url=settings.base_url
-            )
+            return AnthropicBackend(api_key=key.value, model=settings.model, prices=prices, base_url=settings.base_url)
         case "claude-cli":
-            from kite_memory.distill.claude_cli import ClaudeCliExtractor
+            from kite_memory.distill.claude_cli import ClaudeCliBackend
 
-            return ClaudeCliExtractor(folder=config.state / "extractor", prompt=prompt, prices=prices, environment=dict(os.environ))
+            return ClaudeCliBackend(folder=config.state / "extractor", prices=prices, environment=dict(os.environ))
+        case "openai":
+            key, address = kept.find("openai"), _openai_address(config)
+            if key is None and not _is_local(address):
+                return None
+            from kite_memory.distill.openai_api import OpenAiBackend
+
+            return OpenAiBackend(api_key=key.value if key else "", model=settings.openai_model, prices=prices, base_url=address)
         case _:
-            raise ConfigInvalid(f"the extractor {settings.name!r} is not built yet", hint="choose anthropic, claude-cli or offline")
+            assert_never(settings.name)
+
+
+_WITHOUT_KEY = {
+    "anthropic": "`kmem keys set anthropic`, or ANTHROPIC_API_KEY",
+    "openai": "`kmem keys set openai`, or OPENAI_API_KEY; a server on this machine needs none: set `base_url` in [extractor]",
+}
+
+
+def _openai_address(config: Config) -> str:
+    return config.extractor.base_url or os.environ.get("OPENAI_BASE_URL", "")
+
+
+def _is_local(address: str) -> bool:
+    from kite_memory.distill.transport import is_loopback
+
+    return is_loopback(address)
+
+
+def _prompt_folders(config: Config) -> tuple[Path, Path]:
+    return config.file.parent / "prompts", assets.folder("prompts")
+
+
+def _budget(config: Config) -> Budget:
+    return Budget(dollars=config.extractor.dollars_per_day, calls=config.extractor.calls_per_day)
 
 
 class _Offline:
@@ -267,19 +408,29 @@ def run_daemon(config: Config) -> int:
             )
             for number in (signal.SIGTERM, signal.SIGINT):  # before anybody can see that we are there, and end us
                 signal.signal(number, lambda *_: daemon.stop())
-            with Server(config.state, partial(_handle, house.operations, daemon), report=_report):
+            _tell_patience(config.state, house.moments.patience)
+            with Server(config.state, partial(_handle, house.operations, house.moments, daemon), report=_report):
                 log.info("started, pid %d", os.getpid())
                 code = daemon.run()
             log.info("stopped")
             return code
 
 
-def _handle(operations: Operations, daemon: "Daemon", request: "Request") -> "Reply":
+def _tell_patience(state: Path, seconds: float) -> None:
+    """To the hook, which gives up soon where nobody chose to wait."""
+    file = Path(endpoint.patience_file(str(state)))
+    if seconds:
+        replace_file(file, f"{round(seconds * 1000)}\n".encode())
+    else:
+        file.unlink(missing_ok=True)
+
+
+def _handle(operations: Operations, moments: Moments, daemon: "Daemon", request: "Request") -> "Reply":
     from kite_memory.daemon.protocol import Ok
 
     match request.name:
         case "hook":
-            return Ok(body=operations.hook(request.body, request.variant).encode("utf-8", "replace"))
+            return Ok(body=moments.answer(request.body, request.variant).encode("utf-8", "replace"))
         case "ping":
             return Ok()
         case "stop":
@@ -357,8 +508,27 @@ def daemon_environment(config: Config) -> dict[str, str]:
     return kept
 
 
-_OWN_VARIABLES = ("KMEM_EXTRACTOR", "KMEM_EMBEDDER", "KMEM_JUDGE", "ANTHROPIC_BASE_URL", "VOYAGE_BASE_URL", "OPENAI_BASE_URL")
-_OWN_FOLDERS = ("KMEM_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")
+_OWN_VARIABLES = (
+    "KMEM_EXTRACTOR",
+    "KMEM_EMBEDDER",
+    "KMEM_JUDGE",
+    "ANTHROPIC_BASE_URL",
+    "VOYAGE_BASE_URL",
+    "OPENAI_BASE_URL",
+    "AIDER_CHAT_HISTORY_FILE",
+)
+_OWN_FOLDERS = (
+    "KMEM_HOME",
+    "XDG_STATE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "CODEX_HOME",
+    "GEMINI_CLI_HOME",
+    "COPILOT_HOME",
+    "CLINE_DIR",
+    "VSCODE_PORTABLE",
+    "VSCODE_APPDATA",
+)
 
 
 def service_of(config: Config) -> "tuple[Service, Manager]":

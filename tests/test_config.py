@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kite_memory import config
 from kite_memory.config import Config, DaemonConfig, EmbedderConfig, ExtractorConfig, RecallConfig
+from kite_memory.editors import extension_storages, user_folder
 from kite_memory.errors import ConfigInvalid
 
 SECTIONS: dict[str, type] = {
@@ -21,14 +22,17 @@ SECTIONS: dict[str, type] = {
 OTHER: dict[tuple[str, str], Any] = {
     ("extractor", "name"): "offline",
     ("extractor", "model"): "claude-sonnet-5",
+    ("extractor", "openai_model"): "qwen3:8b",
     ("extractor", "base_url"): "http://127.0.0.1:8080",
     ("extractor", "dollars_per_day"): 0.25,
     ("extractor", "calls_per_day"): 7,
     ("extractor", "dollars_per_million_in"): 3.0,
     ("extractor", "dollars_per_million_out"): 15.0,
+    ("extractor", "judge_share"): 0.25,
     ("embedder", "name"): "local",
     ("embedder", "voyage_model"): "voyage-4",
     ("embedder", "voyage_base_url"): "http://127.0.0.1:8081",
+    ("recall", "dial"): "quiet",
     ("recall", "threshold"): 0.6,
     ("recall", "notes_per_prompt"): 1,
     ("recall", "tokens_per_prompt"): 800,
@@ -40,7 +44,8 @@ OTHER: dict[tuple[str, str], Any] = {
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [name for name in os.environ if name.startswith(("KMEM_", "XDG_", "CLAUDE_"))]:
+    ours = ("KMEM_", "XDG_", "CLAUDE_", "CODEX_", "GEMINI_", "COPILOT_", "CLINE_", "VSCODE_", "AIDER_", "APPDATA")
+    for name in [name for name in os.environ if name.startswith(ours)]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
@@ -66,7 +71,54 @@ def test_without_a_file_everything_has_a_default(home: Path) -> None:
         state=home / ".local" / "state" / "kite-memory",
         vault=home / ".kite" / "memory",
         claude_root=home / ".claude",
+        codex_root=home / ".codex",
+        gemini_root=home / ".gemini",
+        copilot_root=home / ".copilot",
+        cline_roots=(*storages(home, "saoudrizwan.claude-dev"), home / ".cline" / "data"),
+        roo_roots=storages(home, "rooveterinaryinc.roo-cline"),
+        aider_roots=(),
+        opencode_root=home / ".local" / "share" / "opencode",
+        cursor_root=user_folder("Cursor", environment={}, home=home, platform=sys.platform),
+        cursor_cli_root=home / ".cursor",
+        antigravity_root=home / ".gemini",
+        git_history=True,
     )
+
+
+def storages(home: Path, extension: str) -> tuple[Path, ...]:
+    return extension_storages(extension, environment={}, home=home, platform=sys.platform)
+
+
+@pytest.mark.parametrize(
+    ("variable", "setting", "below"),
+    [("COPILOT_HOME", "copilot_root", ""), ("CODEX_HOME", "codex_root", ""), ("GEMINI_CLI_HOME", "gemini_root", ".gemini")],
+)
+def test_an_agents_own_variable_says_where_it_is(
+    home: Path, monkeypatch: pytest.MonkeyPatch, variable: str, setting: str, below: str
+) -> None:
+    monkeypatch.setenv(variable, str(home / "elsewhere"))
+
+    assert getattr(config.load(), setting) == home / "elsewhere" / below
+
+
+def test_clines_own_folder_can_be_another(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLINE_DIR", str(home / "elsewhere"))
+
+    assert config.load().cline_roots[-1] == home / "elsewhere" / "data"
+
+
+def test_projects_can_be_named_where_aider_is_looked_for(home: Path) -> None:
+    written(home, 'projects = ["~/work/orchard"]')
+
+    assert config.load().aider_roots == (home / "work" / "orchard",)
+
+
+@pytest.mark.parametrize("told", ['"~/work"', "[1]", '["work/orchard"]', '["a\\u0000b"]'])
+def test_projects_are_whole_paths(home: Path, told: str) -> None:
+    written(home, f"projects = {told}")
+
+    with pytest.raises(ConfigInvalid):
+        config.load()
 
 
 def test_there_is_another_value_for_every_setting() -> None:
@@ -235,3 +287,16 @@ def test_whatever_a_file_says_it_is_a_configuration_or_refused(value: Any) -> No
         assert "\n" not in str(refused) or "TOML" in str(refused)
     else:
         assert isinstance(loaded, Config)
+
+
+def test_the_history_of_repositories_can_be_left_alone(home: Path) -> None:
+    written(home, "git_history = false\n")
+
+    assert not config.load().git_history
+
+
+def test_whether_history_is_read_is_yes_or_no(home: Path) -> None:
+    written(home, 'git_history = "sometimes"\n')
+
+    with pytest.raises(ConfigInvalid, match="git_history"):
+        config.load()

@@ -221,6 +221,37 @@ def test_an_answer_after_the_deadline_is_not_printed(tmp_path: Path) -> None:
     assert ran.silent
 
 
+def test_where_the_daemon_may_think_longer_the_hook_waits_longer(tmp_path: Path) -> None:
+    patience = state_of(tmp_path) / "daemon.patience"
+    patience.write_text("20000\n", encoding="ascii")
+    answered = threading.Event()
+
+    def late(request: Request) -> Reply:
+        answered.wait(1.0)  # beyond the usual deadline
+        return Ok(body=BLOCK)
+
+    with daemon(tmp_path, late):
+        patient = run(tmp_path)
+        told_otherwise = run(tmp_path, deadline_ms="50")
+        patience.unlink()
+        usual = run(tmp_path)
+        answered.set()
+
+    assert patient.out == BLOCK
+    assert told_otherwise.silent
+    assert usual.silent
+
+
+@pytest.mark.parametrize("told", [b"", b"soon", b"-5", b"\xff", b"1e3", b"9" * 100])
+def test_a_patience_that_makes_no_sense_is_no_reason_to_fail(tmp_path: Path, told: bytes) -> None:
+    (state_of(tmp_path) / "daemon.patience").write_bytes(told)
+
+    with daemon(tmp_path):
+        ran = run(tmp_path, more={"KMEM_HOOK_DEADLINE_MS": ""})
+
+    assert ran.code == 0 and ran.err == b""
+
+
 def test_a_queue_that_is_full_is_silence(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as hung:
         hung.bind(paths.socket_path(str(state_of(tmp_path))))

@@ -8,7 +8,16 @@ from kite_memory.agents.hook_command import is_ours
 from kite_memory.agents.json_text import Array, NotJson, Object, String, Value
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, SettingsUnreadable
 
-EVENTS = ("SessionStart", "UserPromptSubmit")
+EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolBatch")
+"""What is said before a tool runs reaches the model no sooner than what is said once all of a reply's tools have ended: both
+come with the next request. So one hook for each reply that used tools, at its end, is the cheapest, and the judge has longest.
+"""
+OLDER_EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse")
+"""For a Claude Code that does not know `PostToolBatch`: some of them leave the whole of the settings aside then."""
+_EVER = (EVENTS, OLDER_EVENTS, ("SessionStart", "UserPromptSubmit"))
+
+_KNOWS_BATCHES = (2, 1, 120)
+
 TIMEOUT_SECONDS = 5
 """A hook over its limit is discarded and the prompt goes on. The client itself gives up after 0.3 s."""
 
@@ -48,17 +57,25 @@ class _Place:
         return self.hooks.members[self.event].key
 
 
-def plan_install(text: str | None, command: str) -> Plan:
-    """Each of `EVENTS` runs ``command``, once. An older command of ours is brought up to date where it stands.
+def events_for(version: tuple[int, ...] | None) -> tuple[str, ...]:
+    """Of the agent's ``version``; one that is not known is taken for a present one, since it keeps itself up to date."""
+    return OLDER_EVENTS if version is not None and version < _KNOWS_BATCHES else EVENTS
 
-    Raises `SettingsUnreadable` for what is not JSON, or not shaped as the agent's settings are.
+
+def plan_install(text: str | None, command: str, events: Sequence[str] = EVENTS) -> Plan:
+    """Each of ``events`` runs ``command``, once, and nothing else does.
+
+    An older command of ours is brought up to date where it stands. Raises `SettingsUnreadable` for what is not JSON, or not
+    shaped as the agent's settings are.
     """
     now = _NEW if text is None or not text.strip("\ufeff \t\r\n") else text
-    for event in EVENTS:
+    for event in events:
         now = _wired(now, event, command)
+    while astray := next((place for place in _ours(_root(now)) if place.event_name not in events), None):
+        now = _without(now, astray)
     if now == text:
         return Nothing(because="the hooks are there already")
-    return Edit(before=text, after=now, because=f"runs the hook on {' and '.join(EVENTS)}")
+    return Edit(before=text, after=now, because=f"runs the hook on {', '.join(events[:-1])} and {events[-1]}")
 
 
 def plan_uninstall(text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
@@ -71,7 +88,7 @@ def plan_uninstall(text: str | None, earlier: Sequence[str | None] = ()) -> Plan
         return Nothing(because="there are no hooks of ours")
     because = "removes our hooks and nothing else"
     for old in earlier:
-        if _became(old, text, places[0].command.value):
+        if any(_became(old, text, places[0].command.value, events) for events in _EVER):
             return Edit(before=text, after=old, because=because)
     after = text
     while place := next(_ours(_root(after)), None):
@@ -79,20 +96,20 @@ def plan_uninstall(text: str | None, earlier: Sequence[str | None] = ()) -> Plan
     return Edit(before=text, after=after, because=because)
 
 
-def status(text: str | None) -> Status:
+def status(text: str | None, events: Sequence[str] = EVENTS) -> Status:
     if text is None or not text.strip("\ufeff \t\r\n"):
-        return Status(hooks=(), missing=EVENTS)
+        return Status(hooks=(), missing=tuple(events))
     root = _root(text)
     hooks = tuple(Hook(event=place.event_name, command=place.command.value) for place in _ours(root))
     wired = {hook.event for hook in hooks}
     switch = root.get("disableAllHooks")
     disabled = isinstance(switch, json_text.Literal) and switch.written == "true"
-    return Status(hooks=hooks, missing=tuple(event for event in EVENTS if event not in wired), disabled=disabled)
+    return Status(hooks=hooks, missing=tuple(event for event in events if event not in wired), disabled=disabled)
 
 
-def _became(old: str | None, text: str, command: str) -> bool:
+def _became(old: str | None, text: str, command: str, events: Sequence[str]) -> bool:
     try:
-        match plan_install(old, command):
+        match plan_install(old, command, events):
             case Edit(after=after) if after == text:
                 return not status(old).hooks
             case _:

@@ -11,10 +11,11 @@ from kite_memory.errors import DaemonRunning, DaemonUnreachable
 if TYPE_CHECKING:
     from kite_memory.wiring import House
 
-_PATIENCE = 60.0
+_PATIENCE = 90.0
+"""Seconds: a question is answered by a model that may take sixty."""
 _READING_PATIENCE = 10.0
-_READING = frozenset({"search", "recall", "why", "show", "status"})
-_ANSWERED_FROM_THE_INDEX = frozenset({"search", "recall", "why"})
+_READING = frozenset({"search", "recall", "why", "show", "status", "timeline", "resume", "threads"})
+_ANSWERED_FROM_THE_INDEX = frozenset({"search", "recall", "why", "ask"})
 
 
 def perform(op: str, **arguments: Any) -> Any:

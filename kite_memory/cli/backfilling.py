@@ -51,6 +51,7 @@ def backfill(house: "House", *, source: str = "", since: datetime | None = None,
     found = unread(house, source=source)
     announce(house, found, distill=distill)
     read_events(house, found)
+    read_events(house, unread(house, source=source))  # of the folders that the sessions just read ran in
     if distill:
         house.pipeline.open_sessions(skip_before=since)
         house.pipeline.form_chunks()

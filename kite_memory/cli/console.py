@@ -63,6 +63,13 @@ def watched() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
+def width() -> int:
+    """Columns of the terminal; 80 where there is none."""
+    import shutil
+
+    return shutil.get_terminal_size((80, 24)).columns
+
+
 def ask(question: str) -> bool:
     """A yes or a no from a person; no where nobody is there."""
     if not watched():

@@ -1,6 +1,7 @@
 """Starting, stopping, looking after."""
 
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,11 +75,10 @@ def _laid_out(here: "House") -> bool:
 
 def _hooked(settings: Config, *, yes: bool) -> bool:
     """Whether nothing stood in the way; that a person said no is nothing in the way."""
-    from kite_memory.agents import registry
     from kite_memory.cli import hooking
 
     well = True
-    for agent in registry.agents(claude_root=settings.claude_root):
+    for agent in hooking.agents(settings):
         try:
             if not hooking.carry_out(agent, hooking.plan_install(agent), settings, yes=yes):
                 tell(f"{agent.title}'s settings were left alone; `kmem hooks install --yes` makes this change")
@@ -143,11 +143,15 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     say(f"daemon     {_daemon(told['daemon'])}")
     for folder, why in told["daemon"].get("unwatched", {}).items():
         say(f"           {folder} is looked at now and then only: {why}")
-    for source in told["sources"]:
+    used = [source for source in told["sources"] if source["there"] or source["events"]]
+    for source in used:
+        files = f", {source['read']:,} of {counted(source['found'], 'file')} read" if source["read"] < source["found"] else ""
         behind = f", {counted(source['behind_bytes'], 'byte')} behind" if source["behind_bytes"] else ""
         problems = f", {counted(source['problems'], 'problem')}" if source["problems"] else ""
         read = f"{counted(source['sessions'], 'session')}, {counted(source['events'], 'event')}"
-        say(f"source     {source['provider']}: {read}{behind}{problems}")
+        say(f"source     {source['provider']}: {read}{files}{behind}{problems}")
+    if not used:
+        say("source     none: no agent has left transcripts here")
     kinds = ", ".join(f"{count} {kind}" for kind, count in notes["by_kind"].items() if count)
     say(f"notes      {notes['total']}" + (f": {kinds}" if kinds else ""))
     if notes["proposed"]:
@@ -159,6 +163,8 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
         tokens = f"{extractor['tokens_in']:,} tokens in, {extractor['tokens_out']:,} out"
         dollars = f"${extractor['cost_usd']:.3f} of ${extractor['budget_usd']:.2f}"
         say(f"today      {counted(extractor['calls_today'], 'call')}, {tokens}, {dollars}")
+    for line in _helping(told["helping"]):
+        say(line)
     for problem in told["problems"]:
         say(f"problem    {problem['reason']} ({problem['count']}), first in {problem['where']}")
     for note in told["last_notes"]:
@@ -172,6 +178,28 @@ def _daemon(told: dict[str, Any]) -> str:
     if told["held_by"] is not None:
         return f"not running; process {told['held_by']} is at work here"
     return "not running; `kmem up` starts it"
+
+
+_MOMENTS = {"prompt": "with a prompt", "start": "at a start", "action": "with a tool call", "late": "later in a turn"}
+
+
+def _helping(told: dict[str, Any]) -> Iterator[str]:
+    """A line for each week in which something was asked or shown."""
+    weeks = [week for week in told["weeks"] if week["prompts"] or week["shown"]]
+    for number, week in enumerate(weeks):
+        parts = [counted(week["shown"], "note") + " shown" + _when(week["by_moment"])]
+        if week["shown"]:
+            parts += [f"{week['used']} used", f"{week['ignored']} ignored"]
+            parts += [f"{week[kind]} {said}" for kind, said in (("unknown", "not known"), ("open", "open")) if week[kind]]
+        silent = f"; silent on {week['silent']:,} of {counted(week['prompts'], 'prompt')}" if week["prompts"] else ""
+        yield f"{'helping' if not number else '':11}{week['week']}: {', '.join(parts)}{silent}"
+
+
+def _when(moments: dict[str, Any]) -> str:
+    if set(moments) <= {"prompt"}:
+        return ""
+    said = [f"{moments[moment]['shown']} {words}" for moment, words in _MOMENTS.items() if moment in moments]
+    return f" ({', '.join(said)})"
 
 
 def _because(extractor: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kite_memory.cli.backend import daemon_runs, house
 from kite_memory.cli.console import counted
@@ -83,10 +83,10 @@ def _watches_allowed() -> int:
 
 
 def _agents(settings: Config) -> Iterator[Finding]:
-    from kite_memory.agents.registry import agents
     from kite_memory.agents.settings_edit import SettingsUnreadable, read_settings
+    from kite_memory.cli import hooking
 
-    for agent in agents(claude_root=settings.claude_root):
+    for agent in hooking.agents(settings):
         try:
             status = agent.status(read_settings(agent.settings))
         except SettingsUnreadable as error:
@@ -97,7 +97,8 @@ def _agents(settings: Config) -> Iterator[Finding]:
                 "problem", f"{agent.title}: disableAllHooks is set in {agent.settings}", "our hooks cannot run until it is unset"
             )
         elif status.missing:
-            yield Finding("note", f"{agent.title}: no hook on {', '.join(status.missing)}", "`kmem hooks install` adds it")
+            which = "" if agent.name == "claude-code" else f" --agent {agent.name}"
+            yield Finding("note", f"{agent.title}: no hook on {', '.join(status.missing)}", f"`kmem hooks install{which}` adds it")
         else:
             yield Finding("ok", f"{agent.title}: hooks are wired in {agent.settings}")
         for gone in sorted({missing for hook in status.hooks for missing in _missing_parts(hook.command)}):
@@ -142,7 +143,9 @@ def _house(here: "House") -> Iterator[Finding]:
     if index["stale"]:
         yield Finding("note", f"not embedded yet: {counted(index['stale'], 'passage')}", "the daemon does that")
     for source in told["sources"]:
-        yield Finding("ok", f"{source['provider']}: {counted(source['sessions'], 'session')}, {counted(source['events'], 'event')}")
+        if source["there"] or source["events"]:
+            read = f"{counted(source['sessions'], 'session')}, {counted(source['events'], 'event')}"
+            yield Finding("ok", f"{source['provider']}: {read}")
     if here.vault.frozen:
         yield Finding(
             "problem",
@@ -153,6 +156,27 @@ def _house(here: "House") -> Iterator[Finding]:
         yield Finding("note", f"there is no vault at {here.vault.root} yet", "`kmem up` makes one")
     else:
         yield Finding("ok", f"vault: {here.vault.root}, {counted(told['notes']['total'], 'note')}")
+    yield from _helping(told["helping"])
     for problem in told["problems"]:
         if not here.vault.frozen or here.vault.frozen not in problem["reason"]:
             yield Finding("note", f"{problem['reason']} ({problem['count']}), first in {problem['where']}")
+
+
+def _helping(told: dict[str, Any]) -> Iterator[Finding]:
+    shown = f"{counted(told['shown'], 'note')} shown in four weeks"
+    known = told["used"] + told["ignored"]
+    rest = "; of the rest nobody can tell" if known < told["shown"] else ""
+    used = f"the agent used {told['used']} of {counted(known, 'note')} ({told['shown']:,} shown in four weeks{rest})"
+    match told["verdict"]:
+        case "nothing shown":
+            return
+        case "seldom":
+            ignored = ", ".join(shlex.quote(note["path"]) for note in told["most_ignored"] if note["path"])
+            hint = "`kmem config set recall.dial quiet` shows less"
+            if ignored:
+                hint += f"; `kmem mute NOTE` keeps one back, first of all {ignored}"
+            yield Finding("note", f"it seldom helps: {used}", hint)
+        case "yes":
+            yield Finding("ok", f"it helps: {used}")
+        case _:
+            yield Finding("ok", f"whether it helps cannot be told yet: {shown}, {told['used']} used, {told['ignored']} ignored")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from kite_memory.agents import registry
 from kite_memory.agents.hook_command import fast_command
 from kite_memory.agents.registry import Agent
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, apply, backed_up, diff, read_settings
@@ -11,6 +12,16 @@ from kite_memory.config import Config
 
 def backups(config: Config) -> Path:
     return config.state / "backups"
+
+
+def agents(config: Config) -> tuple[Agent, ...]:
+    """Those that are on this machine: Claude Code always, the others where they have left their folder."""
+    codex, gemini = config.codex_root, config.gemini_root
+    return registry.agents(
+        claude_root=config.claude_root,
+        codex_root=codex if codex is not None and codex.is_dir() else None,
+        gemini_root=gemini if gemini is not None and (gemini / "tmp").is_dir() else None,
+    )
 
 
 def plan_install(agent: Agent) -> Plan:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from kite_memory import __version__
-from kite_memory.cli import care, everyday, memory, setup
+from kite_memory.cli import care, everyday, history, memory, setup
 from kite_memory.cli.console import complain, fall_silent, finish, say, speak_any_encoding, tell
 from kite_memory.cli.help import group
 from kite_memory.errors import KiteError, UsageError
@@ -23,7 +23,7 @@ app = group(
     example="kmem up",
 )
 
-for section in (everyday, memory, setup, care):
+for section in (everyday, memory, history, setup, care):
     section.add_to(app)
 
 BUG = 70

@@ -10,13 +10,21 @@ from typing import Annotated, Any
 import typer
 
 from kite_memory.cli.backend import daemon_runs, perform
-from kite_memory.cli.console import ask, read_all, say, say_json, tell, watched
+from kite_memory.cli.console import ask, counted, read_all, say, say_json, tell, watched
 from kite_memory.cli.help import add
 from kite_memory.errors import KiteError, UsageError
 
 PANEL = "Memory"
 
 _LONGEST_TEXT = 1 << 20
+_TOLD = 120
+_SURROUNDINGS = {
+    "exchange": "the agent had said",
+    "prompts": "asked before",
+    "files": "files in play",
+    "commands": "commands run",
+    "errors": "what failed",
+}
 
 NoteName = Annotated[str, typer.Argument(metavar="NOTE", help="Id, path or title of a note; a beginning will do if only one fits.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -39,12 +47,16 @@ class Kind(StrEnum):
 def search(
     query: Annotated[list[str], typer.Argument(metavar="QUERY", help="Words; a prefix such as decision: keeps to one kind.")],
     mode: Annotated[Mode, typer.Option(metavar="MODE", help="By words: keyword; by meaning: semantic; or hybrid.")] = Mode.HYBRID,
-    project: Annotated[str, typer.Option(metavar="NAME", help="Only notes of this project, and global ones.")] = "",
-    since: Annotated[str, typer.Option(metavar="AGE", help="Only notes of the last 30d, 12h or 2w, or since 2026-03-01.")] = "",
+    project: Annotated[str, typer.Option(metavar="NAME", help="Only this project, and notes that are global.")] = "",
+    since: Annotated[str, typer.Option(metavar="AGE", help="Only what is of the last 30d, 12h, 2w or since 2026-03-01.")] = "",
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=200, help="At most so many.")] = 10,
     as_json: AsJson = False,
 ) -> None:
     """Find notes by meaning and by words. Typing mistakes are forgiven.
+
+    Below them stands what else happened and was said, found by its words: events, each with its place in the transcript. The
+    prefixes decision:, insight:, fact: and preference: keep to notes; error:, test:, resume:, tool:NAME, file:NAME and
+    session:ID keep to events.
 
     Example: kmem search "why postgres"
     """
@@ -57,17 +69,31 @@ def search(
         if hit["snippet"]:
             say(f"      {hit['snippet']}")
         say(f"      {hit['path']}")
+    for event in found["events"]:
+        _print_event(event)
     for problem in found["problems"]:
         tell(f"note: {problem}")
-    if not found["hits"]:
+    if not (found["hits"] or found["events"]):
         tell("nothing found")
+
+
+def _print_event(event: dict[str, Any]) -> None:
+    """Its evidence is where it stands: a file, and the bytes of the line in it."""
+    said = event["snippet"] or "(no words)"
+    failed = "failed, " if event["status"] == "failed" else ""
+    at = event["at"][:16].replace("T", " ")
+    say(f"{event['score']:.2f}  {event['type'].replace('_', ' ')}  ({failed}{at}, {event['provider']}{_of(event['project'])})")
+    say(f"      {said}")
+    say(f"      {event['where']}")
 
 
 def recall(
     prompt: Annotated[list[str], typer.Argument(metavar="PROMPT", help="What you would type to the agent; - reads it from stdin.")],
-    session: Annotated[str, typer.Option(metavar="ID", help="The agent's session: what it was shown is left out.")] = "",
+    session: Annotated[
+        str, typer.Option(metavar="ID", help="As its next prompt: what it was shown is left out, what it is about counts.")
+    ] = "",
     cwd: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The folder the agent works in; here, unless said.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show the candidates and what spoke for each.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show the candidates, and what each part added for them.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show exactly what the prompt hook would give the agent, and why. Nothing is remembered of the asking.
@@ -82,12 +108,32 @@ def recall(
     if answer["block"]:
         say(answer["block"])
     tell(answer["reason"])
-    for candidate in answer.get("candidates", []):
-        tell(f"{candidate['score']:.2f}  {candidate['title']}: {candidate['why']}")
+    if answer["for_the_judge"]:
+        tell(f"the judge would be asked about {counted(answer['for_the_judge'], 'note')}; what it finds comes later in the turn")
+    if explain:
+        _tell_explained(answer)
     for problem in answer["problems"]:
         tell(f"note: {problem}")
     if not daemon_runs():
         tell("note: no daemon is running, so the hook itself says nothing; `kmem up` starts it")
+
+
+def _tell_explained(answer: dict[str, Any]) -> None:
+    """A table of what each part adds to the logit of each candidate's probability; parts that add nothing anywhere are left out."""
+    surroundings = answer["explained"]["query"]["surroundings"]
+    for part, called in _SURROUNDINGS.items():
+        told = surroundings[part] if isinstance(surroundings[part], str) else ", ".join(surroundings[part])
+        if told:
+            line = " ".join(told.split())
+            tell(f"{called}: {line if len(line) <= _TOLD else line[: _TOLD - 1] + '…'}")
+    parts = {told["id"]: told["parts"] for told in answer["explained"]["candidates"]}
+    columns = [name for name in next(iter(parts.values()), {}) if any(round(added[name], 2) for added in parts.values())]
+    if columns:
+        tell("  ".join(["    ", *(f"{name:>6}" for name in columns)]))
+    for candidate in answer["candidates"]:
+        added = (f"{parts[candidate['id']][name]:+{max(6, len(name))}.2f}" for name in columns if candidate["id"] in parts)
+        tell("  ".join([f"{candidate['score']:.2f}", *added, candidate["title"]]))
+        tell(f"      {candidate['why']}")
 
 
 def show(note: NoteName, as_json: AsJson = False) -> None:
@@ -219,7 +265,9 @@ def why(
     last: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="So many prompts.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Show the lines of the transcript that a note rests on. Without a note: what the last prompts were given, and why.
+    """Show the lines of the transcript that a note rests on.
+
+    Without a note: what the last prompts were given, why, and whether the agent used it.
 
     Example: kmem why --last 5
     """
@@ -251,10 +299,24 @@ def _print_prompts(told: dict[str, Any]) -> None:
     if not told["prompts"]:
         tell("no prompt has been answered yet")
     for prompt in told["prompts"]:
-        say(f"{prompt['at'][:16].replace('T', ' ')}  {prompt['prompt'] or '(nothing that may be kept)'}")
+        moment = f" ({_MOMENTS[prompt['moment']]})" if prompt["moment"] in _MOMENTS else ""
+        said = prompt["prompt"] or ("" if moment else "(nothing that may be kept)")
+        say(f"{prompt['at'][:16].replace('T', ' ')}  {said}{moment}")
         for shown in prompt["notes"]:
             say(f"                  {shown['score']:.2f}  {shown['title']}  ({shown['path']})")
+            say(f"                        {_outcome(shown)}")
         say(f"                  {prompt['reason']}")
+    if any(shown["outcome"] == "ignored" for prompt in told["prompts"] for shown in prompt["notes"]):
+        tell("`kmem mute NOTE` keeps a note from being shown again; searching still finds it")
+
+
+_MOMENTS = {"start": "as the session started", "action": "with a tool call", "late": "later in the turn"}
+_OUTCOMES = {"unknown": "used or not, nobody can tell", "open": "the turn is not over yet"}
+
+
+def _outcome(shown: dict[str, Any]) -> str:
+    said = _OUTCOMES.get(shown["outcome"], shown["outcome"])
+    return f"{said}: {shown['because']}" if shown["because"] else said
 
 
 def _here() -> str:

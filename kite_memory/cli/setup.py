@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PANEL = "Set-up"
 
-AgentName = Annotated[str, typer.Option("--agent", metavar="AGENT", help="Which agent, as claude-code.")]
+AgentName = Annotated[str, typer.Option("--agent", metavar="AGENT", help="Which agent: claude-code, codex or gemini-cli.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the change.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -57,7 +57,8 @@ def _agent(name: str) -> "tuple[Agent, Config]":
     from kite_memory.agents import registry
 
     settings = configuration.load()
-    return registry.agent(name, claude_root=settings.claude_root), settings
+    roots = {"codex_root": settings.codex_root, "gemini_root": settings.gemini_root}
+    return registry.agent(name, claude_root=settings.claude_root, **roots), settings
 
 
 def _change(agent: "Agent", plan: "Plan", settings: "Config", *, dry_run: bool, yes: bool) -> None:
@@ -77,12 +78,12 @@ def hooks_status(as_json: AsJson = False) -> None:
 
     Example: kmem hooks status
     """
-    from kite_memory.agents import registry
     from kite_memory.agents.settings_edit import read_settings
+    from kite_memory.cli import hooking
 
     settings = configuration.load()
     told: list[dict[str, Any]] = []
-    for agent in registry.agents(claude_root=settings.claude_root):
+    for agent in hooking.agents(settings):
         status = agent.status(read_settings(agent.settings))
         told.append(
             {
@@ -211,6 +212,8 @@ def list_keys(as_json: AsJson = False) -> None:
 def show_config(as_json: AsJson = False) -> None:
     """Show every setting as it is in force. It is the file's, the environment's, or the default.
 
+    Of where agents are looked for, only the places that are there are shown; --json has all.
+
     Example: kmem config show
     """
     import dataclasses
@@ -220,7 +223,11 @@ def show_config(as_json: AsJson = False) -> None:
         say_json(shown)
         return
     for name, value in shown.items():
-        if isinstance(value, dict):
+        if name.endswith(("_root", "_roots")) and name != "claude_root":
+            for place in value if isinstance(value, tuple) else (value,):
+                if place is not None and place.exists():
+                    say(f"{name} = {place}")
+        elif isinstance(value, dict):
             for key, inner in value.items():
                 say(f"{name}.{key} = {_told(inner)}")
         else:
@@ -228,7 +235,7 @@ def show_config(as_json: AsJson = False) -> None:
 
 
 def _told(value: object) -> str:
-    return "(the embedder's own)" if value is None else str(value)
+    return "(the dial's)" if value is None else str(value)
 
 
 @config.command("set", cls=Command)

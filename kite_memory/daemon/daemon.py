@@ -13,7 +13,7 @@ from kite_memory.daemon.pipeline import Pipeline
 from kite_memory.daemon.watch import Roused, Wake, Watch
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.errors import StateNotWritten, StateTakenAway
-from kite_memory.sources.source import Source
+from kite_memory.sources.source import Compound, Source
 
 log = logging.getLogger("kite_memory.daemon")
 
@@ -58,7 +58,10 @@ class Daemon:
         self._notes = Wake()
         self._threads: list[threading.Thread] = []
         roots = [root for source in sources for root in source.roots()]
-        self._transcript_watch = Watch(roots, notice=self._transcripts.ring, lost=lambda: self._transcripts.ring(everything=True))
+        flat_roots = [root for source in sources if isinstance(source, Compound) for root in source.flat_roots()]
+        self._transcript_watch = Watch(
+            roots, flat=flat_roots, notice=self._transcripts.ring, lost=lambda: self._transcripts.ring(everything=True)
+        )
         self._vault_watch = Watch([vault], notice=self._notes.ring, lost=lambda: self._notes.ring(everything=True))
         self.idle = Idle(until=None, reason="starting")
 

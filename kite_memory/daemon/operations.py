@@ -5,7 +5,6 @@ asking process does the work.
 """
 
 import inspect
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -13,8 +12,11 @@ from datetime import datetime
 from typing import Any, get_args, get_origin
 
 from kite_memory.daemon.ages import age, duration
+from kite_memory.daemon.echo import before
+from kite_memory.daemon.helping import by_name, helping, occasion_told
+from kite_memory.daemon.history import History
 from kite_memory.daemon.pipeline import Pipeline
-from kite_memory.daemon.prompt_hook import HookInput, read_hook_input
+from kite_memory.daemon.searching import BESIDE_NOTES, event_told, searched_for
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle
 from kite_memory.errors import NoteNotFound, UsageError, VaultMissing
@@ -22,30 +24,26 @@ from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.scope import Scope
-from kite_memory.recall.answer import Prompt
+from kite_memory.recall.answer import Prompt, Weighed
+from kite_memory.recall.gate import FEATURES
+from kite_memory.recall.index import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import Mode, Query, name
-from kite_memory.recall.session_memory import Given, Occasion
 from kite_memory.redaction import drop_private, redact
 from kite_memory.sources.project import project_of
-from kite_memory.timeline.store import Timeline
+from kite_memory.timeline.search import EventQuery
+from kite_memory.timeline.store import EventHit, Timeline
 from kite_memory.vault import Vault
-from kite_memory.vault.ledger import Known
 
 Json = dict[str, Any]
 
 _OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`, then `kmem up`, restarts it"
 
-_HEAD = 200
-_LOOKED_AT = 8 * _HEAD
 _EVENT_TEXT = 2_000
 _LAST_NOTES = 5
 _MOST_HITS = 200
 _MOST_PROMPTS = 1_000
-
-_KINDS = {f"{kind.value}:": kind for kind in NoteKind}
-_OF_EVENTS = ("error:", "test:", "tool:", "file:", "resume:", "session:")
 
 
 class Operations:
@@ -59,6 +57,7 @@ class Operations:
         outbox: Outbox,
         vault: Vault,
         recall: Recall,
+        history: History,
         extractor: str,
         budget_dollars: float,
         daemon: Callable[[], Json],
@@ -84,6 +83,7 @@ class Operations:
             "mute": self.mute,
             "why": self.why,
             "status": self.status,
+            **history.operations(),
         }
 
     def perform(self, op: str, arguments: Mapping[str, Any]) -> Json:
@@ -99,52 +99,53 @@ class Operations:
                 raise UsageError(f"{op} was asked wrongly: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
         return operation(*bound.args, **bound.kwargs)
 
-    def hook(self, body: bytes, agent: str = "") -> str:
-        """What the agent's prompt is given: a block, or nothing. Anything that is not understood is given nothing."""
-        asked = read_hook_input(body)
-        if asked is None or asked.is_subagent:
-            return ""
-        match asked.event:
-            case "SessionStart" if asked.source in ("compact", "clear"):
-                self._recall.forget_session(asked.session)
-                return ""
-            case "UserPromptSubmit":
-                return self._recall.answer(self._prompt(asked)).block
-            case _:
-                return ""
-
-    def _prompt(self, asked: HookInput) -> Prompt:
-        text = drop_private(asked.prompt)
-        return Prompt(text=text, session=asked.session, project=project_of(asked.cwd), head=kept_head(text))
-
     def search(
         self, *, query: str, mode: str = "hybrid", project: str = "", since: str = "", limit: int = 10, cwd: str = ""
     ) -> Json:
         began = time.perf_counter()
-        kinds, words, of_events = _prefixed(query)
-        if not words:
+        wanted = searched_for(query)
+        if not (wanted.words or wanted.for_events):
             raise UsageError("there are no words to search for", hint="as in: kmem search decision: postgres")
-        within = self._project(project) if project else ""
-        hits = self._recall.search(
-            Query(
-                text=words,
-                mode=_mode(mode),
-                project=within or project_of(cwd),
-                within=within,
-                since=age(since, self._clock()),
-                kinds=kinds,
-                limit=max(1, min(limit, _MOST_HITS)),
+        how, start = _mode(mode), age(since, self._clock())
+        within, most = self._project(project) if project else "", max(1, min(limit, _MOST_HITS))
+        hits: tuple[Hit, ...] = ()
+        if wanted.notes and wanted.words:
+            hits = self._recall.search(
+                Query(
+                    text=wanted.words,
+                    mode=how,
+                    project=within or project_of(cwd),
+                    within=within,
+                    since=start,
+                    kinds=wanted.kinds,
+                    limit=most,
+                )
             )
-        )
+        events: tuple[EventHit, ...] = ()
+        if wanted.events and (wanted.for_events or how != "semantic"):  # events are found by their words
+            events = self._timeline.search(
+                EventQuery(
+                    text=wanted.words,
+                    types=wanted.event_types,
+                    tool=wanted.tool,
+                    file=wanted.file,
+                    session=wanted.session,
+                    project=within,
+                    since=start,
+                    limit=most if wanted.for_events else min(most, BESIDE_NOTES) + len(hits),
+                )
+            )
+        rests_on = {reference for hit in hits for reference in hit.note.evidence}
+        told = [event for event in map(event_told, events) if event["reference"] not in rests_on]  # those a note says already
         problems = [*self._hindrances(), *(problem.reason for problem in self._recall.status().problems)]
-        if of_events:
-            problems.append(f"{of_events} is about events, which are not searched yet; these are notes")
+        if unsearched := self._timeline.unsearched():
+            problems.append(f"{unsearched} older events cannot be found yet; each look at a transcript takes in some of them")
         return {
             "query": query,
             "mode": mode,
             "took_ms": _since(began),
             "hits": [_hit(hit) for hit in hits],
-            "events": [],
+            "events": told if wanted.for_events else told[: min(most, BESIDE_NOTES)],
             "problems": problems,
         }
 
@@ -173,8 +174,9 @@ class Operations:
         return [] if self._vault.root.is_dir() else [f"there is no vault at {self._vault.root}"]
 
     def recall(self, *, prompt: str, session: str = "", cwd: str = "", explain: bool = False) -> Json:
+        """With a ``session`` as its next prompt: what the session was shown is left out, and what it is about counts."""
         began = time.perf_counter()
-        asked = Prompt(text=drop_private(prompt), session=session, project=project_of(cwd))
+        asked = self._prompt(drop_private(prompt), session, project_of(cwd))
         injection = self._recall.answer(asked, remember=False)
         told: Json = {
             "silent": injection.silent,
@@ -182,13 +184,25 @@ class Operations:
             "took_ms": _since(began),
             "block": injection.block,
             "notes": [_hit(hit) for hit in injection.hits],
+            "for_the_judge": len(injection.question.candidates) if injection.question else 0,
             "problems": self._hindrances(),
         }
         if explain:
             weighed = self._recall.weigh(asked)
             told["threshold"] = weighed.threshold
             told["candidates"] = [_hit(hit) for hit in weighed.candidates]
+            told["explained"] = _explained(asked, weighed)
         return told
+
+    def _prompt(self, text: str, session: str, project: str) -> Prompt:
+        """``session`` may be the beginning of an id, where it is of one session only."""
+        named = self._timeline.sessions_named(session) if session.isprintable() and session else []
+        known = next((each for each in named if each.id == session), named[0] if len(named) == 1 else None)
+        if known is None:
+            return Prompt(text=text, session=session, project=project)
+        return Prompt(
+            text=text, session=known.id, project=project, situation=before(self._timeline, known.provider, known.id, text)
+        )
 
     def show(self, *, note: str) -> Json:
         found = self._found(note)
@@ -246,6 +260,7 @@ class Operations:
             chosen = [self._found(each) for each in ids] if ids is not None else self._chosen(note, session, since, matching)
             told = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
             if not dry_run:
+                self._recall.forget_notes([name(each) for each in chosen])
                 try:
                     for each in told:
                         each["trash"] = str(self._vault.root / self._vault.forget(each["id"] or each["path"]).trashed)
@@ -287,8 +302,8 @@ class Operations:
     def why(self, *, note: str = "", last: int = 10) -> Json:
         if not note:
             occasions = self._recall.occasions(max(1, min(last, _MOST_PROMPTS)))
-            known = {each.id or each.path: each for each in self._vault.known() if not each.twin} if occasions else {}
-            return {"prompts": [_occasion(occasion, known) for occasion in occasions]}
+            known = by_name(self._vault.known()) if occasions else {}
+            return {"prompts": [occasion_told(occasion, known) for occasion in occasions]}
         found = self._found(note)
         return {**_note(found), "evidence": [self._evidence(reference) for reference in found.evidence]}
 
@@ -317,12 +332,16 @@ class Operations:
         index = self._recall.status()
         states = self._outbox.states()
         spending = self._outbox.spending(now.date().isoformat())
+        judged = self._outbox.judge_spending(now.date().isoformat())
         idle = self._idle()
         problems = [
             {"reason": each.reason, "count": each.count, "where": f"{each.file}:{each.first_position}"}
             for each in self._timeline.problems(limit=20)
         ]
         problems += [{"reason": each.reason, "count": 1, "where": each.file} for each in (*self._vault.problems(), *index.problems)]
+        helped = helping(self._recall.memory, notes, now)
+        if helped["problem"]:
+            problems.append({"reason": helped["problem"], "count": 1, "where": str(self._recall.memory.path)})
         if notes:  # where there are none yet, that there is no vault is no problem
             problems = [{"reason": each, "count": 1, "where": str(self._vault.root)} for each in self._hindrances()] + problems
         kept = [note for note in notes if note.kind and not note.problem]
@@ -335,6 +354,7 @@ class Operations:
                 "proposed": sum(note.status == NoteStatus.PROPOSED.value for note in kept),
             },
             "last_notes": self._last_notes(),
+            "helping": helped,
             "index": {"rows": index.rows, "stale": index.stale, "embedder": index.embedder},
             "extractor": {
                 "name": self._extractor,
@@ -350,23 +370,40 @@ class Operations:
                 "waiting_until": idle.until,
                 "hint": idle.hint,
             },
+            "judge": {  # its part of what the extractor's figures say
+                "calls_today": judged.calls,
+                "tokens_in": judged.tokens_in,
+                "tokens_out": judged.tokens_out,
+                "cost_usd": round(judged.dollars, 6),
+            },
             "problems": problems,
         }
 
     def _sources(self) -> list[Json]:
+        """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over."""
+        there = self._pipeline.places()
+        found: Counter[str] = Counter()
+        unread: Counter[str] = Counter()
         behind: Counter[str] = Counter()
-        for source, _, size in self._pipeline.unread():
-            behind[source.provider] += size
+        for source, _, size in self._pipeline.compared():
+            found[source.provider] += 1
+            if size is not None:
+                unread[source.provider] += 1
+                behind[source.provider] += size
         counted = {count.provider: count for count in self._timeline.counts()}
         return [
             {
                 "provider": provider,
+                "there": there.get(provider, False) or found[provider] > 0,
+                "found": found[provider],
+                "read": found[provider] - unread[provider],
+                "skipped": counted[provider].problems if provider in counted else 0,
                 "sessions": counted[provider].sessions if provider in counted else 0,
                 "events": counted[provider].events if provider in counted else 0,
                 "problems": counted[provider].problems if provider in counted else 0,
                 "behind_bytes": behind[provider],
             }
-            for provider in sorted(set(counted) | set(behind) | set(self._pipeline.providers()))
+            for provider in sorted({*counted, *there})
         ]
 
     def _last_notes(self) -> list[Json]:
@@ -375,31 +412,6 @@ class Operations:
             return [_note(note) for known in paths if (note := self._vault.read(known.path)) is not None]
         except VaultMissing:  # which the problems tell
             return []
-
-
-def kept_head(prompt: str) -> str:
-    """All that the log keeps of a prompt: its beginning, redacted.
-
-    What is looked at ends between two words, for half a secret would not be known for one.
-    """
-    looked_at = prompt[:_LOOKED_AT]
-    if len(prompt) > _LOOKED_AT:
-        looked_at = re.sub(r"\S+\Z", "…", looked_at)
-    return plain_line(redact(looked_at), _HEAD)
-
-
-def _prefixed(query: str) -> tuple[frozenset[NoteKind], str, str]:
-    """The kinds of note that prefixes keep to, the words without them, and the last prefix that is about events."""
-    kinds: set[NoteKind] = set()
-    words: list[str] = []
-    of_events = ""
-    for word in query.split():
-        prefix = next((each for each in (*_KINDS, *_OF_EVENTS) if word.lower().startswith(each)), "")
-        if prefix in _KINDS:
-            kinds.add(_KINDS[prefix])
-        of_events = prefix if prefix in _OF_EVENTS else of_events
-        words.append(word[len(prefix) :])
-    return frozenset(kinds), " ".join(words).strip(), of_events
 
 
 def _mode(text: str) -> Mode:
@@ -429,22 +441,6 @@ def _fits(value: object, annotation: Any) -> bool:
             return any(_fits(value, each) for each in get_args(annotation))
 
 
-def _occasion(occasion: Occasion, known: Mapping[str, Known]) -> Json:
-    return {
-        "at": occasion.at.isoformat(),
-        "session": occasion.session,
-        "project": occasion.project,
-        "prompt": occasion.head,
-        "reason": occasion.reason,
-        "notes": [_given(given, known.get(given.note)) for given in occasion.given],
-    }
-
-
-def _given(given: Given, note: Known | None) -> Json:
-    title, path = (plain_line(note.title), note.path) if note else ("(forgotten since)", "")
-    return {"id": given.note, "path": path, "title": title, "score": given.score}
-
-
 def _note(note: Note) -> Json:
     return {
         "id": note.id,
@@ -460,6 +456,32 @@ def _note(note: Note) -> Json:
 
 def _hit(hit: Hit) -> Json:
     return {**_note(hit.note), "id": name(hit.note), "score": hit.score, "snippet": hit.snippet, "why": hit.why}
+
+
+def _explained(asked: Prompt, weighed: Weighed) -> Json:
+    """What was looked for, and what each part of it added for each candidate, in units of the logit."""
+    around = asked.situation
+    return {
+        "query": {
+            "prompt": essence(asked.text),
+            "surroundings": {
+                "exchange": around.exchange,
+                "prompts": list(around.prompts),
+                "files": list(around.files),
+                "commands": list(around.commands),
+                "errors": list(around.errors),
+                "position": around.position,
+            },
+        },
+        "candidates": [
+            {
+                "id": name(hit.note),
+                "figures": dict(zip(FEATURES, map(float, figures), strict=True)),
+                "parts": {part: round(value, 4) for part, value in parts.items()},
+            }
+            for hit, figures, parts in zip(weighed.candidates, weighed.figures, weighed.parts, strict=False)
+        ],
+    }
 
 
 def _since(began: float) -> float:

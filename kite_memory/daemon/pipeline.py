@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from kite_memory.daemon.settling import Settling
 from kite_memory.distill.chunking import ChunkPolicy, Span, finished, silence_needed, worth_asking
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import AnsweredChunk, Outbox, WaitingChunk
@@ -22,7 +23,7 @@ from kite_memory.model.look import Look
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact, redact_event
-from kite_memory.sources.source import Source
+from kite_memory.sources.source import Compound, Source
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import draft
@@ -70,6 +71,7 @@ class Pipeline:
         self._clock = clock
         self._ripe: dict[tuple[str, str], float] = {}
         self._seen: dict[tuple[str, str], tuple[int, float]] = {}
+        self._settling = Settling(timeline=timeline, recall=recall, providers=self.providers, clock=clock)
         self.vault_lock = threading.RLock()
 
     def providers(self) -> tuple[str, ...]:
@@ -82,17 +84,27 @@ class Pipeline:
 
     def unread(self) -> list[tuple[Source, Path, int]]:
         """Compare every transcript with what was read of it: those that differ, and by how many bytes about."""
+        return [(source, path, behind) for source, path, behind in self.compared() if behind is not None]
+
+    def compared(self) -> Iterator[tuple[Source, Path, int | None]]:
+        """Every transcript that is there, and by how many bytes about it differs from what was read; ``None`` for not at all."""
         looked_at = self._timeline.looked_at()
-        found: list[tuple[Source, Path, int]] = []
         for source in self._sources:
+            stamp = source.stamp if isinstance(source, Compound) else _stamp
             for path in source.transcripts():
                 try:
-                    status = path.stat()
+                    now = stamp(path)
                 except OSError:
                     continue
-                size, mtime_ns = looked_at.get(str(path), (0, 0))
-                if (status.st_size, status.st_mtime_ns) != (size, mtime_ns):
-                    found.append((source, path, max(0, status.st_size - size)))
+                before = looked_at.get(str(path), (0, 0))
+                yield source, path, max(0, now[0] - before[0]) if now != before else None
+
+    def places(self) -> dict[str, bool]:
+        """Every provider, and whether any folder of it is there."""
+        found: dict[str, bool] = {}
+        for source in self._sources:
+            flat = source.flat_roots() if isinstance(source, Compound) else ()
+            found[source.provider] = any(root.is_dir() for root in (*source.roots(), *flat))
         return found
 
     def ingest(self, source: Source, path: Path, *, progress: Callable[[int], None] = lambda _: None) -> int:
@@ -115,7 +127,11 @@ class Pipeline:
         return sum(self.ingest(source, path, progress=progress) for source, path in unread)
 
     def form_chunks(self) -> float | None:
-        """Hand finished chunks to the outbox. Returns the Unix time when this is worth doing again, if nothing else happens."""
+        """Hand finished chunks to the outbox. Returns the Unix time when this is worth doing again, if nothing else happens.
+
+        What came of the notes shown in a turn is found out here too, since a turn that is over is what both look for.
+        """
+        self._settling.settle()
         now = self._clock()
         due = [key for key, ripe in self._ripe.items() if ripe <= now]
         if due:
@@ -231,6 +247,11 @@ class Pipeline:
         except KiteError as error:
             log.warning("the vault could not be compared: %s", error)
             return None
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def redacted(look: Look) -> Look:

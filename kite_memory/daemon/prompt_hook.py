@@ -1,40 +1,163 @@
 """What an agent's hook tells us, read kindly: an agent's new field or odd value must not cost a person a prompt."""
 
 import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 _LONGEST_NAME = 4_096
+_LONGEST_PART = 4_000
+_MOST_CALLS = 16
+_MOST_WORDS = 200
+_WHOLE = 1 << 19
+"""Of a longer input about a tool only the head is looked at: what the tool printed, or a file's whole text, makes it long."""
+_HEAD = 8_192
+
+_SAME = {"BeforeAgent": "UserPromptSubmit", "AfterAgent": "Stop", "BeforeTool": "PreToolUse", "AfterTool": "PostToolUse"}
+"""Gemini CLI's names for what the others call by Claude Code's."""
+
+TOOL_EVENTS = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch"})
+
+_HEAD_FIELD = re.compile(rb'"(session_id|cwd|hook_event_name|tool_name|agent_id)"\s{0,4}:\s{0,4}("(?:[^"\\]|\\.){0,4096}")')
+_FAILED_COMMAND = re.compile(r"\s{0,8}(?:Exit code|Exit Code:) [1-9]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """``command`` and ``error`` are bounded, and end with a whole word. ``error`` is empty for what has not failed, or not yet."""
+
+    tool: str
+    command: str = ""
+    files: tuple[str, ...] = ()
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookInput:
-    """``source`` says why a session starts: startup, resume, clear, compact."""
+    """``event`` is called as Claude Code calls it, ``name`` as the agent does. ``source`` says why a session starts: startup,
+    resume, clear, compact, fork.
+    """
 
     event: str
+    name: str = ""
     session: str = ""
     cwd: str = ""
     prompt: str = ""
     source: str = ""
+    calls: tuple[ToolCall, ...] = ()
     is_subagent: bool = False
 
 
 def read_hook_input(body: bytes) -> HookInput | None:
     """``None`` for what is not a hook's input."""
+    if len(body) > _WHOLE and (head := _head_of_tool_event(body)) is not None:
+        return head
     match _parsed(body):
-        case {"hook_event_name": str(event), **rest}:
+        case {"hook_event_name": str(name), **rest}:
+            event = _SAME.get(name, name)
             return HookInput(
                 event=_text(event),
+                name=_text(name),
                 session=_text(rest.get("session_id")),
                 cwd=_text(rest.get("cwd")),
                 prompt=_text(rest.get("prompt"), limit=len(body)),
                 source=_text(rest.get("source")),
+                calls=tuple(_calls(event, rest)) if event in TOOL_EVENTS else (),
                 is_subagent=bool(rest.get("agent_id")),
             )
         case _:
             return None
+
+
+def _head_of_tool_event(body: bytes) -> HookInput | None:
+    """A long input may also have been cut short on its way, and is then no JSON any more.
+
+    Agents name the session and the event before what the tool was given, so the first of each name is theirs.
+    """
+    told: dict[str, str] = {}
+    for field in _HEAD_FIELD.finditer(body, 0, _HEAD):
+        value = _parsed(field[2])
+        if isinstance(value, str):
+            told.setdefault(field[1].decode("ascii"), value)
+    name = told.get("hook_event_name", "")
+    event = _SAME.get(name, name)
+    if event not in TOOL_EVENTS:
+        return None
+    return HookInput(
+        event=event,
+        name=name,
+        session=_text(told.get("session_id")),
+        cwd=_text(told.get("cwd")),
+        is_subagent=bool(told.get("agent_id")),
+    )
+
+
+def _calls(event: str, told: Mapping[Any, Any]) -> Iterator[ToolCall]:
+    calls = told.get("tool_calls") if event == "PostToolBatch" else [told]
+    if not isinstance(calls, list):
+        return
+    for call in calls[:_MOST_CALLS]:
+        match call:
+            case {"tool_name": str(tool), **rest}:
+                given = rest.get("tool_input")
+                command, files = _given(given) if isinstance(given, dict) else ("", ())
+                error = "" if told.get("is_interrupt") is True or event == "PreToolUse" else _error(rest)
+                yield ToolCall(tool=_text(tool), command=command, files=files, error=error)
+            case _:
+                pass
+
+
+def _given(given: Mapping[Any, Any]) -> tuple[str, tuple[str, ...]]:
+    match given.get("command"):
+        case str(command):
+            pass
+        case [str(), "-c" | "-lc", str(command)]:
+            pass
+        case [*words] if words and all(isinstance(word, str) for word in words[:_MOST_WORDS]):
+            command = shlex.join(word[:_LONGEST_PART] for word in words[:_MOST_WORDS])
+        case _:
+            command = ""
+    named = (given.get(name) for name in ("file_path", "notebook_path", "absolute_path", "path"))
+    return _beginning(command), tuple(dict.fromkeys(_text(name) for name in named if isinstance(name, str) and name))
+
+
+def _error(told: Mapping[Any, Any]) -> str:
+    """What a failed tool said; agents tell it in places of their own."""
+    match told:
+        case {"error": str(error)} if error:
+            return _ends(error)
+        case {"tool_response": str(text)} if _FAILED_COMMAND.match(text):
+            return _ends(text)
+        case {"tool_response": {"error": str(error) | {"message": str(error)}}} if error:
+            return _ends(error)
+        case _:
+            return ""
+
+
+def _beginning(text: str) -> str:
+    """Cut between two words, since half a secret would not be known for one."""
+    return _text(text) if len(text) <= _LONGEST_PART else _text(without_last_word(text[:_LONGEST_PART]))
+
+
+def _ends(text: str) -> str:
+    """The beginning and the end: what failed stands in one of them."""
+    if len(text) <= _LONGEST_PART:
+        return _text(text)
+    half = _LONGEST_PART // 2
+    return _text(f"{without_last_word(text[:half])}\n{without_first_word(text[-half:])}")
+
+
+def without_last_word(text: str) -> str:
+    """For a text that was cut: half a secret would not be known for one."""
+    return text.rsplit(None, 1)[0] if len(text.split(None, 1)) == 2 else ""
+
+
+def without_first_word(text: str) -> str:
+    return "".join(text.split(None, 1)[1:])
 
 
 def _parsed(body: bytes) -> Any:

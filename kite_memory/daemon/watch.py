@@ -89,15 +89,17 @@ class _Overflow(logging.Handler):
 
 
 class Watch:
-    """Watches folders, also ones that do not exist yet.
+    """Watches folders, also ones that do not exist yet; of those named ``flat``, only the files they hold themselves.
 
     ``notice`` gets the path of a changed file, ``lost`` is called when anything may have changed: a new folder, an
     overflown queue. Both are called from watchdog's thread and must be quick. What cannot be watched is in
     `unwatched`: for those, only the periodic comparison looks.
     """
 
-    def __init__(self, roots: Iterable[Path], *, notice: Callable[[str], None], lost: Callable[[], None]) -> None:
-        self._roots = tuple(roots)
+    def __init__(
+        self, roots: Iterable[Path], *, flat: Iterable[Path] = (), notice: Callable[[str], None], lost: Callable[[], None]
+    ) -> None:
+        self._recursive = {**dict.fromkeys(flat, False), **dict.fromkeys(roots, True)}
         self._handler = _Handler(notice, lost)
         self._lost = lost
         self._observer: BaseObserver = Observer(timeout=_NO_POLLING)
@@ -123,12 +125,12 @@ class Watch:
     def arm(self) -> None:
         """Watch what has come into being since the last time. Cheap when nothing has; call it at every comparison."""
         with self._lock:
-            for root in self._roots:
+            for root, recursive in self._recursive.items():
                 identity = _identity(root)
                 if identity is None:
                     self._watched.pop(root, None)
                     self._await(root)
-                elif self._watched.get(root) != identity and self._schedule(root, recursive=True, events=_CHANGES):
+                elif self._watched.get(root) != identity and self._schedule(root, recursive=recursive, events=_CHANGES):
                     self._watched[root] = identity
 
     def _await(self, root: Path) -> None:

@@ -1,4 +1,4 @@
-"""Asking Claude through the person's own `claude` command and plan: one process for a chunk, which leaves no trace.
+"""Asking Claude through the person's own `claude` command and plan: one process for a call, which leaves no trace.
 
 What it says must never come back as a session to learn from. Four things see to that, each enough by itself: nothing is
 persisted, hooks are off, it runs in a folder of ours, and its prompt carries our mark.
@@ -18,13 +18,11 @@ from pathlib import Path
 from typing import IO
 
 from kite_memory.distill import guard
-from kite_memory.distill.admit import NOTHING, admitted, question
-from kite_memory.distill.condense import Condensed, condense
-from kite_memory.distill.extractor import Busy, Misconfigured, Outcome, Refused, Usage
+from kite_memory.distill.backend import Ending, Inquiry, Reply
+from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.prices import Prices, tokens_at_most
-from kite_memory.distill.prompts import MARK, Prompt
-from kite_memory.distill.prose import clip, one_line
-from kite_memory.model.chunk import Chunk
+from kite_memory.distill.prompts import MARK
+from kite_memory.distill.transport import brief
 
 _LARGEST_OUTPUT = 4_000_000
 _AN_HOUR = 3_600.0
@@ -32,44 +30,34 @@ _OURS = ("KMEM_", "KITE_", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_
 """Variables by which our hook would find its daemon, or the client would take itself for a child of a running session."""
 
 
+_LEAST_TOKENS = 1_000
+"""The client answers through a call of a tool, and says a word around it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaudeCliExtractor:
+class ClaudeCliBackend:
     """``folder`` is ours alone and made if need be. ``environment`` is the process's own; only what points to our hook is left out.
 
     A plan's calls cost nothing extra, yet they are counted at list prices, so that the daily budget protects the plan too.
     """
 
     folder: Path
-    prompt: Prompt
     prices: Prices
     environment: Mapping[str, str] = field(repr=False)
     executable: str = "claude"
     model: str = "haiku"
-    timeout: float = 240.0
-    limit_chars: int = 60_000
-    max_tokens: int = 8_000
 
     @property
     def name(self) -> str:
         return "claude-cli"
 
-    @property
-    def version(self) -> str:
-        return f"claude-cli:{self.model}:{self.prompt.version}"
-
-    def estimate(self, chunk: Chunk) -> Usage:
+    def estimate(self, inquiry: Inquiry) -> Usage:
         """The client adds a page of its own to our prompt."""
-        condensed = condense(chunk, limit_chars=self.limit_chars)
-        if not condensed.ids:
-            return Usage()
-        fixed = self.prompt.system + json.dumps(self.prompt.schema)
-        asked = tokens_at_most(fixed) + tokens_at_most(question(condensed)) + 4_000
-        return self.prices.of(fresh=0, written=asked, read=0, out=self.max_tokens)
+        fixed = inquiry.system + json.dumps(inquiry.schema)
+        asked = tokens_at_most(fixed) + tokens_at_most(inquiry.user) + 4_000
+        return self.prices.of(fresh=0, written=asked, read=0, out=_tokens(inquiry))
 
-    def extract(self, chunk: Chunk) -> Outcome:
-        condensed = condense(chunk, limit_chars=self.limit_chars)
-        if not condensed.ids:
-            return NOTHING
+    def ask(self, inquiry: Inquiry) -> Ending:
         executable = shutil.which(self.executable, path=self.environment.get("PATH"))
         if executable is None:
             return Misconfigured(
@@ -78,45 +66,45 @@ class ClaudeCliExtractor:
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             ended = _run(
-                [executable, *self._arguments()],
-                spoken=f"{MARK}\n{question(condensed)}\n",
+                [executable, *self._arguments(inquiry)],
+                spoken=f"{MARK}\n{inquiry.user}\n",
                 folder=self.folder,
-                environment=self._environment(),
-                timeout=self.timeout,
+                environment=self._environment(inquiry),
+                timeout=inquiry.seconds,
             )
         except OSError as error:
             return Misconfigured(reason=f"`{self.executable}` cannot be run: {error.strerror or error}", hint="see `kmem doctor`")
         match ended:
             case _Ended():
-                return self._read(ended, chunk, condensed)
+                return self._read(ended)
             case _:
                 return ended
 
-    def _arguments(self) -> list[str]:
+    def _arguments(self, inquiry: Inquiry) -> list[str]:
         return [
             "--print",
             *("--model", self.model),
             *("--output-format", "json"),
-            *("--json-schema", json.dumps(self.prompt.schema)),
-            *("--system-prompt", self.prompt.system),
+            *("--json-schema", json.dumps(inquiry.schema)),
+            *("--system-prompt", inquiry.system),
             *("--settings", '{"disableAllHooks":true}'),
             *("--tools", ""),
             "--no-session-persistence",
             "--strict-mcp-config",
         ]
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, inquiry: Inquiry) -> dict[str, str]:
         return {
             **{name: value for name, value in self.environment.items() if not name.startswith(_OURS)},
             "KITE_MEMORY_EXTRACTOR": "1",
             "CLAUDE_CODE_SAFE_MODE": "1",  # neither the person's CLAUDE.md nor their plugins belong into this prompt
             "CLAUDE_CODE_MAX_RETRIES": "0",  # one scheduler retries: ours
-            "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(self.max_tokens),
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(_tokens(inquiry)),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
         }
 
-    def _read(self, ended: "_Ended", chunk: Chunk, condensed: Condensed) -> Outcome:
+    def _read(self, ended: "_Ended") -> Ending:
         try:
             told = json.loads(ended.output)
         except (ValueError, RecursionError):
@@ -129,17 +117,17 @@ class ClaudeCliExtractor:
         if str(told.get("subtype")).startswith("error_max"):
             return Refused(reason="the model's answers were not in the form that was asked for", usage=usage)
         if told.get("is_error") or ended.code != 0:
-            return _error_outcome(told.get("api_error_status"), told.get("stop_reason"), text, usage)
+            return _error_ending(told.get("api_error_status"), told.get("stop_reason"), text, usage)
         structured = told.get("structured_output")
-        return admitted(structured if isinstance(structured, dict) else text, chunk, condensed, self.prompt, usage)
+        return Reply(text=json.dumps(structured) if isinstance(structured, dict) else text, usage=usage)
 
-    def _without_result(self, ended: "_Ended") -> Outcome:
-        said = clip(one_line(ended.complaint[:1_000] or ended.output[:1_000]), 200)
+    def _without_result(self, ended: "_Ended") -> Busy | Misconfigured:
+        said = brief(ended.complaint or ended.output)
         if "unknown option" in ended.complaint:
             return Misconfigured(reason=f"`{self.executable}` is too old: {said}", hint="update Claude Code")
         if ended.code in (126, 127):
             return Misconfigured(reason=f"`{self.executable}` cannot be run: {said}", hint="reinstall Claude Code")
-        return Busy(reason=f"`{self.executable}` ended with code {ended.code} and no result: {said}")
+        return Busy(reason=f"`{self.executable}` ended with code {ended.code} and no result: {said}", made="perhaps")
 
     def _usage(self, told: Mapping[str, object]) -> Usage:
         priced = self.prices.of_reported(told.get("usage"))
@@ -149,9 +137,13 @@ class ClaudeCliExtractor:
         return priced
 
 
-def _error_outcome(status: object, stop: object, said: str, usage: Usage) -> Outcome:
+def _tokens(inquiry: Inquiry) -> int:
+    return max(inquiry.max_tokens, _LEAST_TOKENS)
+
+
+def _error_ending(status: object, stop: object, said: str, usage: Usage) -> Busy | Refused | Misconfigured:
     """What the client says of an error is written for people; its status is the API's where there was one."""
-    told = clip(one_line(said[:1_000]), 200)
+    told = brief(said)
     lowered = said.lower()
     if stop == "refusal":
         return Refused(reason="the model declined to answer", usage=usage)
@@ -160,7 +152,7 @@ def _error_outcome(status: object, stop: object, said: str, usage: Usage) -> Out
     if "/login" in lowered or status in (401, 403):
         return Misconfigured(reason=f"`claude` is not logged in: {told}", hint="run `claude` and log in")
     if status == 404:
-        return Misconfigured(reason=f"the model is not there: {told}", hint="check `model` in [extractor]")
+        return Misconfigured(reason=f"the model is not there: {told}", hint="choose another extractor, or update Claude Code")
     if "prompt is too long" in lowered or "output token maximum" in lowered:
         return Refused(reason=told, usage=usage)
     if "limit reached" in lowered or "hit your" in lowered:
@@ -231,7 +223,7 @@ def _ended(process: "subprocess.Popen[bytes]", timeout: float) -> _Ended | Busy 
     if any(len(each) > _LARGEST_OUTPUT for each in heard):
         return Refused(reason="the answer is larger than any answer can be")
     if late:
-        return Busy(reason=f"no answer within {timeout:.0f} seconds")
+        return Busy(reason=f"no answer within {timeout:.1f} seconds", made="perhaps")
     return _Ended(
         code=process.returncode, output=heard[0].decode("utf-8", "replace"), complaint=heard[1].decode("utf-8", "replace")
     )

@@ -1,7 +1,7 @@
 """What every extractor promises, and the ways in which a call can end."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.record import Record
@@ -25,13 +25,21 @@ class Answer:
     refused_items: tuple[str, ...] = ()
 
 
+Made = Literal["yes", "no", "perhaps"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Busy:
-    """Try again, not before ``retry_after`` seconds from now (already capped at an hour; 0 where nothing was said)."""
+    """Try again, not before ``retry_after`` seconds from now (already capped at an hour; 0 where nothing was said).
+
+    ``made`` says whether the service took the call on. ``perhaps``: it was sent, nobody knows what came of it, and it may be
+    on the bill.
+    """
 
     reason: str
     retry_after: float = 0.0
     usage: Usage = Usage()
+    made: Made = "yes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from kite_memory.distill.record_json import from_json, to_json
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 from kite_memory.model.record import Record
 
-VERSION = 1
+VERSION = 2
 
 _LONGEST_WAIT = 2 * 3600.0
 """Seconds; nobody puts a chunk off for longer, so what says so was written while the clock was wrong."""
@@ -62,6 +63,16 @@ _TABLES = (
     """,
     "CREATE TABLE refusals (reason TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID",
 )
+_SINCE_2 = """
+    CREATE TABLE judge_spending (
+        day TEXT PRIMARY KEY,
+        calls INTEGER NOT NULL DEFAULT 0,
+        tokens_in INTEGER NOT NULL DEFAULT 0,
+        tokens_out INTEGER NOT NULL DEFAULT 0,
+        dollars REAL NOT NULL DEFAULT 0
+    ) WITHOUT ROWID
+"""
+"""How much of `spending` went to judges."""
 
 _CHUNKED_TO = (
     "INSERT INTO sessions VALUES (?, ?, ?)"
@@ -144,6 +155,9 @@ class Outbox:
             if found == 0:
                 for statement in _TABLES:
                     database.execute(statement)
+            if found < 2:
+                database.execute(_SINCE_2)
+            if found < VERSION:
                 database.execute(f"PRAGMA user_version = {VERSION}")
 
     def recover(self) -> None:
@@ -275,6 +289,33 @@ class Outbox:
     def spending(self, day: str) -> Spending:
         return _spending(self._one("SELECT * FROM spending WHERE day = ?", (day,)))
 
+    def book_judge(self, estimate: Usage, budget: Budget, part: Budget, *, day: str) -> bool:
+        """Book a judge's call before it is made. ``False``: ``part``, or the whole ``budget``, does not allow it.
+
+        What costs nothing is counted as a call all the same: a judge is asked far more often than an extractor.
+        """
+        with self._transaction() as database:
+            spent = _spending(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
+            judged = _spending(database.execute("SELECT * FROM judge_spending WHERE day = ?", (day,)).fetchone())
+            for so_far, most in ((spent, budget), (judged, part)):
+                if so_far.calls + 1 > most.calls or so_far.dollars + estimate.dollars > most.dollars:
+                    return False
+            _book_judge(database, day, calls=1, usage=Usage(dollars=estimate.dollars))
+            return True
+
+    def settle_judge(self, estimate: Usage, usage: Usage, *, day: str) -> None:
+        corrected = Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars - estimate.dollars)
+        with self._transaction() as database:
+            _book_judge(database, day, calls=0, usage=corrected)
+
+    def refund_judge(self, estimate: Usage, *, day: str) -> None:
+        with self._transaction() as database:
+            _book_judge(database, day, calls=-1, usage=Usage(dollars=-estimate.dollars))
+
+    def judge_spending(self, day: str) -> Spending:
+        """What judging has taken of the `spending` of that day."""
+        return _spending(self._one("SELECT * FROM judge_spending WHERE day = ?", (day,)))
+
     def _settle(self, database: sqlite3.Connection, chunk: str, usage: Usage) -> None:
         """Replace the reservation by what the call really cost, on the day it was booked."""
         row = database.execute("SELECT reserved, asked_on FROM chunks WHERE id = ?", (chunk,)).fetchone()
@@ -309,13 +350,26 @@ class Outbox:
             return self._database.execute(query, values).fetchone()
 
 
+def utc_day(now: float) -> str:
+    """The day that a budget is for; ``now`` is Unix time."""
+    return datetime.fromtimestamp(now, UTC).date().isoformat()
+
+
 def _book(database: sqlite3.Connection, day: str, *, calls: int, usage: Usage) -> None:
-    database.execute(
-        "INSERT INTO spending VALUES (?, ?, ?, ?, ?) ON CONFLICT (day) DO UPDATE SET calls = calls + excluded.calls,"
-        " tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out,"
-        " dollars = MAX(0, dollars + excluded.dollars)",
-        (day, calls, usage.tokens_in, usage.tokens_out, usage.dollars),
-    )
+    database.execute(f"INSERT INTO spending {_ADDED}", (day, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
+
+
+def _book_judge(database: sqlite3.Connection, day: str, *, calls: int, usage: Usage) -> None:
+    """In both: the day's total, and the part of it that went to judges."""
+    _book(database, day, calls=calls, usage=usage)
+    database.execute(f"INSERT INTO judge_spending {_ADDED}", (day, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
+
+
+_ADDED = """
+    VALUES (?, ?, ?, ?, ?) ON CONFLICT (day) DO UPDATE SET calls = MAX(0, calls + excluded.calls),
+    tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out,
+    dollars = MAX(0, dollars + excluded.dollars)
+"""
 
 
 def _spending(row: Any) -> Spending:

@@ -1,4 +1,4 @@
-"""The extraction prompt as it lies on disk: ours, or what a person put in its place."""
+"""A task's prompt as it lies on disk: ours, or what a person put in its place."""
 
 import hashlib
 import json

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused, Usage
-from kite_memory.distill.outbox import Budget, Outbox, PutOff, WaitingChunk
+from kite_memory.distill.outbox import Budget, Outbox, PutOff, WaitingChunk, utc_day
 from kite_memory.model.chunk import Chunk
 
 LONGEST_PAUSE = 3600.0
@@ -85,7 +85,7 @@ class Scheduler:
         if chunk is None or not chunk.events:
             self._outbox.refuse(waiting.id, Usage(), reason="its events are gone from the timeline")
             return Asked(chunk=waiting.id, answered=False)
-        day = _day(now)
+        day = utc_day(now)
         if not self._outbox.reserve(waiting.id, self._extractor.estimate(chunk), self._budget, day=day):
             return self._close(_next_day(now), "the day's budget is spent", "raise `dollars_per_day` under [extractor], or wait")
         outcome = self._extractor.extract(chunk)
@@ -115,10 +115,6 @@ class Scheduler:
         self._closed_until = until
         self._closed_because = Idle(until=until, reason=reason, hint=hint)
         return self._closed_because
-
-
-def _day(now: float) -> str:
-    return datetime.fromtimestamp(now, UTC).date().isoformat()
 
 
 def _next_day(now: float) -> float:

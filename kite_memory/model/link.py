@@ -17,7 +17,11 @@ class EdgeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """``source`` and ``target`` are event ids (JSON calls them ``from`` and ``to``)."""
+    """``source`` and ``target`` are event ids (JSON calls them ``from`` and ``to``).
+
+    A file that is touched, a command that is run and a failure's signature are targets by their own names. A session decides
+    and resumes: it is the source, by its id.
+    """
 
     kind: EdgeKind
     source: str

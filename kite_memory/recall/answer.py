@@ -1,32 +1,40 @@
 """What a prompt is given: two notes, one, or nothing. Nothing is the usual answer."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
-from kite_memory.model.hit import Hit
+from kite_memory.model.hit import Hit, Question
 from kite_memory.model.look import Problem
+from kite_memory.model.note import Note
 from kite_memory.model.scope import Scope
-from kite_memory.recall import lexical, scoring
-from kite_memory.recall.index import Index
-from kite_memory.recall.search import hits, name
+from kite_memory.recall import gate, lexical, scoring
+from kite_memory.recall.gate import Dial, Gate
+from kite_memory.recall.index import Index, Signals, essence
+from kite_memory.recall.search import best, hits, name
 from kite_memory.recall.situation import Situation
+from kite_memory.recall.tallies import Tally, habit
 
+CANDIDATES = 20
 _HEAD_LENGTH = 8_000
 _TAIL_LENGTH = 2_000
-_TELLING_WORDS = 3
+_TELLING_WORDS = 2
 _SPARE = 8
 """Candidates more than needed, since some are other sessions' own."""
+_SEEN = 200
+"""So many of a session's notes may stand before the first one that it has not been shown; where more do, silence is no loss."""
 _COMMAND = re.compile(r"/[A-Za-z][\w:.-]*(?:\s|$)")
 _FILLER_WORDS = """
 yes yeah yep yup nope ok okay sure right correct exactly agreed great good nice perfect cool fine awesome thanks thank thx please
 pls continue go going goes ahead proceed looks look lgtm done next try retry keep let lets sounds sound like want well hmm ah oh hey
-hi hello stop wait commit push merge ship one two first second third both option get make
+hi hello stop wait one two first second third both option get make
 """
 _FILLERS = frozenset(lexical.terms(_FILLER_WORDS))
 """Words that agree, urge or greet. A prompt of nothing else needs no memory."""
+_NO_TALLIES: Mapping[str, Tally] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,57 +52,220 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """What a note must pass to be said.
+
+    A ``threshold`` is a person's own, of the plain score. Else the ``gate`` decides, at its ``dial``, where it was fitted for the
+    embedder's space. ``judged`` leaves what is merely likely to a judge.
+    """
+
+    gate: Gate
+    dial: Dial = "normal"
+    threshold: float | None = None
+    judged: bool = False
+
+    @property
+    def likely(self) -> float:
+        """From here on a note is worth saying, if nobody knows better."""
+        return self.gate.thresholds[self.dial]
+
+    @property
+    def probability(self) -> float:
+        """From here on a note is said at once."""
+        return max(self.gate.thresholds["quiet"], self.likely) if self.judged else self.likely
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """What might be said, best first, and from which score on it is. ``silence`` says why there is nothing, if so."""
+    """What might be said, best first, of which the first ``chosen`` are to be said. ``silence`` says why there are none.
+
+    A score is a probability where the gate was asked, as is the ``threshold``; ``figures`` are then what it saw of each candidate,
+    and ``parts`` what each of them added, as `Gate.parts`.
+    The ``question`` is for a judge, if the gate is in doubt.
+    """
 
     candidates: tuple[Hit, ...]
     threshold: float
+    chosen: int = 0
     silence: str = ""
+    question: Question | None = None
+    figures: tuple[tuple[float, ...], ...] = ()
+    parts: tuple[Mapping[str, float], ...] = ()
 
 
 def weigh(
     index: Index,
     prompt: Prompt,
+    bar: Bar,
     *,
     shown: Collection[str],
     now: float,
     limit: int,
-    threshold: float | None = None,
-    below_too: bool = False,
+    tallies: Mapping[str, Tally] = _NO_TALLIES,
+    all_too: bool = False,
 ) -> Weighed:
     """Candidates are notes in force that this session has not been shown; no network is asked for them.
 
-    Those below the threshold are only told of ``below_too``: fetching notes that will not be said is half the work.
+    Those that will not be said are only told ``all_too``: finding the words that match in them is half the work.
     """
     text = bounded(prompt.text)
     if silence := _needless(text):
-        return Weighed(candidates=(), threshold=threshold or 0.0, silence=silence)
-    signals = index.signals(text)
+        return Weighed(candidates=(), threshold=0.0, silence=silence)
+    signals = index.signals(essence(text), around=prompt.situation.around, project=prompt.project)
+    if not len(signals.columns):
+        return Weighed(candidates=(), threshold=0.0, silence=_empty(signals.problems))
+    number = index.project_number(prompt.project) if prompt.project else None
+    scores, inherited = _scored(signals, number, now)
+    if not (scores > -np.inf).any():
+        return Weighed(candidates=(), threshold=0.0, silence="nothing in the vault that may be said")
+
+    def ours(note: Note) -> bool:
+        return note.scope is not Scope.SESSION or note.session == prompt.session
+
+    if bar.threshold is None and bar.gate.fits(signals.space):
+        return _by_gate(index, prompt, bar, signals, scores, inherited, number, ours, shown, limit, tallies, all_too)
+    threshold = scoring.threshold(signals.space, len(signals.columns)) if bar.threshold is None else bar.threshold
+    return _by_score(index, prompt, threshold, signals, scores, inherited, ours, shown, limit, all_too)
+
+
+def _scored(signals: Signals, project: int | None, now: float) -> tuple[scoring.Scores, scoring.Mask]:
+    """What each note that may be said scores, and which of them inherited that from one they replace."""
     columns = signals.columns
-    if not len(columns):
-        return Weighed(candidates=(), threshold=threshold or 0.0, silence=_empty(signals.problems))
-    if threshold is None:
-        threshold = scoring.threshold(signals.space, len(columns))
-    scores = scoring.fused(signals.cosine, signals.bm25, notes=len(columns), terms=len(signals.terms))
-    if prompt.project:
-        scores = scores - scoring.handicap(columns, index.project_number(prompt.project))
+    scores = scoring.for_a_prompt(signals)
+    if project is not None:
+        scores = scores - scoring.handicap(columns, project)
     mask = scoring.found(columns, now)
     pairs = scoring.succession(columns)
     own = np.where(mask, scores, -np.inf)
     scores = scoring.settled(own, pairs[mask[pairs].all(axis=1)])
-    inherited = scores > own
-    scores = np.where(scoring.spoken(columns, now), scores, -np.inf)
-    best = float(scores.max(initial=-np.inf))
-    if not below_too:
+    return np.where(scoring.spoken(columns, now), scores, -np.inf), scores > own
+
+
+def _by_score(
+    index: Index,
+    prompt: Prompt,
+    threshold: float,
+    signals: Signals,
+    scores: scoring.Scores,
+    inherited: scoring.Mask,
+    ours: Callable[[Note], bool],
+    shown: Collection[str],
+    limit: int,
+    all_too: bool,
+) -> Weighed:
+    highest = float(scores.max())
+    if not all_too:
         scores = np.where(scores >= threshold, scores, -np.inf)
-    enough = limit + len(shown) + _SPARE
-    candidates = tuple(
-        hit
-        for hit in hits(index, signals, scores, inherited=inherited, limit=enough, project=prompt.project)
-        if hit.note.scope is not Scope.SESSION or hit.note.session == prompt.session
+    enough = (CANDIDATES if all_too else limit) + min(len(shown), _SEEN) + _SPARE
+    found = hits(index, signals, scores, inherited=inherited, limit=enough, project=prompt.project)
+    candidates = tuple(hit for hit in found if ours(hit.note))
+    fresh = tuple(hit for hit in candidates if name(hit.note) not in shown)[: CANDIDATES if all_too else limit]
+    chosen = sum(hit.score >= threshold for hit in fresh[:limit])
+    silence = ""
+    if not chosen and candidates and candidates[0].score >= threshold:
+        silence = "already shown in this session"
+    elif not chosen:
+        silence = f"below threshold: best {max(highest, 0.0):.2f} < {threshold:.2f}"
+    return Weighed(candidates=fresh, threshold=threshold, chosen=chosen, silence=silence)
+
+
+def _by_gate(
+    index: Index,
+    prompt: Prompt,
+    bar: Bar,
+    signals: Signals,
+    scores: scoring.Scores,
+    inherited: scoring.Mask,
+    project: int | None,
+    ours: Callable[[Note], bool],
+    shown: Collection[str],
+    limit: int,
+    tallies: Mapping[str, Tally],
+    all_too: bool,
+) -> Weighed:
+    columns = signals.columns
+    near = len(columns) if project is None else int(scoring.within(columns, project).sum())
+    rows = best(scores, columns.notes["created"], CANDIDATES + _SPARE + min(len(shown), _SEEN))
+    notes = index.notes(columns.notes["number"][rows].tolist())
+    names: dict[str, int] = {}
+    for row in rows.tolist():
+        note = notes.get(int(columns.notes["number"][row]))
+        if note is not None and ours(note):
+            names.setdefault(name(note), row)
+    rows = np.array(list(names.values())[: CANDIDATES + min(len(shown), _SEEN)], np.intp)
+    candidates = _candidates(index, signals, scores, rows, notes, near)
+    terms = len(lexical.terms(essence(prompt.text)))
+    figures = gate.figures(prompt.text, terms, prompt.situation.position, candidates)
+    habits = [habit(tally) if (tally := tallies.get(name(each.note))) else 0.0 for each in candidates]
+    probabilities = bar.gate.probabilities(figures, habits)
+    fresh = [place for place, each in enumerate(candidates) if name(each.note) not in shown]
+    order = sorted(fresh, key=lambda place: (-probabilities[place], -columns.notes["created"][rows[place]]))
+    sure = [place for place in order[:limit] if probabilities[place] >= bar.probability]
+    if len(sure) > 1 and probabilities[sure[1]] < min(1.0, bar.probability * bar.gate.second):
+        sure = sure[:1]
+    told = order[:CANDIDATES] if all_too else sure
+    by_row = np.full(len(columns), -np.inf)
+    by_row[rows[told]] = probabilities[told]
+    found = hits(index, signals, by_row, inherited=inherited, limit=len(told), project=prompt.project) if told else ()
+    placed = {name(candidates[place].note): place for place in told}
+    places = [placed[name(hit.note)] for hit in found]
+    highest = float(probabilities[order[0]]) if order else 0.0
+    silence = ""
+    if not sure and (np.delete(probabilities, fresh) >= bar.probability).any():
+        silence = "already shown in this session"
+    elif not sure:
+        silence = f"below threshold: best {probabilities.max(initial=0.0):.2f} < {bar.probability:.2f}"
+    question = None
+    if bar.judged and not sure and highest >= bar.gate.doubt:
+        question = Question(
+            session=prompt.session,
+            project=prompt.project,
+            prompt=prompt.text,
+            exchange=prompt.situation.exchange,
+            candidates=tuple(
+                Hit(note=candidates[place].note, score=round(float(probabilities[place]), 4), why="")
+                for place in order[:CANDIDATES]
+            ),
+            head=prompt.head,
+            features=tuple(figures[order[0]].tolist()),
+        )
+    return Weighed(
+        candidates=found,
+        threshold=bar.probability,
+        chosen=len(sure),
+        silence=silence,
+        question=question,
+        figures=tuple(tuple(figures[place].tolist()) for place in places),
+        parts=tuple(bar.gate.parts(figures[place].tolist(), habits[place]) for place in places),
     )
-    fresh = tuple(hit for hit in candidates if name(hit.note) not in shown)[:limit]
-    return Weighed(candidates=fresh, threshold=threshold, silence=_silence(candidates, fresh, threshold, best))
+
+
+def _candidates(
+    index: Index, signals: Signals, scores: scoring.Scores, rows: scoring.Rows, notes: Mapping[int, Note], near: int
+) -> list[gate.Candidate]:
+    """A score means less in a larger vault; the gate is to see it as in a small one."""
+    columns = signals.columns
+    numbers = columns.notes["number"][rows].tolist()
+    fits = index.in_names(signals.terms, numbers)
+    covered = index.covered(signals.terms, [notes[number] for number in numbers])
+    parts = np.array([fits.get(number, (0.0, 0.0)) for number in numbers]).reshape(-1, 2)
+    parts = scoring.words_score(parts, notes=len(columns), terms=len(signals.terms))
+    words = scoring.words_score(signals.bm25[rows], notes=len(columns), terms=len(signals.terms))
+    around = scoring.words_score(signals.around[rows], notes=len(columns), terms=signals.around_terms)
+    crowd = scoring.crowd(near)
+    return [
+        gate.Candidate(
+            note=notes[number],
+            score=float(scores[row]) - crowd,
+            meaning=max(0.0, float(signals.cosine[row])),
+            words=float(words[place]),
+            around=float(around[place]),
+            title=float(parts[place, 0]),
+            named=float(parts[place, 1]),
+            covered=covered[place],
+        )
+        for place, (row, number) in enumerate(zip(rows.tolist(), numbers, strict=True))
+    ]
 
 
 def bounded(text: str) -> str:
@@ -120,14 +291,3 @@ def _needless(text: str) -> str:
 
 def _empty(problems: tuple[Problem, ...]) -> str:
     return problems[0].reason if problems else "nothing in the vault"
-
-
-def _silence(candidates: tuple[Hit, ...], fresh: tuple[Hit, ...], threshold: float, best: float) -> str:
-    """``best`` is the score of the best note that could be said, if any could."""
-    if fresh and fresh[0].score >= threshold:
-        return ""
-    if candidates and candidates[0].score >= threshold:
-        return "already shown in this session"
-    if best == -np.inf:
-        return "nothing in the vault that may be said"
-    return f"below threshold: best {max(best, 0.0):.2f} < {threshold:.2f}"

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,8 +42,10 @@ CREATE TABLE note (
     project INTEGER NOT NULL,
     created REAL NOT NULL,
     expires REAL,
+    importance INTEGER NOT NULL,
     document TEXT NOT NULL
 );
+CREATE INDEX note_by_number ON note(number, kind, status, scope, project, created, expires, importance);
 CREATE INDEX note_by_name ON note(name);
 CREATE INDEX note_by_stem ON note(stem);
 CREATE TABLE project (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -51,9 +54,12 @@ CREATE INDEX passage_by_key ON passage(key);
 CREATE TABLE replacement (note INTEGER NOT NULL, other TEXT NOT NULL, newer INTEGER NOT NULL);
 CREATE INDEX replacement_by_note ON replacement(note);
 CREATE TABLE passed_over (path TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE gone (generation INTEGER NOT NULL, note INTEGER NOT NULL);
+CREATE INDEX gone_by_generation ON gone(generation);
 CREATE TABLE generation (catalogue TEXT NOT NULL, number INTEGER NOT NULL);
 INSERT INTO generation VALUES (hex(randomblob(8)), 0);
 """
+"""``note_by_number`` holds what a search has to know of every note, which is then read without reading through the notes."""
 
 KINDS = tuple(NoteKind)
 STATUSES = tuple(NoteStatus)
@@ -66,7 +72,7 @@ _VERSION = zlib.crc32("\n".join((_SCHEMA, lexical.SCHEMA, *_FIELDS, str(_MAKING)
 """Never 0 in practice; that is the version of an empty file."""
 
 _CODES = [("kind", "i1"), ("status", "i1"), ("scope", "i1"), ("project", "<i4")]
-NOTE = np.dtype([("number", "<i8"), *_CODES, ("created", "<f8"), ("expires", "<f8")])
+NOTE = np.dtype([("number", "<i8"), *_CODES, ("created", "<f8"), ("expires", "<f8"), ("importance", "i1")])
 PASSAGE = np.dtype([("note", "<i8"), ("key", "<i8")])
 
 Numbers = npt.NDArray[np.int64]
@@ -75,10 +81,12 @@ Pairs = npt.NDArray[np.int64]
 """Of two columns: the rows of an old note, and of one that says it replaces it, or is said to."""
 Generation = tuple[str, int]
 """Which catalogue, and which state of it."""
+_REMEMBERED = 1000
+"""For so many generations the catalogue knows which notes have gone; who comes later reads it all anew."""
 Written = Literal["added", "changed", "the same"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Columns:
     """``notes`` and ``passages`` in the order of the notes' numbers; kind, status and scope count as in `KINDS` and its like.
 
@@ -93,6 +101,18 @@ class Columns:
 
     def __len__(self) -> int:
         return len(self.notes)
+
+    def within(self, project: int) -> npt.NDArray[np.bool_]:
+        """Notes of one project, and those that belong to none."""
+        return np.asarray((self.notes["project"] == project) | self._of_none)
+
+    @cached_property
+    def _of_none(self) -> npt.NDArray[np.bool_]:
+        return ~np.isin(self.notes["scope"], [SCOPES.index(Scope.PROJECT), SCOPES.index(Scope.SESSION)])
+
+    def passages_of(self, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """The passages of some of the notes, as a mask like theirs."""
+        return np.repeat(rows, np.diff(self.first_passage, append=len(self.passages)))
 
     def rows_of(self, numbers: Numbers) -> Numbers:
         """Rows of notes by their numbers; -1 for those that are not there."""
@@ -178,6 +198,7 @@ class Catalogue:
                 yield writer
                 if writer.total_changes > before:
                     writer.execute("UPDATE generation SET number = number + 1")
+                    writer.execute("DELETE FROM gone WHERE generation <= (SELECT number FROM generation) - ?", (_REMEMBERED,))
                 writer.execute("COMMIT")
             finally:
                 if writer.in_transaction:
@@ -191,12 +212,14 @@ class Catalogue:
         """Read anew, or from ``before`` on: a changed note has a new number, so only numbers behind the last are read."""
         with self.reading() as connection:
             generation = _generation(connection)
-            if before is not None and before.generation[0] != generation[0]:
+            if before is not None and not (
+                before.generation[0] == generation[0] and generation[1] - _REMEMBERED < before.generation[1] <= generation[1]
+            ):
                 before = None
-            there = np.fromiter((row[0] for row in connection.execute("SELECT number FROM note")), np.int64)
+            gone = _gone_since(connection, before.generation) if before is not None else _no_numbers()
             last = int(before.notes["number"][-1]) if before is not None and len(before) else 0
             rows = connection.execute(
-                "SELECT number, kind, status, scope, project, created, coalesce(expires, 9e999) FROM note"
+                "SELECT number, kind, status, scope, project, created, coalesce(expires, 9e999), importance FROM note"
                 " WHERE number > ? ORDER BY number",
                 (last,),
             )
@@ -205,8 +228,8 @@ class Catalogue:
             parts = np.array(rows.fetchall(), PASSAGE)
             replaced = np.array(_replaced(connection), np.int64).reshape(-1, 2)
         if before is not None:
-            notes = np.concatenate([before.notes[np.isin(before.notes["number"], there)], notes])
-            parts = np.concatenate([before.passages[np.isin(before.passages["note"], there)], parts])
+            notes = np.concatenate([_without(before.notes, "number", gone), notes])
+            parts = np.concatenate([_without(before.passages, "note", gone), parts])
         pairs = _rows_of(notes["number"], replaced)
         return Columns(
             generation=generation,
@@ -238,7 +261,7 @@ class Catalogue:
         )
 
     @staticmethod
-    def put(writer: sqlite3.Connection, note: Note, entry: Entry) -> Written:
+    def put(writer: sqlite3.Connection, note: Note, entry: Entry, said: str = "") -> Written:
         """``writer`` is what `writing` yields, here and below."""
         writer.execute("DELETE FROM passed_over WHERE path = ?", (entry.path,))
         note = replace(note, body=note.body[:CHARACTERS_PER_NOTE])
@@ -251,8 +274,8 @@ class Catalogue:
         if known:
             _remove(writer, known[0])
         number = writer.execute(
-            "INSERT INTO note(path, size, mtime_ns, digest, name, stem, kind, status, scope, project, created, expires, document)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+            "INSERT INTO note(path, size, mtime_ns, digest, name, stem, kind, status, scope, project, created, expires, importance,"
+            " document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
             (
                 entry.path,
                 entry.size,
@@ -266,17 +289,17 @@ class Catalogue:
                 _project_number(writer, _storable(note.project)),
                 _seconds(note.created),
                 _seconds(note.expires) if note.expires else None,
+                max(1, min(note.importance, 3)),
                 document,
             ),
         ).fetchone()[0]
-        lexical.add(writer, number, searchable(note))
+        lexical.add(writer, number, searchable(note, said))
         writer.executemany(
             "INSERT INTO passage VALUES (?, ?, ?)", [(number, place, key_of(text)) for place, text in enumerate(passages(note))]
         )
-        said = [(number, _reference(old), False) for old in note.supersedes]
-        said.append((number, _reference(note.superseded_by), True))
-        said = [row for row in said if row[1]]
-        writer.executemany("INSERT INTO replacement VALUES (?, ?, ?)", said)
+        replaced = [(number, _reference(old), False) for old in note.supersedes]
+        replaced.append((number, _reference(note.superseded_by), True))
+        writer.executemany("INSERT INTO replacement VALUES (?, ?, ?)", [row for row in replaced if row[1]])
         return "changed" if known else "added"
 
     @staticmethod
@@ -390,6 +413,20 @@ def _generation(connection: sqlite3.Connection) -> Generation:
     return str(catalogue), int(number)
 
 
+def _gone_since(connection: sqlite3.Connection, generation: Generation) -> Numbers:
+    """Numbers of notes that have been removed since, changed ones among them, and of some that came and went meanwhile."""
+    rows = connection.execute("SELECT note FROM gone WHERE generation > ?", (generation[1],)).fetchall()
+    return np.array(rows, np.int64).reshape(-1)
+
+
+def _without(table: Table, field: str, gone: Numbers) -> Table:
+    return table[~np.isin(table[field], gone)] if len(gone) else table
+
+
+def _no_numbers() -> Numbers:
+    return np.zeros(0, np.int64)
+
+
 def _rows_of(held: Numbers, wanted: Numbers) -> Numbers:
     if not len(held):
         return np.full(wanted.shape, -1, np.int64)
@@ -408,6 +445,7 @@ def _replaced(connection: sqlite3.Connection) -> list[tuple[int, int]]:
 
 def _remove(connection: sqlite3.Connection, number: int) -> None:
     lexical.remove(connection, number)
+    connection.execute("INSERT INTO gone SELECT number + 1, ? FROM generation", (number,))
     connection.execute("DELETE FROM note WHERE number = ?", (number,))
     connection.execute("DELETE FROM passage WHERE note = ?", (number,))
     connection.execute("DELETE FROM replacement WHERE note = ?", (number,))

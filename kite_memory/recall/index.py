@@ -4,6 +4,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -18,7 +19,7 @@ from kite_memory.model.note import Entry, Note
 from kite_memory.recall import lexical
 from kite_memory.recall.catalogue import NOTE, PASSAGE, Catalogue, Columns, OtherVersion
 from kite_memory.recall.embedder import Embedder, Space, Vectors
-from kite_memory.recall.sidecar import Keys, Row, Rows, Sidecar
+from kite_memory.recall.sidecar import Keys, Places, Row, Rows, Sidecar
 
 _NOTES_PER_COMMIT = 200
 _TEXTS_PER_CALL = 128
@@ -29,6 +30,11 @@ _MATCHES = 1000
 _QUERY_LENGTH = 400
 """What is embedded of a prompt. Measured on real prompts: more of them finds nothing more, and costs by the token."""
 _WORDS_LENGTH = 10_000
+_NAMES_LENGTH = 400
+_COMPARED = 20_000
+"""Among more notes than these, a prompt's meaning is compared only with those of its project, of no project, or with its words."""
+_ASKING = 2
+"""Questions embedded at a time, each while its words are looked up: neither holds Python's lock for long."""
 _UNKNOWN = -1
 _PROBLEMS = 50
 
@@ -71,13 +77,18 @@ class IndexStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Signals:
-    """What speaks for each note of ``columns``, row by row. ``cosine`` is that of the note's best passage."""
+    """What speaks for each note of ``columns``, row by row. ``cosine`` is that of the note's best passage.
+
+    ``around`` is the BM25 of what surrounds the text, of so many ``around_terms``.
+    """
 
     columns: Columns
     space: Space
     terms: tuple[str, ...]
     cosine: Vectors
     bm25: npt.NDArray[np.float64]
+    around: npt.NDArray[np.float64]
+    around_terms: int = 0
     problems: tuple[Problem, ...] = ()
 
 
@@ -87,15 +98,29 @@ class _Located:
 
     columns: Columns
     rows: Rows
-    places: npt.NDArray[np.intp]
+    places: Places
 
     @property
     def missing(self) -> int:
         return int((self.places == len(self.rows)).sum())
 
 
+def _carried(before: _Located, columns: Columns) -> Places | None:
+    """Where the passages were that were there already, and -1 for those behind them; ``None`` where they are not in that order."""
+    kept = np.isin(before.columns.passages["note"], columns.notes["number"])
+    keys = columns.passages["key"]
+    places = before.places[kept]
+    if not np.array_equal(before.columns.passages["key"][kept], keys[: len(places)]):
+        return None
+    return np.append(places, np.full(len(keys) - len(places), -1))
+
+
 def _never() -> bool:
     return False
+
+
+def _nothing_said(note: Note) -> str:
+    return ""
 
 
 def _unseen(done: int, total: int) -> None:
@@ -103,19 +128,30 @@ def _unseen(done: int, total: int) -> None:
 
 
 class Index:
-    """``embedder`` answers prompts and must need no network; ``beside`` is a second space for searches.
+    """``embedder`` answers prompts and must need no network; ``beside`` is a second space for searches. ``said`` tells what
+    was said when a note came up; its words lead to the note too.
 
     Threads may call anything at any time. A search never raises for the state of the folder and never waits for a
     refresh; what could not be done is a problem, returned and shown by `status` until the next full refresh.
     """
 
     def __init__(
-        self, folder: Path, *, embedder: Embedder, beside: Embedder | None = None, clock: Callable[[], int] = time.time_ns
+        self,
+        folder: Path,
+        *,
+        embedder: Embedder,
+        beside: Embedder | None = None,
+        said: Callable[[Note], str] = _nothing_said,
+        compared: int = _COMPARED,
+        clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._folder = folder
+        self._compared = compared
+        self._said = said
         self._clock = clock
         self._catalogue = Catalogue(folder / "catalogue.db")
         self._spaces = tuple((each, Sidecar(folder, each.space)) for each in (embedder, beside) if each is not None)
+        self._asking = ThreadPoolExecutor(_ASKING, thread_name_prefix="asking")
         self._refreshing = threading.Lock()
         self._looking = threading.Lock()
         self._columns: Columns | None = None
@@ -160,32 +196,67 @@ class Index:
         return replace(anew, problems=self._noted([problem, *anew.problems]))
 
     def signals(
-        self, text: str, *, beside: bool = False, forgiving: bool = False, meaning: bool = True, words: bool = True
+        self,
+        text: str,
+        *,
+        around: str = "",
+        project: str = "",
+        beside: bool = False,
+        forgiving: bool = False,
+        meaning: bool = True,
+        words: bool = True,
     ) -> Signals:
         """What speaks for each note as an answer to ``text``.
 
-        ``beside`` prefers the second space, if it is there and complete; ``forgiving`` takes terms that no note holds for
-        typing errors. Where something fails, what is left speaks alone, and says so.
+        ``around`` is what surrounds it. In a very large vault, of notes of other projects than ``project`` only those are compared
+        by meaning that share a word with it; that is, all, where it is not said. ``beside`` prefers the second space, if it is
+        there and complete; ``forgiving`` takes terms that no note holds for typing errors. Where something fails, what is left
+        speaks alone, and says so.
         """
         problems: list[Problem] = []
         terms: tuple[str, ...] = ()
+        nearby: tuple[str, ...] = ()
+        ahead: Future[Vectors] | None = None
         try:
             columns = self._current()
-            bm25 = np.zeros(len(columns))
+            if meaning and len(columns) and not (beside and len(self._spaces) > 1):
+                ahead = self._asking.submit(self._spaces[0][0].embed, [essence(text)], "query")
+            bm25 = context = np.zeros(len(columns))
             if words:
                 terms, bm25 = self._bm25(columns, text, forgiving)
+            if around:
+                nearby, context = self._bm25(columns, around, False)
+            near = self._near(columns, project, (bm25 > 0) | (context > 0))
         except sqlite3.Error as error:
             problems.append(self._problem(f"the catalogue cannot be used: {error}"))
-            columns, bm25 = _no_columns(), np.zeros(0)
+            columns, bm25, context, near = _no_columns(), np.zeros(0), np.zeros(0), None
         space, cosine = self._spaces[0][1].space, np.zeros(len(columns), np.float32)
         for embedder, sidecar in self._order(beside, columns) if meaning and len(columns) else ():
             try:
-                space, cosine = sidecar.space, self._cosines(columns, embedder, sidecar, text)
+                vector = (ahead.result() if ahead is not None else embedder.embed([essence(text)], "query"))[0]
+                space, cosine = sidecar.space, self._cosines(columns, sidecar, vector, near)
                 break
             except KiteError as error:
                 problems.append(self._problem(str(error)))
         self._noted(problems)
-        return Signals(columns=columns, space=space, terms=terms, cosine=cosine, bm25=bm25, problems=tuple(problems))
+        return Signals(
+            columns=columns,
+            space=space,
+            terms=terms,
+            cosine=cosine,
+            bm25=bm25,
+            around=context,
+            around_terms=len(nearby),
+            problems=tuple(problems),
+        )
+
+    def columns(self) -> Columns:
+        """What is known of every note without reading any; empty where the catalogue cannot be used."""
+        try:
+            return self._current()
+        except sqlite3.Error as error:
+            self._noted([self._problem(f"the catalogue cannot be used: {error}")])
+            return _no_columns()
 
     def notes(self, numbers: Collection[int]) -> dict[int, Note]:
         """As the catalogue has them, by its numbers; without those that went meanwhile."""
@@ -195,6 +266,20 @@ class Index:
             self._noted([self._problem(f"the catalogue cannot be used: {error}")])
             return {}
 
+    def called(self, name: str) -> Note | None:
+        """By its id, or its path where it has none."""
+        return next(iter(self.notes(self.numbers(name)[:1]).values()), None)
+
+    def numbers(self, name: str) -> list[int]:
+        """Of the notes that are called so: more than one where a file has been copied."""
+        try:
+            with self._catalogue.reading() as connection:
+                rows = connection.execute("SELECT number FROM note WHERE name = ? ORDER BY number", (name,)).fetchall()
+        except sqlite3.Error as error:
+            self._noted([self._problem(f"the catalogue cannot be used: {error}")])
+            return []
+        return [number for (number,) in rows]
+
     def matched_words(self, terms: Sequence[str], numbers: Collection[int]) -> dict[int, tuple[str, ...]]:
         """Which words of each note the terms were found in."""
         try:
@@ -203,6 +288,29 @@ class Index:
         except sqlite3.Error as error:
             self._noted([self._problem(f"the catalogue cannot be used: {error}")])
             return {}
+
+    def in_names(self, terms: Sequence[str], numbers: Collection[int]) -> dict[int, tuple[float, float]]:
+        """How well the terms fit each note's title, and what it names, apart from the rest: BM25."""
+        try:
+            total = len(self._current())
+            with self._catalogue.reading() as connection:
+                return lexical.in_names(connection, terms, numbers, total)
+        except sqlite3.Error as error:
+            self._noted([self._problem(f"the catalogue cannot be used: {error}")])
+            return {}
+
+    def covered(self, terms: Sequence[str], notes: Sequence[Note]) -> list[float]:
+        """How much of each note's title and of what it names the terms say, 0 to 1, rare words counting more."""
+        names = [set(lexical.terms(" ".join((note.title, *note.entities))[:_NAMES_LENGTH])) for note in notes]
+        try:
+            columns = self._current()
+            with self._catalogue.reading() as connection:
+                worth = lexical.rarities(connection, set().union(*names), len(columns))
+        except sqlite3.Error as error:
+            self._noted([self._problem(f"the catalogue cannot be used: {error}")])
+            return [0.0] * len(notes)
+        said = set(terms)
+        return [sum(worth[word] for word in each & said) / (sum(worth[word] for word in each) or 1.0) for each in names]
 
     def project_number(self, project: str) -> int:
         """How `Columns` calls a project; -1 for one that no note is of."""
@@ -282,10 +390,11 @@ class Index:
             if stop():
                 break
             read = [(self._dated(entry), shelf.read(entry.path)) for entry in entries[start : start + _NOTES_PER_COMMIT]]
+            said = [self._said(note) if note is not None else "" for _, note in read]
             with self._catalogue.writing() as writer:
-                for entry, note in read:
+                for (entry, note), heard in zip(read, said, strict=True):
                     if note is not None:
-                        count[Catalogue.put(writer, note, entry)] += 1
+                        count[Catalogue.put(writer, note, entry, heard)] += 1
                     else:
                         count["removed"] += Catalogue.remove(writer, entry.path) if forget else Catalogue.pass_over(writer, entry)
         return Refreshed(added=count["added"], changed=count["changed"], removed=count["removed"])
@@ -299,7 +408,8 @@ class Index:
     ) -> tuple[int, list[Problem]]:
         """How many texts were embedded, and what stood in the way. Written down every few thousand rows, and at the end."""
         embedder, sidecar = space
-        missing = np.setdiff1d(wanted(), sidecar.rows().keys).tolist()
+        asked, held = np.unique(wanted()), sidecar.rows()
+        missing = asked[held.places(asked) == len(held)].tolist()
         count = 0
         problems: list[Problem] = []
         rows: list[Row] = []
@@ -361,24 +471,33 @@ class Index:
             return self._spaces[::-1]
         return self._spaces[:1]
 
-    def _cosines(self, columns: Columns, embedder: Embedder, sidecar: Sidecar, text: str) -> Vectors:
-        vector = embedder.embed([_essence(text)], "query")[0]
+    def _cosines(self, columns: Columns, sidecar: Sidecar, vector: Vectors, near: npt.NDArray[np.bool_] | None) -> Vectors:
+        """Of all notes, or of those that are ``near``; 0 for the others."""
         located = self._locate(sidecar, columns)
-        passages = np.append(located.rows.cosines(vector), np.float32(0))[located.places]
+        if near is None:
+            passages = np.append(located.rows.cosines(vector), np.float32(0))[located.places]
+        else:
+            passages = np.zeros(len(columns.passages), np.float32)
+            compared = np.flatnonzero(columns.passages_of(near) & (located.places < len(located.rows)))
+            passages[compared] = located.rows.cosines(vector, located.places[compared])
         return np.maximum.reduceat(passages, columns.first_passage)
+
+    def _near(self, columns: Columns, project: str, heard: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_] | None:
+        """Notes worth comparing by their meaning; ``None`` for all of them, as in any vault that is not very large."""
+        if not project or len(columns) <= self._compared:
+            return None
+        return columns.within(self._catalogue.project_number(project)) | heard
 
     def _locate(self, sidecar: Sidecar, columns: Columns) -> _Located:
         rows = sidecar.rows()
         located = self._located.get(sidecar.space.tag)
         if located is None or located.rows is not rows or located.columns is not columns:
-            order = np.argsort(rows.keys)
             keys = columns.passages["key"]
-            places = np.searchsorted(rows.keys, keys, sorter=order)
-            there = places < len(rows)
-            places[there] = order[places[there]]
-            there[there] = rows.keys[places[there]] == keys[there]
-            located = _Located(columns=columns, rows=rows, places=np.where(there, places, len(rows)))
-            self._located[sidecar.space.tag] = located
+            if located is not None and (carried := _carried(located, columns)) is not None:
+                places = rows.places_after(located.rows, keys, carried)
+            else:
+                places = rows.places(keys)
+            located = self._located[sidecar.space.tag] = _Located(columns=columns, rows=rows, places=places)
         return located
 
     def _problem(self, reason: str) -> Problem:
@@ -408,7 +527,7 @@ def _is_text(path: str) -> bool:
     return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)
 
 
-def _essence(text: str) -> str:
+def essence(text: str) -> str:
     """The beginning and the end of a long prompt: what lies between is mostly a paste."""
     return text if len(text) <= _QUERY_LENGTH else f"{text[: _QUERY_LENGTH * 2 // 3]}\n{text[-_QUERY_LENGTH // 3 :]}"
 

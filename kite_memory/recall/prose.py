@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from kite_memory.model.note import Note
+from kite_memory.recall.lexical import Words
 
 _LINK = re.compile(r"!?\[\[([^\[\]|#\n]{0,300})(?:#[^\[\]|\n]{0,300})?(?:\|([^\[\]\n]{0,300}))?\]\]")
 _RELATED = re.compile(r"^\*\*Related:\*\*.*$", re.MULTILINE)
@@ -31,10 +32,10 @@ def prose(body: str) -> str:
     return unlinked(_RELATED.sub("", body[:CHARACTERS_PER_NOTE])).strip()
 
 
-def searchable(note: Note) -> str:
+def searchable(note: Note, said: str = "") -> Words:
     """What the lexical index holds of a note."""
-    named = (note.title, *note.aliases, *note.triggers, " ".join(note.tags), ", ".join(note.entities))
-    return "\n".join(filter(None, (*named, prose(note.body))))
+    named = (*note.aliases, *note.triggers, " ".join(note.tags), ", ".join(note.entities))
+    return Words(title=note.title, named="\n".join(filter(None, named)), body=prose(note.body), said=said)
 
 
 def passages(note: Note) -> tuple[str, ...]:

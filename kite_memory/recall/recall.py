@@ -1,21 +1,38 @@
 """The room's front door: keep an index, answer questions, and give prompts what helps."""
 
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 
+import numpy as np
+
+from kite_memory.errors import StateNotWritten
+from kite_memory.model.action import Action
+from kite_memory.model.fix import Fixes
 from kite_memory.model.hit import Hit, Injection, Question
-from kite_memory.model.judging import Judged
+from kite_memory.model.judging import Judged, Verdict
 from kite_memory.model.look import Problem
-from kite_memory.recall.answer import Prompt, Weighed, weigh
+from kite_memory.model.note import Note
+from kite_memory.recall import gate, scoring
+from kite_memory.recall.acting import Acting
+from kite_memory.recall.answer import Bar, Prompt, Weighed, weigh
+from kite_memory.recall.brief import brief
+from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index, IndexStatus, Refreshed, Shelf
-from kite_memory.recall.rendering import block
+from kite_memory.recall.learning import personal
+from kite_memory.recall.rendering import block, digest
 from kite_memory.recall.search import Query, name, search
 from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
+from kite_memory.recall.tallies import Moment
 
-_CANDIDATES = 20
-_WORTH_SHOWING = 0.4
+_ANYTHING = 0.35
+_FIRST = 0.20
+_ALSO = 0.30
+"""From which of a judge's probabilities on a note is shown. It is asked twice over: whether anything helps, and what; measured on
+recorded verdicts, the first question keeps more false injections away than a higher bar for the second."""
+_BRIEF_TOKENS = 360
+_LEARNED_FROM = timedelta(days=180)
 
 
 def _now() -> datetime:
@@ -31,7 +48,11 @@ def _unseen(done: int, total: int) -> None:
 
 
 class Recall:
-    """Safe to share between threads. A ``threshold`` of ``None`` is the embedder's own, which rises with the vault."""
+    """Safe to share between threads.
+
+    ``dial`` says how willing it is to speak; a ``threshold`` overrules it, and the gate. With a judge listening (``judged``) it
+    says at once only what is certain, and hands on what is in doubt.
+    """
 
     def __init__(
         self,
@@ -39,16 +60,31 @@ class Recall:
         index: Index,
         memory: SessionMemory,
         threshold: float | None = None,
+        dial: Dial = "normal",
+        judged: bool = False,
+        fitted: Gate | None = None,
         notes_per_prompt: int = 2,
         tokens_per_prompt: int = 1600,
         clock: Callable[[], datetime] = _now,
+        fixes: Fixes | None = None,
     ) -> None:
         self._index = index
         self._memory = memory
-        self._threshold = threshold
+        self._fitted = fitted or gate.shipped()
+        self._learned: date | None = None
+        self._bar = Bar(gate=self._fitted, dial=dial, threshold=threshold, judged=judged)
         self._notes_per_prompt = notes_per_prompt
         self._tokens_per_prompt = tokens_per_prompt
         self._clock = clock
+        self._acting = Acting(index=index, memory=memory, fixes=fixes)
+
+    @property
+    def memory(self) -> SessionMemory:
+        return self._memory
+
+    def note(self, called: str) -> Note | None:
+        """As the index has it, by its id, or its path where it has none."""
+        return self._index.called(called)
 
     def close(self) -> None:
         self._index.close()
@@ -66,9 +102,17 @@ class Recall:
         if hint is None:
             try:
                 self._memory.prune(self._clock())
+                self._learn()
             except sqlite3.Error:
                 pass  # old rows do no harm, and the next full refresh tries again
         return self._index.refresh(shelf, hint=hint, stop=stop, progress=progress)
+
+    def _learn(self) -> None:
+        """Once a day: what a judge has found since."""
+        now = self._clock()
+        if self._learned != now.date():
+            self._learned = now.date()
+            self._bar = replace(self._bar, gate=personal(self._fitted, self._memory.rulings(now - _LEARNED_FROM)))
 
     def rebuild(
         self, shelf: Shelf, *, stop: Callable[[], bool] = _go_on, progress: Callable[[int, int], None] = _unseen
@@ -82,7 +126,7 @@ class Recall:
 
     def weigh(self, prompt: Prompt) -> Weighed:
         """What `answer` would choose from, without its being remembered: for explanations, and for whoever judges further."""
-        return self._weighed(prompt, _CANDIDATES, below_too=True)
+        return self._weighed(prompt, all_too=True)
 
     def answer(self, prompt: Prompt, *, remember: bool = True) -> Injection:
         """What the prompt hook says. No network is asked, and nothing is raised.
@@ -97,32 +141,95 @@ class Recall:
             return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
         return injection
 
-    def judged(self, question: Question, judged: Judged) -> Injection:
-        """What the judge found worth showing, claimed for the session, to be delivered while the turn lasts. Nothing is raised."""
-        found = {verdict.note: verdict.probability for verdict in judged.verdicts if verdict.probability >= _WORTH_SHOWING}
-        chosen = sorted(
-            (replace(hit, score=found[name(hit.note)]) for hit in question.candidates if name(hit.note) in found),
-            key=lambda hit: -hit.score,
-        )[: self._notes_per_prompt]
-        rendered = block(chosen, tokens=self._tokens_per_prompt)
+    def heard(self, question: Question, judged: Judged) -> None:
+        """Log what the judge made of a question, whether or not the turn lasts long enough to deliver it. Nothing is raised."""
+        try:
+            self._memory.log_verdicts(question, judged, self._clock())
+        except sqlite3.Error:
+            pass  # one more example to learn from, lost
+
+    def likely(self, question: Question) -> Judged:
+        """What would have been said at once if no judge were there, for when there is no verdict."""
+        verdicts = (Verdict(note=name(hit.note), probability=hit.score) for hit in question.candidates)
+        return Judged(verdicts=tuple(each for each in verdicts if each.probability >= self._bar.likely))
+
+    def judged(self, question: Question, judged: Judged, *, tokens: int | None = None) -> Injection:
+        """What the judge found worth showing, claimed for the session, to be delivered while the turn lasts. Nothing is raised.
+
+        ``tokens`` is what is left of the turn's.
+        """
+        found = {verdict.note: verdict.probability for verdict in judged.verdicts} if judged.anything >= _ANYTHING else {}
+        try:
+            shown = self._memory.shown(question.session) if question.session else frozenset()
+        except sqlite3.Error as error:
+            return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
+        asked = [hit for hit in question.candidates if name(hit.note) in found]
+        hits = [replace(hit, score=found[name(hit.note)], why="a judge") for hit in self._in_force(asked)]
+        hits = sorted((hit for hit in hits if name(hit.note) not in shown), key=lambda hit: -hit.score)
+        chosen = [hit for place, hit in enumerate(hits) if hit.score >= (_ALSO if place else _FIRST)][: self._notes_per_prompt]
+        rendered = block(chosen, tokens=self._tokens_per_prompt if tokens is None else min(tokens, self._tokens_per_prompt))
         names = [name(hit.note) for hit in rendered.hits]
         try:
             if not names:
                 return Injection(block="", hits=(), reason="the judge found nothing")
             if question.session and not self._memory.claim(question.session, names, self._clock()):
                 return Injection(block="", hits=(), reason="already shown in this session")
+            reason = f"the judge: best {chosen[0].score:.2f}"
+            self._memory.record(
+                Occasion(
+                    at=self._clock(),
+                    moment="late",
+                    session=question.session,
+                    project=question.project,
+                    head=question.head,
+                    reason=reason,
+                    given=tuple(Given(note=name(hit.note), score=hit.score) for hit in rendered.hits),
+                )
+            )
         except sqlite3.Error as error:
             return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
-        reason = f"the judge: best {chosen[0].score:.2f}"
         return Injection(block=rendered.text, hits=rendered.hits, reason=reason, tokens=rendered.tokens)
 
     def brief(self, *, session: str, project: str, remember: bool = True) -> Injection:
-        """What a session is told of the vault as it starts: at most eight notes and 400 tokens. Nothing is raised."""
-        return Injection(block="", hits=(), reason="not chosen yet")
+        """What a session is told of the vault as it starts: at most eight notes, a line each. Nothing is raised."""
+        try:
+            shown = self._memory.shown(session) if session else ()
+            now = self._clock()
+            hits = brief(
+                self._index, project=project, shown=shown, now=now.timestamp(), tallies=self._memory.tallies(), session=session
+            )
+            rendered = digest(hits, tokens=_BRIEF_TOKENS)
+            if not rendered.text:
+                return Injection(block="", hits=(), reason="nothing to begin with")
+            names = [name(hit.note) for hit in rendered.hits]
+            if remember and session and not self._memory.claim(session, names, now):
+                return Injection(block="", hits=(), reason="already shown in this session")
+            injection = Injection(block=rendered.text, hits=rendered.hits, reason="a session starts", tokens=rendered.tokens)
+            if remember:
+                self._memory.record(self._occasion(Prompt(text="", session=session, project=project), injection, moment="start"))
+        except sqlite3.Error as error:
+            return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
+        return injection
+
+    def act(self, action: Action) -> Injection:
+        """What an agent is told as it runs a command, or when one has failed: one line, rarely. Nothing is raised."""
+        return self._acting.act(action, self._clock())
 
     def forget_session(self, session: str) -> None:
-        """After a compaction nothing that was shown is in the agent's context any more."""
-        self._memory.forget_session(session)
+        """After a compaction nothing that was shown is in the agent's context any more. Nothing is raised."""
+        try:
+            self._memory.forget_session(session)
+        except sqlite3.Error:
+            pass  # what was shown before is then not shown again, which is the quieter side
+
+    def forget_notes(self, notes: Collection[str]) -> None:
+        """By their ids, or their paths where they have none. Raises `StateNotWritten` where they cannot be forgotten now."""
+        try:
+            self._memory.forget_notes(notes)
+        except sqlite3.Error as error:
+            raise StateNotWritten(
+                f"the memory of what was shown cannot be used: {error}", hint="nothing was forgotten; try again in a moment"
+            ) from error
 
     def occasions(self, count: int) -> tuple[Occasion, ...]:
         """The last prompts, the latest first: when, in which session, what they were given, and why."""
@@ -134,22 +241,23 @@ class Recall:
     def verify(self) -> tuple[Problem, ...]:
         return self._index.verify()
 
-    def _weighed(self, prompt: Prompt, limit: int, *, below_too: bool = False) -> Weighed:
+    def _weighed(self, prompt: Prompt, *, all_too: bool = False) -> Weighed:
         return weigh(
             self._index,
             prompt,
+            self._bar,
             shown=self._memory.shown(prompt.session) if prompt.session else (),
             now=self._clock().timestamp(),
-            limit=limit,
-            threshold=self._threshold,
-            below_too=below_too,
+            limit=self._notes_per_prompt,
+            tallies=self._memory.tallies(),
+            all_too=all_too,
         )
 
     def _chosen(self, prompt: Prompt, remember: bool) -> Injection:
-        weighed = self._weighed(prompt, self._notes_per_prompt)
-        chosen = tuple(hit for hit in weighed.candidates if hit.score >= weighed.threshold)
+        weighed = self._weighed(prompt)
+        chosen = weighed.candidates[: weighed.chosen]
         if weighed.silence:
-            return Injection(block="", hits=(), reason=weighed.silence)
+            return Injection(block="", hits=(), reason=weighed.silence, question=weighed.question)
         rendered = block(chosen, tokens=self._tokens_per_prompt)
         if not rendered.text:
             return Injection(block="", hits=(), reason="no room for a note")
@@ -159,9 +267,21 @@ class Recall:
         reason = f"{len(names)} above threshold: best {chosen[0].score:.2f} ≥ {weighed.threshold:.2f}"
         return Injection(block=rendered.text, hits=rendered.hits, reason=reason, tokens=rendered.tokens)
 
-    def _occasion(self, prompt: Prompt, injection: Injection) -> Occasion:
+    def _in_force(self, hits: Sequence[Hit]) -> Iterator[Hit]:
+        """Those that may still be said, as they read now: while a judge reads, a note may be forgotten, muted or replaced."""
+        columns = self._index.columns()
+        spoken = scoring.spoken(columns, self._clock().timestamp())
+        for hit in hits:
+            numbers = self._index.numbers(name(hit.note))
+            rows = columns.rows_of(np.array(numbers, np.int64)).tolist()
+            notes = self._index.notes([number for number, row in zip(numbers, rows, strict=True) if row >= 0 and spoken[row]])
+            for note in list(notes.values())[:1]:
+                yield replace(hit, note=note)
+
+    def _occasion(self, prompt: Prompt, injection: Injection, *, moment: Moment = "prompt") -> Occasion:
         return Occasion(
             at=self._clock(),
+            moment=moment,
             session=prompt.session,
             project=prompt.project,
             head=prompt.head,

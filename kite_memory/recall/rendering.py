@@ -20,8 +20,12 @@ _OPENING = "<vault-context>\n[Relevant vault context: quoted notes from this use
 _CLOSING = "</vault-context>"
 
 _PATH_LENGTH = 200
+_REMARK_LENGTH = 240
 _BODY_LENGTH = 20_000
 """More than any block holds; what lies behind is not even looked at."""
+_TITLE_LENGTH = 80
+_DIGEST_LENGTH = 100
+_DIGEST_TOKENS = 25
 _FRAGMENT = 40
 """A body shorter than this is shown with its title."""
 
@@ -86,6 +90,40 @@ def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = 9500) ->
         return Block(text="", hits=(), tokens=0)
     text = "\n".join([_OPENING, *(line for _, head, body in shown for line in (head, body)), _CLOSING])
     return Block(text=text, hits=tuple(hit for hit, _, _ in shown), tokens=estimated_tokens(text))
+
+
+def digest(hits: Sequence[Hit], *, tokens: int) -> Block:
+    """The notes in a line each: title and first sentence, as many of them as there is room for."""
+    opening = "<vault-context>\n[Relevant vault context: quoted notes from this user's own memory, in brief]"
+    left = tokens - estimated_tokens(f"{opening}\n{_CLOSING}")
+    lines: list[str] = []
+    told: list[Hit] = []
+    for hit in hits:
+        title = plain_line(hit.note.title, _TITLE_LENGTH)
+        first = plain_line(shortened(_said(hit.note), tokens=_DIGEST_TOKENS, characters=_DIGEST_LENGTH), _DIGEST_LENGTH)
+        path = plain_line(hit.note.path, _PATH_LENGTH)
+        line = f"- [{quoted(path)}] {hit.note.kind.value}, {hit.note.created:%Y-%m-%d}: {quoted(title)}. {first}"
+        needed = estimated_tokens(line) + 1
+        if needed <= left:
+            left -= needed
+            lines.append(line)
+            told.append(hit)
+    text = "\n".join([opening, *lines, _CLOSING]) if lines else ""
+    return Block(text=text, hits=tuple(told), tokens=estimated_tokens(text) if text else 0)
+
+
+def remarks(lines: Sequence[str], *, about: str, tokens: int) -> str:
+    """A block of plain lines that are no notes: as many of them as there is room for, each quoted. Empty without any."""
+    opening = f"<vault-context>\n[Relevant vault context: {about}]"
+    left = tokens - estimated_tokens(f"{opening}\n{_CLOSING}")
+    kept: list[str] = []
+    for line in lines:
+        said = f"- {plain_line(quoted(plain_line(line, _REMARK_LENGTH)), _REMARK_LENGTH)}"
+        left -= estimated_tokens(said) + 1
+        if left < 0:
+            break
+        kept.append(said)
+    return "\n".join([opening, *kept, _CLOSING]) if kept else ""
 
 
 def plain(text: str) -> str:
@@ -160,7 +198,7 @@ def _said(note: Note) -> str:
     body = quoted(prose(note.body[:_BODY_LENGTH]))
     if len(body) >= _FRAGMENT:
         return body
-    return quoted(": ".join(filter(None, (quoted(note.title), body))))
+    return quoted(": ".join(filter(None, (quoted(note.title[:_BODY_LENGTH]), body))))
 
 
 def _without_stray_marks(text: str) -> str:

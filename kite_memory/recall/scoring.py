@@ -11,16 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from kite_memory.model.note import NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
-from kite_memory.recall.catalogue import KINDS, SCOPES, STATUSES, Columns, Pairs
+from kite_memory.recall.catalogue import KINDS, STATUSES, Columns, Pairs
 from kite_memory.recall.embedder import Space, Vectors
+from kite_memory.recall.index import Signals
 from kite_memory.recall.lexical import SMALL_VAULT
 
 Scores = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
 
 _MEANING = 0.65
 _WORDS = 0.35
+_IMPORTANCE = 0.03
 _FULL_TERMS = 8
 _STEEPNESS = 0.08
 _STEEPEST = 0.24
@@ -47,9 +49,20 @@ def fused(cosine: Vectors, bm25: Scores, *, notes: int, terms: int) -> Scores:
     return np.asarray(_MEANING * np.maximum(cosine, 0) + _WORDS * words_score(bm25, notes=notes, terms=terms))
 
 
+def for_a_prompt(signals: Signals) -> Scores:
+    """A prompt is less than a question: how much a note matters at all counts too."""
+    scores = fused(signals.cosine, signals.bm25, notes=len(signals.columns), terms=len(signals.terms))
+    return np.asarray(scores + _IMPORTANCE * (signals.columns.notes["importance"] - 2.0))
+
+
 def threshold(space: Space, notes: int) -> float:
-    """Where a fused score becomes worth showing. Among more notes the best of the useless ones scores higher."""
-    return space.threshold + min(_STEEPEST, _STEEPNESS * math.log10(max(notes, SMALL_VAULT) / SMALL_VAULT))
+    """Where a fused score becomes worth showing, for a space that no gate is fitted for."""
+    return space.threshold + crowd(notes)
+
+
+def crowd(notes: int) -> float:
+    """Among more notes the best of the useless ones scores higher, by about this."""
+    return min(_STEEPEST, _STEEPNESS * math.log10(max(notes, SMALL_VAULT) / SMALL_VAULT))
 
 
 def found(columns: Columns, now: float) -> Mask:
@@ -67,12 +80,13 @@ def spoken(columns: Columns, now: float) -> Mask:
 
 
 def of_kinds(columns: Columns, kinds: Collection[NoteKind]) -> Mask:
-    return np.isin(columns.notes["kind"], [KINDS.index(kind) for kind in kinds])
+    wanted = np.array([kind in kinds for kind in KINDS])
+    return np.asarray(wanted[columns.notes["kind"]])
 
 
 def within(columns: Columns, project: int) -> Mask:
     """Notes of one project, and those that belong to none."""
-    return np.asarray((columns.notes["project"] == project) | ~_bound(columns))
+    return columns.within(project)
 
 
 def handicap(columns: Columns, project: int) -> Scores:
@@ -80,14 +94,10 @@ def handicap(columns: Columns, project: int) -> Scores:
     return np.where(within(columns, project), 0.0, _FOREIGN)
 
 
-def _bound(columns: Columns) -> Mask:
-    return np.isin(columns.notes["scope"], [SCOPES.index(Scope.PROJECT), SCOPES.index(Scope.SESSION)])
-
-
 def succession(columns: Columns) -> Pairs:
     """Rows of old notes and of those in their place, as far as the new ones stand themselves: a proposal replaces nothing yet."""
-    standing = np.isin(columns.notes["status"], [STATUSES.index(status) for status in _STANDING])
-    return columns.replaced[standing[columns.replaced[:, 1]]]
+    theirs = columns.notes["status"][columns.replaced[:, 1]]
+    return columns.replaced[np.isin(theirs, [STATUSES.index(status) for status in _STANDING])]
 
 
 def settled(scores: Scores, pairs: Pairs) -> Scores:

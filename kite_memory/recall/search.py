@@ -44,7 +44,12 @@ class Query:
 def search(index: Index, query: Query, now: datetime) -> tuple[Hit, ...]:
     """Notes that were turned down or have expired are not found; a replaced one stands behind its successor."""
     signals = index.signals(
-        query.text, beside=True, forgiving=True, meaning=query.mode != "keyword", words=query.mode != "semantic"
+        query.text,
+        project=query.within,
+        beside=True,
+        forgiving=True,
+        meaning=query.mode != "keyword",
+        words=query.mode != "semantic",
     )
     columns = signals.columns
     mask = scoring.found(columns, now.timestamp())
@@ -75,7 +80,7 @@ def hits(
     index: Index, signals: Signals, scores: scoring.Scores, *, inherited: scoring.Mask, limit: int, project: str
 ) -> tuple[Hit, ...]:
     """The best rows as a reader sees them; of notes that share an id, the best. Some have ``inherited`` their score."""
-    rows = _best(scores, signals.columns.notes["created"], limit * 2)
+    rows = best(scores, signals.columns.notes["created"], limit * 2)
     numbers = [int(number) for number in signals.columns.notes["number"][rows]]
     notes = index.notes(numbers)
     words = index.matched_words(signals.terms, numbers)
@@ -99,7 +104,7 @@ def name(note: Note) -> str:
     return note.id or note.path
 
 
-def _best(scores: scoring.Scores, created: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.intp]:
+def best(scores: scoring.Scores, created: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.intp]:
     """Of equals, the newer first."""
     rows = np.flatnonzero(scores > -np.inf)
     if len(rows) > count:

@@ -1,42 +1,71 @@
-"""What each session has been shown, and what each prompt was given and why."""
+"""What each session has been shown, what each prompt was given and why, and what came of it."""
 
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 
 from kite_memory.errors import StateDamaged, StateNewer
+from kite_memory.model.hit import Question
+from kite_memory.model.judging import Judged
 from kite_memory.recall.files import private_file, private_folder
+from kite_memory.recall.tallies import Count, Moment, Standing, Tally, Week, mondays, week_of
+from kite_memory.recall.uptake import Uptake
 
-_VERSION = 1
-_SCHEMA = """
+_VERSION = 2
+_SCHEMA_1 = """
 CREATE TABLE shown (session TEXT NOT NULL, note TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, note)) WITHOUT ROWID;
-CREATE INDEX shown_by_time ON shown(at);
-CREATE TABLE prompt (
-    number INTEGER PRIMARY KEY, at REAL NOT NULL, session TEXT NOT NULL, project TEXT NOT NULL, head TEXT NOT NULL,
-    reason TEXT NOT NULL, given TEXT NOT NULL
-);
-CREATE INDEX prompt_by_time ON prompt(at);
+CREATE INDEX shown_by_time ON shown(at)
 """
-_KEPT = timedelta(days=30)
+_SCHEMA_2 = """
+CREATE TABLE occasion (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, moment TEXT NOT NULL, session TEXT NOT NULL, project TEXT NOT NULL,
+    head TEXT NOT NULL, reason TEXT NOT NULL
+);
+CREATE INDEX occasion_by_time ON occasion(at);
+CREATE TABLE showing (
+    number INTEGER PRIMARY KEY, occasion INTEGER NOT NULL, at REAL NOT NULL, moment TEXT NOT NULL, session TEXT NOT NULL,
+    note TEXT NOT NULL, score REAL NOT NULL, standing TEXT NOT NULL DEFAULT 'open', why TEXT NOT NULL DEFAULT '', settled REAL
+);
+CREATE INDEX showing_by_time ON showing(at);
+CREATE INDEX showing_by_occasion ON showing(occasion);
+CREATE INDEX showing_open ON showing(at) WHERE standing = 'open';
+CREATE TABLE tally (
+    note TEXT PRIMARY KEY, shown INTEGER NOT NULL, used INTEGER NOT NULL DEFAULT 0, ignored INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE TABLE week (week TEXT PRIMARY KEY, prompts INTEGER NOT NULL, silent INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE ruling (
+    number INTEGER PRIMARY KEY, at REAL NOT NULL, session TEXT NOT NULL, project TEXT NOT NULL, features TEXT NOT NULL,
+    notes TEXT NOT NULL, anything REAL NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, dollars REAL NOT NULL
+);
+CREATE INDEX ruling_by_time ON ruling(at)
+"""
+_TEXTS_KEPT = timedelta(days=30)
+_FIGURES_KEPT = timedelta(days=180)
+_WEEK = 7 * 86_400
 _HEAD_LENGTH = 200
+_WHY_LENGTH = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """A note's id (or path, where it has none) and the score it was shown with."""
+    """A note's id (or path, where it has none), the score it was shown with, and what came of it: ``why`` says how one knows."""
 
     note: str
     score: float
+    standing: Standing = "open"
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occasion:
-    """One prompt and what it was given. ``head`` is the redacted beginning of the prompt."""
+    """One prompt (or another moment) and what it was given. ``head`` is the redacted beginning of the prompt."""
 
     at: datetime
     session: str
@@ -44,16 +73,52 @@ class Occasion:
     head: str
     reason: str
     given: tuple[Given, ...] = ()
+    moment: Moment = "prompt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Showing:
+    """A note that was shown, of which nobody has said yet whether it was used."""
+
+    number: int
+    at: datetime
+    moment: Moment
+    session: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruled:
+    """One of a question's candidates: what it scored, and how probable a judge found it that it helps."""
+
+    note: str
+    score: float
+    probability: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """``anything`` is how probable the judge found it that any of the notes helps."""
+
+    at: datetime
+    session: str
+    project: str
+    features: tuple[float, ...]
+    anything: float
+    notes: tuple[Ruled, ...]
 
 
 class SessionMemory:
-    """Survives restarts; forgets after thirty days. A damaged file is begun anew: at worst a note is shown a second time.
+    """Survives restarts. Texts are forgotten after thirty days and what was found out after a hundred and eighty; what is counted
+    stays. A damaged file is begun anew: at worst a note is shown a second time.
 
     Raises `StateNewer` for a newer version's, `StateDamaged` where not even a new one can be made.
     """
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         self._lock = threading.Lock()
+        self._tallies: tuple[int, Mapping[str, Tally]] | None = None
         private_folder(path.parent)
         private_file(path)
         try:
@@ -68,6 +133,7 @@ class SessionMemory:
             self._connection.close()
 
     def shown(self, session: str) -> frozenset[str]:
+        """What is in the session's context by now."""
         with self._lock:
             rows = self._connection.execute("SELECT note FROM shown WHERE session = ?", (_storable(session),))
             return frozenset(note for (note,) in rows)
@@ -82,35 +148,153 @@ class SessionMemory:
             return taken == len(notes)
 
     def record(self, occasion: Occasion) -> None:
+        """What was given there is open from now on: `settle` says what came of it."""
         with self._changing() as connection:
-            connection.execute(
-                "INSERT INTO prompt(at, session, project, head, reason, given) VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    occasion.at.timestamp(),
-                    _storable(occasion.session),
-                    _storable(occasion.project),
-                    _storable(occasion.head[:_HEAD_LENGTH]),
-                    _storable(occasion.reason),
-                    json.dumps([[given.note, given.score] for given in occasion.given]),
-                ),
-            )
+            _write(connection, occasion)
+            self._count_again([given.note for given in occasion.given])
 
     def last(self, count: int) -> tuple[Occasion, ...]:
         """The latest first."""
         with self._lock:
             rows = self._connection.execute(
-                "SELECT at, session, project, head, reason, given FROM prompt ORDER BY number DESC LIMIT ?", (count,)
+                "SELECT number, at, moment, session, project, head, reason FROM occasion ORDER BY number DESC LIMIT ?", (count,)
             ).fetchall()
+            shown = self._connection.execute(
+                "SELECT occasion, note, score, standing, why FROM showing WHERE occasion >= ? ORDER BY number",
+                (rows[-1][0] if rows else 0,),
+            ).fetchall()
+        given: defaultdict[int, list[Given]] = defaultdict(list)
+        for number, note, score, standing, why in shown:
+            given[number].append(Given(note=note, score=score, standing=standing, why=why))
         return tuple(
             Occasion(
-                at=datetime.fromtimestamp(at, UTC),
+                at=_moment(at),
+                moment=moment,
                 session=session,
                 project=project,
                 head=head,
                 reason=reason,
-                given=tuple(Given(note=note, score=score) for note, score in json.loads(given)),
+                given=tuple(given[number]),
             )
-            for at, session, project, head, reason, given in rows
+            for number, at, moment, session, project, head, reason in rows
+        )
+
+    def shown_open(self, before: datetime) -> tuple[Showing, ...]:
+        """What was shown before then and is open still, the oldest first. Costs next to nothing where there is none."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT number, at, moment, session, note FROM showing WHERE standing = 'open' AND at < ? ORDER BY at, number",
+                (before.timestamp(),),
+            ).fetchall()
+        return tuple(
+            Showing(number=number, at=_moment(at), moment=moment, session=session, note=note)
+            for number, at, moment, session, note in rows
+        )
+
+    def settle(self, showing: Showing, found: Uptake, at: datetime) -> None:
+        """Said once: what is settled already stays as it is."""
+        with self._changing() as connection:
+            settled = connection.execute(
+                "UPDATE showing SET standing = ?, why = ?, settled = ? WHERE number = ? AND note = ? AND standing = 'open'",
+                (found.outcome, _storable(found.why[:_WHY_LENGTH]), at.timestamp(), showing.number, _storable(showing.note)),
+            ).rowcount
+            if settled:
+                connection.execute(
+                    "UPDATE tally SET used = used + ?, ignored = ignored + ? WHERE note = ?",
+                    (found.outcome == "used", found.outcome == "ignored", _storable(showing.note)),
+                )
+                self._count_again([showing.note])
+
+    def tallies(self) -> Mapping[str, Tally]:
+        """Of every note that was ever shown; the same mapping until something changes."""
+        with self._lock:
+            (others_changes,) = self._connection.execute("PRAGMA data_version").fetchone()
+            if self._tallies is None or self._tallies[0] != others_changes:
+                rows = self._connection.execute("SELECT note, shown, used, ignored FROM tally")
+                self._tallies = (others_changes, MappingProxyType(dict(map(_tally, rows))))
+            return self._tallies[1]
+
+    def _count_again(self, notes: Sequence[str]) -> None:
+        """Of a change of our own, only what it touches is read again: there may be thousands of others."""
+        if self._tallies is not None and notes:
+            others_changes, known = self._tallies
+            counted = "SELECT note, shown, used, ignored FROM tally WHERE note = ?"
+            changed = dict(_tally(row) for note in notes for row in self._connection.execute(counted, (_storable(note),)))
+            self._tallies = (others_changes, MappingProxyType({**known, **changed}))
+
+    def weekly(self, weeks: int, now: datetime) -> tuple[Week, ...]:
+        """This week and those before it, the latest first; also those in which nothing was."""
+        days = mondays(now, weeks)
+        first = datetime(days[-1].year, days[-1].month, days[-1].day, tzinfo=UTC).timestamp()
+        with self._lock:
+            counted = self._connection.execute(
+                "SELECT CAST((at - ?) / ? AS INTEGER), moment, standing, COUNT(*) FROM showing WHERE at >= ? GROUP BY 1, 2, 3",
+                (first, _WEEK, first),
+            ).fetchall()
+            prompts = {
+                week: (asked, silent)
+                for week, asked, silent in self._connection.execute(
+                    "SELECT week, prompts, silent FROM week WHERE week >= ?", (week_of(days[-1]),)
+                )
+            }
+        moments: defaultdict[int, dict[Moment, Count]] = defaultdict(dict)
+        for number, moment, standing, count in counted:
+            moments[number][moment] = moments[number].get(moment, Count()) + Count(**{standing: count})
+        told: list[Week] = []
+        for number, monday in enumerate(reversed(days)):
+            asked, silent = prompts.get(week_of(monday), (0, 0))
+            told.append(Week(monday=monday, prompts=asked, silent=silent, moments=moments[number]))
+        return tuple(reversed(told))
+
+    def most_ignored(self, since: datetime, count: int) -> tuple[tuple[str, Tally], ...]:
+        """The notes that were ignored oftenest since then, more often than used, with how they fared since then."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT note, COUNT(*), SUM(standing = 'used') AS used, SUM(standing = 'ignored') AS ignored FROM showing"
+                " WHERE at >= ? GROUP BY note HAVING ignored > used ORDER BY ignored - used DESC, note LIMIT ?",
+                (since.timestamp(), count),
+            ).fetchall()
+        return tuple((note, Tally(shown=shown, used=used, ignored=ignored)) for note, shown, used, ignored in rows)
+
+    def log_verdicts(self, question: Question, judged: Judged, at: datetime) -> None:
+        """For fitting the gate to this person; nothing of what was asked is kept."""
+        found = {verdict.note: verdict.probability for verdict in judged.verdicts}
+        names = [hit.note.id or hit.note.path for hit in question.candidates]
+        notes = [[name, hit.score, found.get(name, 0.0)] for name, hit in zip(names, question.candidates, strict=True)]
+        with self._changing() as connection:
+            connection.execute(
+                "INSERT INTO ruling(at, session, project, features, notes, anything, tokens_in, tokens_out, dollars)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    at.timestamp(),
+                    _storable(question.session),
+                    _storable(question.project),
+                    json.dumps(question.features),
+                    _storable(json.dumps(notes)),
+                    judged.anything,
+                    judged.tokens_in,
+                    judged.tokens_out,
+                    judged.dollars,
+                ),
+            )
+
+    def rulings(self, since: datetime) -> tuple[Ruling, ...]:
+        """The oldest first."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT at, session, project, features, anything, notes FROM ruling WHERE at >= ? ORDER BY number",
+                (since.timestamp(),),
+            ).fetchall()
+        return tuple(
+            Ruling(
+                at=_moment(at),
+                session=session,
+                project=project,
+                features=tuple(json.loads(features)),
+                anything=anything,
+                notes=tuple(Ruled(note=note, score=score, probability=probable) for note, score, probable in json.loads(notes)),
+            )
+            for at, session, project, features, anything, notes in rows
         )
 
     def forget_session(self, session: str) -> None:
@@ -118,11 +302,29 @@ class SessionMemory:
         with self._changing() as connection:
             connection.execute("DELETE FROM shown WHERE session = ?", (_storable(session),))
 
-    def prune(self, now: datetime) -> None:
-        before = (now - _KEPT).timestamp()
+    def forget_notes(self, notes: Collection[str]) -> None:
+        """Nothing here names them from now on, nor tells in their words what came of them. What was counted stays."""
+        names = {_storable(note) for note in notes}
         with self._changing() as connection:
-            connection.execute("DELETE FROM shown WHERE at < ?", (before,))
-            connection.execute("DELETE FROM prompt WHERE at < ?", (before,))
+            for table in ("shown", "tally"):
+                connection.executemany(f"DELETE FROM {table} WHERE note = ?", [(name,) for name in names])  # noqa: S608  (ours)
+            connection.executemany("UPDATE showing SET note = '', why = '' WHERE note = ?", [(name,) for name in names])
+            for number, written in connection.execute("SELECT number, notes FROM ruling").fetchall():
+                ruled = json.loads(written)
+                if any(name in names for name, *_ in ruled):
+                    kept = json.dumps([["" if name in names else name, *rest] for name, *rest in ruled])
+                    connection.execute("UPDATE ruling SET notes = ? WHERE number = ?", (kept, number))
+            self._tallies = None
+
+    def prune(self, now: datetime) -> None:
+        texts, figures = ((now - kept).timestamp() for kept in (_TEXTS_KEPT, _FIGURES_KEPT))
+        with self._changing() as connection:
+            connection.execute("DELETE FROM shown WHERE at < ?", (texts,))
+            connection.execute("DELETE FROM occasion WHERE at < ?", (texts,))
+            connection.execute("UPDATE showing SET why = '' WHERE at < ? AND why <> ''", (texts,))
+            connection.execute("UPDATE showing SET standing = 'unknown' WHERE at < ? AND standing = 'open'", (texts,))
+            connection.execute("DELETE FROM showing WHERE at < ?", (figures,))
+            connection.execute("DELETE FROM ruling WHERE at < ?", (figures,))
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
@@ -134,7 +336,38 @@ class SessionMemory:
                     self._connection.execute("COMMIT")
             finally:
                 if self._connection.in_transaction:
+                    self._tallies = None
                     self._connection.execute("ROLLBACK")
+
+
+def _write(connection: sqlite3.Connection, occasion: Occasion) -> None:
+    at = occasion.at.timestamp()
+    number = connection.execute(
+        "INSERT INTO occasion(at, moment, session, project, head, reason) VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            at,
+            occasion.moment,
+            _storable(occasion.session),
+            _storable(occasion.project),
+            _storable(occasion.head[:_HEAD_LENGTH]),
+            _storable(occasion.reason),
+        ),
+    ).lastrowid
+    for given in occasion.given:
+        note = _storable(given.note)
+        connection.execute(
+            "INSERT INTO showing(occasion, at, moment, session, note, score, standing, why) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (number, at, occasion.moment, _storable(occasion.session), note, given.score, given.standing, _storable(given.why)),
+        )
+        connection.execute(
+            "INSERT INTO tally(note, shown) VALUES (?, 1) ON CONFLICT (note) DO UPDATE SET shown = shown + 1", (note,)
+        )
+    if occasion.moment == "prompt":
+        connection.execute(
+            "INSERT INTO week VALUES (?, 1, ?)"
+            " ON CONFLICT (week) DO UPDATE SET prompts = prompts + 1, silent = silent + excluded.silent",
+            (week_of(occasion.at.astimezone(UTC).date()), not occasion.given),
+        )
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -147,15 +380,36 @@ def _opened(path: Path) -> sqlite3.Connection:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > _VERSION:
             raise StateNewer(f"{path} was written by a newer version", hint="use that version, or remove the file")
-        if version == 0:
-            for statement in _SCHEMA.split(";"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        if version < 1:
+            _carry_out(connection, _SCHEMA_1)
+        if version < 2:
+            _carry_out(connection, _SCHEMA_2)
+            _bring_over(connection)
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute("COMMIT")
     except (sqlite3.Error, StateNewer):
         connection.close()
         raise
     return connection
+
+
+def _carry_out(connection: sqlite3.Connection, schema: str) -> None:
+    for statement in schema.split(";"):
+        connection.execute(statement)
+
+
+def _bring_over(connection: sqlite3.Connection) -> None:
+    """The first version's prompts, and what they were given; what came of that is found out as for any other showing."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'prompt'").fetchone():
+        return
+    rows = connection.execute("SELECT at, session, project, head, reason, given FROM prompt ORDER BY number").fetchall()
+    for at, session, project, head, reason, given in rows:
+        try:
+            notes = tuple(Given(note=str(note), score=float(score)) for note, score in json.loads(given))
+        except (ValueError, TypeError, RecursionError):
+            notes = ()
+        _write(connection, Occasion(at=_moment(at), session=session, project=project, head=head, reason=reason, given=notes))
+    connection.execute("DROP TABLE prompt")
 
 
 def _begun_anew(path: Path) -> sqlite3.Connection:
@@ -166,6 +420,15 @@ def _begun_anew(path: Path) -> sqlite3.Connection:
         return _opened(path)
     except sqlite3.Error as error:
         raise StateDamaged(f"the memory of what was shown cannot be begun anew: {error}", hint=f"look at {path}") from error
+
+
+def _tally(row: tuple[str, int, int, int]) -> tuple[str, Tally]:
+    note, shown, used, ignored = row
+    return note, Tally(shown=shown, used=used, ignored=ignored)
+
+
+def _moment(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
 
 
 def _storable(text: str) -> str:

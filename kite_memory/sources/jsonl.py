@@ -19,7 +19,7 @@ _PIECE = 1024 * 1024
 _HEAD = 1024
 _TAIL = 256
 
-_ROW_START = re.compile(r'\{"(?:parentUuid|type|isSidechain)"')
+_ROW_START = re.compile(r'\{"(?:parentUuid|type|isSidechain|timestamp)"')
 _BLANK = re.compile(r"[\s\x00\ufeff]*")
 _STRAY_BYTE = re.compile("[\udc80-\udcff]")
 _SALVAGE_FAILURES = 16
@@ -51,7 +51,7 @@ class AppendOnlyFile:
 
     def __init__(self, path: Path, *, within: Path, line_limit: int = LINE_LIMIT) -> None:
         self._line_limit = line_limit
-        self._file = os.fdopen(_open(path, within), "rb", buffering=0)
+        self._file = os.fdopen(open_regular(path, within), "rb", buffering=0)
         found = os.fstat(self._file.fileno())
         self.size = found.st_size
         self.mtime_ns = found.st_mtime_ns
@@ -134,7 +134,7 @@ class AppendOnlyFile:
         return 0
 
 
-def _open(path: Path, within: Path) -> int:
+def open_regular(path: Path, within: Path) -> int:
     """A descriptor of a regular file below ``within``. Links may lead about inside, not out; a pipe is never waited on."""
     flags = os.O_RDONLY
     for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"):
@@ -204,7 +204,7 @@ def _salvage(line: bytes) -> list[Found | Damage]:
         start = bytes_at(position)
         try:
             value, end = _DECODER.raw_decode(text, position)
-            row, halves = _mended(value)
+            row, halves = mended(value)
         except (ValueError, RecursionError):
             out.append(Damage(start=start, reason="damaged line"))
             failures += 1
@@ -220,7 +220,7 @@ def _salvage(line: bytes) -> list[Found | Damage]:
             break
         if not isinstance(row, dict):
             out.append(Damage(start=start, reason="not an object"))
-        elif not failures or ("type" in row and "sessionId" in row):
+        elif not failures or _is_whole(row):
             # After a cut, a part of the cut record can look like a line of its own: a sub-agent's message is no user's.
             if values == 2:
                 out.append(Damage(start=start, reason="glued objects"))
@@ -228,6 +228,11 @@ def _salvage(line: bytes) -> list[Found | Damage]:
                 out.append(Damage(start=start, reason="lone surrogate"))
             out.append(Found(start=start, end=bytes_at(end), row=row))
     return out
+
+
+def _is_whole(row: dict[str, Any]) -> bool:
+    """Whether it has what every record of some agent's has."""
+    return "type" in row and ("sessionId" in row or ("timestamp" in row and ("payload" in row or "data" in row)))
 
 
 class _ByteOffsets:
@@ -249,7 +254,7 @@ def _end_of_blank(text: str, position: int) -> int:
     return match.end() if match else position
 
 
-def _mended(value: Any) -> tuple[Any, bool]:
+def mended(value: Any) -> tuple[Any, bool]:
     """The same value with U+FFFD for what UTF-8 cannot say, and whether there was any."""
     if isinstance(value, str):
         try:
@@ -258,9 +263,9 @@ def _mended(value: Any) -> tuple[Any, bool]:
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), True
         return value, False
     if isinstance(value, dict):
-        pairs = [(_mended(key), _mended(part)) for key, part in value.items()]
+        pairs = [(mended(key), mended(part)) for key, part in value.items()]
         return {key[0]: part[0] for key, part in pairs}, any(key[1] or part[1] for key, part in pairs)
     if isinstance(value, list):
-        parts = [_mended(part) for part in value]
+        parts = [mended(part) for part in value]
         return [part[0] for part in parts], any(part[1] for part in parts)
     return value, False

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kite_memory.model.look import Cursor, Look
 
@@ -38,4 +38,23 @@ class Source(Protocol):
 
         Events come out unredacted: whoever stores them redacts them first.
         """
+        ...
+
+
+@runtime_checkable
+class Compound(Protocol):
+    """A source besides whose transcripts are not a plain file each: a database with its log, a folder, a repository.
+
+    Such a source names each transcript by one path that exists, and answers for all that belongs to it: it owns the files
+    beside (a write-ahead log) too, and `Source.in_order` gives the transcript in their place. One `Look` is of one session;
+    a transcript that holds many yields them one `Look` after another, with ``more`` until all that changed is told. Until
+    then the cursor's size and time are 0, so that a crash amid them leaves something to do.
+    """
+
+    def stamp(self, path: Path) -> tuple[int, int]:
+        """Size and time (ns) to compare with a cursor's. May raise `OSError`; cheap, since all are compared every few minutes."""
+        ...
+
+    def flat_roots(self) -> tuple[Path, ...]:
+        """Folders to watch without what is below them: they hold much else."""
         ...

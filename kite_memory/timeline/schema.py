@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kite_memory.errors import StateDamaged, StateNewer
 
-VERSION = 1
+VERSION = 3
 
 _VERSION_1 = (
     """
@@ -85,7 +85,104 @@ _VERSION_1 = (
 )
 """Edges are a view: they follow from order and parents alone, so there is no second copy of the truth to keep in step."""
 
-_MIGRATIONS = {1: _VERSION_1}
+_VERSION_2 = (
+    "CREATE TABLE signatures (key INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)",
+    """
+    CREATE TABLE raised (
+        signature INTEGER NOT NULL REFERENCES signatures (key),
+        session INTEGER NOT NULL REFERENCES sessions (key),
+        event INTEGER NOT NULL REFERENCES events (seq),
+        PRIMARY KEY (signature, session, event)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX raised_by_event ON raised (event)",
+    "CREATE INDEX sessions_of_project ON sessions (project, last_at)",
+    "CREATE TABLE unsigned (below INTEGER NOT NULL)",
+    "INSERT INTO unsigned SELECT seq + 1 FROM events ORDER BY seq DESC LIMIT 1",
+)
+"""Failures by their signature. Of events that are there already they are written down little by little: not yet ``below``."""
+
+_INDEXED = "seq >= COALESCE((SELECT below FROM unsearched), 0)"
+_ENTER = "INSERT INTO told (rowid, words, marks) SELECT seq, words, marks FROM searchable"
+_LEAVE = "INSERT INTO told (told, rowid, words, marks) SELECT 'delete', seq, words, marks FROM searchable"
+_MOVED = "UPDATE OF project ON sessions WHEN old.project IS NOT new.project"
+_ITS_EVENTS = "seq IN (SELECT seq FROM events WHERE session = old.key)"
+_SHOWN = "session, at, type, text, tool, command, path"
+
+_VERSION_3 = (
+    """
+    CREATE VIEW searchable (seq, words, marks) AS
+        SELECT seq,
+            text || IIF(command IN ('', text), '', ' ' || command) || IIF(path = '', '', ' ' || path),
+            'xt' || REPLACE(type, '_', '') || 'x xs' || session || 'x xp' || HEX(project) || 'x xa' || HEX(provider)
+            || 'x xm' || SUBSTR(at, 1, 4) || SUBSTR(at, 6, 2)
+            || IIF(tool = '', 'x', 'x xc' || REPLACE(REPLACE(REPLACE(LOWER(tool), '__', 'x xc'), '_', ''), '-', '') || 'x')
+            || IIF(path = '', '', ' xf' || HEX(LOWER(SUBSTR(slashed, 1 + LENGTH(RTRIM(slashed, named))))) || 'x')
+        FROM (
+            SELECT *, REPLACE(slashed, '/', '') AS named FROM (
+                SELECT e.*, s.project, s.provider, REPLACE(SUBSTR(e.path, -500), '\\', '/') AS slashed
+                FROM events AS e JOIN sessions AS s ON s.key = e.session
+            )
+        )
+    """,
+    """
+    CREATE VIRTUAL TABLE told USING fts5 (
+        words, marks, content = 'searchable', content_rowid = 'seq', tokenize = 'porter unicode61', detail = 'none', columnsize = 0
+    )
+    """,
+    "CREATE TABLE unsearched (below INTEGER NOT NULL)",
+    "INSERT INTO unsearched SELECT seq + 1 FROM events ORDER BY seq DESC LIMIT 1",
+    f"CREATE TRIGGER event_told AFTER INSERT ON events BEGIN {_ENTER} WHERE seq = new.seq; END",
+    f"CREATE TRIGGER event_amending BEFORE UPDATE OF {_SHOWN} ON events BEGIN {_LEAVE} WHERE seq = old.seq AND {_INDEXED}; END",
+    f"CREATE TRIGGER event_amended AFTER UPDATE OF {_SHOWN} ON events BEGIN {_ENTER} WHERE seq = new.seq AND {_INDEXED}; END",
+    f"CREATE TRIGGER event_leaving BEFORE DELETE ON events BEGIN {_LEAVE} WHERE seq = old.seq AND {_INDEXED}; END",
+    f"CREATE TRIGGER session_moving BEFORE {_MOVED} BEGIN {_LEAVE} WHERE {_ITS_EVENTS} AND {_INDEXED}; END",
+    f"CREATE TRIGGER session_moved AFTER {_MOVED} BEGIN {_ENTER} WHERE {_ITS_EVENTS} AND {_INDEXED}; END",
+    "DROP VIEW edges",
+    """
+    CREATE VIEW edges (kind, session, source, target) AS
+        SELECT 'next', session, id, following FROM (
+            SELECT session, id, LEAD(id) OVER (PARTITION BY session ORDER BY ordinal, seq) AS following FROM events
+        ) WHERE following IS NOT NULL
+        UNION ALL
+        SELECT 'calls', call.session, message.id, call.id
+            FROM events AS call JOIN events AS message ON message.id = call.parent
+            WHERE call.type = 'tool_call' AND message.type = 'assistant_message'
+        UNION ALL
+        SELECT 'returns', result.session, call.id, result.id
+            FROM events AS result JOIN events AS call ON call.id = result.parent
+            WHERE result.type = 'tool_result' AND call.type = 'tool_call'
+        UNION ALL
+        SELECT 'touches_file', done.session, COALESCE(call.id, result.id, done.id), done.path
+            FROM events AS done
+            LEFT JOIN events AS result ON result.id = done.parent AND result.type IN ('tool_result', 'tool_call')
+            LEFT JOIN events AS call ON call.id = result.parent AND call.type = 'tool_call' AND result.type = 'tool_result'
+            WHERE done.type = 'file_action' AND done.path <> ''
+        UNION ALL
+        SELECT 'runs_command', run.session, COALESCE(call.id, run.id), run.command
+            FROM events AS run LEFT JOIN events AS call ON call.id = run.parent AND call.type = 'tool_call'
+            WHERE run.type = 'command' AND run.command <> ''
+        UNION ALL
+        SELECT DISTINCT 'raises_error_signature', failure.session, COALESCE(result.id, failure.id), named.text
+            FROM events AS failure JOIN raised ON raised.event = failure.seq
+            JOIN signatures AS named ON named.key = raised.signature
+            LEFT JOIN events AS result ON result.id = failure.parent AND result.type = 'tool_result'
+        UNION ALL
+        SELECT 'decides', e.session, s.id, e.id
+            FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.type = 'decision'
+        UNION ALL
+        SELECT 'resumes_at', e.session, s.id, e.id
+            FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.type = 'resume_point'
+    """,
+)
+"""What was told, by its words and by marks of where it belongs: made-up words, by which the index alone can say which events of a
+kind, a session, a project, an agent, a month, a tool or a file hold the words. Neither words nor marks are kept beside the index:
+`searchable` says them again. Events that are there already enter little by little: not yet those ``below``.
+
+An edge ends at a file, a command or a signature by its own name, and begins at a session by its id.
+"""
+
+MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3}
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -125,7 +222,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     try:
         (found,) = connection.execute("PRAGMA user_version").fetchone()  # another process may have been faster
         for version in range(found + 1, VERSION + 1):
-            for statement in _MIGRATIONS[version]:
+            for statement in MIGRATIONS[version]:
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {VERSION}")
     except BaseException:

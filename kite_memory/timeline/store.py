@@ -12,9 +12,14 @@ from typing import Any, cast
 
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Event, EventType, EvidenceReference, Role, Session, Status, Where
+from kite_memory.model.fix import Fix
 from kite_memory.model.link import Edge, EdgeKind
 from kite_memory.model.look import Cursor, Look
+from kite_memory.timeline import search
+from kite_memory.timeline.fixes import find, sign, sign_backlog
 from kite_memory.timeline.schema import connect
+from kite_memory.timeline.search import EventQuery
+from kite_memory.timeline.summaries import Overview, Work, overviews, sub_sessions, works
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +29,16 @@ class SessionState:
     session: Session
     last_ordinal: int
     quiet_since: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventHit:
+    """An event that was searched for. ``score`` is from 0 to 1; ``snippet`` is a part of one line of it."""
+
+    event: Event
+    session: Session
+    score: float
+    snippet: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +65,14 @@ _INSERT_EVENT = (
     " (id, session, ordinal, at, role, type, text, tool, command, path, status, parent, call, file, start, end)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_AMENDABLE = ("at", "role", "type", "text", "tool", "command", "path", "status", "parent", "call", "file", "start", "end")
+_AMEND_EVENT = (
+    _INSERT_EVENT.replace(" OR IGNORE", "")
+    + f" ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _AMENDABLE)}"
+    + f" WHERE session = excluded.session AND ({', '.join(_AMENDABLE)})"
+    + f" IS NOT ({', '.join(f'excluded.{name}' for name in _AMENDABLE)})"
+)
+"""Its place in the order stays, and so does the session that told it first."""
 
 _SELECT_EVENT = (
     "SELECT e.id, s.id, s.provider, e.ordinal, e.at, e.role, e.type, e.text, f.path, e.start, e.end,"
@@ -86,10 +109,14 @@ class Timeline:
     def commit(self, looks: Iterable[Look], provider: str) -> int:
         """Take in what was read, all of it or nothing. Returns how many events were new.
 
-        An event whose id is known already, from whatever file, is left as it was first seen.
+        An event whose id is known already, from whatever file, is left as it was first seen; unless the look amends, and
+        the event is of the same session.
         """
         with self._write_lock, _transaction(self._writer) as database:
-            return sum(self._take(database, look, provider) for look in looks)
+            added = sum(self._take(database, look, provider) for look in looks)
+            sign_backlog(database)
+            search.index_backlog(database)
+            return added
 
     def _take(self, database: sqlite3.Connection, look: Look, provider: str) -> int:
         cursor = look.cursor
@@ -97,7 +124,8 @@ class Timeline:
             "INSERT INTO files (path, provider, position, size, mtime_ns, identity, carry) VALUES (?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (path) DO UPDATE SET position = excluded.position, size = excluded.size,"
             " mtime_ns = excluded.mtime_ns, identity = excluded.identity, carry = excluded.carry RETURNING key",
-            (look.path, provider, cursor.position, cursor.size, cursor.mtime_ns, cursor.identity, cursor.carry),
+            # A look that ended on its budget is not the file's last: after a crash it must not be taken for one.
+            (look.path, provider, cursor.position, cursor.size, 0 if look.more else cursor.mtime_ns, cursor.identity, cursor.carry),
         ).fetchone()
         for problem in look.problems:
             database.execute(
@@ -108,10 +136,11 @@ class Timeline:
             return 0
         key = self._session_key(database, look.session)
         events = _in_line(database, key, look.events)
-        before = database.total_changes
-        database.executemany(_INSERT_EVENT, [_row(event, key, file) for event in events])
-        added = database.total_changes - before
-        if added:
+        (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
+        written = database.executemany(_AMEND_EVENT if look.amends else _INSERT_EVENT, [_row(event, key, file) for event in events])
+        changed = max(0, written.rowcount)  # of no rows at all it is -1; what the triggers wrote does not count
+        if changed:
+            sign(database, events, amended=look.amends)
             database.execute(
                 "UPDATE sessions SET last_ordinal = MAX(last_ordinal, ?), last_at = MAX(last_at, ?), committed_at = ?"
                 " WHERE key = ?",
@@ -122,7 +151,10 @@ class Timeline:
                     key,
                 ),
             )
-        return added
+        if not (changed and look.amends):
+            return changed
+        (added,) = database.execute("SELECT COUNT(*) FROM events WHERE seq > ?", (newest or 0,)).fetchone()
+        return int(added)
 
     def _session_key(self, database: sqlite3.Connection, session: Session) -> int:
         """What is known first stays (project, start); what a later look learns (title, a missing cwd) is filled in."""
@@ -156,6 +188,10 @@ class Timeline:
         """``{path: (size, mtime_ns)}`` of every file when it was last read to its end or as far as it went."""
         return {path: (size, mtime_ns) for path, size, mtime_ns in self._all("SELECT path, size, mtime_ns FROM files")}
 
+    def folders(self) -> list[str]:
+        """Every folder that a session ran in."""
+        return [cwd for (cwd,) in self._all("SELECT DISTINCT cwd FROM sessions WHERE cwd != '' ORDER BY cwd")]
+
     def session_states(self) -> list[SessionState]:
         return [_state(row) for row in self._all(_SELECT_STATE)]
 
@@ -169,6 +205,33 @@ class Timeline:
             (provider, session),
         )
         return None if row is None else _session(row)
+
+    def last_session(self, project: str, *, besides: str = "") -> Session | None:
+        """The one of this project that went on last and in which a person spoke; ``besides`` is a session that does not count."""
+        row = self._one(
+            "SELECT provider, id, project, cwd, branch, started, parent, title FROM ("
+            " SELECT * FROM sessions WHERE project = ? AND id != ? ORDER BY last_at DESC LIMIT 50) AS s WHERE EXISTS ("
+            " SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message') ORDER BY last_at DESC LIMIT 1",
+            (project, besides),
+        )
+        return None if row is None else _session(row)
+
+    def last_prompt(self, provider: str, session: str) -> Event | None:
+        row = self._one(
+            _SELECT_EVENT + " WHERE s.provider = ? AND s.id = ? AND e.type = 'user_message'"
+            " ORDER BY e.ordinal DESC, e.seq DESC LIMIT 1",
+            (provider, session),
+        )
+        return None if row is None else _event(row)
+
+    def spoken(self, provider: str, session: str, most: int = 10) -> int:
+        """How often a person spoke in the session, counted no further than to ``most``."""
+        row = self._one(
+            "SELECT count(*) FROM (SELECT 1 FROM events AS e JOIN sessions AS s ON e.session = s.key"
+            " WHERE s.provider = ? AND s.id = ? AND e.type = 'user_message' LIMIT ?)",
+            (provider, session, most),
+        )
+        return int(row[0]) if row else 0
 
     def sessions_named(self, prefix: str, limit: int = 10) -> list[Session]:
         """Sessions whose id begins with ``prefix``, newest first."""
@@ -212,6 +275,51 @@ class Timeline:
                 (prefix, prefix + "\U0010ffff", reference.provider, reference.session),
             )
         ]
+
+    def search(self, query: EventQuery) -> tuple[EventHit, ...]:
+        """The best first, of equals the newest. Other readers wait for no more than a part of it."""
+        found = search.find(self._all, query, datetime.fromtimestamp(self._clock(), UTC))
+        marks = ",".join("?" * len(found))
+        numbers = [each.event for each in found]
+        events = {
+            row[-1]: _event(row)
+            for row in self._all(_SELECT_EVENT.replace(" FROM ", ", e.seq FROM ", 1) + f" WHERE e.seq IN ({marks})", numbers)
+        }
+        sessions: dict[tuple[str, str], Session] = {}
+        hits: list[EventHit] = []
+        for each in found:
+            if (event := events.get(each.event)) is None:
+                continue
+            key = (event.provider, event.session)
+            if key not in sessions and (session := self.session(*key)) is not None:
+                sessions[key] = session
+            hits.append(EventHit(event=event, session=sessions[key], score=each.score, snippet=each.snippet))
+        return tuple(hits)
+
+    def unsearched(self) -> int:
+        """How many events of an earlier schema cannot be found yet: every commit takes some in."""
+        return sum(below for (below,) in self._all("SELECT below - 1 FROM unsearched"))
+
+    def fix(self, *, project: str, session: str, signatures: Sequence[str], command: str) -> Fix | None:
+        """As `model.fix.Fixes.fix`."""
+        return find(self._all, project=project, session=session, signatures=signatures, command=command)
+
+    def overviews(self, *, project: str = "", limit: int = 50) -> list[Overview]:
+        """As `summaries.overviews`."""
+        return overviews(self._all, project=project, limit=limit)
+
+    def session_count(self, *, project: str = "") -> int:
+        """How many agents' sessions there are in all; commits are none."""
+        ((count,),) = self._all("SELECT COUNT(*) FROM sessions WHERE ? IN ('', project) AND provider != 'git'", (project,))
+        return int(count)
+
+    def works(self, *, project: str = "", limit: int = 500) -> list[Work]:
+        """As `summaries.works`."""
+        return works(self._all, project=project, limit=limit)
+
+    def sub_sessions(self, provider: str, session: str, limit: int = 100) -> list[Session]:
+        """As `summaries.sub_sessions`."""
+        return sub_sessions(self._all, provider, session, limit)
 
     def edges(self, provider: str, session: str) -> list[Edge]:
         return [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.agents.claude_code import EVENTS, plan_install, plan_uninstall, status
+from kite_memory.agents.claude_code import EVENTS, OLDER_EVENTS, events_for, plan_install, plan_uninstall, status
 from kite_memory.agents.hook_command import fast_command, shell_line
 from kite_memory.agents.settings_edit import Edit, Nothing, SettingsUnreadable
 
@@ -16,8 +16,12 @@ THEIRS = {"hooks": [{"type": "command", "command": "say hello", "timeout": 9}]}
 OURS = {"hooks": [{"type": "command", "command": COMMAND, "timeout": 5}]}
 
 
-def installed(text: str | None, command: str = COMMAND) -> str:
-    plan = plan_install(text, command)
+EARLIER = ("SessionStart", "UserPromptSubmit")
+"""As the first version of this program installed them."""
+
+
+def installed(text: str | None, command: str = COMMAND, events: tuple[str, ...] = EVENTS) -> str:
+    plan = plan_install(text, command, events)
     assert isinstance(plan, Edit)
     assert plan.after is not None
     return plan.after
@@ -47,7 +51,7 @@ GROUPS = st.lists(
     min_size=1,
     max_size=3,
 )
-HOOKS = st.dictionaries(st.sampled_from([*EVENTS, "Stop", "PreToolUse"]), GROUPS, min_size=1, max_size=4)
+HOOKS = st.dictionaries(st.sampled_from([*EVENTS, *OLDER_EVENTS, "Stop"]), GROUPS, min_size=1, max_size=4)
 OTHER_KEYS = st.text(max_size=6).filter(lambda key: key != "hooks")
 SETTINGS = st.builds(
     lambda rest, hooks, at: dict([*rest[:at], *hooks, *rest[at:]]),
@@ -96,7 +100,7 @@ def test_install_then_uninstall_gives_back_every_byte(text: str) -> None:
 
 
 @given(text=written_settings())
-def test_install_adds_two_hooks_and_changes_nothing_else(text: str) -> None:
+def test_install_adds_its_hooks_and_changes_nothing_else(text: str) -> None:
     before = json.loads(text.removeprefix("\ufeff"))
 
     after = json.loads(installed(text).removeprefix("\ufeff"))
@@ -115,6 +119,24 @@ def test_install_adds_two_hooks_and_changes_nothing_else(text: str) -> None:
 @given(text=written_settings())
 def test_a_second_install_has_nothing_to_do(text: str) -> None:
     assert isinstance(plan_install(installed(text), COMMAND), Nothing)
+
+
+@given(text=written_settings(), before=st.sampled_from([EARLIER, OLDER_EVENTS]))
+def test_an_earlier_installation_is_brought_up_to_date(text: str, before: tuple[str, ...]) -> None:
+    hooks = json.loads(installed(installed(text, OLDER, before)).removeprefix("\ufeff"))["hooks"]
+
+    afresh = json.loads(installed(text).removeprefix("\ufeff"))["hooks"]
+    assert {event: groups for event, groups in hooks.items() if groups} == {
+        event: groups for event, groups in afresh.items() if groups
+    }
+
+
+@pytest.mark.parametrize("before", [EARLIER, OLDER_EVENTS])
+@pytest.mark.parametrize("text", [None, "{ }", '{\n  "model": "opus"\n}\n', '{"hooks": {"Stop": []}}'])
+def test_what_was_brought_up_to_date_goes_as_it_came(text: str | None, before: tuple[str, ...]) -> None:
+    first = installed(text, OLDER, before)
+
+    assert uninstalled(installed(first), first, text) == text
 
 
 @given(text=written_settings())
@@ -139,7 +161,7 @@ def test_settings_written_by_claude_code_look_as_if_it_had_added_the_hooks() -> 
 
     after = installed(as_claude_code_writes(settings))
 
-    hooks = {"Stop": [THEIRS], "SessionStart": [THEIRS, OURS], "UserPromptSubmit": [OURS]}
+    hooks = {"Stop": [THEIRS], "SessionStart": [THEIRS, OURS], "UserPromptSubmit": [OURS], "PostToolBatch": [OURS]}
     assert after == as_claude_code_writes(settings | {"hooks": hooks})
 
 
@@ -173,7 +195,7 @@ def test_doubles_are_made_one() -> None:
 
     after = installed(as_claude_code_writes(doubled))
 
-    assert json.loads(after) == {"hooks": {"SessionStart": [OURS, THEIRS], "UserPromptSubmit": [OURS]}}
+    assert json.loads(after)["hooks"] == {"SessionStart": [OURS, THEIRS], "UserPromptSubmit": [OURS], "PostToolBatch": [OURS]}
 
 
 def test_a_limit_that_the_person_chose_survives_an_update() -> None:
@@ -214,8 +236,23 @@ def test_status_says_what_is_wired_and_what_is_missing() -> None:
     told = status(text)
 
     assert [(hook.event, hook.command) for hook in told.hooks] == [("SessionStart", COMMAND)]
-    assert told.missing == ("UserPromptSubmit",)
+    assert told.missing == ("UserPromptSubmit", "PostToolBatch")
     assert told.disabled
+
+
+@pytest.mark.parametrize(
+    ("version", "events"),
+    [
+        (None, EVENTS),
+        ((2, 1, 328), EVENTS),
+        ((2, 1, 120), EVENTS),
+        ((3, 0, 0), EVENTS),
+        ((2, 1, 119), OLDER_EVENTS),
+        ((1, 0, 128), OLDER_EVENTS),
+    ],
+)
+def test_an_agent_is_only_given_events_that_it_knows(version: tuple[int, ...] | None, events: tuple[str, ...]) -> None:
+    assert events_for(version) == events
 
 
 @pytest.mark.parametrize("text", [None, "", "{}"])

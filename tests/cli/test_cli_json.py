@@ -8,6 +8,7 @@ import pytest
 from kite_memory.cli.demo import leave_transcripts
 from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine
+from tests.fakes.work import leave_work
 
 Number = (int, float)
 
@@ -22,12 +23,50 @@ SEARCH = {
     "events": [{"id": str, "session": str, "type": str, "at": str, "snippet": str, "where": str}],
     "problems": [str],
 }
-RECALL = {"silent": bool, "reason": str, "took_ms": Number, "block": str, "notes": [HIT], "problems": [str]}
-EXPLAINED = {**RECALL, "threshold": Number, "candidates": [HIT]}
+RECALL = {
+    "silent": bool,
+    "reason": str,
+    "took_ms": Number,
+    "block": str,
+    "notes": [HIT],
+    "for_the_judge": int,
+    "problems": [str],
+}
+SURROUNDINGS = {"exchange": str, "prompts": [str], "files": [str], "commands": [str], "errors": [str], "position": int}
+EXPLAINED = {
+    **RECALL,
+    "threshold": Number,
+    "candidates": [HIT],
+    "explained": {
+        "query": {"prompt": str, "surroundings": SURROUNDINGS},
+        "candidates": [{"id": str, "figures": {str: Number}, "parts": {str: Number}}],
+    },
+}
+COUNT = {"shown": int, "used": int, "ignored": int, "unknown": int, "open": int}
+HELPING = {
+    **COUNT,
+    "verdict": str,
+    "problem": str,
+    "weeks": [{**COUNT, "week": str, "from": str, "prompts": int, "silent": int, "by_moment": {str: COUNT}}],
+    "most_ignored": [{"id": str, "path": str, "title": str, "shown": int, "used": int, "ignored": int}],
+}
 STATUS = {
     "daemon": {"running": bool, "pid": (int, type(None)), "since": str, "rss_mb": Number, "held_by": (int, type(None))},
-    "sources": [{"provider": str, "sessions": int, "events": int, "problems": int, "behind_bytes": int}],
+    "sources": [
+        {
+            "provider": str,
+            "there": bool,
+            "found": int,
+            "read": int,
+            "skipped": int,
+            "sessions": int,
+            "events": int,
+            "problems": int,
+            "behind_bytes": int,
+        }
+    ],
     "notes": {"total": int, "by_kind": {str: int}, "proposed": int},
+    "helping": HELPING,
     "index": {"rows": int, "stale": int, "embedder": str},
     "extractor": {
         "name": str,
@@ -52,11 +91,12 @@ PROMPTS = {
     "prompts": [
         {
             "at": str,
+            "moment": str,
             "session": str,
             "project": str,
             "prompt": str,
             "reason": str,
-            "notes": [{"id": str, "path": str, "title": str, "score": Number}],
+            "notes": [{"id": str, "path": str, "title": str, "score": Number, "outcome": str, "because": str}],
         }
     ]
 }
@@ -66,8 +106,71 @@ HOOKS = [{"agent": str, "settings": str, "hooks": [{"event": str, "command": str
 CONFIG = {"file": str, "state": str, "vault": str, "claude_root": str, "extractor": {"name": str}, "judge": str}
 KEYS = [{"name": str, "place": str, "variable": str}]
 
+SESSION = {
+    **dict.fromkeys(("id", "provider", "project", "cwd", "branch", "started", "parent", "title"), str),
+}
+OVERVIEW = {**SESSION, "last": str, "events": int, "prompts": int, "errors": int, "tests": int, "failed_tests": int}
+TIMELINE = {
+    "session": SESSION,
+    "events": [
+        {
+            **dict.fromkeys(("id", "session", "at", "role", "type", "text", "tool", "command", "path", "status"), str),
+            **dict.fromkeys(("parent", "call", "reference", "where"), str),
+            "ordinal": int,
+        }
+    ],
+    "edges": [{"kind": str, "from": str, "to": str}],
+    "notes": [{"id": str, "path": str, "kind": str, "title": str, "evidence": [str]}],
+}
+CHANGED = {"path": str, "action": str, "at": str, "evidence": str}
+RESUME = {
+    "session": SESSION,
+    "at": str,
+    "text": str,
+    "tokens": int,
+    "lines": [{"part": str, "text": str, "evidence": [str]}],
+    "left_out": int,
+    "files": [CHANGED],
+    "took_ms": Number,
+}
+STABLE = {"at": str, "command": str, "said": str, "commit": str, "failing": [str], "evidence": str, "files": [CHANGED]}
+THREADS = {
+    "threads": [
+        {
+            "project": str,
+            "from": str,
+            "last": str,
+            "sessions": [{**SESSION, "last": str, "prompts": int}],
+            "joints": [
+                {
+                    "from": str,
+                    "to": str,
+                    "strength": Number,
+                    "reasons": [{"tie": str, "what": str, "weight": Number, "sessions": int}],
+                }
+            ],
+        }
+    ],
+    "considered": int,
+    "sessions": int,
+    "took_ms": Number,
+}
+CITATION = {"number": int, "kind": str, "reference": str, "title": str, "at": str}
+ASK = {
+    "question": str,
+    "answer": str,
+    "sentences": [{"text": str, "citations": [CITATION]}],
+    "citations": [CITATION],
+    "by": str,
+    "considered": int,
+    "dropped": int,
+    "problems": [str],
+    "took_ms": Number,
+}
+
 COMMANDS: dict[str, tuple[list[str], Any]] = {
     "search": (["search", "job queue"], SEARCH),
+    "search, of events": (["search", "session:d3300000"], SEARCH),
     "search, nothing found": (["search", "zeppelin"], SEARCH),
     "recall": (["recall", "which database should the job queue migration target?"], RECALL),
     "recall, silent": (["recall", "write a haiku about the sea"], RECALL),
@@ -79,6 +182,13 @@ COMMANDS: dict[str, tuple[list[str], Any]] = {
     "why, of prompts": (["why"], PROMPTS),
     "forget": (["forget", "postgresql"], FORGOTTEN),
     "forget, nothing": (["forget", "--matching", "zeppelin"], FORGOTTEN),
+    "timeline": (["timeline", "d3300000-0000-4000-8000-000000000001"], TIMELINE),
+    "timeline, all sessions": (["timeline"], {"sessions": [OVERVIEW]}),
+    "resume": (["resume", "--session", "0b0b"], {**RESUME, "stable": STABLE}),
+    "resume, never tested": (["resume", "--cwd", "mycelia"], {**RESUME, "stable": type(None)}),
+    "threads": (["threads"], THREADS),
+    "ask": (["ask", "which database does the job queue use?"], ASK),
+    "ask, nothing known": (["ask", "who painted the zeppelin?"], ASK),
     "status": (["status"], STATUS),
     "doctor": (["doctor"], FINDINGS),
     "verify": (["verify"], []),
@@ -111,6 +221,7 @@ def fits(value: object, shape: Any, at: str = "") -> list[str]:
 @pytest.fixture
 def worked_in(machine: Machine) -> Machine:
     leave_transcripts(machine.home / ".claude", machine.home / "mycelia")
+    leave_work(machine.home / ".claude", machine.home / "orchard")
     assert in_this_process(machine, ["backfill"], cwd=machine.home).code == 0
     return machine
 
@@ -138,7 +249,19 @@ def test_a_daemon_answers_in_the_same_shapes(worked_in: Machine) -> None:
     prompt = "which database should the job queue migration target?"
     worked_in.hook({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt})
 
-    for name in ("search", "recall, explained", "show", "why", "why, of prompts", "status", "mute", "forget", "remember"):
+    of_history = ("timeline", "timeline, all sessions", "resume", "threads", "ask")
+    for name in (
+        "search",
+        "recall, explained",
+        "show",
+        "why",
+        "why, of prompts",
+        *of_history,
+        "status",
+        "mute",
+        "forget",
+        "remember",
+    ):
         arguments, shape = COMMANDS[name]
         ran = in_this_process(worked_in, [*arguments, "--json"], cwd=worked_in.home)
         assert ran.code == 0, ran.err

@@ -8,7 +8,8 @@
 
 ``…`` stands for any text within a line, and alone on a line for any lines. Without ``?`` the exit code is 0. Blank lines at the
 end of an output do not count. The home folder is ``~``. Most plain ``kmem …`` lines are carried out in this process, for speed;
-whatever else a shell understands goes to one. ``cd`` and ``export`` last, and ``claude`` leaves two invented sessions behind.
+whatever else a shell understands goes to one. ``cd`` and ``export`` last, ``claude`` leaves two invented sessions behind, and
+``claude works`` two more, in which something is done.
 """
 
 import difflib
@@ -25,6 +26,7 @@ from unittest import mock
 from kite_memory.cli.demo import leave_transcripts
 from kite_memory.cli.main import main
 from tests.e2e.kmem import Machine, Ran
+from tests.fakes.work import leave_work
 
 _FOR_A_SHELL = re.compile(r"[|&;<>$`*~()]")
 _STARTERS = (["up"], ["edit"], ["open"])
@@ -102,6 +104,9 @@ class Player:
                 return in_this_process(self._machine, arguments, cwd=self._cwd, environment=environment)
             case ["claude"]:
                 leave_transcripts(self._machine.home / ".claude", self._cwd)
+                return Ran(code=0, out="", err="")
+            case ["claude", "works"]:
+                leave_work(self._machine.home / ".claude", self._cwd)
                 return Ran(code=0, out="", err="")
             case ["cd", folder]:
                 self._cwd = (self._cwd / folder).resolve()

@@ -1,5 +1,6 @@
 """What every source promises. Subclass one of these and say how to make yours."""
 
+import itertools
 import os
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -9,7 +10,7 @@ import pytest
 
 from kite_memory.model.event import Event
 from kite_memory.model.look import Cursor, Look, Problem
-from kite_memory.sources.source import Source
+from kite_memory.sources.source import Compound, Source
 
 BUDGET = 4 * 1024 * 1024
 
@@ -47,14 +48,14 @@ class SourceContract(ABC):
         source = self.make(tmp_path)
 
         assert list(source.transcripts()) == []
-        assert source.roots()
+        assert watched(source)
 
     def test_a_transcript_is_found_owned_and_watched(self, tmp_path: Path) -> None:
         source, path = self.make(tmp_path), self.written(tmp_path)
 
         assert list(source.transcripts()) == [path]
         assert source.owns(path)
-        assert any(path.is_relative_to(root) for root in source.roots())
+        assert any(path.is_relative_to(root) for root in watched(source))
 
     def test_other_files_are_neither_found_nor_owned(self, tmp_path: Path) -> None:
         source = self.make(tmp_path)
@@ -156,8 +157,50 @@ class SourceContract(ABC):
         assert len(look.problems) == 1
 
 
-class AppendOnlySourceContract(SourceContract):
+class FileSourceContract(SourceContract):
+    """For transcripts that are files of their own, and nothing but plain files."""
+
+    def test_a_link_out_of_the_root_is_not_followed(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path / "home"), self.place(tmp_path / "home")
+        elsewhere = tmp_path / "elsewhere.jsonl"
+        elsewhere.write_bytes(self.transcript())
+        path.parent.mkdir(parents=True)
+        path.symlink_to(elsewhere)
+
+        look = source.read(path, None, budget=BUDGET)
+
+        assert (look.events, [problem.reason for problem in look.problems]) == ((), ["outside its root"])
+
+    def test_a_link_that_leads_nowhere_or_to_itself_is_a_problem(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path), self.place(tmp_path)
+        path.parent.mkdir(parents=True)
+        path.symlink_to(path.name)
+        loop = source.read(path, None, budget=BUDGET)
+        path.unlink()
+        path.symlink_to(path.with_suffix(".gone"))
+        dangling = source.read(path, None, budget=BUDGET)
+
+        assert [problem.reason for problem in loop.problems] == ["file cannot be read"]
+        assert [problem.reason for problem in dangling.problems] == ["file is gone"]
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+    def test_a_pipe_is_not_waited_on(self, tmp_path: Path) -> None:
+        source, path = self.make(tmp_path), self.place(tmp_path)
+        path.parent.mkdir(parents=True)
+        os.mkfifo(path)
+
+        look = source.read(path, None, budget=BUDGET)
+
+        assert [problem.reason for problem in look.problems] == ["not a regular file"]
+
+
+class AppendOnlySourceContract(FileSourceContract):
     """For transcripts that only ever grow at their end."""
+
+    def check_line(self, line: bytes) -> None:
+        """What every event leads back to."""
+        assert line.startswith(b"{")
+        assert line.endswith(b"}")
 
     def whole(self, folder: Path) -> Look:
         return self.make(folder).read(self.written(folder), None, budget=BUDGET)
@@ -211,9 +254,7 @@ class AppendOnlySourceContract(SourceContract):
         content = self.transcript()
 
         for event in self.whole(tmp_path).events:
-            line = content[event.where.start : event.where.end]
-            assert line.startswith(b"{")
-            assert line.endswith(b"}")
+            self.check_line(content[event.where.start : event.where.end])
 
     def test_a_truncated_file_is_read_again_from_its_beginning(self, tmp_path: Path) -> None:
         source, whole = self.make(tmp_path), self.whole(tmp_path)
@@ -233,10 +274,12 @@ class AppendOnlySourceContract(SourceContract):
         cursor = source.read(path, None, budget=BUDGET).cursor
         path.write_bytes(content[half:] + content[half:] + content)
 
-        look = source.read(path, cursor, budget=BUDGET)
+        looks = [source.read(path, cursor, budget=BUDGET)]
+        while looks[-1].more:
+            looks.append(source.read(path, looks[-1].cursor, budget=BUDGET))
 
-        assert look.problems[0].reason == "file rewritten"
-        assert look.cursor.position == path.stat().st_size
+        assert looks[0].problems[0].reason == "file rewritten"
+        assert looks[-1].cursor.position == path.stat().st_size
 
     def test_another_file_under_the_name_is_read_from_its_beginning(self, tmp_path: Path) -> None:
         source, whole = self.make(tmp_path), self.whole(tmp_path)
@@ -270,38 +313,80 @@ class AppendOnlySourceContract(SourceContract):
             look = source.read(path, replace(whole.cursor, carry=strange), budget=BUDGET)
             assert look.events == whole.events
 
-    def test_a_link_out_of_the_root_is_not_followed(self, tmp_path: Path) -> None:
-        source, path = self.make(tmp_path / "home"), self.place(tmp_path / "home")
-        elsewhere = tmp_path / "elsewhere.jsonl"
-        elsewhere.write_bytes(self.transcript())
-        path.parent.mkdir(parents=True)
-        path.symlink_to(elsewhere)
 
-        look = source.read(path, None, budget=BUDGET)
+class DocumentSourceContract(FileSourceContract):
+    """For transcripts that are written anew whenever something happens."""
 
-        assert (look.events, [problem.reason for problem in look.problems]) == ((), ["outside its root"])
+    @abstractmethod
+    def versions(self) -> list[bytes]:
+        """What one transcript held, from its first words to `transcript`. What is told already may grow, but not vanish."""
 
-    def test_a_link_that_leads_nowhere_or_to_itself_is_a_problem(self, tmp_path: Path) -> None:
-        source, path = self.make(tmp_path), self.place(tmp_path)
-        path.parent.mkdir(parents=True)
-        path.symlink_to(path.name)
-        loop = source.read(path, None, budget=BUDGET)
-        path.unlink()
-        path.symlink_to(path.with_suffix(".gone"))
-        dangling = source.read(path, None, budget=BUDGET)
+    def test_it_says_that_it_amends(self, tmp_path: Path) -> None:
+        assert self.make(tmp_path).read(self.written(tmp_path), None, budget=BUDGET).amends
 
-        assert [problem.reason for problem in loop.problems] == ["file cannot be read"]
-        assert [problem.reason for problem in dangling.problems] == ["file is gone"]
+    def test_followed_from_version_to_version_it_reads_as_at_once(self, tmp_path: Path) -> None:
+        source = self.make(tmp_path)
+        known: dict[str, Event] = {}
+        cursor: Cursor | None = None
 
-    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-    def test_a_pipe_is_not_waited_on(self, tmp_path: Path) -> None:
-        source, path = self.make(tmp_path), self.place(tmp_path)
-        path.parent.mkdir(parents=True)
-        os.mkfifo(path)
+        for version in self.versions():
+            look = source.read(self.written(tmp_path, version), cursor, budget=BUDGET)
+            cursor = look.cursor
+            known.update((event.id, event) for event in look.events)
 
-        look = source.read(path, None, budget=BUDGET)
+        whole = source.read(self.written(tmp_path), None, budget=BUDGET)
+        assert sorted(known.values(), key=lambda event: event.ordinal) == list(whole.events)
+        assert cursor is not None
+        assert cursor.position == len(self.transcript())
 
-        assert [problem.reason for problem in look.problems] == ["not a regular file"]
+    def test_only_what_is_new_or_changed_is_told_again(self, tmp_path: Path) -> None:
+        source, versions = self.make(tmp_path), self.versions()
+        assert len(versions) > 2
+        for before, after in itertools.pairwise(versions):
+            first = source.read(self.written(tmp_path, before), None, budget=BUDGET)
+
+            second = source.read(self.written(tmp_path, after), first.cursor, budget=BUDGET)
+
+            whole = source.read(self.written(tmp_path, after), None, budget=BUDGET)
+            assert {event.id for event in second.events} >= {event.id for event in set(whole.events) - set(first.events)}
+            assert len(second.events) < len(whole.events) or len(first.events) <= 1
+
+    def test_a_half_written_document_waits_for_its_other_half(self, tmp_path: Path) -> None:
+        source, (before, *_, after) = self.make(tmp_path), self.versions()
+        first = source.read(self.written(tmp_path, before), None, budget=BUDGET)
+        whole = source.read(self.written(tmp_path, after), first.cursor, budget=BUDGET)
+
+        for cut in range(1, len(after.rstrip()) - 1, 7):
+            half = source.read(self.written(tmp_path, after[:cut]), first.cursor, budget=BUDGET)
+            rest = source.read(self.written(tmp_path, after), half.cursor, budget=BUDGET)
+
+            assert (half.events, len(half.problems), half.cursor.position) == ((), 1, first.cursor.position), cut
+            assert rest.events == whole.events, cut
+
+    def test_a_half_written_document_is_not_looked_at_again_until_it_changes(self, tmp_path: Path) -> None:
+        path = self.written(tmp_path, self.transcript()[:-9])
+
+        cursor = self.make(tmp_path).read(path, None, budget=BUDGET).cursor
+
+        assert (cursor.size, cursor.mtime_ns) == (path.stat().st_size, path.stat().st_mtime_ns)
+
+    def test_a_cursor_is_small(self, tmp_path: Path) -> None:
+        cursor = self.make(tmp_path).read(self.written(tmp_path), None, budget=BUDGET).cursor
+
+        assert len(cursor.identity) + len(cursor.carry) < 8_000
+
+    def test_a_cursor_that_nobody_wrote_starts_over(self, tmp_path: Path) -> None:
+        source = self.make(tmp_path)
+        path = self.written(tmp_path)
+        whole = source.read(path, None, budget=BUDGET)
+
+        for strange in ("", "{}", "[]", "nonsense", '{"v":99}'):
+            look = source.read(path, replace(whole.cursor, identity=strange, carry=strange), budget=BUDGET)
+            assert look.events == whole.events
+
+
+def watched(source: Source) -> tuple[Path, ...]:
+    return (*source.roots(), *(source.flat_roots() if isinstance(source, Compound) else ()))
 
 
 def together(*looks: Look) -> tuple[tuple[Event, ...], tuple[Problem, ...]]:

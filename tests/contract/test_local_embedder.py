@@ -1,4 +1,5 @@
 import json
+import mmap
 import shutil
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from kite_memory.errors import StateDamaged
 from kite_memory.recall.embedder import Embedder
-from kite_memory.recall.local import WEIGHTS, LocalEmbedder
+from kite_memory.recall.local import WEIGHTS, LocalEmbedder, tiled
 from tests.contract.embedder_contract import EmbedderContract
 
 REFERENCE = json.loads((Path(__file__).parent / "minilm_reference.json").read_text(encoding="utf-8"))
@@ -48,17 +49,43 @@ def test_a_long_text_is_read_as_far_as_the_model_reads() -> None:
     assert first == pytest.approx(second)
 
 
+def test_a_question_is_read_as_far_as_somebody_waits_for() -> None:
+    head = "queue " * 62
+
+    first, second = SHARED.embed([head + "tea", head + "coffee"], "query")
+
+    assert first == pytest.approx(second)
+    assert SHARED.embed([head], "query")[0] == pytest.approx(SHARED.embed([head], "document")[0], abs=1e-5)
+
+
+@pytest.mark.parametrize("depth", [384, 1536])
+@pytest.mark.parametrize("count", [1, 2, 31, 81])
+def test_a_product_in_tiles_is_the_product(depth: int, count: int) -> None:
+    chance = np.random.default_rng(count)
+    rows, weight = (chance.standard_normal(shape).astype(np.float32) for shape in ((count, depth), (depth, 1152)))
+
+    assert np.allclose(tiled(rows, weight), rows @ weight, rtol=1e-4, atol=1e-3)
+
+
 def test_weights_are_mapped_and_not_copied() -> None:
     SHARED.embed(["tea"], "query")
     model = SHARED._loaded()
 
-    assert all(isinstance(_owner(codes), np.memmap) for codes in model._codes.values())
+    assert all(isinstance(_owner(codes), mmap.mmap) for codes in model._codes.values())
 
 
 def _owner(array: object) -> object:
-    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap) and array.base is not None:
+    while isinstance(array, np.ndarray) and array.base is not None:
         array = array.base
-    return array
+    return array.obj if isinstance(array, memoryview) else array
+
+
+def test_after_many_texts_at_once_the_next_one_is_embedded_as_before() -> None:
+    before = SHARED.embed(["tea"], "query")
+
+    SHARED.embed(["tea", "coffee"] * 40, "document")
+
+    assert SHARED.embed(["tea"], "query").tolist() == before.tolist()
 
 
 @pytest.mark.parametrize("keep", [0, 4, 100, 20_000, 1_000_000, 23_000_000])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import shutil
 import unicodedata
 from collections.abc import Iterator
@@ -13,11 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kite_memory.cli.demo import leave_transcripts
-from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
-from kite_memory.daemon.operations import kept_head
+from kite_memory.config import Config, Dial, EmbedderConfig, ExtractorConfig, RecallConfig
+from kite_memory.daemon.moments import kept_head
 from kite_memory.distill.scheduler import Asked
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
+from kite_memory.model.event import EventType
+from kite_memory.recall.gate import shipped
 from kite_memory.wiring import House, open_house
+from tests.sources import aider_log, copilot_session
 
 SESSION = "5e551011-0000-4000-8000-000000000001"
 ASKS = "which database should the job queue migration target?"
@@ -70,7 +74,7 @@ def distil_everything(house: House) -> None:
 
 def hook(house: House, event: str = "UserPromptSubmit", **fields: Any) -> str:
     told = {"hook_event_name": event, "session_id": SESSION, "cwd": str(house.config.vault.parent / "mycelia"), **fields}
-    return house.operations.hook(json.dumps(told).encode())
+    return house.moments.answer(json.dumps(told).encode())
 
 
 def prompts(house: House) -> list[dict[str, Any]]:
@@ -94,14 +98,16 @@ class TestHook:
     def test_what_left_the_agents_context_may_be_shown_again(self, house: House, source: str) -> None:
         first = hook(house, prompt=ASKS)
 
-        assert hook(house, "SessionStart", source=source) == ""
-        assert hook(house, prompt=ASKS) == first
+        brief = hook(house, "SessionStart", source=source)
+
+        assert "decisions/postgresql" in first
+        assert (brief + hook(house, prompt=ASKS)).count("decisions/postgresql") == 1
 
     @pytest.mark.parametrize("source", ["startup", "resume", "", "newly-invented"])
     def test_what_is_still_in_the_context_is_not_shown_again(self, house: House, source: str) -> None:
         hook(house, prompt=ASKS)
 
-        assert hook(house, "SessionStart", source=source) == ""
+        assert "decisions/postgresql" not in hook(house, "SessionStart", source=source)
         assert hook(house, prompt=ASKS) == ""
 
     def test_a_compaction_elsewhere_changes_nothing_here(self, house: House) -> None:
@@ -122,12 +128,12 @@ class TestHook:
 
     @pytest.mark.parametrize("body", [b"", b"nonsense", b"[]", b'{"prompt": "' + ASKS.encode() + b'"}'])
     def test_what_is_not_understood_is_given_nothing(self, house: House, body: bytes) -> None:
-        assert house.operations.hook(body) == ""
+        assert house.moments.answer(body) == ""
 
     def test_a_prompt_without_session_or_folder_is_answered_all_the_same(self, house: House) -> None:
         body = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": ASKS}).encode()
 
-        assert "<vault-context>" in house.operations.hook(body)
+        assert "<vault-context>" in house.moments.answer(body)
 
     @pytest.mark.parametrize("cwd", ["relative", "/gone", "\x00", "/" + "deep/" * 2_000, "C:\\Users\\ada", "//server/share"])
     def test_an_odd_folder_costs_nothing(self, house: House, cwd: str) -> None:
@@ -300,6 +306,105 @@ class TestSearch:
 
         assert [hit["path"] for hit in hits] == ["own.md"]
 
+    def test_events_stand_below_the_notes_with_their_evidence(self, house: House) -> None:
+        told = house.operations.search(query="hanging tests")
+
+        assert told["hits"]
+        (asked, *_) = told["events"]
+        assert (asked["type"], asked["provider"], asked["project"]) == ("user_message", "claude-code", "mycelia")
+        assert asked["snippet"] == "The worker tests hang in CI. Find out why."
+        file, _, span = asked["where"].rpartition(":")
+        start, end = map(int, span.split("-"))
+        assert "The worker tests hang in CI." in Path(file).read_bytes()[start:end].decode()
+        assert asked["reference"].endswith(f"{asked['session']}#{asked['id'][:8]}")
+
+    def test_what_a_note_says_already_is_not_told_again_as_its_event(self, house: House) -> None:
+        told = house.operations.search(query="connection pool size")
+
+        rests_on = {reference for hit in told["hits"] for reference in hit["evidence"]}
+        assert rests_on
+        assert rests_on.isdisjoint(event["reference"] for event in told["events"])
+
+    def test_a_prefix_of_events_finds_events_alone(self, house: House) -> None:
+        told = house.operations.search(query="session:d3300000 pool")
+
+        assert told["hits"] == []
+        assert {event["session"] for event in told["events"]} == {"d3300000-0000-4000-8000-000000000002"}
+
+    @pytest.mark.parametrize("query", ["insight: pool", "error: pool", "session:beef pool"])
+    def test_no_event_is_told_that_was_not_asked_for(self, house: House, query: str) -> None:
+        assert house.operations.search(query=query)["events"] == []
+
+    def test_events_are_those_of_the_project_and_the_time_asked_for(self, house: House) -> None:
+        assert house.operations.search(query="hanging tests", project="mycelia", since="2026-03-03")["events"]
+        assert house.operations.search(query="hanging tests", project="orchard")["events"] == []
+        assert house.operations.search(query="hanging tests", since="2026-03-04")["events"] == []
+
+    def test_meaning_alone_finds_no_events(self, house: House) -> None:
+        assert house.operations.search(query="hanging tests", mode="semantic")["events"] == []
+
+    @pytest.mark.parametrize("limit", [1, 3])
+    def test_no_more_events_than_asked_for(self, house: House, limit: int) -> None:
+        assert len(house.operations.search(query="session:d33", limit=limit)["events"]) == limit
+
+
+class TestRecall:
+    def test_it_is_what_the_hook_gives(self, house: House) -> None:
+        told = house.operations.recall(prompt=ASKS, cwd=str(house.config.vault.parent / "mycelia"))
+
+        assert told["block"] == hook(house, prompt=ASKS)
+        assert told["for_the_judge"] == 0
+
+    def test_it_is_explained_part_by_part(self, house: House) -> None:
+        told = house.operations.recall(prompt=ASKS, explain=True)
+
+        explained = told["explained"]["candidates"]
+        assert [each["id"] for each in explained] == [each["id"] for each in told["candidates"]]
+        for candidate, each in zip(told["candidates"], explained, strict=True):
+            assert candidate["score"] == pytest.approx(1 / (1 + math.exp(-sum(each["parts"].values()))), abs=1e-3)
+            assert each["figures"]["margin"] <= explained[0]["figures"]["margin"]
+        assert told["explained"]["query"]["prompt"] == ASKS
+
+    def test_a_session_is_what_the_timeline_has_of_it(self, house: House) -> None:
+        (session, *_) = house.timeline.sessions_named("")
+        last = [event for event in house.timeline.events(session.provider, session.id) if event.type is EventType.USER_MESSAGE][-1]
+
+        told = house.operations.recall(prompt="and which of them is faster?", session=session.id, explain=True)
+
+        surroundings = told["explained"]["query"]["surroundings"]
+        assert surroundings["prompts"][0] == last.text[:400]
+        assert surroundings["exchange"]
+        assert surroundings["position"] >= 1
+
+    @pytest.mark.parametrize("session", ["", "never-seen", "\ud800", "\x00", "%", "d" * 100_000, "d"])
+    def test_a_session_never_seen_or_not_told_from_another_says_nothing(self, house: House, session: str) -> None:
+        told = house.operations.recall(prompt=ASKS, session=session, explain=True)
+
+        assert not told["silent"]
+        assert told["explained"]["query"]["surroundings"]["position"] == 0
+
+    def test_what_the_session_was_shown_is_left_out(self, house: House) -> None:
+        (session, *_) = house.timeline.sessions_named("")
+        hook(house, prompt=ASKS, session_id=session.id)
+
+        assert house.operations.recall(prompt=ASKS, session=session.id)["reason"] == "already shown in this session"
+        assert not house.operations.recall(prompt=ASKS)["silent"]
+
+    def test_nothing_of_the_asking_is_kept(self, house: House) -> None:
+        house.operations.recall(prompt=ASKS, session="never-seen", explain=True)
+
+        assert prompts(house) == []
+
+    @pytest.mark.parametrize(("dial", "least"), [("quiet", 0.3), ("eager", 0.05)])
+    def test_the_dial_is_the_persons(self, worked_in: Path, tmp_path: Path, dial: Dial, least: float) -> None:
+        shutil.copytree(worked_in, tmp_path, dirs_exist_ok=True)
+        config = dataclasses.replace(config_in(tmp_path), recall=RecallConfig(dial=dial))
+        with open_house(config) as house:
+            told = house.operations.recall(prompt=ASKS, explain=True)
+
+        assert told["threshold"] == pytest.approx(shipped().thresholds[dial])
+        assert told["threshold"] > least
+
 
 class TestRemember:
     def test_it_is_found_when_the_call_returns(self, house: House) -> None:
@@ -386,6 +491,37 @@ class TestWhy:
         told = house.operations.why(note="own")
 
         assert [piece["events"] for piece in told["evidence"]] == [[], [], []]
+
+
+class TestSources:
+    def test_status_tells_of_each_provider_what_was_found_and_read(self, tmp_path: Path) -> None:
+        config = dataclasses.replace(config_in(tmp_path), copilot_root=tmp_path / "copilot", aider_roots=())
+        with open_house(config) as house:
+            path = tmp_path / "copilot" / "session-state" / f"{SESSION}.jsonl"
+            path.parent.mkdir(parents=True)
+            path.write_bytes(copilot_session.a_day().bytes)
+            before = {source["provider"]: source for source in house.operations.status()["sources"]}
+            house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+            after = {source["provider"]: source for source in house.operations.status()["sources"]}
+
+        assert list(before) == ["aider", "claude-code", "copilot-cli"]
+        assert [before[name]["there"] for name in before] == [False, False, True]
+        assert [(told["copilot-cli"]["found"], told["copilot-cli"]["read"]) for told in (before, after)] == [(1, 0), (1, 1)]
+        assert (after["copilot-cli"]["skipped"], after["copilot-cli"]["events"]) == (1, 11)
+
+    def test_aider_is_looked_for_where_other_agents_have_worked(self, tmp_path: Path) -> None:
+        project = aider_log.Project(tmp_path)
+        project.path.write_bytes(aider_log.a_day().bytes)
+        with open_house(dataclasses.replace(config_in(tmp_path), copilot_root=tmp_path / "copilot", aider_roots=())) as house:
+            path = tmp_path / "copilot" / "session-state" / f"{SESSION}.jsonl"
+            path.parent.mkdir(parents=True)
+            path.write_bytes(copilot_session.Session(cwd=str(project.folder)).bytes + b"{}\n")
+            first = [path for _, path, _ in house.pipeline.unread()]
+            house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+
+            then = [path for _, path, _ in house.pipeline.unread()]
+
+        assert (first, then) == ([path], [project.path])
 
 
 class TestVault:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.daemon.prompt_hook import HookInput, read_hook_input
+from kite_memory.daemon.prompt_hook import TOOL_EVENTS, HookInput, ToolCall, read_hook_input
 
 PROMPT = {
     "hook_event_name": "UserPromptSubmit",
@@ -22,6 +22,7 @@ ANYTHING = st.recursive(
     max_leaves=5,
 )
 FIELDS = ("hook_event_name", "session_id", "cwd", "prompt", "source", "agent_id")
+TOOL = {"hook_event_name": "PostToolUse", "session_id": "s", "cwd": "/home/ada/orchard", "tool_name": "Bash"}
 
 
 def read(told: object) -> HookInput | None:
@@ -31,6 +32,7 @@ def read(told: object) -> HookInput | None:
 def test_a_prompt_is_read_and_what_we_do_not_know_is_passed_over() -> None:
     assert read(PROMPT) == HookInput(
         event="UserPromptSubmit",
+        name="UserPromptSubmit",
         session="5e551011-0000-4000-8000-000000000001",
         cwd="/home/ada/orchard",
         prompt="which port does the api use?",
@@ -40,7 +42,7 @@ def test_a_prompt_is_read_and_what_we_do_not_know_is_passed_over() -> None:
 def test_a_session_says_why_it_starts() -> None:
     started = read({"hook_event_name": "SessionStart", "session_id": "s", "source": "compact"})
 
-    assert started == HookInput(event="SessionStart", session="s", source="compact")
+    assert started == HookInput(event="SessionStart", name="SessionStart", session="s", source="compact")
 
 
 def test_a_sub_agent_is_told_from_a_person() -> None:
@@ -124,3 +126,82 @@ def test_bytes_that_are_no_text_cost_a_letter_and_not_the_prompt() -> None:
 
     assert asked is not None
     assert "on which port?" in asked.prompt
+
+
+@pytest.mark.parametrize(
+    ("name", "event"),
+    [("BeforeAgent", "UserPromptSubmit"), ("AfterAgent", "Stop"), ("BeforeTool", "PreToolUse"), ("AfterTool", "PostToolUse")],
+)
+def test_an_agents_own_name_of_an_event_is_known_and_kept(name: str, event: str) -> None:
+    asked = read({"hook_event_name": name})
+
+    assert asked == HookInput(event=event, name=name)
+
+
+@pytest.mark.parametrize("field", ["tool_name", "tool_input", "tool_response", "error", "tool_calls", "is_interrupt"])
+@given(value=ANYTHING, event=st.sampled_from(sorted(TOOL_EVENTS)))
+def test_odd_values_about_a_tool_cost_no_more_than_its_call(field: str, value: Any, event: str) -> None:
+    asked = read({**TOOL, "hook_event_name": event, "tool_input": {"command": "make"}, field: value})
+
+    assert asked is not None
+    assert asked.session == "s"
+    for call in asked.calls:
+        assert all(isinstance(text, str) for text in (call.tool, call.command, call.error, *call.files))
+
+
+@given(value=ANYTHING, field=st.sampled_from(["command", "file_path", "notebook_path", "absolute_path", "path"]))
+def test_odd_values_given_to_a_tool_are_passed_over(field: str, value: Any) -> None:
+    asked = read({**TOOL, "tool_input": {field: value}})
+
+    assert asked is not None
+    assert len(asked.calls) == 1
+
+
+def test_a_tools_texts_are_bounded_and_end_with_a_whole_word() -> None:
+    command, error = "make " + "target " * 10_000, "begin " + "so on " * 10_000 + " end"
+    asked = read({**TOOL, "hook_event_name": "PostToolUseFailure", "tool_input": {"command": command}, "error": error})
+
+    assert asked is not None
+    (call,) = asked.calls
+    assert len(call.command) <= 4_000 and call.command.endswith(" target")
+    assert len(call.error) <= 4_001 and call.error.startswith("begin so on") and call.error.endswith(" end")
+
+
+def test_one_endless_word_is_dropped_rather_than_cut() -> None:
+    asked = read({**TOOL, "hook_event_name": "PostToolUseFailure", "tool_input": {"command": "x" * 9_000}, "error": "y" * 9_000})
+
+    assert asked is not None
+    assert asked.calls == (ToolCall(tool="Bash", command="", error="\n"),)
+
+
+def test_of_many_calls_some_are_read() -> None:
+    asked = read({**TOOL, "hook_event_name": "PostToolBatch", "tool_calls": [{"tool_name": f"t{n}"} for n in range(1_000)]})
+
+    assert asked is not None
+    assert [call.tool for call in asked.calls] == [f"t{n}" for n in range(16)]
+
+
+@pytest.mark.parametrize("event", sorted(TOOL_EVENTS))
+@pytest.mark.parametrize("cut", [600_000, 1_000_000, None])
+def test_of_a_long_input_the_head_is_enough(event: str, cut: int | None) -> None:
+    told = {"session_id": "s", "cwd": "/home/ada", "hook_event_name": event, "tool_name": "Read", "tool_response": "x" * 1_000_000}
+
+    asked = read_hook_input(json.dumps(told).encode()[:cut])
+
+    assert asked == HookInput(event=event, name=event, session="s", cwd="/home/ada")
+
+
+def test_a_long_inputs_content_cannot_speak_for_the_agent() -> None:
+    planted = {"session_id": "another", "hook_event_name": "UserPromptSubmit", "content": "x" * 1_000_000}
+    told = {"session_id": "s", "agent_id": "a1", "hook_event_name": "PreToolUse", "tool_input": planted}
+
+    asked = read_hook_input(json.dumps(told).encode())
+
+    assert asked == HookInput(event="PreToolUse", name="PreToolUse", session="s", is_subagent=True)
+
+
+@given(st.binary(max_size=200))
+def test_any_long_bytes_are_read_without_a_word(beginning: bytes) -> None:
+    asked = read_hook_input(beginning + b'"hook_event_name": "' * 30_000)
+
+    assert asked is None or asked.event == ""

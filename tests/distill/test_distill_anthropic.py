@@ -11,9 +11,11 @@ import pytest
 
 from kite_memory.distill import prompts
 from kite_memory.distill.admit import TASK
-from kite_memory.distill.anthropic_api import AnthropicExtractor, retry_after
+from kite_memory.distill.anthropic_api import AnthropicBackend
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Refused, Usage
+from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.prices import Prices
+from kite_memory.distill.transport import retry_after
 from kite_memory.model.event import EventType
 from kite_memory.model.record import Record
 from tests.fakes.anthropic_server import AnthropicServer, Json, Raw, anthropic_server, api_error, message, text_message
@@ -31,24 +33,26 @@ def server() -> Iterator[AnthropicServer]:
 
 
 @pytest.fixture
-def extractor(server: AnthropicServer) -> AnthropicExtractor:
-    return AnthropicExtractor(
-        api_key="sk-test",
-        model="claude-haiku-4-5",
-        prices=Prices(dollars_in=1.0, dollars_out=5.0),
-        prompt=PROMPT,
-        base_url=server.url,
-        timeout=20.0,
+def backend(server: AnthropicServer) -> AnthropicBackend:
+    return AnthropicBackend(
+        api_key="sk-test", model="claude-haiku-4-5", prices=Prices(dollars_in=1.0, dollars_out=5.0), base_url=server.url
     )
+
+
+@pytest.fixture
+def extractor(backend: AnthropicBackend) -> ModelExtractor:
+    return through(backend)
+
+
+def through(backend: AnthropicBackend, seconds: float = 20.0) -> ModelExtractor:
+    return ModelExtractor(backend=backend, prompt=PROMPT, seconds=seconds)
 
 
 def answering(server: AnthropicServer, reply: Json | Raw) -> None:
     server.reply = lambda asked: reply
 
 
-def test_one_call_with_the_fixed_part_cached_and_the_form_prescribed(
-    server: AnthropicServer, extractor: AnthropicExtractor
-) -> None:
+def test_one_call_with_the_fixed_part_cached_and_the_form_prescribed(server: AnthropicServer, extractor: ModelExtractor) -> None:
     outcome = extractor.extract(about_the_queue())
 
     assert isinstance(outcome, Answer)
@@ -63,17 +67,17 @@ def test_one_call_with_the_fixed_part_cached_and_the_form_prescribed(
 
 
 def test_the_base_url_of_the_environment_is_used_where_none_is_set(
-    server: AnthropicServer, extractor: AnthropicExtractor, monkeypatch: pytest.MonkeyPatch
+    server: AnthropicServer, backend: AnthropicBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
 
-    outcome = dataclasses.replace(extractor, base_url="").extract(about_the_queue())
+    outcome = through(dataclasses.replace(backend, base_url="")).extract(about_the_queue())
 
     assert isinstance(outcome, Answer)
 
 
 def test_a_proxy_is_not_asked_for_our_own_loopback(
-    server: AnthropicServer, extractor: AnthropicExtractor, monkeypatch: pytest.MonkeyPatch
+    server: AnthropicServer, extractor: ModelExtractor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
@@ -81,7 +85,7 @@ def test_a_proxy_is_not_asked_for_our_own_loopback(
     assert isinstance(extractor.extract(about_the_queue()), Answer)
 
 
-def test_cached_tokens_count_at_their_price(server: AnthropicServer, extractor: AnthropicExtractor) -> None:
+def test_cached_tokens_count_at_their_price(server: AnthropicServer, extractor: ModelExtractor) -> None:
     told = {"input_tokens": 1_000, "cache_creation_input_tokens": 2_000, "cache_read_input_tokens": 4_000, "output_tokens": 500}
     answering(server, text_message(GOOD, usage=told))
 
@@ -93,7 +97,7 @@ def test_cached_tokens_count_at_their_price(server: AnthropicServer, extractor: 
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"input_tokens": -5, "output_tokens": "many"}, {"input_tokens": 10**30}, [1]])
-def test_a_usage_that_makes_no_sense_is_survived(server: AnthropicServer, extractor: AnthropicExtractor, usage: Any) -> None:
+def test_a_usage_that_makes_no_sense_is_survived(server: AnthropicServer, extractor: ModelExtractor, usage: Any) -> None:
     answering(server, text_message(GOOD) | {"usage": usage})
 
     outcome = extractor.extract(about_the_queue())
@@ -114,7 +118,7 @@ SAID = {
 
 @pytest.mark.parametrize("said", SAID.values(), ids=SAID.keys())
 def test_an_answer_without_form_is_refused_and_not_asked_for_again(
-    server: AnthropicServer, extractor: AnthropicExtractor, said: str
+    server: AnthropicServer, extractor: ModelExtractor, said: str
 ) -> None:
     answering(server, text_message(said))
 
@@ -126,7 +130,7 @@ def test_an_answer_without_form_is_refused_and_not_asked_for_again(
 
 
 @pytest.mark.parametrize("wrapped", [f"```json\n{GOOD}\n```", f"Sure!\n{GOOD}\nDone.", GOOD.replace("]}", ",]}")])
-def test_an_answer_with_something_around_it_is_read(server: AnthropicServer, extractor: AnthropicExtractor, wrapped: str) -> None:
+def test_an_answer_with_something_around_it_is_read(server: AnthropicServer, extractor: ModelExtractor, wrapped: str) -> None:
     answering(server, text_message(wrapped))
 
     outcome = extractor.extract(about_the_queue())
@@ -135,7 +139,7 @@ def test_an_answer_with_something_around_it_is_read(server: AnthropicServer, ext
     assert len(outcome.record.items()) == 1
 
 
-def test_a_cut_answer_keeps_what_is_whole(server: AnthropicServer, extractor: AnthropicExtractor) -> None:
+def test_a_cut_answer_keeps_what_is_whole(server: AnthropicServer, extractor: ModelExtractor) -> None:
     said = json.dumps(answer(item(), item(title="Second"), item(title="Third")))
     answering(server, text_message(said[: said.index("Third")], stop_reason="max_tokens"))
 
@@ -145,7 +149,7 @@ def test_a_cut_answer_keeps_what_is_whole(server: AnthropicServer, extractor: An
     assert len(outcome.record.items()) == 2
 
 
-def test_an_answer_cut_before_its_first_item_is_refused(server: AnthropicServer, extractor: AnthropicExtractor) -> None:
+def test_an_answer_cut_before_its_first_item_is_refused(server: AnthropicServer, extractor: ModelExtractor) -> None:
     answering(server, text_message(GOOD[:60], stop_reason="max_tokens"))
 
     outcome = extractor.extract(about_the_queue())
@@ -154,7 +158,7 @@ def test_an_answer_cut_before_its_first_item_is_refused(server: AnthropicServer,
     assert "cut off" in outcome.reason
 
 
-def test_a_refusal_of_the_model_is_refused(server: AnthropicServer, extractor: AnthropicExtractor) -> None:
+def test_a_refusal_of_the_model_is_refused(server: AnthropicServer, extractor: ModelExtractor) -> None:
     answering(server, text_message(GOOD, stop_reason="refusal"))
 
     outcome = extractor.extract(about_the_queue())
@@ -167,15 +171,13 @@ def test_a_refusal_of_the_model_is_refused(server: AnthropicServer, extractor: A
     "content",
     [[], [{"type": "thinking", "thinking": "…"}], ["text"], [{"type": "text", "text": 7}], [{"type": "tool_use", "input": {}}]],
 )
-def test_a_message_without_text_is_refused(server: AnthropicServer, extractor: AnthropicExtractor, content: list[Any]) -> None:
+def test_a_message_without_text_is_refused(server: AnthropicServer, extractor: ModelExtractor, content: list[Any]) -> None:
     answering(server, message(content))
 
     assert isinstance(extractor.extract(about_the_queue()), Refused)
 
 
-def test_events_that_do_not_exist_and_quotations_of_the_prompt_are_told(
-    server: AnthropicServer, extractor: AnthropicExtractor
-) -> None:
+def test_events_that_do_not_exist_and_quotations_of_the_prompt_are_told(server: AnthropicServer, extractor: ModelExtractor) -> None:
     quotation = "Wants a failed row to stop the import with its line number, and never a bare except."
     said = answer(item(), item(evidence=["deadbeef"]), item(body=quotation), item(kind="poem"))
     answering(server, text_message(json.dumps(said)))
@@ -202,7 +204,7 @@ MISCONFIGURED = {
 
 
 @pytest.mark.parametrize("reply", MISCONFIGURED.values(), ids=MISCONFIGURED.keys())
-def test_what_only_a_person_can_mend_stops_the_asking(server: AnthropicServer, extractor: AnthropicExtractor, reply: Raw) -> None:
+def test_what_only_a_person_can_mend_stops_the_asking(server: AnthropicServer, extractor: ModelExtractor, reply: Raw) -> None:
     answering(server, reply)
 
     outcome = extractor.extract(about_the_queue())
@@ -212,7 +214,7 @@ def test_what_only_a_person_can_mend_stops_the_asking(server: AnthropicServer, e
     assert len(server.requests) == 1
 
 
-def test_a_refused_key_hints_at_the_command_that_stores_one(server: AnthropicServer, extractor: AnthropicExtractor) -> None:
+def test_a_refused_key_hints_at_the_command_that_stores_one(server: AnthropicServer, extractor: ModelExtractor) -> None:
     answering(server, MISCONFIGURED["401"])
 
     outcome = extractor.extract(about_the_queue())
@@ -238,14 +240,15 @@ BUSY = {
     "JSON of someone else": Raw(body='{"choices": []}'),
     "a list": Raw(body="[]"),
     "deep nesting": Raw(body="[" * 100_000),
-    "more than anyone can read": Raw(body="x" * 5_000_000),
+    "more than anyone can read": Raw(body=json.dumps(text_message(GOOD)) + " " * 5_000_000),
+    "packed": Raw(body="x", headers={"content-encoding": "br"}),
     "a reset": Raw(reset=True),
 }
 
 
 @pytest.mark.parametrize("reply", BUSY.values(), ids=BUSY.keys())
 def test_what_may_pass_is_tried_again_later_by_our_scheduler(
-    server: AnthropicServer, extractor: AnthropicExtractor, reply: Raw
+    server: AnthropicServer, extractor: ModelExtractor, reply: Raw
 ) -> None:
     answering(server, reply)
 
@@ -258,22 +261,29 @@ def test_what_may_pass_is_tried_again_later_by_our_scheduler(
 
 @pytest.mark.parametrize(
     "reply",
-    [Raw(hang=60), Raw(body=" " * 4_000 + GOOD, drip=0.05), Raw(status=500, body="x" * 9_000, drip=0.05)],
-    ids=["hang", "drip", "dripping error"],
+    [
+        Raw(hang=60),
+        Raw(body=" " * 4_000 + GOOD, drip=0.05),
+        Raw(drip_head=0.05),
+        Raw(status=500, body="x" * 9_000, drip=0.05),
+    ],
+    ids=["hang", "drip", "dripping head", "dripping error"],
 )
-def test_a_server_that_never_ends_is_given_up(server: AnthropicServer, extractor: AnthropicExtractor, reply: Raw) -> None:
+def test_a_server_that_never_ends_is_given_up(server: AnthropicServer, extractor: ModelExtractor, reply: Raw) -> None:
     answering(server, reply)
 
-    outcome = dataclasses.replace(extractor, timeout=0.6).extract(about_the_queue())
+    outcome = dataclasses.replace(extractor, seconds=0.6).extract(about_the_queue())
 
     assert isinstance(outcome, Busy)
     assert "no answer" in outcome.reason
+    assert outcome.made == "perhaps"
 
 
-def test_nobody_at_the_address_may_pass(extractor: AnthropicExtractor) -> None:
-    outcome = dataclasses.replace(extractor, base_url="http://127.0.0.1:9").extract(about_the_queue())
+def test_nobody_at_the_address_may_pass(backend: AnthropicBackend) -> None:
+    outcome = through(dataclasses.replace(backend, base_url="http://127.0.0.1:9")).extract(about_the_queue())
 
     assert isinstance(outcome, Busy)
+    assert outcome.made == "no"
 
 
 @pytest.mark.parametrize(
@@ -284,7 +294,7 @@ def test_nobody_at_the_address_may_pass(extractor: AnthropicExtractor) -> None:
         api_error(400, "invalid_request_error", "Output blocked by content filtering policy"),
     ],
 )
-def test_a_chunk_that_will_never_be_answered_is_refused(server: AnthropicServer, extractor: AnthropicExtractor, reply: Raw) -> None:
+def test_a_chunk_that_will_never_be_answered_is_refused(server: AnthropicServer, extractor: ModelExtractor, reply: Raw) -> None:
     answering(server, reply)
 
     assert isinstance(extractor.extract(about_the_queue()), Refused)
@@ -292,7 +302,7 @@ def test_a_chunk_that_will_never_be_answered_is_refused(server: AnthropicServer,
 
 @pytest.mark.parametrize(("header", "waits"), [("30", 30.0), ("99999999", 3_600.0), ("soon", 0.0), (None, 0.0)])
 def test_the_wait_that_was_asked_for_is_told(
-    server: AnthropicServer, extractor: AnthropicExtractor, header: str | None, waits: float
+    server: AnthropicServer, extractor: ModelExtractor, header: str | None, waits: float
 ) -> None:
     answering(server, api_error(429, "rate_limit_error", "slow down", headers={"retry-after": header} if header else {}))
 
@@ -328,19 +338,19 @@ def test_retry_after_is_read_as_seconds_or_as_a_date(header: str, waits: float) 
 
 
 @pytest.mark.parametrize("key", ["", "two words", "line\nbreak", "schlüssel"])
-def test_a_key_that_cannot_be_one_is_never_sent(server: AnthropicServer, extractor: AnthropicExtractor, key: str) -> None:
-    outcome = dataclasses.replace(extractor, api_key=key).extract(about_the_queue())
+def test_a_key_that_cannot_be_one_is_never_sent(server: AnthropicServer, backend: AnthropicBackend, key: str) -> None:
+    outcome = through(dataclasses.replace(backend, api_key=key)).extract(about_the_queue())
 
     assert isinstance(outcome, Misconfigured)
     assert server.requests == []
 
 
-@pytest.mark.parametrize("url", ["localhost:8080", "ftp://x/", "http://", "/v1"])
-def test_an_address_that_is_none_is_said(extractor: AnthropicExtractor, url: str) -> None:
-    assert isinstance(dataclasses.replace(extractor, base_url=url).extract(about_the_queue()), Misconfigured)
+@pytest.mark.parametrize("url", ["localhost:8080", "ftp://x/", "http://", "/v1", "http://[", "http://x:port/", "http://x:99999"])
+def test_an_address_that_is_none_is_said(backend: AnthropicBackend, url: str) -> None:
+    assert isinstance(through(dataclasses.replace(backend, base_url=url)).extract(about_the_queue()), Misconfigured)
 
 
-def test_a_chunk_in_which_nothing_is_said_costs_no_call(server: AnthropicServer, extractor: AnthropicExtractor) -> None:
+def test_a_chunk_in_which_nothing_is_said_costs_no_call(server: AnthropicServer, extractor: ModelExtractor) -> None:
     silent = chunk([event(1, " ", EventType.ASSISTANT_MESSAGE)])
 
     outcome = extractor.extract(silent)
@@ -349,12 +359,12 @@ def test_a_chunk_in_which_nothing_is_said_costs_no_call(server: AnthropicServer,
     assert server.requests == []
 
 
-def test_the_version_follows_model_and_prompt(extractor: AnthropicExtractor) -> None:
-    other_model = dataclasses.replace(extractor, model="claude-other")
+def test_the_version_follows_model_and_prompt(backend: AnthropicBackend, extractor: ModelExtractor) -> None:
+    other_model = through(dataclasses.replace(backend, model="claude-other"))
     other_prompt = dataclasses.replace(extractor, prompt=dataclasses.replace(PROMPT, version="0"))
 
     assert len({extractor.version, other_model.version, other_prompt.version}) == 3
 
 
-def test_the_key_is_not_shown(extractor: AnthropicExtractor) -> None:
+def test_the_key_is_not_shown(extractor: ModelExtractor) -> None:
     assert "sk-test" not in repr(extractor)

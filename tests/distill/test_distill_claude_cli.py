@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from kite_memory.distill import prompts
-from kite_memory.distill.claude_cli import ClaudeCliExtractor
+from kite_memory.distill.claude_cli import ClaudeCliBackend
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
+from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.prices import Prices
 from tests.e2e.kmem import claude_code
 from tests.fakes.anthropic_server import anthropic_server, tool_message, wait_for
@@ -27,16 +28,13 @@ PROMPT = prompts.load([ROOT / "prompts"])
 GOOD = answer(item())
 
 
-def extractor_with(
-    command: ClaudeCommand, timeout: float = 60.0, environment: Mapping[str, str] | None = None
-) -> ClaudeCliExtractor:
-    return ClaudeCliExtractor(
+def extractor_with(command: ClaudeCommand, timeout: float = 60.0, environment: Mapping[str, str] | None = None) -> ModelExtractor:
+    backend = ClaudeCliBackend(
         folder=command.folder / "ours",
-        prompt=PROMPT,
         prices=Prices(dollars_in=1.0, dollars_out=5.0),
         environment=command.environment | dict(environment or {}),
-        timeout=timeout,
     )
+    return ModelExtractor(backend=backend, prompt=PROMPT, seconds=timeout)
 
 
 def ending(folder: Path, body: str, timeout: float = 60.0) -> Outcome:
@@ -289,9 +287,8 @@ def test_the_real_client_answers_and_leaves_no_session(tmp_path: Path) -> None:
     (home / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"UserPromptSubmit": [hook], "SessionStart": [hook]}}))
 
     with anthropic_server(lambda asked: tool_message("StructuredOutput", GOOD)) as server:
-        extractor = ClaudeCliExtractor(
+        backend = ClaudeCliBackend(
             folder=tmp_path / "ours",
-            prompt=PROMPT,
             prices=Prices(dollars_in=1.0, dollars_out=5.0),
             executable=str(claude_code()),
             environment={
@@ -302,7 +299,7 @@ def test_the_real_client_answers_and_leaves_no_session(tmp_path: Path) -> None:
                 "IS_SANDBOX": "1",
             },
         )
-        outcome = extractor.extract(about_the_queue())
+        outcome = ModelExtractor(backend=backend, prompt=PROMPT, seconds=240.0).extract(about_the_queue())
 
     assert isinstance(outcome, Answer)
     assert len(outcome.record.items()) == 1

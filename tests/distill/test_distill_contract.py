@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 
 from kite_memory.distill import prompts
-from kite_memory.distill.anthropic_api import AnthropicExtractor
-from kite_memory.distill.claude_cli import ClaudeCliExtractor
+from kite_memory.distill.anthropic_api import AnthropicBackend
+from kite_memory.distill.claude_cli import ClaudeCliBackend
 from kite_memory.distill.extractor import Extractor
+from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.offline import OfflineExtractor
+from kite_memory.distill.openai_api import OpenAiBackend
 from kite_memory.distill.prices import Prices
 from tests.contract.extractor_contract import ExtractorContract
 from tests.fakes.anthropic_server import anthropic_server, text_message
 from tests.fakes.claude_command import claude_command
 from tests.fakes.conversations import answer_to
+from tests.fakes.openai_server import completion, openai_server
 
 PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"])
 PRICES = Prices(dollars_in=1.0, dollars_out=5.0)
@@ -37,7 +40,21 @@ class TestAnthropic(ExtractorContract):
             return text_message(said, usage={"input_tokens": size // 3, "output_tokens": len(said) // 3})
 
         with anthropic_server(reply) as server:
-            yield AnthropicExtractor(api_key="key", model="claude-x", prices=PRICES, prompt=PROMPT, base_url=server.url, timeout=30)
+            backend = AnthropicBackend(api_key="key", model="claude-x", prices=PRICES, base_url=server.url)
+            yield ModelExtractor(backend=backend, prompt=PROMPT, seconds=30)
+
+
+class TestOpenAi(ExtractorContract):
+    @pytest.fixture
+    def extractor(self) -> Iterator[Extractor]:
+        def reply(asked: dict[str, Any]) -> dict[str, Any]:
+            said = json.dumps(answer_to(asked["messages"][1]["content"]))
+            size = len(json.dumps(asked, ensure_ascii=False))
+            return completion(said, usage={"prompt_tokens": size // 3, "completion_tokens": len(said) // 3})
+
+        with openai_server(reply) as server:
+            backend = OpenAiBackend(api_key="", model="qwen3:8b", prices=PRICES, base_url=server.url)
+            yield ModelExtractor(backend=backend, prompt=PROMPT, seconds=30)
 
 
 class TestClaudeCli(ExtractorContract):
@@ -52,6 +69,5 @@ class TestClaudeCli(ExtractorContract):
             "print(json.dumps({'is_error': False, 'structured_output': answer, 'usage': usage, 'total_cost_usd': dollars}))"
         )
         command = claude_command(tmp_path, body)
-        yield ClaudeCliExtractor(
-            folder=tmp_path / "ours", prompt=PROMPT, prices=PRICES, environment=command.environment, timeout=60
-        )
+        backend = ClaudeCliBackend(folder=tmp_path / "ours", prices=PRICES, environment=command.environment)
+        yield ModelExtractor(backend=backend, prompt=PROMPT, seconds=60)

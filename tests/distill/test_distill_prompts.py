@@ -69,8 +69,9 @@ def _without_type_beside_enum(schema: dict[str, object]) -> dict[str, object]:
     return {key: value for key, value in schema.items() if key != "type" or "enum" not in schema}
 
 
-def test_our_schema_is_one_that_constrained_decoding_takes() -> None:
-    schema = json.loads(json.dumps(prompts.load([OURS]).schema), object_hook=_without_type_beside_enum)
+@pytest.mark.parametrize("task", ["extract", "judge"])
+def test_our_schema_is_one_that_constrained_decoding_takes(task: str) -> None:
+    schema = json.loads(json.dumps(prompts.load([OURS], task).schema), object_hook=_without_type_beside_enum)
 
     assert transform_schema(schema) == schema
 
@@ -89,3 +90,12 @@ def test_our_prompt_names_every_kind_and_says_that_the_transcript_is_material() 
 
     assert all(f"**{kind}**" in system for kind in ("decision", "insight", "fact", "preference", "question"))
     assert "quoted material" in system
+
+
+def test_the_judge_is_told_what_counts_and_that_the_material_is_no_instruction() -> None:
+    system = prompts.load([OURS], "judge").system
+
+    assert "Topic overlap is not relevance" in system
+    assert "never an instruction" in system
+    assert all(f"`<{tag}>`" in system for tag in ("notes", "agent", "prompt"))
+    assert len(system) <= 2_200

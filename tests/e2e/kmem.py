@@ -90,11 +90,12 @@ class Machine:
     def hook(self, payload: Mapping[str, object], *, cwd: Path | None = None) -> Ran:
         return self._run([sys.executable, "-m", "kite_memory.hook_client"], input=json.dumps(payload), timeout=30, cwd=cwd)
 
-    def claude(self, prompt: str, *, cwd: Path, timeout: float = 120) -> Ran:
+    def claude(self, prompt: str, *, cwd: Path, go_on: bool = False, timeout: float = 120) -> Ran:
+        """With ``go_on`` in the folder's last session."""
         client = claude_code()
         assert client is not None
         cwd.mkdir(parents=True, exist_ok=True)
-        command = [client, "-p", prompt, "--dangerously-skip-permissions", "--output-format", "json"]
+        command = [client, "-p", prompt, "--dangerously-skip-permissions", "--output-format", "json", *(["-c"] if go_on else [])]
         quiet = {
             "IS_SANDBOX": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",

@@ -83,11 +83,14 @@ def test_a_decision_of_one_session_is_known_in_the_next(machine: Machine, server
 
     (note,) = [note for note in machine.notes() if note.parent.name == "decisions"]
     asked = [json.dumps(request["messages"]) for request in server.requests if is_turn(request, ASKS)]
-    unrelated = [json.dumps(request["messages"]) for request in server.requests if is_turn(request, UNRELATED)]
     assert asked
     assert all("<vault-context>" in text and f"decisions/{note.name}" in text for text in asked)
-    assert unrelated
-    assert not any("<vault-context>" in text for text in unrelated)
+    told = {each["prompt"]: each for each in machine.kmem("why", "--json").json()["prompts"] if each["moment"] == "prompt"}
+    assert told[ASKS]["reason"] == "already shown in this session"  # by its brief
+    assert told[UNRELATED]["notes"] == []
+    assert told[UNRELATED]["reason"].startswith("below threshold")
+    recalled = machine.kmem("recall", ASKS, "--json", cwd=project).json()
+    assert [hit["path"] for hit in recalled["notes"]] == [f"decisions/{note.name}"]
 
 
 def test_what_was_injected_never_becomes_a_memory(machine: Machine, server: AnthropicServer) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 Json = dict[str, Any]
 
@@ -17,7 +17,7 @@ class Raw:
     """A reply that is not the API's: any status, headers and body; or none at all.
 
     ``hang`` keeps the connection open without a word for so many seconds. ``drip`` sends the body a byte at a time with
-    that pause. ``reset`` closes the connection without an answer.
+    that pause, ``drip_head`` headers without end. ``reset`` closes the connection without an answer.
     """
 
     status: int = 200
@@ -25,6 +25,7 @@ class Raw:
     headers: Mapping[str, str] = field(default_factory=dict)
     hang: float = 0.0
     drip: float = 0.0
+    drip_head: float = 0.0
     reset: bool = False
 
 
@@ -81,10 +82,22 @@ def api_error(status: int, kind: str, said: str, *, code: str = "", headers: Map
 @contextmanager
 def anthropic_server(reply: Reply) -> Iterator[AnthropicServer]:
     """Listens on a free port of 127.0.0.1 until the block ends; then every connection is closed and every thread is done."""
-    state = AnthropicServer(reply=reply)
+    with serving(AnthropicServer(reply=reply), _Handler) as state:
+        yield state
 
-    class Handler(_Handler):
-        server_state = state
+
+_State = TypeVar("_State", bound="Served")
+
+
+class Served(Protocol):
+    url: str
+    stopping: threading.Event
+
+
+@contextmanager
+def serving(state: _State, handler: type["Loopback"]) -> Iterator[_State]:
+    """``handler`` over a free port of 127.0.0.1, with ``state`` at hand."""
+    bound: type[Loopback] = type("Bound", (handler,), {"server_state": state})
 
     class Server(ThreadingHTTPServer):
         daemon_threads = False
@@ -93,9 +106,9 @@ def anthropic_server(reply: Reply) -> Iterator[AnthropicServer]:
         def handle_error(self, request: object, client_address: object) -> None:
             """A client that hangs up is part of the play."""
 
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), bound)
     state.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, name="fake-anthropic")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, name="loopback")
     thread.start()
     try:
         yield state
@@ -106,57 +119,34 @@ def anthropic_server(reply: Reply) -> Iterator[AnthropicServer]:
         server.server_close()
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server_state: AnthropicServer
+class Loopback(BaseHTTPRequestHandler):
+    """Sends what a `Raw` reply says, in whatever manner it says it."""
+
+    server_state: Any
     protocol_version = "HTTP/1.1"
     timeout = 30
 
-    def do_POST(self) -> None:
+    def asked(self) -> Json:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         self.close_connection = True
         try:
-            asked: Json = json.loads(body or b"{}")
+            told: Json = json.loads(body or b"{}")
         except ValueError:
-            asked = {}
-        path = self.path.partition("?")[0].rstrip("/")
-        state = self.server_state
-        with state.lock:
-            state.paths.append(f"POST {self.path}")
-            if path.endswith("/v1/messages"):
-                state.requests.append(asked)
-                state.headers.append({name.lower(): value for name, value in self.headers.items()})
-        if path.endswith("/count_tokens"):
-            self._send(Raw(body=json.dumps({"input_tokens": max(1, len(body) // 4)})))
-        elif path.endswith("/v1/messages"):
-            answer = state.reply(asked)
-            if isinstance(answer, Raw):
-                self._send(answer)
-            elif asked.get("stream"):
-                self._send(Raw(body=_events(answer), headers={"content-type": "text/event-stream; charset=utf-8"}))
-            else:
-                self._send(Raw(body=json.dumps(answer)))
-        else:
-            self._send(Raw(body="{}"))
+            return {}
+        return told
 
-    def do_GET(self) -> None:
-        self._harmless()
-
-    def do_HEAD(self) -> None:
-        self._harmless()
-
-    def _harmless(self) -> None:
-        self.close_connection = True
-        with self.server_state.lock:
-            self.server_state.paths.append(f"{self.command} {self.path}")
-        self._send(Raw(body="{}"))
-
-    def _send(self, answer: Raw) -> None:
+    def send(self, answer: Raw) -> None:
         stopping = self.server_state.stopping
         if answer.hang:
             stopping.wait(answer.hang)
         if answer.hang or answer.reset:
             return
         body = answer.body.encode()
+        if answer.drip_head:
+            self.wfile.write(f"HTTP/1.1 {answer.status} OK\r\nx-slow: ".encode())
+            while not stopping.wait(answer.drip_head):
+                self.wfile.write(b"x")
+            return
         self.send_response(answer.status)
         told = {"content-type": "application/json", "request-id": "req_fake_1", **{k.lower(): v for k, v in answer.headers.items()}}
         for name, value in told.items():
@@ -175,7 +165,43 @@ class _Handler(BaseHTTPRequestHandler):
                 return
 
     def log_message(self, format: str, *args: object) -> None:
-        """Requests are kept in `AnthropicServer.paths`."""
+        """What a test wants to know of requests is kept by the server's state."""
+
+
+class _Handler(Loopback):
+    def do_POST(self) -> None:
+        asked = self.asked()
+        path = self.path.partition("?")[0].rstrip("/")
+        state = self.server_state
+        with state.lock:
+            state.paths.append(f"POST {self.path}")
+            if path.endswith("/v1/messages"):
+                state.requests.append(asked)
+                state.headers.append({name.lower(): value for name, value in self.headers.items()})
+        if path.endswith("/count_tokens"):
+            self.send(Raw(body=json.dumps({"input_tokens": max(1, len(json.dumps(asked)) // 4)})))
+        elif path.endswith("/v1/messages"):
+            answer = state.reply(asked)
+            if isinstance(answer, Raw):
+                self.send(answer)
+            elif asked.get("stream"):
+                self.send(Raw(body=_events(answer), headers={"content-type": "text/event-stream; charset=utf-8"}))
+            else:
+                self.send(Raw(body=json.dumps(answer)))
+        else:
+            self.send(Raw(body="{}"))
+
+    def do_GET(self) -> None:
+        self._harmless()
+
+    def do_HEAD(self) -> None:
+        self._harmless()
+
+    def _harmless(self) -> None:
+        self.close_connection = True
+        with self.server_state.lock:
+            self.server_state.paths.append(f"{self.command} {self.path}")
+        self.send(Raw(body="{}"))
 
 
 def _events(answer: Json) -> str:

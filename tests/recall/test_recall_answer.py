@@ -1,64 +1,21 @@
 import socket
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kite_memory.model.hit import Injection
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.scope import Scope
 from kite_memory.recall.answer import Prompt, bounded
-from kite_memory.recall.index import Index
-from kite_memory.recall.local import LocalEmbedder
-from kite_memory.recall.recall import Recall
+from kite_memory.recall.gate import logit
 from kite_memory.recall.search import Query
-from kite_memory.recall.session_memory import SessionMemory
+from tests.recall.house import House
 from tests.recall.notes import AUTH, DAY, QUEUE, VAULT, Pile, note
 
-LOCAL = LocalEmbedder()
 ON_THE_QUEUE = "should the job queue use PostgreSQL or SQLite?"
 ON_BOTH = "should the PostgreSQL job queue check login tokens with JWT before they expire?"
-
-
-class House:
-    """A recall with a vault, and a clock that stands still."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.now = DAY + timedelta(days=1)
-        self.recall = self.opened()
-
-    def opened(self, **settings: Any) -> Recall:
-        return Recall(
-            index=Index(self._folder / "index", embedder=LOCAL),
-            memory=SessionMemory(self._folder / "memory.db"),
-            clock=self._clock,
-            **settings,
-        )
-
-    def _clock(self) -> datetime:
-        return self.now
-
-    def over(self, *notes: Note) -> "House":
-        self.recall.refresh(Pile(*notes))
-        return self
-
-    def says(self, text: str, session: str = "one", project: str = "mycelia", **how: Any) -> Injection:
-        return self.recall.answer(Prompt(text=text, session=session, project=project, head=text[:40]), **how)
-
-    def ids(self, text: str, **how: Any) -> list[str]:
-        return [hit.note.id for hit in self.says(text, **how).hits]
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    house = House(tmp_path)
-    yield house
-    house.recall.close()
 
 
 def test_a_prompt_on_the_subject_is_given_the_note(house: House) -> None:
@@ -68,7 +25,7 @@ def test_a_prompt_on_the_subject_is_given_the_note(house: House) -> None:
     assert "--- [decisions/postgres-over-sqlite-feb26.md] · decision · 2026-02-26 ---\nYou chose PostgreSQL over" in injection.block
     assert 0 < injection.tokens <= 1600
     assert not injection.silent
-    assert injection.reason.startswith("1 above threshold: best 0.")
+    assert injection.reason.startswith("1 above threshold: best ")
 
 
 def test_two_notes_at_most_and_the_newest_first(house: House) -> None:
@@ -98,7 +55,7 @@ def test_a_vault_of_one_note_can_speak(house: House) -> None:
         ("ok do it", "a confirmation"),
         ("/compact", "a slash command"),
         ("/project:review the job queue of PostgreSQL please", "a slash command"),
-        ("commit the queue", "too few telling words"),
+        ("commit it", "too few telling words"),
         ("\x00\x01\x02", "a confirmation"),
         ("🙂🙂🙂", "a confirmation"),
         ("paint the garden fence a lighter shade of green", "below threshold: best 0."),
@@ -225,19 +182,30 @@ def test_of_a_replaced_note_only_the_successor_is_said(house: House, old: Note, 
     assert house.over(old, new, AUTH).ids(ON_THE_QUEUE) == [new.id]
 
 
-def test_another_project_s_note_needs_a_clearly_higher_score(house: House) -> None:
+CACHE = note("cache", "Parser cache", "The parser keeps its cache on the disk of the build server.", project="orchard")
+
+
+def test_another_project_s_note_needs_a_tenth_more_of_the_plain_score(house: House) -> None:
     text = "is the cache of the parser kept on disk?"
-    house.over(note("cache", "Parser cache", "The parser keeps its cache on the disk of the build server.", project="orchard"))
-    own = house.recall.weigh(Prompt(text=text, project="orchard")).candidates[0].score
-    other = house.recall.weigh(Prompt(text=text, project="mycelia")).candidates[0].score
+    house.reopened(threshold=0.2).over(CACHE)
+
+    own, other = (house.weighed(text, project=project).candidates[0].score for project in ("orchard", "mycelia"))
 
     assert own - other == pytest.approx(0.10, abs=1e-3)
 
 
+def test_another_project_s_note_must_be_clearly_more_probable(house: House) -> None:
+    text = "where does the parser write the files of the build?"
+    house.over(CACHE)
+
+    own, other = (house.weighed(text, project=project).candidates[0].score for project in ("orchard", "mycelia"))
+
+    assert logit(own) - logit(other) > 0.7
+
+
 def test_a_threshold_of_one_s_own_is_taken_as_it_is(house: House) -> None:
     house.over(*VAULT)
-    house.recall.close()
-    house.recall = house.opened(threshold=0.99)
+    house.reopened(threshold=0.99)
 
     assert house.says(ON_THE_QUEUE).reason.endswith("< 0.99")
 

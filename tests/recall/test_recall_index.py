@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kite_memory.errors import EmbedderUnavailable, VaultMissing
 from kite_memory.model.note import Entry, Note
+from kite_memory.model.scope import Scope
 from kite_memory.recall.embedder import Embedder, Purpose, Space, Vectors
 from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index, Refreshed
@@ -24,7 +26,7 @@ def index_at(folder: Path, embedder: Embedder | None = None, beside: Embedder | 
     return Index(folder, embedder=embedder or HashingEmbedder(), beside=beside, clock=lambda: LATER)
 
 
-def found(index: Index, text: str, **how: bool) -> dict[str, tuple[bool, bool]]:
+def found(index: Index, text: str, **how: Any) -> dict[str, tuple[bool, bool]]:
     """Notes by id: whether they were found by their words, and by their meaning."""
     signals = index.signals(text, **how)
     notes = index.notes(signals.columns.notes["number"].tolist())
@@ -225,6 +227,39 @@ def test_a_long_note_is_found_by_its_end(tmp_path: Path) -> None:
 
     assert signals.cosine.max() > 0.8
     assert index.status().rows > 5
+    index.close()
+
+
+class Alike:
+    """All texts mean the same, so that a cosine says nothing but that the two were compared."""
+
+    space = Space(name="alike", dim=4, version="1", threshold=0.4)
+
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        return np.full((len(texts), 4), 0.5, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("text", "project", "compared"),
+    [
+        ("which linter", "mycelia", {"queue", "auth", "lint", "tabs"}),
+        ("which linter for colours", "mycelia", {"queue", "auth", "lint", "tabs", "css"}),
+        ("which linter", "orchard", {"css", "tabs", "lint"}),
+        ("which pear", "a new one", {"tabs"}),
+        ("which pear", "", {"queue", "auth", "lint", "tabs", "css"}),
+    ],
+)
+def test_in_a_large_vault_other_projects_notes_must_share_a_word(
+    tmp_path: Path, text: str, project: str, compared: set[str]
+) -> None:
+    everywhere = note("tabs", "Indent with tabs", "Tabs, never blanks.", scope=Scope.GLOBAL)
+    index = Index(tmp_path, embedder=Alike(), compared=3, clock=lambda: LATER)
+    index.refresh(Pile(*VAULT, everywhere))
+
+    signals = index.signals(text, project=project)
+
+    notes = index.notes(signals.columns.notes["number"][signals.cosine > 0].tolist())
+    assert {each.id for each in notes.values()} == compared
     index.close()
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kite_memory.recall import lexical
+from kite_memory.recall.lexical import Words
 
 TEXTS = {
     1: "PostgreSQL over SQLite for the job queue: concurrent writers need locking",
@@ -22,7 +23,7 @@ def connection() -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(":memory:")
     connection.executescript(lexical.SCHEMA)
     for number, text in TEXTS.items():
-        lexical.add(connection, number, text)
+        lexical.add(connection, number, Words(title="", body=text))
     yield connection
     connection.close()
 
@@ -73,9 +74,9 @@ def test_a_removed_note_is_not_found(connection: sqlite3.Connection) -> None:
 def test_in_a_small_vault_a_telling_word_still_tells(count: int) -> None:
     connection = sqlite3.connect(":memory:")
     connection.executescript(lexical.SCHEMA)
-    lexical.add(connection, 1, "the job queue")
+    lexical.add(connection, 1, Words(title="", body="the job queue"))
     for number in range(2, count + 1):
-        lexical.add(connection, number, f"something else, number {number}")
+        lexical.add(connection, number, Words(title="", body=f"something else, number {number}"))
 
     numbers, scores = lexical.matches(connection, ["job", "queue"], count, 10)
 
@@ -88,7 +89,7 @@ def test_a_vault_that_has_grown_meanwhile_is_reckoned_as_it_is() -> None:
     connection = sqlite3.connect(":memory:")
     connection.executescript(lexical.SCHEMA)
     for number in range(1, 400):
-        lexical.add(connection, number, "the job queue" if number < 300 else "else")
+        lexical.add(connection, number, Words(title="", body="the job queue" if number < 300 else "else"))
 
     numbers, scores = lexical.matches(connection, ["queue", "else"], 7, 1000)
 
@@ -102,7 +103,7 @@ def test_a_vault_that_has_grown_meanwhile_is_reckoned_as_it_is() -> None:
 def test_no_prompt_is_taken_for_a_query_language(text: str) -> None:
     connection = sqlite3.connect(":memory:")
     connection.executescript(lexical.SCHEMA)
-    lexical.add(connection, 1, text)
+    lexical.add(connection, 1, Words(title="", body=text))
     terms = lexical.terms(text)
 
     numbers, _ = lexical.matches(connection, terms, 1, 10)
@@ -158,7 +159,7 @@ def test_edits_are_the_same_both_ways_and_stop_counting_in_time(one: str, other:
 def test_of_many_terms_the_rarest_are_looked_for(connection: sqlite3.Connection) -> None:
     common = [f"{first}{second}mmon" for first in "bcdfghkl" for second in "aeiou"]
     for number in range(100, 140):
-        lexical.add(connection, number, " ".join(common))
+        lexical.add(connection, number, Words(title="", body=" ".join(common)))
     wanted = [*common, "queue", "nowhere"]
 
     chosen = lexical.telling(connection, wanted, 1000)
@@ -168,8 +169,114 @@ def test_of_many_terms_the_rarest_are_looked_for(connection: sqlite3.Connection)
     assert len(chosen) == 24
 
 
+def test_of_words_that_many_notes_hold_one_is_enough(connection: sqlite3.Connection) -> None:
+    """Each of these alone takes as long to rank as a person may wait."""
+    words = ["orchard", "meadow", "forest"]
+    connection.executemany("INSERT INTO term VALUES (?, ?)", [(word, 30_000 + place) for place, word in enumerate(words)])
+
+    assert lexical.telling(connection, words[::-1], 100_000) == ["orchard"]
+
+
+def test_a_rare_word_finds_the_oldest_note_beside_words_that_all_hold() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(lexical.SCHEMA)
+    lexical.add(connection, 1, Words(title="Quince jelly"))
+    for number in range(2, 9_002):
+        lexical.add(connection, number, Words(title="orchard meadow"))
+
+    wanted = lexical.telling(connection, ["orchard", "meadow", "quince"], 9_001)
+    numbers, _ = lexical.matches(connection, wanted, 9_001, 1000)
+    common, _ = lexical.matches(connection, ["orchard"], 9_001, 10_000)
+
+    assert numbers.tolist() == [1]
+    assert set(common.tolist()) == set(range(1_002, 9_002))
+    connection.close()
+
+
+def test_the_best_matches_come_first_and_no_more_than_asked(connection: sqlite3.Connection) -> None:
+    for number in range(100, 300):
+        lexical.add(connection, number, Words(title="", body="plum " * (number % 7 + 1) + "jam " * 20))
+
+    numbers, scores = lexical.matches(connection, ["plum"], 200, 50)
+
+    assert len(numbers) == 50
+    assert scores.tolist() == sorted(scores.tolist(), reverse=True)
+    assert {int(number) % 7 for number in numbers[:20]} == {6}
+
+
 def test_words_that_were_found_are_named_as_the_note_has_them(connection: sqlite3.Connection) -> None:
     assert lexical.matched_words(connection, lexical.terms("locks for all queues of jobs"), [1, 2, 6]) == {
         1: ("job", "queue", "locking"),
         6: ("lock",),
     }
+
+
+def in_names(connection: sqlite3.Connection, text: str, total: int) -> dict[int, tuple[float, float]]:
+    return lexical.in_names(connection, lexical.terms(text), [1, 2], total)
+
+
+@pytest.mark.parametrize("total", [1, 2, 5, 50, 100, 1_000])
+def test_titles_and_names_are_measured_apart_however_small_the_vault(total: int) -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(lexical.SCHEMA)
+    lexical.add(connection, 1, Words(title="The quince hedge", named="Ada", body="It is cut in spring."))
+    for number in range(2, total + 1):
+        lexical.add(connection, number, Words(title=f"Something else {number}", body="It is cut in autumn."))
+
+    of_title, of_name = in_names(connection, "quince hedges", total)[1], in_names(connection, "Ada", total)[1]
+    of_body = in_names(connection, "cut in spring", total).get(1, (0.0, 0.0))
+    connection.close()
+
+    assert of_title[0] > 1 and of_title[1] == 0
+    assert of_name[1] > 1 and of_name[0] == 0
+    assert of_body == pytest.approx((0, 0))
+
+
+def test_a_title_s_words_tell_less_where_all_titles_have_them() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(lexical.SCHEMA)
+    for number in range(1, 11):
+        lexical.add(connection, number, Words(title=f"hedge {'quince' if number == 1 else 'privet'}"))
+
+    rare, common = in_names(connection, "quince", 10)[1][0], in_names(connection, "hedge", 10)[1][0]
+    connection.close()
+
+    assert rare > 3 * common
+
+
+def test_in_a_small_vault_and_in_a_large_one_titles_are_measured_alike(connection: sqlite3.Connection) -> None:
+    for number in range(10, 130):
+        lexical.add(connection, number, Words(title=f"hedge {number}", named="Ada" if number % 9 == 0 else ""))
+    numbers = [10, 18, 27]
+
+    small, large = (lexical.in_names(connection, ["18", "ada", "27"], numbers, total) for total in (99, 100))
+
+    assert {number: pytest.approx(measured) for number, measured in large.items()} == {
+        number: measured for number, measured in small.items() if any(measured)
+    }
+
+
+def test_what_was_said_about_a_note_leads_to_it_and_counts_less_than_its_own_words(connection: sqlite3.Connection) -> None:
+    lexical.add(connection, 10, Words(title="Frost", body="the espalier is covered", said=""))
+    lexical.add(connection, 11, Words(title="Frost", body="", said="the espalier is covered"))
+
+    numbers, scores = lexical.matches(connection, ["espalier"], 1_000, 10)
+
+    assert numbers.tolist() == [10, 11]
+    assert scores[0] > scores[1] > 0
+
+
+def test_words_of_what_was_said_are_not_named(connection: sqlite3.Connection) -> None:
+    lexical.add(connection, 10, Words(title="Frost", body="cover the trees", said="the espalier froze"))
+
+    assert lexical.matched_words(connection, ["espalier", "froze"], [10]) == {10: ()}
+    assert lexical.matched_words(connection, ["espalier", "trees"], [10]) == {10: ("trees",)}
+
+
+def test_who_removes_a_note_removes_what_was_said_about_it(connection: sqlite3.Connection) -> None:
+    lexical.add(connection, 10, Words(title="Frost", said="the espalier froze"))
+
+    lexical.remove(connection, 10)
+
+    assert connection.execute("SELECT count(*) FROM term WHERE word IN ('espalier', 'froze', 'frost')").fetchone() == (0,)
+    assert found(connection, "espalier") == []

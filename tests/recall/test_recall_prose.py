@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kite_memory.recall.lexical import Words
 from kite_memory.recall.prose import passages, prose, searchable, unlinked
 from tests.recall.notes import QUEUE, note
 
@@ -30,7 +31,9 @@ def test_lines_of_mere_links_say_nothing() -> None:
 def test_all_that_names_a_note_can_be_searched() -> None:
     named = note("n", "Title", "Body", aliases=("other",), triggers=("when it burns",), tags=("fire",), entities=("Ada", "kiln"))
 
-    assert searchable(named) == "Title\nother\nwhen it burns\nfire\nAda, kiln\nBody"
+    assert searchable(named, "we said so") == Words(
+        title="Title", named="other\nwhen it burns\nfire\nAda, kiln", body="Body", said="we said so"
+    )
 
 
 def test_what_a_note_speaks_about_without_naming_it_is_embedded_with_it() -> None:

@@ -3,6 +3,7 @@
 import sqlite3
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -54,6 +55,14 @@ def test_an_event_comes_back_as_it_was(timeline: Timeline) -> None:
     assert timeline.events("claude-code", "s1") == [whole]
 
 
+def test_a_file_read_in_part_still_differs_from_what_was_read_of_it(timeline: Timeline) -> None:
+    partly = replace(look(event(0)), more=True)
+
+    timeline.commit([partly], "claude-code")
+
+    assert timeline.looked_at()[partly.path] != (partly.cursor.size, partly.cursor.mtime_ns)
+
+
 def test_an_event_known_already_is_taken_once_even_from_another_file(timeline: Timeline) -> None:
     timeline.commit([look(event(1), event(2))], "claude-code")
     fork = Session(id="s2", provider="claude-code", started=START)
@@ -64,6 +73,40 @@ def test_an_event_known_already_is_taken_once_even_from_another_file(timeline: T
     assert added == 1
     assert [e.id for e in timeline.events("claude-code", "s2")] == [event(3).id]
     assert len(timeline.events("claude-code", "s1")) == 2
+
+
+def test_a_transcript_that_rewrites_itself_brings_its_events_up_to_date_in_their_places(timeline: Timeline) -> None:
+    timeline.commit([look(event(1), event(2), event(3))], "claude-code")
+    grown = replace(event(2), text="all of it", status="ok", ordinal=7)
+
+    added = timeline.commit([replace(look(event(1), grown, event(4)), amends=True)], "claude-code")
+
+    assert added == 1
+    assert timeline.events("claude-code", "s1") == [event(1), replace(grown, ordinal=2), event(3), event(4)]
+
+
+def test_rewriting_changes_nothing_of_another_session(timeline: Timeline) -> None:
+    timeline.commit([look(event(1))], "claude-code")
+    fork = Session(id="s2", provider="claude-code", started=START)
+    copied = replace(event(1), session="s2", text="something else")
+
+    added = timeline.commit([replace(look(copied, session=fork), path="/t/s2.jsonl", amends=True)], "claude-code")
+
+    assert added == 0
+    assert timeline.events("claude-code", "s1") == [event(1)]
+    assert timeline.events("claude-code", "s2") == []
+
+
+def test_what_only_says_the_same_again_does_not_count_as_a_change(tmp_path: Path) -> None:
+    now = START.timestamp()
+    with closing(Timeline(tmp_path / "timeline.sqlite", clock=lambda: now)) as timeline:
+        timeline.commit([look(event(1))], "claude-code")
+        (before,) = timeline.session_states()
+        now += 60
+
+        timeline.commit([replace(look(event(1)), amends=True)], "claude-code")
+
+        assert timeline.session_states() == [before]
 
 
 def test_a_session_told_anew_goes_on_where_it_was(timeline: Timeline) -> None:
@@ -105,6 +148,29 @@ def test_edges_follow_from_order_and_parents(timeline: Timeline) -> None:
         Edge(kind=EdgeKind.CALLS, source=said.id, target=call.id),
         Edge(kind=EdgeKind.RETURNS, source=call.id, target=result.id),
     }
+
+
+def test_edges_end_at_files_commands_and_failures_by_their_names(timeline: Timeline) -> None:
+    call = event(1, type=EventType.TOOL_CALL, role="assistant")
+    command = replace(event(2, type=EventType.COMMAND, parent=call.id), command="make test")
+    result = replace(event(3, type=EventType.TOOL_RESULT, parent=call.id), text="error: no such gate: north", status="failed")
+    error = replace(event(4, type=EventType.ERROR, parent=result.id), text="error: no such gate: north", status="failed")
+    change = replace(event(5, type=EventType.FILE_ACTION, parent=result.id), path="/home/ada/orchard/gate.py", status="ok")
+    by_hand = replace(event(6, type=EventType.COMMAND), command="git status")
+    decision = event(7, type=EventType.DECISION)
+    stop = event(8, type=EventType.RESUME_POINT)
+
+    timeline.commit([look(call, command, result, error, change, by_hand, decision, stop)], "claude-code")
+
+    edges = [edge for edge in timeline.edges("claude-code", "s1") if edge.kind not in (EdgeKind.NEXT, EdgeKind.RETURNS)]
+    assert sorted(edges, key=lambda edge: (edge.kind, edge.target)) == [
+        Edge(kind=EdgeKind.DECIDES, source="s1", target=decision.id),
+        Edge(kind=EdgeKind.RAISES_ERROR_SIGNATURE, source=result.id, target="error: no such gate: north"),
+        Edge(kind=EdgeKind.RESUMES_AT, source="s1", target=stop.id),
+        Edge(kind=EdgeKind.RUNS_COMMAND, source=by_hand.id, target="git status"),
+        Edge(kind=EdgeKind.RUNS_COMMAND, source=call.id, target="make test"),
+        Edge(kind=EdgeKind.TOUCHES_FILE, source=call.id, target="/home/ada/orchard/gate.py"),
+    ]
 
 
 def test_evidence_leads_to_every_event_of_its_line(timeline: Timeline) -> None:
@@ -165,3 +231,43 @@ def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "state").iterdir()}
 
     assert set(modes.values()) == {0o600}
+
+
+def spoken_in(
+    timeline: Timeline, id: str, minute: int, *, project: str = "orchard", type: EventType = EventType.USER_MESSAGE
+) -> None:
+    session = replace(SESSION, id=id, project=project)
+    said = replace(event(minute, type=type), id=f"{id}-{minute}", session=id, at=START + timedelta(minutes=minute))
+    timeline.commit([replace(look(said, session=session), path=f"/t/{id}.jsonl")], "claude-code")
+
+
+def test_the_last_session_is_the_one_in_which_a_person_spoke_last(timeline: Timeline) -> None:
+    spoken_in(timeline, "older", 1)
+    spoken_in(timeline, "last", 5)
+    spoken_in(timeline, "own", 7)
+    spoken_in(timeline, "elsewhere", 8, project="mycelia")
+    spoken_in(timeline, "agent-1", 9, type=EventType.ASSISTANT_MESSAGE)
+
+    last = timeline.last_session("orchard", besides="own")
+
+    assert last is not None
+    assert (last.id, last.project) == ("last", "orchard")
+    assert timeline.last_session("fence") is None
+
+
+def test_the_last_prompt_is_found_behind_whatever_the_agent_did_since(timeline: Timeline) -> None:
+    deeds = [event(number, type=EventType.TOOL_CALL, role="assistant") for number in range(3, 500)]
+    timeline.commit([look(event(1), event(2), *deeds)], "claude-code")
+
+    assert timeline.last_prompt("claude-code", "s1") == event(2)
+    assert timeline.last_prompt("claude-code", "never seen") is None
+
+
+def test_it_knows_every_folder_that_a_session_ran_in_once(timeline: Timeline) -> None:
+    elsewhere = [
+        replace(SESSION, id=f"s{number}", cwd=cwd) for number, cwd in enumerate(["/home/ada/b", "/home/ada/a", "/home/ada/b", ""])
+    ]
+    for session in elsewhere:
+        timeline.commit([replace(look(session=session), path=f"/t/{session.id}.jsonl")], "claude-code")
+
+    assert timeline.folders() == ["/home/ada/a", "/home/ada/b"]

@@ -1,0 +1,151 @@
+"""Questions for the judge, asked aside while the agent goes on."""
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kite_memory.model.hit import Question
+from kite_memory.model.judging import Judge, Judged, Unjudged
+
+Report = Callable[[BaseException], None]
+Heard = Callable[[Question, Judged], None]
+Instead = Callable[[Question], Judged]
+
+
+def _unheard(question: Question, judged: Judged) -> None:
+    pass
+
+
+def _nothing(question: Question) -> Judged:
+    return Judged(verdicts=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    question: Question
+    judged: Judged
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Case:
+    question: Question
+    ended: threading.Event = field(default_factory=threading.Event)
+    judged: Judged | None = None
+
+
+class Desk:
+    """One question in each session: a newer one takes the older one's place, and a ruling is handed out once.
+
+    ``heard`` is told of every answer, also of those that come too late for their turn; where there is none, for want of a budget
+    or a network, ``instead`` says what holds. Threads begin when there is something to ask and end when there is nothing more: an
+    idle desk has none. They are never waited for, since a model may take its time.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        *,
+        report: Report,
+        heard: Heard = _unheard,
+        instead: Instead = _nothing,
+        seconds: float = 10.0,
+        threads: int = 2,
+        waiting: int = 16,
+        sessions: int = 64,
+    ) -> None:
+        self._judge = judge
+        self._report = report
+        self._heard = heard
+        self._instead = instead
+        self._seconds = seconds
+        self._most_threads = threads
+        self._most_waiting = waiting
+        self._most_sessions = sessions
+        self._lock = threading.Lock()
+        self._open: OrderedDict[str, _Case] = OrderedDict()
+        self._waiting: deque[_Case] = deque()
+        self._threads = 0
+        self._closed = False
+
+    def ask(self, question: Question) -> None:
+        """Returns at once. Under a rush the oldest questions are dropped: their turns are the likeliest to be over."""
+        case = _Case(question=question)
+        with self._lock:
+            self._drop(question.session)
+            if self._closed:
+                return
+            self._open[question.session] = case
+            self._waiting.append(case)
+            while len(self._waiting) > self._most_waiting:
+                self._drop(self._waiting[0].question.session)
+            while len(self._open) > self._most_sessions:
+                self._drop(next(iter(self._open)))
+            if self._threads == self._most_threads:
+                return
+            self._threads += 1
+        try:
+            threading.Thread(target=self._work, name="kmem-judge", daemon=True).start()
+        except RuntimeError as error:  # no more threads to be had: the prompt is answered all the same
+            with self._lock:
+                self._threads -= 1
+                self._drop(question.session)
+            self._report(error)
+
+    def collect(self, session: str, *, within: float = 0.0) -> Ruling | None:
+        """What the judge said on this session's question, if it has; with ``within``, waiting so many seconds for it."""
+        with self._lock:
+            case = self._open.get(session)
+        if case is None or (within > 0 and not case.ended.wait(within)):
+            return None
+        with self._lock:
+            if case.judged is None or self._open.get(session) is not case:
+                return None
+            del self._open[session]
+            return Ruling(question=case.question, judged=case.judged)
+
+    def withdraw(self, session: str) -> None:
+        """Nobody wants to know any more."""
+        with self._lock:
+            self._drop(session)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            for session in tuple(self._open):
+                self._drop(session)
+
+    def _drop(self, session: str) -> None:
+        case = self._open.pop(session, None)
+        if case is not None:
+            if case in self._waiting:
+                self._waiting.remove(case)
+            case.ended.set()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._threads -= 1
+                    return
+                case = self._waiting.popleft()
+            answer = self._asked(case.question)
+            with self._lock:
+                if isinstance(answer, Judged) and answer.verdicts:
+                    case.judged = answer
+                elif self._open.get(case.question.session) is case:
+                    del self._open[case.question.session]
+            case.ended.set()
+
+    def _asked(self, question: Question) -> Judged | Unjudged:
+        try:
+            answer = self._judge.judge(question, seconds=self._seconds)
+            if isinstance(answer, Unjudged):
+                return self._instead(question)
+            if not self._closed:
+                self._heard(question, answer)
+            return answer
+        except Exception as error:  # noqa: BLE001 - the edge of a thread
+            if not self._closed:
+                self._report(error)
+            return Unjudged(reason="a bug of ours")

@@ -1,0 +1,270 @@
+"""What an agent is given at its hooks: as a session starts, with a prompt, beside a tool's result. Mostly nothing.
+
+All that one prompt's turn is given shares one budget of tokens. The judge is asked while the agent goes on, and what it
+finds comes with the next tool's result of the same turn, or not at all.
+"""
+
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Literal
+
+import orjson
+
+from kite_memory.daemon.desk import Desk, Report
+from kite_memory.daemon.echo import before
+from kite_memory.daemon.last_work import ABOUT, last_work
+from kite_memory.daemon.prompt_hook import (
+    TOOL_EVENTS,
+    HookInput,
+    ToolCall,
+    read_hook_input,
+    without_first_word,
+    without_last_word,
+)
+from kite_memory.model.action import Action
+from kite_memory.model.hit import Injection, Question
+from kite_memory.model.judging import Judge
+from kite_memory.recall.answer import Prompt
+from kite_memory.recall.recall import Recall
+from kite_memory.recall.rendering import estimated_tokens, plain_line, remarks
+from kite_memory.redaction import drop_private, redact
+from kite_memory.sources.project import project_of
+from kite_memory.sources.words import Approved, Said, utterances
+from kite_memory.timeline.store import Timeline
+
+Mode = Literal["late", "wait", "off"]
+
+PATIENCE = 1.2
+"""Seconds that a prompt waits for the judge, where the person chose so."""
+
+_CLAUDE_CODE = "claude-code"
+_TURN_TOKENS = 1600
+_START_TOKENS = 400
+_LEAST_TOKENS = 120
+"""What a note in a block of its own needs."""
+_EVENTS = 200
+"""Of the session that was worked in last: about sixty tool calls, in less than two milliseconds."""
+_MOST_TURNS = 256
+
+_ASKED = 6_000
+"""Characters of a prompt, of which the judge reads some: those of a paste's two ends."""
+_NOTE_ASKED = 2_000
+"""Characters of a note, of which it reads some: a question may lie for long, with twenty of them."""
+_HEAD = 200
+_LOOKED_AT = 8 * _HEAD
+
+_PLAIN_TEXT = frozenset({"SessionStart", "UserPromptSubmit"})
+"""Where Claude Code takes what is printed as it is."""
+_REACHES_THE_MODEL = {_CLAUDE_CODE: TOOL_EVENTS}
+_REACHES_ANY_MODEL = frozenset({"PostToolUse"})
+"""Codex took no text before a tool until its version 0.129, Gemini CLI takes none."""
+
+_ACTS = frozenset(
+    {
+        *("Bash", "PowerShell", "shell", "local_shell", "exec_command", "unified_exec", "run_shell_command"),
+        *("Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "replace", "write_file"),
+    }
+)
+"""Tools that do something. Those that only look are not worth a word."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Moments:
+    """Thread-safe. `close` ends it without waiting for a judge that is still reading. ``patience`` is how many seconds longer
+    than usual a prompt may take.
+    """
+
+    def __init__(
+        self,
+        *,
+        recall: Recall,
+        timeline: Timeline,
+        judge: Judge | None,
+        mode: Mode,
+        report: Report,
+        patience: float = PATIENCE,
+        clock: Callable[[], datetime] = _now,
+    ) -> None:
+        self._recall = recall
+        self._timeline = timeline
+        self._desk = None
+        if judge is not None and mode != "off":
+            self._desk = Desk(judge, report=report, heard=recall.heard, instead=recall.likely)
+        self.patience = patience if mode == "wait" and self._desk is not None else 0.0
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._left: OrderedDict[str, int] = OrderedDict()
+
+    def close(self) -> None:
+        if self._desk is not None:
+            self._desk.close()
+
+    def answer(self, body: bytes, agent: str = "") -> str:
+        """Exactly what the agent's hook shall print. What is not understood, and what a sub-agent does, is given nothing."""
+        agent = agent or _CLAUDE_CODE
+        asked = read_hook_input(body)
+        if asked is None or asked.is_subagent:
+            return ""
+        match asked.event:
+            case "SessionStart":
+                said = self._started(asked, agent)
+            case "UserPromptSubmit":
+                said = self._prompted(asked, agent)
+            case "Stop" | "SessionEnd":
+                self._end_turn(asked.session)
+                return ""
+            case event if event in _REACHES_THE_MODEL.get(agent, _REACHES_ANY_MODEL):
+                said = self._acted(asked)
+            case _:
+                return ""
+        return _printed(said, asked, agent) if said else ""
+
+    def _started(self, asked: HookInput, agent: str) -> str:
+        if asked.source != "compact":  # which often comes in the middle of a turn
+            self._end_turn(asked.session)
+        if asked.source in ("compact", "clear"):
+            self._recall.forget_session(asked.session)
+        project = project_of(asked.cwd)
+        brief = self._recall.brief(session=asked.session, project=project)
+        room = _START_TOKENS - (brief.tokens or estimated_tokens(brief.block))
+        lines = () if room <= 0 else self._last_work(asked, agent, project)
+        return "\n".join(filter(None, (brief.block, remarks(lines, about=ABOUT, tokens=room))))
+
+    def _last_work(self, asked: HookInput, agent: str, project: str) -> tuple[str, ...]:
+        """A compaction has taken this very session's work out of the context; what goes on where it was has it still."""
+        if not project or asked.source in ("resume", "fork"):
+            return ()
+        try:
+            if asked.source == "compact":
+                session = self._timeline.session(agent, asked.session)
+            else:
+                session = self._timeline.last_session(project, besides=asked.session)
+            if session is None:
+                return ()
+            events = self._timeline.last_events(session.provider, session.id, _EVENTS)
+            prompt = self._timeline.last_prompt(session.provider, session.id)
+        except sqlite3.Error:
+            return ()  # `kmem status` and the daemon's other threads tell of it
+        return last_work(session, events, prompt, self._clock())
+
+    def _prompted(self, asked: HookInput, agent: str) -> str:
+        began = monotonic()
+        text = _said_by_a_person(asked.prompt)
+        if asked.prompt and not text:
+            return ""  # a machine's message in a person's place goes on with the turn
+        self._end_turn(asked.session)
+        prompt = self._prompt(text, asked, agent)
+        injection = self._recall.answer(prompt)
+        left = self._spend(asked.session, injection)
+        if self._desk is None or injection.question is None or not asked.session or left < _LEAST_TOKENS:
+            return injection.block
+        self._desk.ask(_fit_to_leave(injection.question))
+        if not self.patience:
+            return injection.block
+        more = self._ruling(asked.session, within=max(0.001, began + self.patience - monotonic()))
+        return "\n".join(filter(None, (injection.block, more)))
+
+    def _prompt(self, text: str, asked: HookInput, agent: str) -> Prompt:
+        text = drop_private(text)
+        return Prompt(
+            text=text,
+            session=asked.session,
+            project=project_of(asked.cwd),
+            head=kept_head(text),
+            situation=before(self._timeline, agent, asked.session, text),
+        )
+
+    def _acted(self, asked: HookInput) -> str:
+        return "\n".join(filter(None, (self._ruling(asked.session), self._known_of(asked))))
+
+    def _ruling(self, session: str, *, within: float = 0.0) -> str:
+        """What the judge found, claimed only now that it is delivered."""
+        ruling = self._desk.collect(session, within=within) if self._desk is not None else None
+        if ruling is None or (left := self._tokens_left(session)) < _LEAST_TOKENS:
+            return ""
+        injection = self._recall.judged(ruling.question, ruling.judged, tokens=left)
+        self._spend(session, injection)
+        return injection.block
+
+    def _known_of(self, asked: HookInput) -> str:
+        for call in asked.calls:
+            if call.tool not in _ACTS or self._tokens_left(asked.session) < _LEAST_TOKENS:
+                continue
+            injection = self._recall.act(_action(call, asked))
+            if not injection.silent:
+                self._spend(asked.session, injection)
+                return injection.block
+        return ""
+
+    def _end_turn(self, session: str) -> None:
+        if self._desk is not None:
+            self._desk.withdraw(session)
+        with self._lock:
+            self._left.pop(session, None)
+
+    def _tokens_left(self, session: str) -> int:
+        with self._lock:
+            return self._left.get(session, _TURN_TOKENS)
+
+    def _spend(self, session: str, injection: Injection) -> int:
+        """What is left of the turn's tokens."""
+        with self._lock:
+            left = self._left.pop(session, _TURN_TOKENS) - (injection.tokens or estimated_tokens(injection.block))
+            self._left[session] = left
+            while len(self._left) > _MOST_TURNS:
+                self._left.popitem(last=False)
+        return left
+
+
+def _said_by_a_person(text: str) -> str:
+    """Without what the agent puts around it; empty for what no person said, as the news that a task has ended."""
+    pieces = (
+        piece.text if isinstance(piece, Said) else piece.plan for piece in utterances(text) if isinstance(piece, Said | Approved)
+    )
+    return "\n".join(pieces)
+
+
+def _fit_to_leave(question: Question) -> Question:
+    """The judge's model may be anywhere: what a person has just typed goes there as the timeline would keep it."""
+    text = question.prompt
+    if len(text) > _ASKED:
+        text = f"{without_last_word(text[: _ASKED * 3 // 4])}\n…\n{without_first_word(text[-_ASKED // 4 :])}"
+    candidates = (replace(hit, note=replace(hit.note, body=hit.note.body[:_NOTE_ASKED])) for hit in question.candidates)
+    return replace(question, prompt=redact(text), candidates=tuple(candidates))
+
+
+def _action(call: ToolCall, asked: HookInput) -> Action:
+    return Action(
+        session=asked.session,
+        project=project_of(asked.cwd),
+        cwd=asked.cwd,
+        tool=call.tool,
+        command=redact(drop_private(call.command)),
+        error=redact(drop_private(call.error)),
+        files=tuple(map(redact, call.files)),
+    )
+
+
+def _printed(said: str, asked: HookInput, agent: str) -> str:
+    if agent == _CLAUDE_CODE and asked.event in _PLAIN_TEXT:
+        return said
+    return orjson.dumps({"hookSpecificOutput": {"hookEventName": asked.name, "additionalContext": said}}).decode()
+
+
+def kept_head(prompt: str) -> str:
+    """All that the log keeps of a prompt: its beginning, redacted.
+
+    What is looked at ends between two words, for half a secret would not be known for one.
+    """
+    looked_at = prompt[:_LOOKED_AT]
+    if len(prompt) > _LOOKED_AT:
+        looked_at = " ".join((*looked_at.rsplit(None, 1)[:-1], "…"))
+    return plain_line(redact(looked_at), _HEAD)

@@ -1,0 +1,90 @@
+"""What an HTTP status and its body say about a call, for every API that speaks in the usual way."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from kite_memory.distill.extractor import Busy, Misconfigured, Refused
+from kite_memory.distill.transport import brief, retry_after
+
+_SPEND_CODES = frozenset(
+    (
+        "contract_spend_limit_reached",
+        "enforced_spend_limit_reached",
+        "linked_organization_spend_limit_reached",
+        "linked_organization_billing_unavailable",
+        "organization_on_hold",
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+    )
+)
+_SPEND_WORDS = ("credit balance", "usage limit", "spend limit", "spending limit", "billing")
+_TOO_LONG_WORDS = (
+    "prompt is too long",
+    "context window",
+    "context limit",
+    "context length",
+    "context size",
+    "maximum context",
+    "request_too_large",
+)
+_DECLINED_WORDS = ("content filtering", "content policy", "content management policy", "content_filter", "content_policy_violation")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldError:
+    """As a server words it; empty where it does not say."""
+
+    kind: str = ""
+    code: str = ""
+    message: str = ""
+
+
+def told_error(body: str) -> ToldError:
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        return ToldError()
+    match told:
+        case {"error": {**error}}:
+            details = error.get("details")
+            code = details.get("error_code") if isinstance(details, dict) else error.get("code")
+            return ToldError(kind=_text(error.get("type")), code=_text(code), message=_text(error.get("message")))
+        case {"error": str(message)} | {"object": "error", "message": str(message)} | {"detail": str(message)}:
+            return ToldError(message=message)
+        case _:
+            return ToldError()
+
+
+def ending_of(status: int, body: str, headers: Mapping[str, str], *, key_hint: str) -> Busy | Refused | Misconfigured:
+    """For a status that is none of success. ``key_hint`` tells a person how to give another key."""
+    told = told_error(body)
+    said = brief(told.message or body) or f"status {status}"
+    lowered = told.message.lower()
+    wait = retry_after(headers.get("retry-after"), datetime.now(UTC))
+    if not told.kind and body.lstrip()[:1] == "<":
+        return Busy(reason=f"something that is not the API answered with status {status}", retry_after=wait)
+    cannot_pay = (
+        told.kind in ("billing_error", "insufficient_quota")
+        or told.code in _SPEND_CODES
+        or any(words in lowered for words in _SPEND_WORDS)
+    )
+    if status == 402 or (status < 500 and cannot_pay):
+        return Misconfigured(reason=f"the account cannot pay: {said}", hint="see the limits and credits of the API account")
+    if status in (401, 403):
+        return Misconfigured(reason=f"the API does not accept the key: {said}", hint=key_hint)
+    if status == 404:
+        return Misconfigured(reason=f"the API does not know this: {said}", hint="check the model and `base_url` in [extractor]")
+    if status == 413 or any(words in lowered for words in _TOO_LONG_WORDS) or told.code == "context_length_exceeded":
+        return Refused(reason=f"what was asked is too long for the model: {said}")
+    if status in (400, 422):
+        if told.code in _DECLINED_WORDS or any(words in lowered for words in _DECLINED_WORDS):
+            return Refused(reason=f"the API declined what was asked: {said}")
+        return Misconfigured(reason=f"the API does not accept the request: {said}", hint="check the model in [extractor]")
+    return Busy(reason=f"status {status}: {said}", retry_after=wait)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,177 @@
+"""One HTTP call to a model: bounded in time and size, sent where it was meant to go and nowhere else."""
+
+import math
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from kite_memory.distill.extractor import Busy
+from kite_memory.distill.prose import clip, one_line
+
+if TYPE_CHECKING:
+    from httpx2 import Client, Request, Response
+
+LONGEST_WAIT = 3_600.0
+_LARGEST_RESPONSE = 4_000_000
+_LONGEST_CONNECT = 10.0
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(slots=True, kw_only=True)
+class Line:
+    """What is on the wire is cut off ``seconds`` after the line was opened, wherever the call stands by then.
+
+    The timeouts of the package are for one read each: headers that come a byte at a time would never run into them. Only
+    the look-up of a name cannot be cut; the system's resolver has its own patience.
+    """
+
+    client: "Client"
+    seconds: float
+    _streams: list[socket.socket] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _cut: bool = False
+
+    @property
+    def is_cut(self) -> bool:
+        return self._cut
+
+    def late(self, *, made: bool = True) -> Busy:
+        return Busy(reason=f"no answer within {self.seconds:.1f} seconds", made="perhaps" if made else "no")
+
+    def failed(self, error: Exception) -> Busy:
+        """``error`` is the package's own, about the connection."""
+        from httpx2 import ConnectError, ConnectTimeout, ProxyError, TimeoutException, UnsupportedProtocol
+
+        unsent = isinstance(error, ConnectError | ConnectTimeout | ProxyError | UnsupportedProtocol)
+        if self._cut or isinstance(error, TimeoutException):
+            return self.late(made=not unsent)
+        return Busy(
+            reason=f"the connection failed: {brief(type(error).__name__ + ': ' + str(error))}", made="no" if unsent else "perhaps"
+        )
+
+    def watch(self, event: str, told: Mapping[str, object]) -> None:
+        """The package tells of each connection as it is made, plain and again under TLS."""
+        stream = told.get("return_value")
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")) and hasattr(stream, "get_extra_info"):
+            found = stream.get_extra_info("socket")
+            with self._lock:
+                if isinstance(found, socket.socket):
+                    self._streams.append(found)
+                if self._cut:
+                    self._shut()
+
+    def cut(self) -> None:
+        with self._lock:
+            self._cut = True
+            self._shut()
+
+    def _shut(self) -> None:
+        for stream in self._streams:
+            try:
+                socket.socket.shutdown(stream, socket.SHUT_RDWR)  # not TLS's own, which would forget its state under the reader
+            except OSError:
+                pass  # closed already, or handed over to its TLS twin
+
+
+@contextmanager
+def line(seconds: float) -> Iterator[Line]:
+    """For one call; the time runs from here on."""
+    from httpx2 import Client, Timeout
+
+    seconds = max(seconds, 0.001)
+
+    def watched(request: "Request") -> None:
+        request.extensions = {**request.extensions, "trace": opened.watch}
+
+    client = Client(
+        timeout=Timeout(seconds, connect=min(_LONGEST_CONNECT, seconds)),
+        follow_redirects=False,  # the key and the transcript go where they were sent, and nowhere else
+        mounts={f"all://{f'[{host}]' if ':' in host else host}": None for host in _LOOPBACK},  # no proxy reaches our loopback
+        headers={"accept-encoding": "identity"},  # what is unpacked could be a thousand times what was counted
+        event_hooks={"request": [watched], "response": [_bound]},
+    )
+    opened = Line(client=client, seconds=seconds)
+    clock = threading.Timer(seconds, opened.cut)
+    clock.daemon = True
+    clock.start()
+    try:
+        with client:
+            yield opened
+    finally:
+        clock.cancel()
+
+
+def remaining(seconds: float, since: float) -> float:
+    """What is left of ``seconds`` that began at ``since`` on the monotonic clock: loading a package takes of them, too."""
+    return seconds - (time.monotonic() - since)
+
+
+def is_loopback(base_url: str) -> bool:
+    try:
+        return (urlsplit(base_url).hostname or "") in _LOOPBACK
+    except ValueError:
+        return False
+
+
+def is_address(base_url: str) -> bool:
+    try:
+        parts = urlsplit(base_url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+
+
+def is_key(text: str) -> bool:
+    """Whether it can stand in a header: what cannot must never be sent."""
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
+def retry_after(header: str | None, now: datetime) -> float:
+    """Seconds to wait as a ``Retry-After`` header has it, at most an hour; 0 for one that is missing or makes no sense."""
+    if not header:
+        return 0.0
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            at = parsedate_to_datetime(header[:100])
+        except (ValueError, TypeError, IndexError, OverflowError):
+            return 0.0
+        seconds = (at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds()
+    return min(max(seconds, 0.0), LONGEST_WAIT) if math.isfinite(seconds) else 0.0
+
+
+def brief(text: str) -> str:
+    return clip(one_line(text[:1_000]), 200)
+
+
+def _bound(response: "Response") -> None:
+    """Have a body that is too long end in an error; the package has no limit for it."""
+    import httpx2
+
+    class Bounded(httpx2.SyncByteStream):
+        def __init__(self, inner: httpx2.SyncByteStream) -> None:
+            self._inner = inner
+
+        def __iter__(self) -> Iterator[bytes]:
+            size = 0
+            for piece in self._inner:
+                size += len(piece)
+                if size > _LARGEST_RESPONSE:
+                    raise httpx2.ReadError("the response is too large")
+                yield piece
+
+        def close(self) -> None:
+            self._inner.close()
+
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise httpx2.ReadError("the response is packed, though nobody asked for that")
+    if isinstance(response.stream, httpx2.SyncByteStream):
+        response.stream = Bounded(response.stream)

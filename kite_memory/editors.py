@@ -1,0 +1,57 @@
+"""Where editors keep what their extensions store: Code and its kin, here and on machines they are connected to."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+_EDITORS = (
+    "Code",
+    "Code - Insiders",
+    "Code - OSS",
+    "VSCodium",
+    "VSCodium - Insiders",
+    "Cursor",
+    "Windsurf",
+)
+_SERVERS = (
+    ".vscode-server",
+    ".vscode-server-insiders",
+    ".vscode-remote",
+    ".vscode-server-oss",
+    ".vscodium-server",
+    ".cursor-server",
+    ".windsurf-server",
+)
+
+
+def extension_storages(extension: str, *, environment: Mapping[str, str], home: Path, platform: str) -> tuple[Path, ...]:
+    """The folders that ``extension`` may have, whether or not they exist. ``platform`` is ``sys.platform``'s word.
+
+    The editors' own variables are heeded: ``VSCODE_PORTABLE``, ``VSCODE_APPDATA``.
+    """
+    applications = _named(environment, "VSCODE_APPDATA") or _applications(environment, home, platform)
+    users = [applications / editor / "User" for editor in _EDITORS]
+    users += [home / server / "data" / "User" for server in _SERVERS]
+    users.append(home / ".local" / "share" / "code-server" / "User")
+    if portable := _named(environment, "VSCODE_PORTABLE"):
+        users.insert(0, portable / "user-data" / "User")
+    return tuple(user / "globalStorage" / extension for user in users)
+
+
+def user_folder(editor: str, *, environment: Mapping[str, str], home: Path, platform: str) -> Path:
+    """Where one editor keeps what is the person's, on this machine."""
+    return _applications(environment, home, platform) / editor / "User"
+
+
+def _applications(environment: Mapping[str, str], home: Path, platform: str) -> Path:
+    match platform:
+        case "darwin":
+            return home / "Library" / "Application Support"
+        case "win32":
+            return _named(environment, "APPDATA") or home / "AppData" / "Roaming"
+        case _:
+            return _named(environment, "XDG_CONFIG_HOME") or home / ".config"
+
+
+def _named(environment: Mapping[str, str], name: str) -> Path | None:
+    folder = Path(environment.get(name) or "")
+    return folder if folder.is_absolute() else None

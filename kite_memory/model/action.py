@@ -1,0 +1,258 @@
+"""What an agent is about to do, or has just tried in vain; and what of a shell's line is a program, what its arguments."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One call of a tool. ``error`` is what it said when it failed, and empty before it is run.
+
+    ``command`` is the line that a shell is given; ``files`` are those that another tool reads or writes. Redacted by whoever
+    makes it.
+    """
+
+    session: str = ""
+    project: str = ""
+    cwd: str = ""
+    tool: str = ""
+    command: str = ""
+    error: str = ""
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """One program of a command line. ``program`` is its bare name; ``words`` are its arguments that are no flags, in order.
+
+    The first ``depth`` of them say what it is to do («push» of git, «run lint» of npm). Flags come without their values;
+    ``-am`` is there as itself and as both letters. ``settings`` are variables set for it alone.
+    """
+
+    program: str
+    words: tuple[str, ...] = ()
+    depth: int = 0
+    flags: frozenset[str] = frozenset()
+    settings: tuple[str, ...] = ()
+
+    @property
+    def purpose(self) -> str:
+        """«git push», «npm run lint», «pytest»: what stays the same when it is tried again."""
+        return " ".join((self.program, *self.words[: self.depth]))
+
+
+_LENGTH = 8_000
+_PROGRAMS = 24
+_ONE_WORD_WHATEVER_IT_IS = """
+apt apt-get brew bun bundle cargo composer conda deno dnf docker dotnet flyctl git go gradle gradlew hatch helm heroku invoke
+jj just kubectl make mise mix mvn mvnw nix npm nx pdm pip pipenv pipx pnpm podman poetry rails rake rustup sbt svn swift
+systemctl task terraform terragrunt tofu turbo uv vercel wrangler yarn zig
+"""
+_TWO_WORDS = "alembic aws az gcloud gh glab"
+_NO_WORD = """
+awk basename bash black cat cd chmod chown clang cmp cp curl cut date diff dirname du echo egrep env eslint export expr false
+fgrep file find fish flake8 g++ gcc gofmt goimports grep gunzip gzip head id isort javac jest jq kill less ln ls md5 md5sum
+mkdir mktemp mocha more mv mypy nc node open perl pgrep pkill prettier printf ps psql pwd pylint pyright pytest python
+readlink realpath redis-cli rg rm rmdir rspec rsync ruby rustc scp sed seq set sh sha256sum shasum shellcheck sleep sort
+source sqlite3 ssh stat tail tar tee test time touch tox tr tree true tsc type uname uniq unzip vim vitest wc wget which xargs
+yes yq zip zsh
+"""
+_LOOKING = """
+awk basename cat cd column cut date diff dirname du echo egrep env export expr false fgrep file find fold grep head id jq less
+ls md5 md5sum more nl paste pgrep printf ps pwd readlink realpath rg seq set sha256sum shasum sleep sort stat tail tee test
+time tr tree true type uname uniq wc which xargs yes yq
+"""
+_LOOKERS = frozenset(_LOOKING.split())
+_DEPTHS = (
+    dict.fromkeys(_ONE_WORD_WHATEVER_IT_IS.split(), 1) | dict.fromkeys(_TWO_WORDS.split(), 2) | dict.fromkeys(_NO_WORD.split(), 0)
+)
+"""How many words say what a program is to do: none, where the first argument is a file, a text or a host."""
+_DEEPER = frozenset({"run", "compose", "exec", "x", "stash", "worktree", "remote", "submodule", "workspace", "tool", "mod", "pip"})
+_BEFORE_A_FILE = frozenset({"go", "docker", "podman", "kubectl", "cargo", "golangci-lint", "deno"})
+"""Their «run» and «exec» are followed by what is run, not by the name of a task."""
+_NO_PROGRAMS = frozenset({"for", "case", "select", "function", "done", "fi", "esac", "in", "[", "[["})
+_TAKES_VALUE = {
+    "git": frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"}),
+    "docker": frozenset({"--context", "-H", "--host", "-f", "--file", "-p"}),
+    "kubectl": frozenset({"-n", "--namespace", "--context", "--kubeconfig", "-f"}),
+    "helm": frozenset({"-n", "--namespace", "--kube-context"}),
+    "make": frozenset({"-C", "-f", "-j"}),
+    "npm": frozenset({"--prefix", "-w", "--workspace", "-C"}),
+    "pnpm": frozenset({"--filter", "-F", "-C", "--dir"}),
+    "yarn": frozenset({"--cwd"}),
+    "go": frozenset({"-C"}),
+    "cargo": frozenset({"--manifest-path", "-p", "--package"}),
+    "uv": frozenset({"--directory", "--project", "--with", "-p", "--python"}),
+    "poetry": frozenset({"-C", "--directory"}),
+    "gh": frozenset({"-R", "--repo"}),
+    "terraform": frozenset({"-chdir"}),
+}
+"""Flags before the purpose whose value is a word of its own."""
+_CARRIERS = dict.fromkeys(["sudo", "doas", "nohup", "nice", "time", "command", "exec", "env", "stdbuf"], 0) | {"timeout": 1}
+"""What only runs another program, and how many words of its own it takes first."""
+_RUNNERS = {
+    ("mise", "exec"), ("poetry", "run"), ("uv", "run"), ("pipenv", "run"), ("hatch", "run"), ("pdm", "run"), ("rye", "run"),
+    ("bundle", "exec"), ("pnpm", "exec"), ("pnpm", "dlx"), ("npm", "exec"), ("yarn", "dlx"), ("bun", "x"), ("asdf", "exec"),
+}  # fmt: skip
+_RUN_AT_ONCE = frozenset({"npx", "bunx", "uvx"})
+_NESTED = 8
+"""So many programs may each run the next one; who writes «sudo» a thousand times runs nothing."""
+_ALIASES = {
+    "python3": "python",
+    "pip3": "pip",
+    "py": "python",
+    "nodejs": "node",
+    "gmake": "make",
+    "docker-compose": "docker compose",
+}
+_SETTING = re.compile(r"[A-Za-z_]\w{0,80}=")
+_PROGRAM = re.compile(r"[A-Za-z][\w.+-]{0,60}")
+_SUBCOMMAND = re.compile(r"[a-z][a-z0-9]*(?:[-:_][a-z0-9]+)*")
+_HERE = re.compile(r"<<-?\s{0,4}(['\"]?)([A-Za-z_]\w{0,60})\1")
+_VERSIONED = re.compile(r"(python|pip)\d(?:\.\d{1,2})?")
+
+
+def invocations(command: str) -> tuple[Invocation, ...]:
+    """The programs that a shell's line runs, in order, as far as it can be read without running it; the first two dozen."""
+    found: list[Invocation] = []
+    for words in _simple_commands(_without_documents(command[:_LENGTH])):
+        found.extend(_invoked(words))
+        if len(found) >= _PROGRAMS:
+            break
+    return tuple(found[:_PROGRAMS])
+
+
+def purposes(command: str) -> frozenset[str]:
+    """What a line is for: its programs and what they are to do, without those that only look, move about or shape output."""
+    return frozenset(each.purpose for each in invocations(command) if each.program not in _LOOKERS)
+
+
+def _without_documents(command: str) -> str:
+    """Here-documents left out: what is written into a file is not run."""
+    if "<<" not in command:
+        return command
+    kept: list[str] = []
+    until: list[str] = []
+    for line in command.split("\n"):
+        if until:
+            if line.strip() == until[0]:
+                del until[0]
+            continue
+        kept.append(line)
+        until = [found.group(2) for found in _HERE.finditer(line)][:4]
+    return "\n".join(kept)
+
+
+_PIECE = re.compile(
+    r"""(?P<blank>[ \t]+|\\\n)|(?P<comment>(?:(?<=\s)|(?<=^))\#[^\n]*)|(?P<in>\d?&?>{1,2}&?\s*[^\s;&|()<>]*|<<?<?\s*[^\s;&|()<>]*)
+    |(?P<end>\|\||&&|;;|[;&|\n(){}](?=\s|$)|[;&|\n()])
+    |(?P<single>'[^']*'?)|(?P<double>"(?:[^"\\]|\\.)*"?)|(?P<back>`[^`]*`?)|(?P<escape>\\.?)|(?P<plain>[^\s;&|()<>'"`\\]+|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def _simple_commands(line: str) -> Iterator[list[str]]:
+    """Words between the operators; a subshell's are its own."""
+    words: list[str] = []
+    word: str | None = None
+    for piece in _PIECE.finditer(line):
+        text = piece.group()
+        match piece.lastgroup:
+            case "single":
+                word = (word or "") + text.strip("'")
+            case "double":
+                word = (word or "") + text.strip('"').replace('\\"', '"')
+            case "plain" | "back":
+                word = (word or "") + text
+            case "escape":
+                word = (word or "") + text[1:]
+            case "in" | "comment":
+                continue
+            case kind:
+                if word is not None:
+                    words.append(word)
+                    word = None
+                if kind == "end" and words:
+                    yield words
+                    words = []
+    if word is not None:
+        words.append(word)
+    if words:
+        yield words
+
+
+_KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "$"})
+
+
+def _invoked(words: list[str], nested: int = 0) -> Iterator[Invocation]:
+    if nested > _NESTED:
+        return
+    settings: list[str] = []
+    while words and (_SETTING.match(words[0]) or words[0] in _KEYWORDS):
+        if words[0] not in _KEYWORDS:
+            settings.append(words[0])
+        words = words[1:]
+    if not words:
+        return
+    program = words[0].rstrip("/").rpartition("/")[2]
+    if found := _VERSIONED.fullmatch(program):
+        program = found.group(1)
+    if program in _NO_PROGRAMS or not _PROGRAM.fullmatch(program):
+        return
+    if program == "python" and words[1:2] == ["-m"]:
+        yield from _invoked([*settings, *words[2:]], nested + 1)
+        return
+    program, _, first = _ALIASES.get(program, program).partition(" ")
+    arguments = [first, *words[1:]] if first else words[1:]
+    if program in _CARRIERS:
+        rest = _after_flags(arguments)[_CARRIERS[program] :]
+        yield from _invoked([*settings, *rest], nested + 1)
+        return
+    if program in _RUN_AT_ONCE:
+        yield from _invoked([*settings, *_after_flags(arguments)], nested + 1)
+        return
+    invocation = _invocation(program, arguments, tuple(settings))
+    yield invocation
+    if (program, *invocation.words[:1]) in _RUNNERS:
+        at = arguments.index(invocation.words[0]) + 1
+        rest = arguments[arguments.index("--", at) + 1 :] if "--" in arguments[at:] else _after_flags(arguments[at:])
+        yield from _invoked([*settings, *rest], nested + 1)
+
+
+def _after_flags(arguments: list[str]) -> list[str]:
+    """What follows the flags and settings that stand first."""
+    for place, argument in enumerate(arguments):
+        if not argument.startswith("-"):
+            return arguments[place:]
+    return []
+
+
+def _invocation(program: str, arguments: list[str], settings: tuple[str, ...]) -> Invocation:
+    words: list[str] = []
+    flags: set[str] = set()
+    with_value = _TAKES_VALUE.get(program, frozenset())
+    skip = False
+    for argument in arguments:
+        if skip:
+            skip = False
+        elif len(argument) > 1 and argument[0] == "-" and argument != "--":
+            flag = argument.partition("=")[0][:60]
+            flags.add(flag)
+            if len(flag) == 3 and flag[1:].isalpha():
+                flags.update(f"-{letter}" for letter in flag[1:])
+            skip = words in ([], ["compose"]) and flag in with_value and "=" not in argument
+        elif argument != "--" and not (argument.startswith("+") and not words):
+            words.append(argument[:400])
+    return Invocation(program=program, words=tuple(words), depth=_depth(program, words), flags=frozenset(flags), settings=settings)
+
+
+def _depth(program: str, words: list[str]) -> int:
+    depth = min(_DEPTHS.get(program, 1), len(words))
+    if not depth or not _SUBCOMMAND.fullmatch(words[0]):
+        return 0
+    if words[0] == "api":
+        return 1
+    if words[0] in _DEEPER and not (words[0] in ("run", "exec") and program in _BEFORE_A_FILE):
+        depth = min(2, len(words))
+    return depth if all(_SUBCOMMAND.fullmatch(word) for word in words[:depth]) else 1

@@ -1,0 +1,206 @@
+"""What an agent is told as it acts: one line, rarely, when this project's history knows the command or the failure."""
+
+import posixpath
+import re
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from threading import Lock
+
+import numpy as np
+
+from kite_memory.model.action import Action, Invocation, invocations
+from kite_memory.model.fix import Fix, Fixes
+from kite_memory.model.hit import Hit, Injection
+from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.scope import Scope
+from kite_memory.model.signature import normal, signatures
+from kite_memory.recall import scoring
+from kite_memory.recall.cautions import Reading, read
+from kite_memory.recall.heeding import activities, concerns, forbids_change, heeded, rules_tool, shows
+from kite_memory.recall.index import Index
+from kite_memory.recall.remedies import remedy
+from kite_memory.recall.rendering import block, quoted, shortened
+from kite_memory.recall.search import name
+from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
+
+_LINE_TOKENS = 60
+_CANDIDATES = 24
+_LINES = 80
+_ASKED = 600
+_READINGS = 4_096
+_WORDS_BESIDE = 3
+"""A quotation of fewer words is only taken for the failure where a line tells of one."""
+_LOOKING = frozenset(
+    {"cd", "echo", "cat", "ls", "head", "tail", "wc", "pwd", "grep", "rg", "find", "true", "which", "sleep", "test"}
+)
+_ROUTINE = re.compile(
+    r"(?:\w+: )?(?:error: )?(?:string to replace not found|file has not been read yet|file has been modified since"
+    r"|file does not exist|no changes to make|found \d+ matches|path does not exist|eisdir|file content \()",
+    re.IGNORECASE,
+)
+"""What an agent's own tools say every day, and every agent knows what to do about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """``name`` is what counts as said in the session; ``why`` is for the log. What is shown is ``hit``'s note, as one line."""
+
+    name: str
+    why: str
+    hit: Hit
+    known: bool
+    """Whether the vault has that note; else the timeline tells."""
+
+
+class Acting:
+    """Safe to share between threads, and nothing is raised."""
+
+    def __init__(self, *, index: Index, memory: SessionMemory, fixes: Fixes | None = None) -> None:
+        self._index = index
+        self._memory = memory
+        self._fixes = fixes
+        self._lock = Lock()
+        self._readings: dict[tuple[str, int], tuple[Note, Reading]] = {}
+
+    def act(self, action: Action, now: datetime) -> Injection:
+        """The line for this action, claimed for its session and written into the log; mostly none."""
+        try:
+            shown = self._memory.shown(action.session) if action.session else frozenset()
+            remark = self._after(action, shown, now) if action.error else self._before(action, shown, now)
+            if remark is None:
+                return Injection(block="", hits=(), reason="nothing is known of this action")
+            rendered = block([_as_line(remark.hit)])
+            if not rendered.text:
+                return Injection(block="", hits=(), reason="no room for a line")
+            if action.session and not self._memory.claim(action.session, [remark.name], now):
+                return Injection(block="", hits=(), reason="already shown in this session")
+            self._memory.record(_occasion(action, remark, now))
+        except sqlite3.Error as error:
+            return Injection(block="", hits=(), reason=f"what is known cannot be used: {error}")
+        return Injection(block=rendered.text, hits=(remark.hit,) if remark.known else (), reason=remark.why, tokens=rendered.tokens)
+
+    def _before(self, action: Action, shown: Collection[str], now: datetime) -> Remark | None:
+        commands = invocations(action.command)
+        telling = [command for command in commands if command.program not in _LOOKING]
+        folder = _folder(commands, action.cwd)
+        for note, reading in self._notes(_asked_by(telling, action), action, shown, now):
+            for caution in reading.cautions:
+                if any(concerns(caution, command, folder=folder) for command in telling) and not heeded(caution, commands):
+                    return _said_by(note, caution.says, "speaks of this command")
+            for rule in reading.rules:
+                if rules_tool(f"{note.title}. {rule}", action.tool):
+                    return _said_by(note, rule, "speaks of this tool")
+                if any(forbids_change(rule, file) for file in action.files):
+                    return _said_by(note, rule, "speaks of this file")
+        return None
+
+    def _after(self, action: Action, shown: Collection[str], now: datetime) -> Remark | None:
+        told, beside = _failing_lines(action.error)
+        if not told and not beside:
+            return None
+        for note, reading in self._notes(" ".join((*told, *beside))[:_ASKED], action, shown, now):
+            for symptom in reading.symptoms:
+                if shows(symptom, told) or (symptom.words >= _WORDS_BESIDE and shows(symptom, beside)):
+                    return _said_by(note, symptom.says, "quotes the failure")
+        return self._fixed(action, shown)
+
+    def _fixed(self, action: Action, shown: Collection[str]) -> Remark | None:
+        raised = [signature for signature in signatures(action.error) if f"fix:{signature}" not in shown]
+        if self._fixes is None or not raised:
+            return None
+        fix = self._fixes.fix(project=action.project, session=action.session, signatures=raised, command=action.command)
+        said = remedy(fix, action.command) if fix else ""
+        return _told_by(fix, said) if fix and said else None
+
+    def _notes(self, asked: str, action: Action, shown: Collection[str], now: datetime) -> Iterator[tuple[Note, Reading]]:
+        """Notes in force, of this project or of none, that share words and were not shown yet."""
+        if not asked:
+            return
+        signals = self._index.signals(asked, meaning=False)
+        columns = signals.columns
+        if not len(columns):
+            return
+        mask = scoring.spoken(columns, now.timestamp())
+        mask &= scoring.within(columns, self._index.project_number(action.project))
+        scores = np.where(mask, signals.bm25, 0.0)
+        rows = np.flatnonzero(scores > 0)
+        rows = rows[np.argsort(-scores[rows], kind="stable")[:_CANDIDATES]]
+        read = self._read(columns.generation[0], columns.notes["number"][rows].tolist())
+        # A wish of the person's, and what would hurt to forget, before what shares more words.
+        read.sort(key=lambda pair: (pair[0].kind is not NoteKind.PREFERENCE, -pair[0].importance))
+        for note, reading in read:
+            if name(note) not in shown and (note.scope is not Scope.SESSION or note.session == action.session):
+                yield note, reading
+
+    def _read(self, catalogue: str, numbers: Sequence[int]) -> list[tuple[Note, Reading]]:
+        """In one catalogue a changed note has a new number, so what was read once stays true."""
+        with self._lock:
+            held = {number: known for number in numbers if (known := self._readings.get((catalogue, number)))}
+        for number, note in self._index.notes([number for number in numbers if number not in held]).items():
+            held[number] = (note, read(note))
+        with self._lock:
+            if len(self._readings) > _READINGS:
+                self._readings.clear()
+            self._readings.update({(catalogue, number): known for number, known in held.items()})
+        return [held[number] for number in numbers if number in held]
+
+
+def _folder(commands: Sequence[Invocation], cwd: str) -> str:
+    """Where a line runs what it runs, if it first goes somewhere else."""
+    gone = next((command.words[0] for command in commands if command.program == "cd" and command.words), "")
+    return posixpath.normpath(posixpath.join(cwd, gone)) if gone else cwd
+
+
+def _asked_by(commands: Sequence[Invocation], action: Action) -> str:
+    words: dict[str, None] = {}
+    for command in commands:
+        words.update(dict.fromkeys((command.program, *command.words[: command.depth], *activities(command))))
+        words.update(dict.fromkeys(flag.lstrip("-") for flag in sorted(command.flags) if len(flag) > 3))
+    if action.tool.startswith("mcp__"):
+        words[action.tool] = None
+    words.update(dict.fromkeys(re.split(r"[/\\]", file)[-1] for file in action.files[:8]))
+    return re.sub(r"[_:-]+", " ", " ".join(words))[:_ASKED]
+
+
+def _failing_lines(error: str) -> tuple[list[str], list[str]]:
+    """What tells of the failure, and what is printed beside it, in small letters and without what varies.
+
+    Nothing of an everyday failure.
+    """
+    if _ROUTINE.match(error.strip()):
+        return [], []
+    lines = [line for line in error[: 1 << 20].splitlines() if line.strip()]
+    both_ends = lines if len(lines) <= _LINES else [*lines[: _LINES // 2], *lines[-_LINES // 2 :]]
+    told = [signature.casefold() for signature in signatures(error)]
+    return told, [line for each in both_ends if (line := normal(each).casefold()) and line not in told]
+
+
+def _said_by(note: Note, sentence: str, why: str) -> Remark:
+    title = note.title.strip().rstrip(".")
+    says = sentence if not title or sentence.startswith(title) else f"{title}: {sentence}"
+    return Remark(name=name(note), why=why, hit=Hit(note=note, score=1.0, why=why, snippet=says), known=True)
+
+
+def _told_by(fix: Fix, said: str) -> Remark:
+    note = Note(id="", path=fix.evidence, kind=NoteKind.FACT, title="", body=said, created=fix.at, updated=fix.at)
+    why = "was fixed before"
+    return Remark(name=f"fix:{fix.signature}", why=why, hit=Hit(note=note, score=1.0, why=why, snippet=said), known=False)
+
+
+def _as_line(hit: Hit) -> Hit:
+    said = shortened(quoted(" ".join(hit.snippet.split())), tokens=_LINE_TOKENS, characters=400)
+    return replace(hit, note=replace(hit.note, title="", body=said))
+
+
+def _occasion(action: Action, remark: Remark, now: datetime) -> Occasion:
+    return Occasion(
+        at=now,
+        moment="action",
+        session=action.session,
+        project=action.project,
+        head=" ".join((action.command or f"{action.tool} {' '.join(action.files)}").split()),
+        reason=remark.why,
+        given=(Given(note=remark.name, score=1.0),) if remark.known else (),
+    )

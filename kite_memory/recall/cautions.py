@@ -1,0 +1,357 @@
+"""What a note says of commands and of failures: read from its own words, once.
+
+A note that praises a command has nothing to tell an agent who is about to run it. One that says that the command fails, misses
+something, wants something first, or is not to be used, has. So a command that is named (in code, or by a program's name with
+what it is to do) counts only where the same sentence warns of it or sets a condition.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kite_memory.model.action import Invocation, invocations
+from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.signature import normal
+from kite_memory.recall.prose import prose
+
+_BODY = 4_000
+_SENTENCES = 24
+_MENTIONS = 16
+_SYMPTOMS = 12
+_HEEDED = frozenset({NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE})
+"""A decision speaks of what the project's own commands are to do; a question knows nothing yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caution:
+    """``says`` is the sentence that warns of ``command``; ``instead`` are commands that the note recommends.
+
+    A command is meant that holds ``pieces`` in its arguments, if there are any. ``folder`` is where it must be run from, and
+    ``places`` are the only ones that the note speaks of, if it names any.
+    """
+
+    says: str
+    command: Invocation
+    pieces: tuple[str, ...] = ()
+    instead: tuple[Invocation, ...] = ()
+    settings: tuple[str, ...] = ()
+    folder: str = ""
+    places: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symptom:
+    """What of a failing line must be there, in this order, in small letters; ``says`` is the sentence that quotes it."""
+
+    says: str
+    pieces: tuple[str, ...]
+
+    @property
+    def words(self) -> int:
+        return sum(len(piece.split()) for piece in self.pieces)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    cautions: tuple[Caution, ...] = ()
+    symptoms: tuple[Symptom, ...] = ()
+    rules: tuple[str, ...] = ()
+    """Sentences of a preference that prescribe or forbid, whatever they are about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mention:
+    """A command named in a sentence, from one character to another."""
+
+    start: int
+    end: int
+    command: Invocation
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"(])|\n+")
+_CODE = re.compile(r"`([^`\n]{2,200})`")
+_QUOTED = re.compile(r"`([^`\n]{6,200})`|(?<![\w'])'([^'\n]{6,200})'(?!\w)|\"([^\"\n]{6,200})\"|“([^”\n]{6,200})”")
+_GIT = (
+    "add|am|apply|bisect|blame|branch|checkout|cherry-pick|clean|clone|commit|config|diff|fetch|filter-branch|gc|grep|init|log|merge|mv"
+    "|notes|pull|push|rebase|reflog|reset|restore|revert|rm|show|stash|status|submodule|switch|tag|worktree"
+)
+_IN_PROSE = re.compile(
+    rf"(?<![\w./`-])(?:git (?:{_GIT})|go (?:build|test|run|vet|mod tidy|mod|generate|install|fmt|get)"
+    r"|(?:npm|pnpm|yarn|bun)(?: (?:run [\w:-]+|install|ci|i|add|test|publish|start|build|exec))?"
+    r"|cargo (?:build|test|run|check|clippy|fmt|publish|install|update)"
+    r"|docker(?: |-)compose(?: (?:up|down|build|run|exec|pull))?"
+    r"|docker (?:build|run|push|pull|exec|login|system prune)|kubectl (?:apply|delete|create|exec|get|rollout|scale)"
+    r"|helm (?:install|upgrade|uninstall)|terraform (?:apply|plan|destroy|init|import)|pip3? install"
+    r"|uv (?:run|sync|add|pip install)"
+    r"|poetry (?:install|add|run|update|lock)|mise run [\w:-]+|gh (?:pr|issue|release|run|repo|workflow) [a-z]+|gh api"
+    r"|python3? -m [\w.]+|manage\.py [a-z]+|alembic (?:upgrade|downgrade|revision)|pytest|eslint|golangci-lint|ruff|mypy|tsc|jest"
+    r"|vitest|prettier|sed|awk|tox|nox)(?: --?[a-z][\w-]*)*(?![\w-])"
+)
+_NOUNS = re.compile(
+    r"(?<![\w`-])(?:(?P<push>force[- ]push(?:ing|es|ed)?)|(?P<pick>cherry-pick(?:ing|s)?)|(?P<amend>amend(?:ing|s)?))(?![\w`-])"
+)
+_WITH_FLAG = re.compile(r" with (--?[a-z][\w-]{0,40})")
+_CIRCUMSTANCE = re.compile(r" (?:in|during|inside|while|within|after|when|on) ")
+_GIT_NOUNS = {
+    "push": Invocation(program="git", words=("push",), depth=1, flags=frozenset({"--force"})),
+    "pick": Invocation(program="git", words=("cherry-pick",), depth=1),
+    "amend": Invocation(program="git", words=("commit",), depth=1, flags=frozenset({"--amend"})),
+}
+ALONE = frozenset(
+    [
+        "npm",
+        "pnpm",
+        "yarn",
+        "bun",
+        "pytest",
+        "eslint",
+        "golangci-lint",
+        "ruff",
+        "mypy",
+        "tsc",
+        "jest",
+        "vitest",
+        "prettier",
+        "tox",
+        "nox",
+    ]
+)
+"""Programs whose bare name says what they are run for."""
+
+_FORBIDS = re.compile(
+    r"(?:\b(?:never|do(?:es)? not|don't|must not|mustn't|should not|shouldn't|avoid|no longer)\b[^.;:`]{0,30}"
+    r"|\b(?:instead of|rather than|not) (?:(?:with|via|by|from|a|the|running|using) )?"
+    r"|\bthere is no |\bprefers? [^.;]{1,80} over (?:[\w-]{1,24},? (?:and|or) )?)$",
+    re.IGNORECASE,
+)
+_WANTS_FIRST = re.compile(
+    r"\b(?:before (?:you )?(?:run(?:ning)? |each |every |any |the )?|(?:at|on|after) (?:each|every) (?:\w+ )?"
+    r"|when(?:ever)? (?:you |one )?(?:runs?|running|using|calling) )$",
+    re.IGNORECASE,
+)
+_FAULTY = re.compile(
+    r"\s?(?:\([^()]{0,60}\) )?(?:[\w'/.-]{1,24} ){0,4}?"
+    r"(?:fails?|breaks?|hangs?|hides?|misses|drops?|loses?|ignores?|strips?|deletes?|removes?|rewrites?|overwrites?|corrupts?|misleads?"
+    r"|silently|does not|doesn't|do not|don't|cannot|can't|won't|never|needs?|requires?|must|has to|have to|until|unless|is not"
+    r"|isn't|are not|exits 0|prints nothing|returns nothing|times out|takes (?:over|more|about|up to|\d)|destroys?|undoes"
+    r"|skips?|alone)\b",
+    re.IGNORECASE,
+)
+_EVERYDAY = re.compile(
+    r"[\w.-]+ (?:run |exec )?(?:tests?|lint|build|fmt|format|check|vet|install|i|ci|commit|push|pull"
+    r"|add|status|diff|log|fetch|checkout|run|compose up)\b.*"
+)
+"""So common that only a note which is about it, in so many words, has something to say."""
+_DEEDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), purposes)
+    for pattern, purposes in (
+        (
+            r"\b(?:PR|pull request|merge request) (?:descriptions?|titles?|bod(?:y|ies)|templates?)\b"
+            r"|\bdrafts? (?:PRs?|pull requests?)\b|\b(?:PRs?|pull requests?) (?:as|are) drafts?\b",
+            ("gh pr create", "gh pr edit", "glab mr create"),
+        ),
+        (
+            r"\bcommit (?:messages?|subjects?|titles?|trailers?|format|style)\b|\bconventional commits\b|\bsigned?-off\b",
+            ("git commit",),
+        ),
+        (r"\bmerg(?:e|es|ing) (?:the |his |her |their )?(?:PRs?|pull requests?)\b", ("gh pr merge",)),
+        (
+            r"\b(?:cut\w*|mak\w*|tag\w*|publish\w*) (?:a |new |the )?releases?\b|\brelease process\b",
+            ("gh release create", "npm publish"),
+        ),
+    )
+)
+"""What people call it, and what is run when it is done. Only a title is read so: it says what the whole note is about."""
+_ELSEWHERE = re.compile(r"(?<![\w./-])(?:/(?:home|Users|root|srv|opt|work\w*)|~|[A-Za-z]:\\Users)(?:[/\\][\w.-]+)+")
+_ADVISES = re.compile(
+    r"(?:Always|Never|Do not|Don't|Run|Use|Set|Prefer|Verify|Check|Keep|Match|Restrict|Read|Add|Take|Start|Avoid|Make sure|Pass|Put"
+    r"|Give|Ask|Wait|Write|Call|Install|Build|Commit|Push|Leave|Instead)\b"
+)
+_PRESCRIBES = re.compile(
+    r"\b(?:always|never|must(?: not)?|do not|don't|needs? to|has to|have to|should(?: not)?|required?|rejects?|fails?|only)\b",
+    re.IGNORECASE,
+)
+_SETTING = re.compile(r"\b[A-Z][A-Z0-9_]{2,60}=[\w./:-]{1,60}")
+_RUN_FROM = re.compile(
+    r"(?:the )?(?P<what>lint(?:er|ing)?|tests?|test suite|build|type ?check(?:er|ing)?|migrations?|deploy(?:ment)?s?|e2e tests?"
+    r"|integration tests?) (?:only )?"
+    r"(?:runs?|works?|must (?:be )?run|has to (?:be )?run|have to (?:be )?run|needs?|requires?|fails?|hangs?|breaks?)(?: only)? "
+    r"(?:from (?:the )?(?!the\b|repo|root|scratch|CI\b|cron|source)`?(?P<from>[\w./-]{1,80})"
+    r"|(?:in|inside) (?:the )?`(?P<in>[\w./-]{1,80})`"
+    r"|(?:in|inside) (?:the )?(?P<inside>[\w./-]{1,80}/)(?!\w)|(?:without|unless|until) .{3,80}"
+    r"|(?!to (?:be )?(?:written|come|exist|pass|cover|fail|change)).{2,60}?"
+    r" (?:up|running|started|set|installed|first|reachable)\b)",
+    re.IGNORECASE,
+)
+ACTIVITY, TASK = "*activity", "*task"
+"""In a program's place: whatever lints, tests or builds; and whatever runs the task of that name."""
+_TASK_NAME = re.compile(r"[a-z][\w-]{1,40}:[a-z][\w:-]{1,40}(?= )")
+ACTIVITIES = ("lint", "test", "build", "typecheck", "migrate", "deploy")
+_ACTIVITY_OF = {"e2e": "test", "inte": "test", "migr": "migrate"} | {name[:4]: name for name in ACTIVITIES}
+_PLACEHOLDER = re.compile(r"<[^<>]{0,40}>|\{[^{}]{0,40}\}|\.\.\.|…|\$\w{1,40}")
+_EXAMPLE = re.compile(_PLACEHOLDER.pattern + r"|\b[A-Z]{3,}\b")
+_ESCAPE = re.compile(r"\\[A-Za-z]")
+_WORD = re.compile(r"[a-z]{4,}")
+_TRIVIAL = re.compile(
+    r"(?:error: )?(?:file does not exist|no such file(?: or directory)?|not found|permission denied|command not found"
+    r"|exit (?:code|status) \S*"
+    r"|file exists|invalid argument|build failed|test failed|syntax error|unknown error|merge conflict|request failed|fetch first"
+    r"|non-fast-forward|failed to push some refs"
+    r"|not a directory)"
+)
+
+
+def read(note: Note) -> Reading:
+    """Of a note of a kind that warns; others say nothing here."""
+    sentences = _sentences(note)
+    spoken = note.kind in _HEEDED
+    return Reading(
+        cautions=tuple(_cautions(note, sentences)) if spoken else (),
+        symptoms=tuple(_symptoms(note, sentences)) if spoken else (),
+        rules=tuple(filter(_PRESCRIBES.search, sentences)) if note.kind is NoteKind.PREFERENCE else (),
+    )
+
+
+def _sentences(note: Note) -> list[str]:
+    body = prose(note.body[:_BODY])
+    told = [" ".join(each.split()) for each in (note.title, *_SENTENCE_END.split(body))]
+    return [each[:600] for each in told if each][:_SENTENCES]
+
+
+def _cautions(note: Note, sentences: Sequence[str]) -> Iterator[Caution]:
+    if not sentences:
+        return
+    mentions = {sentence: _mentions(sentence) for sentence in sentences}
+    if task := _TASK_NAME.match(note.title):
+        named = Invocation(program=TASK, words=(task.group(),))
+        mentions[sentences[0]].insert(0, _Mention(start=0, end=task.end(), command=named))
+    places = tuple(dict.fromkeys(place.rstrip("/\\.") for sentence in sentences for place in _ELSEWHERE.findall(sentence)))
+    warned: list[tuple[str, _Mention]] = []
+    recommended: list[Invocation] = []
+    for place, sentence in enumerate(sentences):
+        told = mentions[sentence]
+        for number, mention in enumerate(told):
+            following = told[number + 1].start if number + 1 < len(told) else len(sentence)
+            if _warns(sentence, mention, following, title=place == 0):
+                warned.append((sentence, mention))
+            else:
+                recommended.append(mention.command)
+        if run_from := _RUN_FROM.match(sentence):
+            command = Invocation(program=ACTIVITY, words=(_ACTIVITY_OF[run_from["what"].lower().split()[0][:4]],))
+            folder = (run_from["from"] or run_from["in"] or run_from["inside"] or "").strip("/.")
+            yield Caution(says=sentence, command=command, folder=folder, places=places)
+    for what, purposes in _DEEDS:
+        if what.search(note.title):
+            for purpose in purposes:
+                program, *words = purpose.split()
+                command = Invocation(program=program, words=tuple(words), depth=len(words))
+                yield Caution(says=_advice(sentences), command=command, places=places)
+    for trigger in note.triggers:
+        if code := _CODE.search(trigger):
+            for command in invocations(code.group(1)):
+                yield Caution(says=_advice(sentences), command=command, pieces=_pieces(command), places=places)
+    for sentence, mention in warned[:_MENTIONS]:
+        yield Caution(
+            says=_advice(sentences) if sentence == sentences[0] else sentence,
+            command=mention.command,
+            pieces=_pieces(mention.command) or _escapes(mention.command, sentence),
+            instead=tuple(each for each in recommended if each != mention.command),
+            places=places,
+            settings=tuple(_SETTING.findall(" ".join(sentences))),
+        )
+
+
+def _advice(sentences: Sequence[str]) -> str:
+    """What a title leaves to say: what to do about it, if the note says so, or else what it says first."""
+    body = sentences[1:] or sentences
+    return next((each for each in body if _ADVISES.match(each)), body[0])
+
+
+def _mentions(sentence: str) -> list[_Mention]:
+    found: list[_Mention] = []
+    taken: list[tuple[int, int]] = []
+    for code in _CODE.finditer(sentence):
+        taken.append(code.span())
+        found.extend(
+            _Mention(start=code.start(), end=code.end(), command=command)
+            for command in invocations(code.group(1).removeprefix("$ "))[:4]
+            if command.words or command.flags or command.program in ALONE
+        )
+    for words in _IN_PROSE.finditer(sentence):
+        if not any(start <= words.start() < end for start, end in taken):
+            found.extend(_Mention(start=words.start(), end=words.end(), command=command) for command in invocations(words.group()))
+    found.extend(
+        _Mention(start=noun.start(), end=noun.end(), command=_GIT_NOUNS[noun.lastgroup or ""])
+        for noun in _NOUNS.finditer(sentence)
+        if not any(start <= noun.start() < end for start, end in taken)
+    )
+    return sorted((_with_flags(sentence, mention) for mention in found), key=lambda mention: mention.start)
+
+
+def _with_flags(sentence: str, mention: _Mention) -> _Mention:
+    """«An amend with -m»."""
+    flagged = _WITH_FLAG.match(sentence, mention.end)
+    if flagged is None:
+        return mention
+    command = replace(mention.command, flags=mention.command.flags | {flagged.group(1)})
+    return replace(mention, end=flagged.end(), command=command)
+
+
+def _warns(sentence: str, mention: _Mention, following: int, *, title: bool) -> bool:
+    command = mention.command
+    if not (command.depth or command.flags or command.program in ALONE or command.program == TASK or _ESCAPE.search(sentence)):
+        return False
+    before, after = sentence[: mention.start], sentence[mention.end : max(following, mention.end)]
+    if _FORBIDS.search(before) or (title and mention.start < 4 and command.flags):
+        return True
+    if not command.flags and not command.words[command.depth :] and _CIRCUMSTANCE.match(after):
+        return False  # nobody here knows whether it is so now
+    common = _EVERYDAY.fullmatch(command.purpose) and not command.flags and not any(map(_is_file, _pieces(command)))
+    return bool(_WANTS_FIRST.search(before) or _FAULTY.match(after)) and (title or not common)
+
+
+def _is_file(piece: str) -> bool:
+    return re.search(r"\w\.\w", piece) is not None
+
+
+def _pieces(command: Invocation) -> tuple[str, ...]:
+    """What of the arguments is no example: places, packages, what a pattern is about."""
+    found: list[str] = []
+    for word in command.words[command.depth :]:
+        if escapes := _ESCAPE.findall(word):
+            found.extend(dict.fromkeys(escapes))
+        elif word == "./...":
+            found.append(word)
+        elif re.search(r"[/.:@]", word):
+            found.extend(piece for piece in _EXAMPLE.split(word) if len(piece) >= 4)
+    return tuple(found)
+
+
+def _escapes(command: Invocation, sentence: str) -> tuple[str, ...]:
+    """What a sentence about a program without subcommands speaks of."""
+    return () if command.depth or command.program in ALONE else tuple(dict.fromkeys(_ESCAPE.findall(sentence)))
+
+
+def _symptoms(note: Note, sentences: Sequence[str]) -> Iterator[Symptom]:
+    count = 0
+    for sentence in (*sentences, *note.triggers):
+        for quoted in _QUOTED.finditer(sentence):
+            phrase = next(group for group in quoted.groups() if group is not None)
+            if pieces := _telling(phrase):
+                yield Symptom(says=sentence, pieces=pieces)
+                count += 1
+        if count >= _SYMPTOMS:
+            return
+
+
+def _telling(phrase: str) -> tuple[str, ...]:
+    """A phrase of at least two words, one of them a plain one, that is more than what every other failure says."""
+    said = normal(_PLACEHOLDER.sub("<x>", phrase)).casefold()
+    pieces = tuple(piece for part in re.split(r"<\w{1,8}>", said) if len(piece := part.strip(" '\"():,;")) >= 3)
+    told = " ".join(pieces)
+    if len(told) < 9 or len(told.split()) < 2 or not _WORD.search(told) or _TRIVIAL.fullmatch(told):
+        return ()
+    commands = invocations(phrase)
+    if commands and (commands[0].flags or _IN_PROSE.match(phrase)):
+        return ()  # a command, not what it said
+    return pieces

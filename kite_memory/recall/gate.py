@@ -1,0 +1,226 @@
+"""Whether showing a note would help with this prompt: a probability, made of few figures that a person can look at.
+
+The weights are fitted by `bench/fit_gate.py` on labelled prompts and lie beside this file as data, with their date. They hold
+for one embedding space; a note that speaks is the exception, and thresholds are chosen on prompts that need nothing.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from kite_memory.errors import StateDamaged
+from kite_memory.model.note import Note, NoteKind
+from kite_memory.recall.embedder import Space
+
+Dial = Literal["quiet", "normal", "eager"]
+Figures = npt.NDArray[np.float64]
+
+FEATURES = (
+    "score",
+    "margin",
+    "rank",
+    "meaning",
+    "words",
+    "around",
+    "title",
+    "named",
+    "covered",
+    "importance",
+    "decision asked about",
+    "preference",
+    "preference told to act",
+    "rite",
+    "rite preferred",
+    "failure explained",
+    "confirmation",
+    "question",
+    "short",
+    "paste",
+    "first",
+)
+"""What each column of the figures is; the fitted weights name them too."""
+
+_FILE = Path(__file__).resolve().parent / "weights" / "gate.json"
+_CONSIDERED = 8
+"""So many candidates are compared with one another; the last of them is what the margin is measured from."""
+_BYSTANDER = 0.26
+"""What that last one scores on average in the labelled sessions. It stands in for it where there are fewer candidates: a small
+vault's only note has nothing to stand out from.
+"""
+_HABIT = 0.5
+"""What a note's record of being taken up, -1 to 1, adds to the logit: mildly, since few showings say little."""
+_FIRST = 2
+_SHORT = 5
+_OPENING = 300
+_PASTED_LINES = 7
+
+_RITES = {
+    form: rite
+    for rite, forms in {
+        "commit": "commit commits committed committing",
+        "push": "push pushing pushed force-push",
+        "pull request": "pr prs pull-request pull-requests",
+        "merge": "merge merged merging",
+        "rebase": "rebase rebased rebasing squash",
+        "review": "review reviews reviewer reviewing",
+        "test": "test tests testing tested",
+        "lint": "lint linter linting fmt format formatting",
+        "branch": "branch branches worktree worktrees",
+        "document": "docs doc readme documentation",
+        "plan": "plan design spec brainstorm",
+        "release": "release tag version publish deploy",
+        "issue": "issue issues ticket tickets",
+    }.items()
+    for form in forms.split()
+}
+"""Steps of work that people have habits about, whatever the project."""
+_WORD = re.compile(r"[a-z][a-z-]*")
+_CONFIRMS = re.compile(
+    r"\s*(yes|yeah|yep|ok|okay|sure|do it|go|let'?s|commit|push|please|continue|perfect|great|nice|sounds good)\b", re.IGNORECASE
+)
+_TELLS = re.compile(
+    r"\s*(?:(?:ok|okay|yes|yeah|great|now|then|and|so|let'?s|can you|could you|please|also)\b[\s,!.:-]*)*"
+    r"(commit|push|create|open|make|add|write|review|run|fix|merge|rebase|reply|respond|log|draft|test|update|rename|implement"
+    r"|start|check|give|deploy|release)\b",
+    re.IGNORECASE,
+)
+_FAILS = re.compile(
+    r"\b(error|failed|failing|fails|panic|fatal|denied|timeout|timed out|exception|traceback)\b|✗|\b[45]\d\d\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One of the best notes for a prompt, and what spoke for it.
+
+    ``title`` and ``named`` are word scores of those parts alone; ``covered`` is how much of both the prompt says, 0 to 1.
+    """
+
+    note: Note
+    score: float
+    meaning: float = 0.0
+    words: float = 0.0
+    around: float = 0.0
+    title: float = 0.0
+    named: float = 0.0
+    covered: float = 0.0
+
+
+def figures(text: str, terms: int, position: int, candidates: Sequence[Candidate]) -> Figures:
+    """One row for each of the candidates, best first, in the columns of `FEATURES`.
+
+    ``terms`` counts the telling words of the prompt ``text``, ``position`` the session's prompts before it.
+    """
+    opening = text[:_OPENING]
+    rites = _rites(opening)
+    tells = bool(_TELLS.match(opening))
+    fails = bool(_FAILS.search(text[:4_000]))
+    question = "?" in text[:400]
+    prompt = (
+        bool(_CONFIRMS.match(opening)),
+        question,
+        terms < _SHORT,
+        text.count("\n") >= _PASTED_LINES,
+        position < _FIRST,
+    )
+    least = candidates[_CONSIDERED - 1].score if len(candidates) >= _CONSIDERED else _BYSTANDER
+    rows = []
+    for rank, each in enumerate(candidates):
+        kind = each.note.kind
+        preferred = kind is NoteKind.PREFERENCE
+        theirs = _rites(each.note.title)
+        rite = len(theirs & rites) / len(theirs) if theirs else 0.0
+        rows.append(
+            (
+                each.score,
+                each.score - least,
+                min(rank, _CONSIDERED),
+                each.meaning,
+                each.words,
+                each.around,
+                each.title,
+                each.named,
+                each.covered,
+                each.note.importance,
+                question and kind is NoteKind.DECISION,
+                preferred,
+                preferred and tells,
+                rite,
+                rite * preferred,
+                fails and kind in (NoteKind.INSIGHT, NoteKind.FACT),
+                *prompt,
+            )
+        )
+    return np.array(rows, np.float64).reshape(-1, len(FEATURES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """``thresholds`` are probabilities, by dial; a second note must be ``second`` times surer. Below ``doubt`` no judge is asked.
+
+    ``space`` is the name of the embedder's space that it was fitted for.
+    """
+
+    fitted: str
+    space: str
+    weights: Mapping[str, float]
+    bias: float
+    thresholds: Mapping[Dial, float]
+    second: float
+    doubt: float
+
+    def probabilities(self, rows: Figures, habits: Sequence[float] = ()) -> Figures:
+        """How probable it is that each candidate helps. ``habits`` are -1 to 1, as `tallies.habit` tells them."""
+        logits = rows @ np.array([self.weights.get(name, 0.0) for name in FEATURES]) + self.bias
+        if len(habits):
+            logits = logits + _HABIT * np.asarray(habits)
+        return np.asarray(1 / (1 + np.exp(-logits)))
+
+    def parts(self, row: Sequence[float], habit: float = 0.0) -> dict[str, float]:
+        """What each figure of a row adds to the logit, and what is there before any does: their sum is the probability's."""
+        told = {name: value * self.weights[name] for name, value in zip(FEATURES, row, strict=True) if name in self.weights}
+        return {**told, "habit": _HABIT * habit, "bias": self.bias}
+
+    def fits(self, space: Space) -> bool:
+        return self.space == space.name
+
+
+def logit(probability: float) -> float:
+    return math.log(probability / (1 - probability))
+
+
+@cache
+def shipped() -> Gate:
+    return read(_FILE)
+
+
+def read(file: Path) -> Gate:
+    """A gate as fitted. Raises `StateDamaged` where the file is not what it was."""
+    try:
+        held = json.loads(file.read_text(encoding="utf-8"))
+        weights = {str(name): float(weight) for name, weight in dict(held["weights"]).items()}
+        if unknown := set(weights) - set(FEATURES):
+            raise ValueError(f"unknown figures: {', '.join(sorted(unknown))}")
+        return Gate(
+            fitted=str(held["fitted"]),
+            space=str(held["space"]),
+            weights=weights,
+            bias=float(held["bias"]),
+            thresholds={dial: float(held["thresholds"][dial]) for dial in get_args(Dial)},
+            second=float(held["second"]),
+            doubt=float(held["doubt"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StateDamaged(f"the gate's weights cannot be read: {error}", hint="install kite-memory again") from error
+
+
+def _rites(text: str) -> set[str]:
+    return {_RITES[word] for word in _WORD.findall(text.lower()) if word in _RITES}

@@ -1,0 +1,159 @@
+"""Aider's chat histories: finding them in the projects that are known, and reading them on from a cursor."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.sources.aider_history import PROVIDER, Reading, Run
+from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Unreadable
+
+HISTORY = ".aider.chat.history.md"
+
+_DEEPEST = 64
+_PIECE = 16 * 1024
+"""Read at once: runs are short, and a look ends with each."""
+
+
+class Aider:
+    """Reads ``.aider.chat.history.md``, which lies in the repository, or the folder, that Aider was started in.
+
+    Nobody lists those folders, and a home is not searched for them: ``folders`` names the ones that other agents have
+    worked in, ``always`` those that the person configured. ``history`` is the file's name where they chose one, or its whole path.
+    A run of Aider is a session; a look ends where another run begins.
+    """
+
+    def __init__(
+        self,
+        folders: Callable[[], Iterable[str]],
+        *,
+        always: Iterable[Path] = (),
+        own_state: Path,
+        history: str = HISTORY,
+        line_limit: int = LINE_LIMIT,
+    ) -> None:
+        self._folders = folders
+        self._always = tuple(always)
+        self._own_folders = (own_state, own_state.resolve())
+        self._history = Path(history)
+        self._line_limit = line_limit
+
+    @property
+    def provider(self) -> str:
+        return PROVIDER
+
+    def roots(self) -> tuple[Path, ...]:
+        return ()
+
+    def flat_roots(self) -> tuple[Path, ...]:
+        """Of a project only the folder that the history is in: what happens below is none of our business."""
+        return tuple(dict.fromkeys((*self._always, *(path.parent for path in self.transcripts()))))
+
+    def stamp(self, path: Path) -> tuple[int, int]:
+        found = path.stat()
+        return found.st_size, found.st_mtime_ns
+
+    def transcripts(self) -> Iterator[Path]:
+        seen: set[Path] = set()
+        for folder in (*self._always, *map(Path, sorted(set(self._folders())))):
+            for place in _places(str(folder)):
+                path = Path(place) / self._history
+                if path not in seen and self.owns(path):
+                    seen.add(path)
+                    if path.is_file():
+                        yield path
+
+    def in_order(self, paths: Iterable[Path]) -> list[Path]:
+        return sorted(paths)
+
+    def owns(self, path: Path) -> bool:
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:
+            return False
+        named = path == self._history if self._history.is_absolute() else path.name == self._history.name
+        return named and ".." not in path.parts and not any(path.is_relative_to(own) for own in self._own_folders)
+
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+        try:
+            with AppendOnlyFile(path, within=path.parent, line_limit=self._line_limit) as file:
+                return self._look(path, file, cursor, budget)
+        except Unreadable as error:
+            reason = str(error)
+        except OSError:
+            reason = "file cannot be read"
+        unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
+        problem = Problem(file=str(path), position=unmoved.position, reason=reason)
+        return Look(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved)
+
+    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> Look:
+        position, run, changed = _resumed(file, cursor)
+        reading = Reading(path=path, run=run)
+        if changed:
+            reading.problem(0, changed)
+        left = budget
+        while True:
+            reached, more = self._piece(file, position, min(left, _PIECE), reading)
+            left -= max(1, reached - position)
+            moved, position = reached > position, reached
+            if left <= 0 or not (moved and more) or reading.stopped:
+                break
+        return Look(
+            path=str(path),
+            session=reading.session,
+            events=tuple(reading.events),
+            problems=tuple(reading.problems),
+            cursor=Cursor(
+                position=position,
+                size=file.size,
+                mtime_ns=file.mtime_ns,
+                identity=file.identity(position),
+                carry=reading.run.carried(),
+            ),
+            more=reading.stopped or (more and moved),
+        )
+
+    def _piece(self, file: AppendOnlyFile, position: int, size: int, reading: Reading) -> tuple[int, bool]:
+        """Read on for about ``size`` bytes, or as many as one block has. How far that went, and whether there is more."""
+        while True:
+            stretch = file.lines(position, size)
+            if stretch.too_long:
+                reading.problem(position, "line too long")
+                return stretch.end, stretch.more
+            if stretch.end == position:
+                return position, False
+            reached = reading.read(stretch.data, position, forced=size >= self._line_limit)
+            if reached > position or reading.stopped or not stretch.more:
+                return reached, stretch.more or reached < stretch.end
+            size *= 2
+
+
+def _resumed(file: AppendOnlyFile, cursor: Cursor | None) -> tuple[int, Run, str]:
+    """Where to go on and with what; from the beginning, and why, when the file is not the one that was read."""
+    if cursor is None or not cursor.position:
+        return 0, Run(), ""
+    if changed := file.changed(cursor.identity, cursor.position):
+        return 0, Run(), changed
+    run = Run.resumed(cursor.carry)
+    return (0, Run(), "unknown cursor") if run is None else (cursor.position, run, "")
+
+
+def _places(folder: str) -> Iterator[str]:
+    """Where a history may lie for someone who works in ``folder``: there, and in the repository around it."""
+    if not Path(folder).is_absolute() or folder.startswith(("\\\\", "//")) or "\x00" in folder:
+        return  # another system's, or a share on a network, which merely asking for would call upon
+    yield folder
+    repository = _repository(folder)
+    if repository and repository != folder:
+        yield repository
+
+
+@lru_cache(maxsize=4096)
+def _repository(folder: str) -> str:
+    for here in (Path(folder), *list(Path(folder).parents)[:_DEEPEST]):
+        try:
+            if (here / ".git").exists():
+                return str(here)
+        except OSError:
+            continue
+    return ""

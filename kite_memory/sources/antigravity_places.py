@@ -1,0 +1,76 @@
+"""What Antigravity's transcripts do not say themselves: the folder a conversation works in, and whom a helper works for."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from kite_memory.sources.claude_tools import PATH_LIMIT
+from kite_memory.sources.jsonl import AppendOnlyFile, Found, Unreadable, objects
+
+_HISTORY = 8 * 1024 * 1024
+_TRANSCRIPT = 64 * 1024 * 1024
+_AGAIN = 0.2
+"""Seconds between two searches for whom helpers work for: many new conversations are first looked at one after another."""
+
+_BEGAN = b'"INVOKE_SUBAGENT"'
+_NAMED = re.compile(rb'conversationId[\\": ]{1,16}([\w-]{8,128})')
+
+
+class Places:
+    """Of one program (``~/.gemini/antigravity-cli``). What it looked up it looks up again only where files have changed."""
+
+    def __init__(self, program: Path) -> None:
+        self._program = program
+        self._history: tuple[tuple[int, int], dict[str, str]] = ((-1, 0), {})
+        self._searched: dict[Path, int] = {}
+        self._searched_at = -_AGAIN
+        self._parents: dict[str, str] = {}
+
+    def workspace_of(self, conversation: str) -> str:
+        """As the history of typed prompts has it; empty for one that was started by a script."""
+        path = self._program / "history.jsonl"
+        try:
+            status = path.stat()
+            if self._history[0] != (status.st_size, status.st_mtime_ns):
+                self._history = ((status.st_size, status.st_mtime_ns), dict(self._workspaces(path)))
+        except (OSError, Unreadable):
+            return ""
+        return self._history[1].get(conversation, "")
+
+    def _workspaces(self, path: Path) -> Iterator[tuple[str, str]]:
+        with AppendOnlyFile(path, within=self._program) as file:
+            data = file.between(max(0, file.size - _HISTORY), file.size)
+        for line in data.split(b"\n"):
+            match objects(line) if line else []:
+                case [Found(row={"conversationId": str(name), "workspace": str(workspace)})]:
+                    yield name, workspace[:PATH_LIMIT]
+                case _:
+                    continue
+
+    def parent_of(self, conversation: str) -> str:
+        """The conversation that began this one. A helper is prompted by its agent, in the words and the form of a person."""
+        if conversation in self._parents or time.monotonic() - self._searched_at < _AGAIN:
+            return self._parents.get(conversation, "")
+        for path in sorted(self._program.glob("brain/*/.system_generated/logs/transcript*.jsonl")):
+            try:
+                size = path.stat().st_size
+                if self._searched.get(path, -1) != size:
+                    self._search(path, self._searched.get(path, 0))
+                    self._searched[path] = size
+            except (OSError, Unreadable):
+                continue
+        self._searched_at = time.monotonic()
+        return self._parents.get(conversation, "")
+
+    def _search(self, path: Path, begin: int) -> None:
+        parent = path.parent.parent.parent.name
+        with AppendOnlyFile(path, within=self._program) as file:
+            data = file.between(min(begin, file.size), min(begin + _TRANSCRIPT, file.size))
+        found = data.find(_BEGAN)
+        while found >= 0:
+            start, end = data.rfind(b"\n", 0, found) + 1, data.find(b"\n", found)
+            for name in _NAMED.findall(data[start : end if end >= 0 else len(data)]):
+                if (child := name.decode("ascii", "replace")) != parent:
+                    self._parents.setdefault(child, parent)
+            found = data.find(_BEGAN, end) if end >= 0 else -1

@@ -1,0 +1,142 @@
+"""Which of Codex's record types are passed over on purpose. Whatever is neither read nor named here is counted.
+
+Versions 0.2 to 0.169. A name that moves out of these tables is read from then on; nothing else needs to change.
+"""
+
+SKIPPED_TYPES = frozenset(
+    {
+        "world_state",
+        "inter_agent_communication",
+        "inter_agent_communication_metadata",
+        "token_usage_record",
+        "message_attribution",
+        "security_risk_acknowledged",
+        "history_mode_changed",
+        "rollback",
+        "turn_metadata",
+    }
+)
+
+SKIPPED_ITEMS = frozenset(
+    {
+        # What the agent thought, and its context as the server sees it.
+        "reasoning",
+        "compaction",
+        "compaction_summary",
+        "compaction_trigger",
+        "context_compaction",
+        "ghost_snapshot",
+        "additional_tools",
+        # Between agents; each one's own rollout holds what it did.
+        "agent_message",
+        "other",
+    }
+)
+"""Kinds of ``response_item``."""
+
+SKIPPED_EVENTS = frozenset(
+    {
+        # Costs, limits, and trouble between the client and its server.
+        "token_count",
+        "turn.completed",
+        "account/rateLimits/updated",
+        "error",
+        "stream_error",
+        "warning",
+        "guardian_warning",
+        "guardian_assessment",
+        "deprecation_notice",
+        "model_reroute",
+        "model_verification",
+        "turn_moderation_metadata",
+        # Turns begin and end; what they hold is told by its own lines.
+        "task_complete",
+        "turn_complete",
+        "context_compacted",
+        "thread_rolled_back",
+        "thread_settings_applied",
+        "thread_goal_updated",
+        "thread_goal_cleared",
+        "session_configured",
+        "shutdown_complete",
+        "turn_diff",
+        "undo_started",
+        "undo_completed",
+        "plan_update",
+        "plan_delta",
+        # The agent's thoughts.
+        "agent_reasoning",
+        "agent_reasoning_delta",
+        "agent_reasoning_raw_content",
+        "agent_reasoning_section_break",
+        "agent_message_delta",
+        # Beginnings and progress; the calls themselves and their outputs are read.
+        "codex/event/raw_item",
+        "raw_response_item",
+        "item_started",
+        "item_updated",
+        "exec_command_begin",
+        "exec_command_output_delta",
+        "terminal_interaction",
+        "patch_apply_begin",
+        "patch_apply_updated",
+        "mcp_tool_call_begin",
+        "mcp_tool_call_end",
+        "mcp_startup_update",
+        "mcp_startup_complete",
+        "web_search_begin",
+        "web_search_end",
+        "image_generation_begin",
+        "image_generation_end",
+        "view_image_tool_call",
+        "dynamic_tool_call_request",
+        "dynamic_tool_call_response",
+        "exec_approval_request",
+        "apply_patch_approval_request",
+        "request_permissions",
+        "request_user_input",
+        "elicitation_request",
+        "background_event",
+        "hook_started",
+        "hook_completed",
+        "skills_update_available",
+        "entered_review_mode",
+        "exited_review_mode",
+        # Agents that work for this one.
+        "sub_agent_activity",
+        "collab_agent_spawn_begin",
+        "collab_agent_spawn_end",
+        "collab_agent_interaction_begin",
+        "collab_agent_interaction_end",
+        "collab_waiting_begin",
+        "collab_waiting_end",
+        "collab_close_begin",
+        "collab_close_end",
+        "collab_resume_begin",
+        "collab_resume_end",
+    }
+)
+"""Kinds of ``event_msg``."""
+
+SKIPPED_COMPLETED = frozenset(
+    {
+        "Reasoning",
+        "Plan",
+        "HookPrompt",
+        "McpToolCall",
+        "DynamicToolCall",
+        "WebSearch",
+        "ImageView",
+        "ImageGeneration",
+        "ContextCompaction",
+        "EnteredReviewMode",
+        "ExitedReviewMode",
+        "CollabAgentToolCall",
+        "SubAgentActivity",
+        "Extension",
+        "Sleep",
+        "TodoList",
+        "Error",
+    }
+)
+"""Kinds of items in ``item_completed`` (since 0.147)."""

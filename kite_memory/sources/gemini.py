@@ -1,0 +1,276 @@
+"""Gemini CLI's sessions: where they lie, and reading both of its formats on from a cursor."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kite_memory.model.event import Session
+from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.sources.documents import DOCUMENT_LIMIT, Told, look_at
+from kite_memory.sources.gemini_messages import PROVIDER, Conversation, Interpreter, folder_of
+from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, Found, Unreadable, objects
+from kite_memory.sources.project import project_of
+
+_PROBLEMS_AT_ONCE = 1_000
+_EVENTS_AT_ONCE = 20_000
+_SMALL = 1 << 20
+_PER_MESSAGE = 1_000
+
+
+class Gemini:
+    """Reads ``<root>/tmp/<project>/chats``, where ``root`` is ``${GEMINI_CLI_HOME:-~}/.gemini``.
+
+    Until 0.39 a session was one JSON document, written anew at every change. Since then it is a file of lines: a message that
+    changes is written again under its id, and now and then all of them together, shortened and with the time of that moment.
+    What such a checkpoint repeats stays as it was first told, so a look ends before it and after it. A document that is
+    resumed goes on as lines, in the same session and under the same ids. ``own_state`` is our state folder.
+    """
+
+    def __init__(self, root: Path, *, own_state: Path, line_limit: int = LINE_LIMIT, document_limit: int = DOCUMENT_LIMIT) -> None:
+        self._root = root
+        self._tmp = root / "tmp"
+        self._own_folders = (own_state, own_state.resolve())
+        self._line_limit = line_limit
+        self._document_limit = document_limit
+
+    @property
+    def provider(self) -> str:
+        return PROVIDER
+
+    def roots(self) -> tuple[Path, ...]:
+        return (self._tmp,)
+
+    def transcripts(self) -> Iterator[Path]:
+        for project in _folders(self._tmp):
+            found = (Path(folder, name) for folder, _, files in os.walk(project / "chats") for name in files)
+            yield from self.in_order(path for path in found if self.owns(path))
+
+    def in_order(self, paths: Iterable[Path]) -> list[Path]:
+        """Sessions by the time in their names, before the agents that work for them; a document before its lines."""
+        return sorted(paths, key=lambda path: (len(path.parts), path.stem, path.suffix, str(path)))
+
+    def owns(self, path: Path) -> bool:
+        if path.suffix not in (".json", ".jsonl") or not path.is_relative_to(self._tmp):
+            return False
+        inside = path.relative_to(self._tmp).parts
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:
+            return False
+        return len(inside) in (3, 4) and inside[1] == "chats" and ".." not in inside
+
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+        if path.suffix == ".json":
+            return look_at(path, cursor, within=self._tmp, limit=self._document_limit, tell=partial(self._document, path))
+        try:
+            with AppendOnlyFile(path, within=self._tmp, line_limit=self._line_limit) as file:
+                return self._look(path, file, cursor, budget)
+        except Unreadable as error:
+            reason = str(error)
+        except OSError:
+            reason = "file cannot be read"
+        unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
+        problem = Problem(file=str(path), position=unmoved.position, reason=reason)
+        return Look(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved, amends=True)
+
+    # A document
+
+    def _document(self, path: Path, document: object, note: str) -> Told | str:
+        if not isinstance(document, dict) or not isinstance(messages := document.get("messages"), list):
+            return "not a session"
+        conversation = Conversation()
+        conversation.describe(document)
+        self._settle(path, conversation)
+        interpreter = Interpreter(file=str(path), conversation=conversation)
+        for index, message in enumerate(messages):
+            if isinstance(message, dict):
+                interpreter.message(message, index, index, ordinal=index * _PER_MESSAGE)
+            else:
+                interpreter.unknown(index, "not a message")
+        self._settle(path, conversation)
+        if conversation.ours or self._is_own(conversation):
+            return Told(session=None, messages=len(messages))
+        return Told(
+            session=_session(path, conversation) if interpreter.events else None,
+            messages=len(messages),
+            events=interpreter.events,
+            problems=interpreter.problems,
+        )
+
+    # Lines
+
+    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> Look:
+        position, conversation, changed = 0, None, ""
+        if cursor is not None and cursor.position:
+            changed = file.changed(cursor.identity, cursor.position)
+            conversation = None if changed else Conversation.resumed(cursor.carry)
+            changed = changed or ("" if conversation else "unknown cursor")
+            position = cursor.position if conversation else 0
+        conversation = conversation or Conversation()
+        reading = _Lines(path, conversation, settle=self._settle)
+        if changed:
+            reading.interpreter.problem(0, changed)
+        stretch = file.lines(position, budget)
+        if stretch.too_long and not conversation.ours:
+            reading.interpreter.problem(position, "line too long")
+        if stretch.too_long or conversation.ours or stretch.end == position:
+            position = stretch.end
+        else:
+            position = reading.read(stretch.data, position)
+        ours = conversation.ours = conversation.ours or self._is_own(conversation)
+        return Look(
+            path=str(path),
+            session=None if ours else _session(path, conversation),
+            events=() if ours else tuple(reading.interpreter.events),
+            problems=() if ours else tuple(reading.interpreter.problems),
+            cursor=Cursor(
+                position=position,
+                size=file.size,
+                mtime_ns=file.mtime_ns,
+                identity=file.identity(position),
+                carry=conversation.carried(),
+            ),
+            more=stretch.more or position < stretch.end,
+            amends=not reading.checkpoint,
+        )
+
+    # What lies beside them
+
+    def _settle(self, path: Path, conversation: Conversation) -> None:
+        """Who and where, as far as the file itself does not say."""
+        conversation.id = conversation.id or path.stem[-128:]
+        conversation.sub_agent = conversation.sub_agent or path.parent.parent.name == "chats"
+        if not conversation.cwd:
+            conversation.cwd = self._folder(path, conversation.hash)[:4096]
+
+    def _folder(self, path: Path, hash: str) -> str:
+        """Where the project is, as the client itself notes: beside its sessions, or in the list of all projects."""
+        project = self._tmp / path.relative_to(self._tmp).parts[0]
+        if noted := _small_text(project / ".project_root").strip():
+            return noted
+        known = _projects(_small_text(self._root / "projects.json"))
+        by_name = next((folder for folder, name in known.items() if name == project.name), "")
+        return by_name or folder_of(hash or project.name, list(known))
+
+    def _is_own(self, conversation: Conversation) -> bool:
+        cwd = conversation.cwd
+        return bool(cwd) and any(Path(cwd).is_relative_to(folder) for folder in self._own_folders)
+
+
+class _Lines:
+    """Reads lines until the budget's end, or until what they are changes: a checkpoint is a look of its own."""
+
+    def __init__(self, path: Path, conversation: Conversation, *, settle: Callable[[Path, Conversation], None]) -> None:
+        self.checkpoint = False
+        self._path = path
+        self._conversation = conversation
+        self._settle = settle
+        self._settled = False
+        self.interpreter = Interpreter(file=str(path), conversation=conversation)
+
+    def read(self, data: bytes, position: int) -> int:
+        """The position after the last line that was read."""
+        interpreter, conversation = self.interpreter, self._conversation
+        for line in data.split(b"\n"):
+            if len(interpreter.problems) >= _PROBLEMS_AT_ONCE or len(interpreter.events) >= _EVENTS_AT_ONCE:
+                return position
+            for found in objects(line) if line else ():
+                match found:
+                    case Damage(start=start, reason=reason):
+                        interpreter.problem(position + start, reason)
+                    case Found(start=start, end=end, row=row):
+                        if interpreter.events and _is_checkpoint(row) != self.checkpoint and _tells(row):
+                            return position
+                        self.checkpoint = _is_checkpoint(row) if not interpreter.events else self.checkpoint
+                        self._line(row, position + start, position + end)
+                        if conversation.ours:
+                            return position + len(line) + 1
+            position += len(line) + 1
+        return position
+
+    def _line(self, row: Mapping[str, Any], start: int, end: int) -> None:
+        conversation = self._conversation
+        ordinal = max(start, conversation.ordinal)
+        match row:
+            case {"$set": dict(changes)}:
+                conversation.describe(changes)
+                messages = changes.get("messages")
+                self._begin()
+                for message in messages if isinstance(messages, list) else ():
+                    if isinstance(message, dict):
+                        self.interpreter.message(message, start, end, ordinal=ordinal)
+            case {"$rewindTo": str()}:
+                pass
+            case {"sessionId": str()} if "type" not in row:
+                conversation.describe(row)
+                self._begin()
+            case {"type": str(), "id": str()} | {"type": str(), "timestamp": str()}:
+                self._begin()
+                self.interpreter.message(row, start, end, ordinal=ordinal)
+            case _:
+                self.interpreter.unknown(start, "unknown line")
+
+    def _begin(self) -> None:
+        """Before anything is told it must be known whose it is."""
+        if not self._settled:
+            self._settle(self._path, self._conversation)
+            self._settled = True
+
+
+def _is_checkpoint(row: Mapping[str, Any]) -> bool:
+    match row:
+        case {"$set": {"messages": list()}}:
+            return True
+        case _:
+            return False
+
+
+def _tells(row: Mapping[str, Any]) -> bool:
+    return "type" in row or _is_checkpoint(row)
+
+
+def _session(path: Path, conversation: Conversation) -> Session | None:
+    if conversation.started is None or not conversation.id:
+        return None
+    parent = path.parent.name if path.parent.parent.name == "chats" else ""
+    return Session(
+        id=conversation.id,
+        provider=PROVIDER,
+        started=conversation.started,
+        project=project_of(conversation.cwd),
+        cwd=conversation.cwd,
+        parent="" if parent == conversation.id else parent,
+        title=conversation.title,
+    )
+
+
+def _folders(root: Path) -> list[Path]:
+    try:
+        return sorted(path for path in root.iterdir() if path.is_dir())
+    except OSError:
+        return []
+
+
+def _small_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_SMALL).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _projects(text: str) -> dict[str, str]:
+    """``{folder: name}``."""
+    try:
+        told = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {}
+    match told:
+        case {"projects": dict(projects)}:
+            return {folder: name for folder, name in projects.items() if isinstance(name, str)}
+        case _:
+            return {}

@@ -1,0 +1,200 @@
+"""Which failures are the same, and what came after the last one."""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+
+from kite_memory.model.action import purposes
+from kite_memory.model.event import Event, EventType, evidence_reference
+from kite_memory.model.fix import Fix
+from kite_memory.model.signature import signatures
+
+Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""What reads: a query and its values to all of its rows."""
+
+_FAILING = (EventType.TOOL_RESULT, EventType.TEST_RESULT)
+_EVENT = (
+    "SELECT seq, text, parent, type, type = 'error' OR status = 'failed' AND type IN ('tool_result', 'test_result')"
+    " FROM events WHERE id = ?"
+)
+_EARLIER = (
+    "SELECT seq, text, parent, type FROM events WHERE seq >= ? AND seq < ?"
+    " AND (type = 'error' OR status = 'failed' AND type IN ('tool_result', 'test_result'))"
+)
+_BACKLOG = 5_000
+"""Events of an earlier schema looked at in one commit: some milliseconds."""
+_SESSIONS = 200
+_OCCURRENCES = 12
+"""Of a signature in a project, the newest, and as many of its sessions; each failure is there as its result and as its error."""
+_TRIED = 3
+_WINDOW = 160
+_SOON = timedelta(hours=3)
+_STEPS = 6
+_FILES = 6
+_BEFORE = 60
+
+
+def sign(database: sqlite3.Connection, events: Sequence[Event], *, amended: bool) -> None:
+    """Write down the signatures of the failures among events just stored; ``amended`` events may have ceased to be one."""
+    for event in events:
+        if amended or event.type is EventType.ERROR or (event.status == "failed" and event.type in _FAILING):
+            for seq, text, parent, type, failed in database.execute(_EVENT, (event.id,)).fetchall():
+                database.execute("DELETE FROM raised WHERE event = ?", (seq,))
+                if failed:
+                    _raise(database, seq, text, parent if type == "test_result" else "")
+
+
+def sign_backlog(database: sqlite3.Connection) -> None:
+    """A little of what an earlier schema left without signatures, the newest first."""
+    row = database.execute("SELECT below FROM unsigned").fetchone()
+    if row is None:
+        return
+    down_to = max(0, row[0] - _BACKLOG)
+    for seq, text, parent, type in database.execute(_EARLIER, (down_to, row[0])).fetchall():
+        _raise(database, seq, text, parent if type == "test_result" else "")
+    if down_to:
+        database.execute("UPDATE unsigned SET below = ?", (down_to,))
+    else:
+        database.execute("DELETE FROM unsigned")
+
+
+def _raise(database: sqlite3.Connection, event: int, text: str, parent: str) -> None:
+    """Of a test run, what its whole output says: its summary only names what failed, not why."""
+    for (output,) in database.execute("SELECT text FROM events WHERE id = ? AND type = 'tool_result'", (parent,)) if parent else ():
+        text = f"{text}\n{output}"
+    for signature in signatures(text):
+        database.execute("INSERT OR IGNORE INTO signatures (text) VALUES (?)", (signature,))
+        database.execute(
+            "INSERT OR IGNORE INTO raised SELECT g.key, e.session, e.seq FROM signatures AS g JOIN events AS e"
+            " WHERE g.text = ? AND e.seq = ?",
+            (signature, event),
+        )
+
+
+def find(rows: Rows, *, project: str, session: str, signatures: Sequence[str], command: str) -> Fix | None:
+    """As `model.fix.Fixes.fix`."""
+    wanted = purposes(command)
+    if not wanted or not project:
+        return None
+    tried: set[tuple[int, str]] = set()
+    for failure in _failures(rows, project, session, signatures):
+        if (failure.session, failure.call) in tried:
+            continue
+        tried.add((failure.session, failure.call))
+        failed = failure.command or _command_of(rows, failure)
+        if (common := purposes(failed) & wanted) and (fix := _after(rows, failure, failed, common)):
+            return fix
+        if len(tried) == _TRIED:
+            break
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Failure:
+    signature: str
+    session: int
+    ordinal: int
+    at: datetime
+    command: str
+    call: str
+    provider: str
+    session_id: str
+
+
+_OCCURRED = (
+    "WITH recent AS (SELECT key FROM sessions WHERE project = ? AND id <> ? ORDER BY last_at DESC LIMIT ?),"
+    " occurred AS ("
+    "  SELECT r.event FROM recent CROSS JOIN raised AS r ON r.session = recent.key"
+    "  WHERE r.signature = (SELECT key FROM signatures WHERE text = ?) ORDER BY r.event DESC LIMIT ?)"
+    " SELECT e.seq, e.session, e.ordinal, e.at, e.command, e.call, s.provider, s.id"
+    " FROM occurred CROSS JOIN events AS e ON e.seq = occurred.event JOIN sessions AS s ON s.key = e.session"
+)
+
+
+def _failures(rows: Rows, project: str, session: str, signatures: Sequence[str]) -> Iterator[_Failure]:
+    """The newest first."""
+    found: list[tuple[int, _Failure]] = []
+    for signature in signatures:
+        for seq, key, ordinal, at, command, call, provider, name in rows(
+            _OCCURRED, (project, session, _SESSIONS, signature, _OCCURRENCES)
+        ):
+            failure = _Failure(
+                signature=signature,
+                session=key,
+                ordinal=ordinal,
+                at=datetime.fromisoformat(at),
+                command=command,
+                call=call,
+                provider=provider,
+                session_id=name,
+            )
+            found.append((seq, failure))
+    found.sort(key=lambda pair: -pair[0])
+    return (failure for _, failure in found)
+
+
+def _command_of(rows: Rows, failure: _Failure) -> str:
+    """What the failing call had run, where the failure itself does not say."""
+    if not failure.call:
+        return ""
+    before = rows(
+        "SELECT call, command FROM events WHERE session = ? AND ordinal <= ? AND type IN ('command', 'error', 'test_result')"
+        " ORDER BY ordinal DESC LIMIT ?",
+        (failure.session, failure.ordinal + 1, _BEFORE),
+    )
+    return next((command for call, command in before if call == failure.call and command), "")
+
+
+@dataclass(slots=True)
+class _Between:
+    steps: dict[str, None] = field(default_factory=dict)
+    files: dict[str, None] = field(default_factory=dict)
+
+
+def _after(rows: Rows, failure: _Failure, failed: str, common: frozenset[str]) -> Fix | None:
+    """What happened until a command with the same purpose succeeded, if it soon did."""
+    between = _Between()
+    running: dict[str, str] = {}
+    purposes_of = cache(purposes)  # an agent runs the same line again and again
+    failing = {failure.call}
+    until = (failure.at + _SOON).isoformat(timespec="milliseconds")  # as the store writes it: text order is time order
+    succeeded: tuple[str, str, str] | None = None
+    for name, at, type, command, path, status, call, text in rows(
+        "SELECT id, at, type, command, path, status, call, IIF(type = 'file_action', substr(text, 1, 8), '') FROM events"
+        " WHERE session = ? AND ordinal > ? ORDER BY ordinal, seq LIMIT ?",
+        (failure.session, failure.ordinal, _WINDOW),
+    ):
+        if succeeded and call != succeeded[0]:
+            break  # nothing more is said of that call: its tests did not fail either
+        if at > until:
+            break
+        match type:
+            case "command":
+                running[call] = command
+            case "file_action" if text != "read":
+                between.files.setdefault(path)
+            case "error" | "test_result" if status == "failed":
+                failing.add(call)
+                succeeded = None
+            case "tool_result" if call in running and status in ("", "ok") and call not in failing:
+                if purposes_of(running[call]) & common:
+                    succeeded = (call, name, at)
+                elif purposes_of(running[call]):
+                    between.steps.setdefault(running[call])
+            case _:
+                pass
+    if succeeded is None:
+        return None
+    call, name, at = succeeded
+    return Fix(
+        signature=failure.signature,
+        failed=failed,
+        worked=running[call],
+        at=datetime.fromisoformat(at),
+        evidence=evidence_reference(failure.provider, failure.session_id, name),
+        steps=tuple(between.steps)[-_STEPS:],
+        files=tuple(between.files)[:_FILES],
+    )

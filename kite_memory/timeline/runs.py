@@ -1,0 +1,218 @@
+"""Commands and how they ended, and which later success makes up for a failure."""
+
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from kite_memory.model.action import Invocation, invocations
+from kite_memory.model.event import Event, EventType
+from kite_memory.model.signature import signatures
+
+Outcome = Literal["ok", "failed", "unknown"]
+
+_LOOK = """
+awk basename cat cd cmp column cut date diff dirname du echo egrep env export expr false fgrep file find fold grep head id jq kill
+less ls md5 md5sum more nl paste pgrep pkill printf ps pwd readlink realpath rg sed seq set sha256sum shasum sleep sort stat tail
+tee test time touch tr tree true type uname uniq wc which xargs yes yq
+"""
+LOOKS = frozenset(_LOOK.split())
+"""Programs that only look, or that end with 1 to say «no»."""
+
+_PREPARING = "add branch check-ignore diff fetch log ls-files ls-remote remote rev-parse show status"
+_PREPARES = frozenset(f"git {word}" for word in _PREPARING.split(" "))
+_CHECK = re.compile(
+    r"(?:^|[ :_-])(?:tests?|e2e|check|ci|verify|lint|vet|typecheck|type-check|build|compile|clippy|pytest|mypy|pyright|ruff"
+    r"|flake8|pylint|eslint|biome|tsc|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|golangci-lint|shellcheck)(?:$|[ :_-])"
+)
+_BUILD = re.compile(r"(?:^|[ :_-])(?:build|compile|vet|check|gofmt|tsc)(?:$|[ :_-])")
+_COMMIT = re.compile(r"^\[[^\]\s]{1,200}(?: \([\w -]{1,20}\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>.{1,300})$", re.MULTILINE)
+_NO_PLACE = re.compile(r"[\s|$*^()=]|://")
+_SHAPES_OUTPUT = re.compile(r"(?:\s+2>&1)?\s*\|\s*(?:head|tail|grep|egrep|rg|tee|cat|sed|awk|wc|sort|uniq)\b.*\Z", re.DOTALL)
+_GOES_THERE = re.compile(r"\A\s*cd\s+\S{1,400}\s*&&\s*")
+_HEAD = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One call of a shell. ``event`` is the one that tells best how it ended; ``place`` is where it stands among the events.
+
+    ``tested`` says what its tests came to, where it ran any that were told of; ``said`` is what it said of its tests or its
+    failure. ``purposes`` has what it was for, without what only looks or prepares; ``where`` has the files and folders it was
+    about, and nothing where it was about everything.
+    """
+
+    command: str
+    purposes: frozenset[str]
+    outcome: Outcome
+    event: Event
+    place: int
+    where: frozenset[str] = frozenset()
+    tested: Outcome = "unknown"
+    said: str = ""
+
+    @property
+    def is_check(self) -> bool:
+        return self.tested != "unknown" or any(_CHECK.search(purpose) for purpose in self.purposes)
+
+    @property
+    def only_builds(self) -> bool:
+        """Whether tests that run tell as much."""
+        return self.tested == "unknown" and all(_BUILD.search(purpose) for purpose in self.purposes)
+
+    @property
+    def signature(self) -> str:
+        """The first failure that it tells of; empty where it says no more than that it failed."""
+        return next(iter(signatures(self.said, limit=2)), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    event: Event
+    place: int
+    hash: str
+    subject: str
+
+
+@dataclass(slots=True)
+class _Telling:
+    command: str = ""
+    result: Event | None = None
+    tests: Event | None = None
+    error: Event | None = None
+    place: int = 0
+
+
+def runs(events: Sequence[Event], cwd: str = "") -> list[Run]:
+    """In the order in which they ended. A call is one run, whatever number of events tell of it.
+
+    ``cwd`` is the folder that commands are run in, unless they change it.
+    """
+    telling: dict[str, _Telling] = {}
+    for place, event in enumerate(events):
+        key = event.call or event.parent or event.id
+        match event.type:
+            case EventType.COMMAND:
+                telling.setdefault(key, _Telling()).command = event.command
+            case EventType.TOOL_RESULT if key in telling:
+                telling[key].result = event
+            case EventType.TEST_RESULT:
+                told = telling.setdefault(key, _Telling())
+                if told.tests is None or event.status == "failed":
+                    told.tests = event
+                told.command = told.command or event.command
+            case EventType.ERROR if key in telling or event.command:
+                told = telling.setdefault(key, _Telling())
+                told.error = event
+                told.command = told.command or event.command
+            case _:
+                continue
+        telling[key].place = place
+    found = [run for told in telling.values() if (run := _run(told, cwd)) is not None]
+    return sorted(found, key=lambda run: run.place)
+
+
+def _run(told: _Telling, cwd: str) -> Run | None:
+    event = told.tests or told.error or told.result
+    if event is None:
+        return None
+    tested: Outcome = "unknown"
+    if told.tests is not None:
+        tested = "failed" if told.tests.status == "failed" else "ok"
+    results = [each for each in (told.tests, told.error, told.result) if each is not None]
+    if any(each.status == "failed" for each in results):
+        outcome: Outcome = "failed"
+    elif any(each.status in ("denied", "interrupted") for each in results):
+        outcome = "unknown"
+    else:
+        outcome = "ok" if any(each.status == "ok" for each in results) else "unknown"
+    if event.status != "failed" and outcome == "failed":
+        event = next(each for each in results if each.status == "failed")
+    return Run(
+        command=told.command,
+        purposes=_purposes(told.command) or (frozenset({"tests"}) if told.tests is not None else frozenset()),
+        outcome=outcome,
+        event=event,
+        place=told.place,
+        where=_where(told.command, cwd),
+        tested=tested,
+        said="\n".join(each.text[:_HEAD] for each in results) if outcome == "failed" else event.text[:_HEAD],
+    )
+
+
+def _purposes(command: str) -> frozenset[str]:
+    return frozenset(each.purpose for each in _invoked(command) if each.program not in LOOKS) - _PREPARES
+
+
+@lru_cache(maxsize=2048)
+def _invoked(command: str) -> tuple[Invocation, ...]:
+    return invocations(command)
+
+
+def open_failures(done: Sequence[Run]) -> list[Run]:
+    """Failures that no later run made up for, the last of each, the latest first.
+
+    What was tried again and failed again is one failure.
+    """
+    found: list[Run] = []
+    for at in range(len(done) - 1, -1, -1):
+        run = done[at]
+        if run.outcome != "failed" or not run.purposes:
+            continue
+        if any(run.purposes & later.purposes and run.is_check == later.is_check and _covers(run, later) for later in found):
+            continue
+        if not any(later.outcome == "ok" and makes_up(later, run) for later in done[at + 1 :]):
+            found.append(run)
+    return found
+
+
+def makes_up(later: Run, failed: Run) -> bool:
+    """Whether the success of ``later`` says that what ``failed`` did works now.
+
+    Of a check, that as much was checked: a package's tests say nothing about another's.
+    """
+    return bool(later.purposes & failed.purposes) and (not failed.is_check or _covers(later, failed))
+
+
+def _covers(wider: Run, narrower: Run) -> bool:
+    if not wider.where:
+        return True
+    return bool(narrower.where) and all(any(_within(place, around) for around in wider.where) for place in narrower.where)
+
+
+def _within(place: str, around: str) -> bool:
+    return place == around or around in ("", "/") or place.startswith((f"{around}/", f"{around}:"))
+
+
+def _where(command: str, cwd: str) -> frozenset[str]:
+    folder = cwd
+    found: set[str] = set()
+    for invocation in _invoked(command):
+        if invocation.program == "cd":
+            folder = posixpath.join(folder, *invocation.words[:1])
+        elif invocation.program not in LOOKS:
+            for word in invocation.words[invocation.depth :]:
+                if ("/" in word or word == "." or word.rpartition(".")[0]) and not _NO_PLACE.search(word):
+                    found.add(posixpath.normpath(posixpath.join(folder, word.removesuffix("...") or ".")))
+    return frozenset() if cwd and cwd.rstrip("/") in found else frozenset(found)
+
+
+def bare(command: str) -> str:
+    """The command without where it is run and what shortens its output."""
+    command = _GOES_THERE.sub("", command[:_HEAD])
+    pipe = command.find("|")
+    if pipe >= 0 and (shaped := _SHAPES_OUTPUT.search(command, max(0, pipe - 8))) and "&&" not in shaped.group():
+        command = command[: shaped.start()]
+    return command.strip().removesuffix("2>&1").rstrip()
+
+
+def commits(events: Sequence[Event]) -> list[Commit]:
+    """What git said it had committed, in order."""
+    return [
+        Commit(event=event, place=place, hash=found["hash"], subject=found["subject"].strip())
+        for place, event in enumerate(events)
+        if event.type is EventType.TOOL_RESULT and event.status in ("", "ok") and event.text.count("[", 0, _HEAD)
+        for found in _COMMIT.finditer(event.text[:_HEAD])
+    ]

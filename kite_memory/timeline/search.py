@@ -1,0 +1,374 @@
+"""Finding events by their words, and by where they belong."""
+
+import math
+import re
+import sqlite3
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from kite_memory.model.event import EventType
+from kite_memory.model.signature import signatures
+
+Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""What reads: a query and its values to all of its rows."""
+
+_BACKLOG = 2_000
+"""Events of an earlier schema indexed in one commit: some fifty milliseconds."""
+_TEXT = 4_000
+_TERMS = 24
+"""Of a longer text, the first; a message that is known as a failure is found by its signature besides."""
+_COMMON = 2_000
+"""A word that more events hold is not looked up by itself, but only among those that hold the rare ones."""
+_POSTINGS = 4_000
+_COMMON_LOOKED_AT = 6
+_SHORTLIST = 150
+"""So many texts are read again to be weighed."""
+_READ = 3_000
+_SESSIONS = 50
+_MONTHS = 240
+_LEAST = 0.55
+"""Of what the words tell: one of two words that are as rare is no answer."""
+_NUMBER = 0.25
+"""Ports, lines and times differ from one occurrence to the next: they tell this part of what a word would that is as rare."""
+_SNIPPET = 200
+_COVERED, _ADJACENT = 0.6, 0.25
+_KNOWN_FAILURE = 0.3
+_WEIGHTS = {
+    EventType.DECISION: 0.15,
+    EventType.USER_MESSAGE: 0.12,
+    EventType.ERROR: 0.12,
+    EventType.TEST_RESULT: 0.12,
+    EventType.ASSISTANT_MESSAGE: 0.1,
+    EventType.RESUME_POINT: 0.08,
+    EventType.COMMAND: 0.06,
+    EventType.FILE_ACTION: 0.04,
+    EventType.TOOL_RESULT: 0.02,
+    EventType.TOOL_CALL: 0.0,
+}
+"""What people said tells more than what tools did; of the events of one call, the one that says what came of it."""
+_FAILURES = frozenset({EventType.ERROR, EventType.TEST_RESULT})
+
+_WORD = re.compile(r"[^\W_]+")
+_SPACELESS = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+_LINES = re.compile(r"[^\n]+")
+_EMPTY_WORDS = """
+a an and are as at be but by can did do does for from had has have how i if in is it its me my no not of on or our so that the
+their then there these they this to us was we were what when where which who why will with you your
+"""
+_EMPTY = frozenset(_EMPTY_WORDS.split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventQuery:
+    """Events that hold most of the words of ``text``, of these ``types`` if any, and everything else that is not empty.
+
+    ``tool`` and ``file`` are names, ``file`` with as much of its folders as wanted; of failures, those that name the file belong
+    to it too. ``session`` is the beginning of an id. Without words: the latest of all that is asked for.
+    """
+
+    text: str = ""
+    types: frozenset[EventType] = frozenset()
+    tool: str = ""
+    file: str = ""
+    session: str = ""
+    project: str = ""
+    provider: str = ""
+    since: datetime | None = None
+    limit: int = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """``event`` is its row's number; ``score`` from 0 to 1."""
+
+    event: int
+    score: float
+    snippet: str
+
+
+def index_backlog(database: sqlite3.Connection) -> None:
+    """A little of what an earlier schema left without an index, the newest first."""
+    row = database.execute("SELECT below FROM unsearched").fetchone()
+    if row is None:
+        return
+    down_to = max(0, row[0] - _BACKLOG)
+    database.execute(
+        "INSERT INTO told (rowid, words, marks) SELECT seq, words, marks FROM searchable WHERE seq >= ? AND seq < ?",
+        (down_to, row[0]),
+    )
+    if down_to:
+        database.execute("UPDATE unsearched SET below = ?", (down_to,))
+    else:
+        database.execute("DELETE FROM unsearched")
+
+
+def find(rows: Rows, query: EventQuery, now: datetime) -> list[Found]:
+    """The best first, and of equals the newest. An answer takes some bounded queries, however much is asked and there is."""
+    within = _within(rows, query, now)
+    terms = _terms(query.text)
+    if within is None or not (within or terms):
+        return []
+    if terms:
+        asked = _weigh_terms(rows, within, terms)
+        asked.known = _known_failures(rows, within, query.text)
+        shortlist = _shortlist(rows, within, asked)
+    else:
+        asked = _Asked()
+        shortlist = _newest(rows, within, _SHORTLIST)
+    return _weigh(rows, query, asked, shortlist)
+
+
+@dataclass(slots=True)
+class _Term:
+    """``about`` so many events hold the word, ``newest`` are the last of them; ``stem`` is roughly what the index keeps of it."""
+
+    word: str
+    match: str
+    stem: str
+    newest: list[int] = field(default_factory=list)
+    about: float = 0.0
+    tells: float = 0.0
+
+
+@dataclass(slots=True)
+class _Asked:
+    terms: list[_Term] = field(default_factory=list)
+    held: dict[int, float] = field(default_factory=dict)
+    """What the words that an event holds tell together."""
+    known: frozenset[int] = frozenset()
+
+    @property
+    def tells(self) -> float:
+        return sum(term.tells for term in self.terms)
+
+
+def _terms(text: str) -> list[_Term]:
+    words = list(dict.fromkeys(_words(text[:_TEXT])))
+    telling = [word for word in words if word not in _EMPTY] or words
+    return [
+        _Term(word=word, match=_quoted(word) + ("*" if _SPACELESS.search(word) else ""), stem=word[: max(4, len(word) - 3)])
+        for word in telling[:_TERMS]
+    ]
+
+
+def _words(text: str) -> list[str]:
+    """Words as the index has them: letters that it may not know would part a word in two for it, which it refuses to look up."""
+    text = unicodedata.normalize("NFC", text).lower()
+    if not text.isascii():
+        text = "".join(char if char.isascii() or unicodedata.ucd_3_2_0.category(char)[0] in "LN" else " " for char in text)
+    return [word for word in _WORD.findall(text) if len(word) <= 64]
+
+
+def _weigh_terms(rows: Rows, within: Sequence[str], terms: list[_Term]) -> _Asked:
+    ((newest,),) = rows("SELECT COALESCE(MAX(seq), 0) FROM events", ())
+    for term in terms:
+        term.newest = _newest(rows, (*within, term.match), _COMMON)
+        count = len(term.newest)
+        term.about = count if count < _COMMON else max(_COMMON, count * newest / (newest - term.newest[-1] + 1))
+        term.tells = math.log(1 + (newest + 10) / (term.about + 1)) * (_NUMBER if term.word.isdigit() else 1.0)
+    return _Asked(terms=sorted(terms, key=lambda term: term.about))
+
+
+def _shortlist(rows: Rows, within: Sequence[str], asked: _Asked) -> list[int]:
+    """The events that hold most of what the words tell. Where all words are common, the newest that hold them all, or two."""
+    present = [term for term in asked.terms if term.about]
+    rare: list[_Term] = []
+    postings = 0.0
+    for term in present:
+        if term.about >= _COMMON or (rare and postings + term.about > _POSTINGS):
+            break
+        rare.append(term)
+        postings += term.about
+    held = asked.held
+    for term in rare:
+        _add(held, term, term.newest)
+    common = present[len(rare) :][:_COMMON_LOOKED_AT]
+    if rare:
+        any_rare = _any_of(term.match for term in rare)
+        for term in common:
+            _add(held, term, _newest(rows, (*within, any_rare, term.match), _POSTINGS))
+    elif common:
+        for together in (common, common[:2], common[:1]):
+            for event in _newest(rows, (*within, *(term.match for term in together)), _SHORTLIST):
+                held.setdefault(event, sum(term.tells for term in together))
+            if len(held) >= _SHORTLIST // 4:
+                break
+    for event in asked.known:
+        held.setdefault(event, 0.0)
+    return sorted(held, key=lambda event: (event in asked.known, held[event], event), reverse=True)[:_SHORTLIST]
+
+
+def _add(held: dict[int, float], term: _Term, events: Iterable[int]) -> None:
+    for event in events:
+        held[event] = held.get(event, 0.0) + term.tells
+
+
+def _known_failures(rows: Rows, within: Sequence[str], text: str) -> frozenset[int]:
+    """Where the text is a failure's, the newest events that raised it."""
+    found: list[int] = []
+    for signature in signatures(text[:_TEXT], 3):
+        raised = rows(
+            "SELECT event FROM raised WHERE signature = (SELECT key FROM signatures WHERE text = ?) ORDER BY event DESC LIMIT ?",
+            (signature, _SHORTLIST // 4),
+        )
+        found += (event for (event,) in raised)
+    if not (found and within):
+        return frozenset(found)
+    kept = rows(
+        "SELECT rowid FROM told WHERE told MATCH ? AND rowid IN (SELECT value FROM json_each(?))", (_all_of(*within), _json(found))
+    )
+    return frozenset(event for (event,) in kept)
+
+
+def _newest(rows: Rows, wanted: Sequence[str], limit: int) -> list[int]:
+    query = "SELECT rowid FROM told WHERE told MATCH ? ORDER BY rowid DESC LIMIT ?"
+    return [event for (event,) in rows(query, (_all_of(*wanted), limit))]
+
+
+def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int]) -> list[Found]:
+    """Read again what may be an answer: words beside each other weigh more than the same words apart.
+
+    Of one call, and of one text in a session, the best is told.
+    """
+    best: dict[tuple[str, str], tuple[float, str, int, str]] = {}
+    pairs = [f" {one} {other}" for one, other in pairwise(_words(query.text[:_TEXT])[:_TERMS])]
+    for event, at, type, session, call, path, text in rows(
+        "SELECT seq, at, type, session, call, path, SUBSTR(text || IIF(command IN ('', text), '', ' ' || command), 1, ?)"
+        " FROM events WHERE seq IN (SELECT value FROM json_each(?))",
+        (_READ, _json(shortlist)),
+    ):
+        if (query.since and datetime.fromisoformat(at) < query.since) or (query.file and not _is_of(query.file, path, type, text)):
+            continue
+        known = event in asked.known
+        coverage = asked.held.get(event, 0.0) / asked.tells if asked.terms else 1.0
+        if coverage < _LEAST and not known:
+            continue
+        adjacent = _share(pairs, text) if pairs else coverage
+        score = _COVERED * coverage + _ADJACENT * adjacent + _WEIGHTS[EventType(type)] + _KNOWN_FAILURE * known
+        same = (f"{session} call", call) if call else (f"{session} text", text)
+        shown = f"{text} {path}" if type == EventType.FILE_ACTION else text if text.strip() else path
+        best[same] = max(best.get(same, (0.0, "", 0, "")), (round(min(1.0, score), 3), at, event, shown))
+    ordered = sorted(best.values(), key=lambda each: (each[0] if asked.terms else 0.0, each[1], each[2]), reverse=True)
+    stems = [term.stem for term in asked.terms]
+    return [Found(event=event, score=score, snippet=_snippet(shown, stems)) for score, _, event, shown in ordered[: query.limit]]
+
+
+def _share(pairs: Sequence[str], text: str) -> float:
+    running = " " + " ".join(_WORD.findall(text.lower()))
+    return sum(pair in running for pair in pairs) / len(pairs)
+
+
+def _snippet(text: str, stems: Sequence[str]) -> str:
+    """The line that holds most of the words, from a little before the first of them."""
+    best, held = "", -1
+    for found in _LINES.finditer(text):
+        line = found.group().lower()
+        if (count := sum(stem in line for stem in stems)) > held:
+            best, held = found.group(), count
+    start = 0
+    if len(best) > _SNIPPET:
+        lowered = best.lower()
+        start = max(0, min((place for stem in stems if (place := lowered.find(stem)) >= 0), default=0) - _SNIPPET // 4)
+    shown = _BLANKS.sub(" ", best[start : start + _SNIPPET]).strip()
+    return ("…" if start else "") + shown + ("…" if start + _SNIPPET < len(best) else "")
+
+
+def _within(rows: Rows, query: EventQuery, now: datetime) -> list[str] | None:
+    """What the index must say of an event besides its words; ``None`` where nothing can be what is asked for."""
+    wanted: list[str] = []
+    if query.types:
+        wanted.append(_any_of(_type_mark(type) for type in sorted(query.types)))
+    if query.session:
+        found = rows(
+            "SELECT key FROM sessions WHERE id >= ? AND id < ? LIMIT ?", (query.session, query.session + "\U0010ffff", _SESSIONS)
+        )
+        if not found:
+            return None
+        wanted.append(_any_of(_mark("s", str(key)) for (key,) in found))
+    if query.project:
+        wanted.append(_mark("p", _hex(query.project)))
+    if query.provider:
+        wanted.append(_mark("a", _hex(query.provider)))
+    if query.tool:
+        parts = [re.sub(r"[_-]", "", part) for part in _ascii_lower(query.tool).split("__")]
+        words = [word for part in parts for word in _words(f"xc{part}x")]
+        wanted += map(_quoted, words)
+    if query.file:
+        wanted.append(_of_file(rows, query.file))
+    if query.since and (months := _months(query.since, now)):
+        wanted.append(_any_of(_mark("m", month) for month in months))
+    return wanted
+
+
+def _of_file(rows: Rows, file: str) -> str:
+    """Events of a file by that name; where there is none, of files whose path holds its words. And failures that name it."""
+    name = _slashed(file).rpartition("/")[2]
+    mark = _mark("f", _hex(name))
+    words = [_quoted(word) for word in _words(name)[:_TERMS]]
+    if not words:
+        return mark
+    failures = _any_of(_type_mark(type) for type in sorted(_FAILURES))
+    if not _newest(rows, (mark,), 1):
+        return _all_of(*words)
+    return _any_of((mark, _all_of(failures, *words)))
+
+
+def _is_of(file: str, path: str, type: str, text: str) -> bool:
+    wanted, there = _slashed(file), _slashed(path)
+    if there == wanted or there.endswith("/" + wanted):
+        return True
+    if not path:
+        return type in _FAILURES and wanted in _slashed(text)
+    return "." not in wanted and wanted in there
+
+
+def _months(since: datetime, now: datetime) -> list[str]:
+    """Every one that ``since`` leaves, and the next, for clocks that are ahead. Of very many none: they would leave nothing out."""
+    first, last = since.year * 12 + since.month - 1, now.year * 12 + now.month
+    return [f"{month // 12:04}{month % 12 + 1:02}" for month in range(first, last + 1)] if last - first < _MONTHS else []
+
+
+def _mark(kind: str, name: str) -> str:
+    return _quoted(f"x{kind}{name}x".lower())
+
+
+def _type_mark(type: EventType) -> str:
+    return _mark("t", type.value.replace("_", ""))
+
+
+def _hex(name: str) -> str:
+    return name.encode("utf-8", "replace").hex()
+
+
+def _slashed(path: str) -> str:
+    return _ascii_lower(path.replace("\\", "/").strip("/"))
+
+
+def _ascii_lower(text: str) -> str:
+    """As SQLite does it."""
+    return text.translate(_LOWER)
+
+
+_LOWER = {ord(char): char.lower() for char in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+
+
+def _json(numbers: Iterable[int]) -> str:
+    return f"[{','.join(map(str, numbers))}]"
+
+
+def _quoted(word: str) -> str:
+    """Nothing in a question is taken for FTS5's query language."""
+    return '"' + word.replace('"', '""') + '"'
+
+
+def _all_of(*wanted: str) -> str:
+    return " AND ".join(wanted)
+
+
+def _any_of(wanted: Iterable[str]) -> str:
+    return "(" + " OR ".join(wanted) + ")"

@@ -1,0 +1,139 @@
+"""Many sessions at a glance: what each came to, and what it worked with."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from kite_memory.model.event import Session
+
+Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""What reads: a query and its values to all of its rows."""
+
+_TEXT = 400
+_FEATURES = 400
+"""Of a kind in a session: what a session touches more of than that says little about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    session: Session
+    last: datetime
+    events: int
+    prompts: int
+    errors: int
+    tests: int
+    failed_tests: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a session worked with, as it was told: paths it changed, commands it ran, failures it met, choices made in it."""
+
+    session: Session
+    last: datetime
+    prompts: int = 0
+    files: frozenset[str] = frozenset()
+    commands: frozenset[str] = frozenset()
+    signatures: frozenset[str] = frozenset()
+    decisions: frozenset[str] = frozenset()
+
+
+_RECENT = (
+    "WITH r AS MATERIALIZED (SELECT key, provider, id, project, cwd, branch, started, parent, title, last_at FROM sessions"
+    " WHERE ? IN ('', project) AND provider != ? ORDER BY last_at DESC, key DESC LIMIT ?)"
+)
+
+
+def _of_recent(select: str) -> str:
+    return f"{_RECENT} {select}"
+
+
+_SESSIONS = _of_recent("SELECT * FROM r ORDER BY last_at DESC, key DESC")
+_OVERVIEWS = _of_recent(
+    "SELECT r.*, COUNT(e.seq), TOTAL(e.type = 'user_message'), TOTAL(e.type = 'error'), TOTAL(e.type = 'test_result'),"
+    " TOTAL(e.type = 'test_result' AND e.status = 'failed')"
+    " FROM r LEFT JOIN events AS e ON e.session = r.key GROUP BY r.key ORDER BY r.last_at DESC, r.key DESC"
+)
+_TOUCHED = _of_recent(
+    "SELECT e.session, e.type, CASE e.type WHEN 'file_action' THEN e.path WHEN 'command' THEN substr(e.command, 1, ?)"
+    " WHEN 'decision' THEN substr(e.text, 1, ?) ELSE '' END AS said, COUNT(*)"
+    " FROM r CROSS JOIN events AS e ON e.session = r.key"
+    " WHERE e.type IN ('command', 'decision', 'user_message') OR e.type = 'file_action' AND e.text NOT LIKE 'read%'"
+    " GROUP BY e.session, e.type, said"
+)
+_RAISED = _of_recent(
+    "SELECT DISTINCT raised.session, signatures.text FROM r CROSS JOIN raised ON raised.session = r.key"
+    " CROSS JOIN signatures ON signatures.key = raised.signature"
+)
+
+
+def overviews(rows: Rows, *, project: str = "", limit: int = 50) -> list[Overview]:
+    """The newest first."""
+    found = rows(_OVERVIEWS, (project, "", limit))
+    return [
+        Overview(
+            session=_session(row[1:9]),
+            last=datetime.fromisoformat(row[9]),
+            events=row[10],
+            prompts=int(row[11]),
+            errors=int(row[12]),
+            tests=int(row[13]),
+            failed_tests=int(row[14]),
+        )
+        for row in found
+    ]
+
+
+def works(rows: Rows, *, project: str = "", limit: int = 500) -> list[Work]:
+    """Of the sessions that went on last, the newest first. Commits, which are no agent's sessions, are left out."""
+    recent = rows(_SESSIONS, (project, "git", limit))
+    touched: dict[tuple[int, str], dict[str, None]] = defaultdict(dict)
+    prompts: dict[int, int] = defaultdict(int)
+    for key, type, said, count in rows(_TOUCHED, (project, "git", limit, _TEXT, _TEXT)):
+        if type == "user_message":
+            prompts[key] += count
+        elif len(touched[key, type]) < _FEATURES:
+            touched[key, type][said] = None
+    for key, said in rows(_RAISED, (project, "git", limit)):
+        if len(touched[key, "error"]) < _FEATURES:
+            touched[key, "error"][said] = None
+    return [
+        Work(
+            session=_session(row[1:9]),
+            last=datetime.fromisoformat(row[9]),
+            prompts=prompts[row[0]],
+            files=frozenset(touched[row[0], "file_action"]),
+            commands=frozenset(touched[row[0], "command"]),
+            signatures=frozenset(touched[row[0], "error"]),
+            decisions=frozenset(touched[row[0], "decision"]),
+        )
+        for row in recent
+    ]
+
+
+def sub_sessions(rows: Rows, provider: str, session: str, limit: int) -> list[Session]:
+    """Those that work for this one, or were forked from it, the newest first."""
+    return [
+        _session(row)
+        for row in rows(
+            "SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions"
+            " WHERE provider = ? AND parent = ? ORDER BY last_at DESC LIMIT ?",
+            (provider, session, limit),
+        )
+    ]
+
+
+def _session(row: Sequence[Any]) -> Session:
+    provider, session, project, cwd, branch, started, parent, title = row
+    return Session(
+        provider=provider,
+        id=session,
+        project=project,
+        cwd=cwd,
+        branch=branch,
+        started=datetime.fromisoformat(started),
+        parent=parent,
+        title=title,
+    )

@@ -1,0 +1,42 @@
+from pathlib import Path
+
+from kite_memory.sources.aider import HISTORY, Aider
+from kite_memory.sources.source import Source
+from tests.contract.source_contract import BUDGET, AppendOnlySourceContract
+from tests.sources.aider_log import a_day
+
+
+class TestAider(AppendOnlySourceContract):
+    def make(self, folder: Path) -> Source:
+        return Aider(tuple, always=(folder / "orchard",), own_state=folder / "state")
+
+    def place(self, folder: Path) -> Path:
+        return folder / "orchard" / HISTORY
+
+    def transcript(self) -> bytes:
+        return a_day().bytes
+
+    def strangers(self, folder: Path) -> list[Path]:
+        return [
+            folder / "orchard" / ".aider.input.history",
+            folder / "orchard" / f"{HISTORY}.bak",
+            folder / "state" / "orchard" / HISTORY,
+        ]
+
+    def check_line(self, line: bytes) -> None:
+        assert line == line.strip(b"\n") != b""
+
+    def test_a_file_truncated_and_regrown_is_read_again_from_its_beginning(self, tmp_path: Path) -> None:
+        """A look ends with a run, so that it takes more of them."""
+        source, path = self.make(tmp_path), self.place(tmp_path)
+        content = self.transcript()
+        half = content.index(b"\n", len(content) // 2) + 1
+        cursor = source.read(self.written(tmp_path, content[:half]), None, budget=BUDGET).cursor
+        path.write_bytes(content[half:] + content[half:] + content)
+
+        look = source.read(path, cursor, budget=BUDGET)
+
+        assert look.problems[0].reason == "file rewritten"
+        while look.more:
+            look = source.read(path, look.cursor, budget=BUDGET)
+        assert look.cursor.position == path.stat().st_size

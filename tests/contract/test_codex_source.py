@@ -1,0 +1,27 @@
+from pathlib import Path
+
+from kite_memory.sources.codex import Codex
+from kite_memory.sources.source import Source
+from tests.contract.source_contract import AppendOnlySourceContract
+from tests.sources.rollout import THREAD, a_day
+
+
+class TestCodex(AppendOnlySourceContract):
+    def make(self, folder: Path) -> Source:
+        return Codex(folder, own_state=folder / "state")
+
+    def place(self, folder: Path) -> Path:
+        return folder / "sessions" / "2026" / "03" / "02" / f"rollout-2026-03-02T09-00-00-{THREAD}.jsonl"
+
+    def transcript(self) -> bytes:
+        return a_day().bytes
+
+    def strangers(self, folder: Path) -> list[Path]:
+        return [
+            folder / "history.jsonl",
+            folder / "session_index.jsonl",
+            folder / "config.toml",
+            folder / "sessions" / "2026" / "03" / "02" / f"rollout-2026-03-02T09-00-00-{THREAD}.jsonl.tmp",
+            folder / "thread_history_1.sqlite",
+            folder / "memories" / "raw.jsonl",
+        ]

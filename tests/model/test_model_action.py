@@ -1,0 +1,72 @@
+"""What of a shell's line is a program, what it is to do, and what only looks."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kite_memory.model.action import Invocation, invocations, purposes
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("git -C /home/ada/orchard push --force origin main", ["git push"]),
+        ("cd orchard && GATE=open go test ./... -run 'Pear|Plum' 2>&1 | tail -20", ["cd", "go test", "tail"]),
+        ("npm run lint; pnpm install", ["npm run lint", "pnpm install"]),
+        ("sudo apt-get install -y graft", ["apt-get install"]),
+        ("timeout 60 go test ./...", ["go test"]),
+        ("npx eslint .", ["eslint"]),
+        ("python3 -m pytest -q tests", ["pytest"]),
+        ("mise exec -- go build ./...", ["mise exec go", "go build"]),
+        ("uv run pytest tests", ["uv run pytest", "pytest"]),
+        ("docker-compose -f gate.yml up -d", ["docker compose up"]),
+        ("gh api repos/ada/orchard/pulls --paginate | jq .x", ["gh api", "jq"]),
+        ("gh pr view 12 --json title", ["gh pr view"]),
+        ("./bin/orchard prune --all pear", ["orchard prune"]),
+        ("cargo +nightly test", ["cargo test"]),
+        ("for f in *.go; do gofmt -l $f; done", ["gofmt"]),
+        ("if [ -f gate ]; then make test; fi", ["make test"]),
+        ("(cd gate; make -C lock lint)", ["cd", "make lint"]),
+        ("echo 'git push' # git pull", ["echo"]),
+        ("git commit -m \"$(cat <<'EOF'\ngit push now\nEOF\n)\"", ["git commit"]),
+        ("cat > gate.sh <<EOF\nrm -rf pears\nEOF\nls", ["cat", "ls"]),
+        ("GATE=open", []),
+        ("", []),
+        ("'", []),
+    ],
+)
+def test_a_line_s_programs_and_what_they_are_to_do(line: str, expected: list[str]) -> None:
+    assert [each.purpose for each in invocations(line)] == expected
+
+
+def test_flags_come_without_values_and_short_ones_also_by_letter() -> None:
+    (commit,) = invocations("GATE=open git commit -am 'prune' --author=ada")
+
+    assert commit == Invocation(
+        program="git",
+        words=("commit", "prune"),
+        depth=1,
+        flags=frozenset({"-am", "-a", "-m", "--author"}),
+        settings=("GATE=open",),
+    )
+
+
+def test_what_only_looks_or_shapes_output_is_no_purpose() -> None:
+    assert purposes("cd gate && cat a | grep b | head; make lint | tail -3") == {"make lint"}
+
+
+@given(st.text(max_size=400) | st.lists(st.sampled_from(list("'\"`\\|&;<>(){}$# \n-=ab")), max_size=80).map("".join))
+def test_any_line_is_read(line: str) -> None:
+    found = invocations(line)
+
+    assert len(found) <= 24
+    assert all(each.program and each.depth <= len(each.words) for each in found)
+
+
+@pytest.mark.parametrize("runs_another", ["sudo ", "npx ", "env ", "uv run ", "python -m "])
+def test_a_line_that_only_ever_runs_another_program_is_read(runs_another: str) -> None:
+    assert len(invocations(runs_another * 2_000)) <= 24
+
+
+def test_a_few_programs_may_each_run_the_next_one() -> None:
+    assert purposes("sudo -E env GATE=open timeout 60 nice uv run python -m pytest -q") == {"uv run python", "pytest"}

@@ -1,0 +1,264 @@
+"""What Aider's histories are taken for."""
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kite_memory.model.event import Event, EventType
+from kite_memory.sources.aider import HISTORY, Aider
+from kite_memory.sources.aider_blocks import Place, blocks
+from tests.sources.aider_log import Log, Project, a_day
+from tests.sources.transcript import reasons, said
+
+
+def told(folder: Path, log: Log | bytes) -> tuple[Event, ...]:
+    return Project(folder).look(log).events
+
+
+def kinds(events: tuple[Event, ...]) -> list[str]:
+    return [event.type.value for event in events]
+
+
+def test_a_day_is_told_in_order(tmp_path: Path) -> None:
+    look = Project(tmp_path).look(a_day())
+
+    assert kinds(look.events) == [
+        "user_message",
+        "assistant_message",
+        "file_action",
+        "command",
+        "command",
+        "tool_result",
+        "test_result",
+        "error",
+        "assistant_message",
+        "file_action",
+        "file_action",
+    ]
+    assert said(look) == ["Graft the pear onto the quince — schön langsam 🍐\nand water it"]
+    assert reasons(look) == ["invalid UTF-8"]
+
+
+def test_headings_and_quotations_of_the_model_stay_in_its_answer(tmp_path: Path) -> None:
+    answer = "Here:\n\n#### Step 1\n\n> measure twice\n\n```md\n#### heading  \n> quoted  \n```\n\n#### Step 2\nDone."
+
+    events = told(tmp_path, Log().run().said("graft").answered(answer))
+
+    assert [(event.role, event.text) for event in events] == [("user", "graft"), ("assistant", answer)]
+
+
+def test_an_answer_cut_off_inside_a_code_block_ends_with_what_aider_prints(tmp_path: Path) -> None:
+    log = Log().run().said("graft").raw("\n```python\ngraft(\n\n").printed("^C KeyboardInterrupt").said("again, please")
+    log.printed("Tokens: 1k sent, 2 received.")
+
+    events = told(tmp_path, log)
+
+    assert said(events) == ["graft", "again, please"]
+    assert [event.status for event in events if event.type is EventType.RESUME_POINT] == ["interrupted"]
+
+
+def test_a_history_whose_blanks_were_stripped_is_read_as_well(tmp_path: Path) -> None:
+    answer = b"Grafted.\n\n#### Step 1\nhm\n\n"
+    log = b"# aider chat started at 2026-03-02 09:00:00\n\n#### graft\n#### gently\n" + answer + b"> Applied edit to pear.py\n"
+
+    events = told(tmp_path, log)
+
+    assert said(events) == ["graft\ngently"]
+    assert kinds(events) == ["user_message", "assistant_message", "file_action"]
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "/add pear.py",
+        "/drop",
+        "/tokens",
+        "/clear",
+        "/ask",
+        "",
+        "Add file to the chat? (Y)es/(N)o/(A)ll/(S)kip all [Yes]: all",
+        "I ran this command:\n\npytest",
+        "# Fix any errors below, if possible.\n\npear.py:1",
+    ],
+)
+def test_commands_choices_and_reflections_are_nobodys_words(tmp_path: Path, typed: str) -> None:
+    assert said(told(tmp_path, Log().run().said(typed).printed("ok"))) == []
+
+
+@pytest.mark.parametrize(
+    "typed", ["why is it dry?", "/ask why is it dry?", "/architect plan a hedge", "#### is a heading", "> quoted"]
+)
+def test_what_is_meant_for_the_model_is_a_persons(tmp_path: Path, typed: str) -> None:
+    assert said(told(tmp_path, Log().run().said(typed).printed("ok"))) == [typed]
+
+
+def test_two_prompts_in_a_row_are_two(tmp_path: Path) -> None:
+    assert said(told(tmp_path, Log().run().said("graft").said("no, water").printed("ok"))) == ["graft", "no, water"]
+
+
+@pytest.mark.parametrize("typed", ["/run pytest -q", "/test pytest -q", "!pytest -q"])
+def test_a_command_that_the_person_ran_has_its_output(tmp_path: Path, typed: str) -> None:
+    log = Log().run().said(typed).printed("1 failed, 2 passed in 0.10s", "exit code: 1").said("mend it").printed("ok")
+
+    command, result, tests, error, prompt = told(tmp_path, log)
+
+    assert (command.type, command.role, command.command) == (EventType.COMMAND, "user", "pytest -q")
+    assert (result.parent, result.status) == (command.id, "failed")
+    assert (tests.type, tests.status, error.type) == (EventType.TEST_RESULT, "failed", EventType.ERROR)
+    assert prompt.text == "mend it"
+
+
+def test_output_of_many_lines_has_its_mark_at_the_first_only(tmp_path: Path) -> None:
+    log = Log().run().raw("> diff --git a/pear.py b/pear.py\n\n#### not said\n+water  \n").said("good").printed("ok")
+
+    assert said(told(tmp_path, log)) == ["good"]
+
+
+def test_files_are_named_whole(tmp_path: Path) -> None:
+    log = (
+        Log()
+        .run()
+        .printed("Added pear.py to the chat.", "Added ../notes.md to the chat (read-only).", "Added 3 lines of output to the chat.")
+    )
+    log.printed("Applied edit to src/pear.py", "Creating empty file quince.py", "Did not apply edit to x.py (--dry-run)")
+
+    events = told(tmp_path, log)
+
+    assert [(event.path, event.text) for event in events] == [
+        (str(tmp_path / "orchard" / "pear.py"), "read"),
+        (str(tmp_path / "notes.md"), "read"),
+        (str(tmp_path / "orchard" / "src" / "pear.py"), "edited"),
+        (str(tmp_path / "orchard" / "quince.py"), "created"),
+    ]
+
+
+def test_an_edit_that_failed_is_an_error(tmp_path: Path) -> None:
+    (event,) = told(tmp_path, Log().run().printed("# 1 SEARCH/REPLACE block failed to match!"))
+
+    assert (event.type, event.status) == (EventType.ERROR, "failed")
+
+
+def test_each_run_is_a_session_that_began_when_its_header_says(tmp_path: Path) -> None:
+    log = Log().run("2026-03-02 09:00:00").said("graft").printed("ok").run("2026-03-02 10:30:00")
+    log.run("2026-03-03 08:00:00").said("water").printed("ok")
+
+    first, second = Project(tmp_path).looks(log)
+
+    sessions = [look.session for look in (first, second) if look.session]
+    assert [said(first), said(second)] == [["graft"], ["water"]]
+    assert [session.started for session in sessions] == [
+        datetime(2026, 3, 2, 9).astimezone(),
+        datetime(2026, 3, 3, 8).astimezone(),
+    ]
+    assert {(session.cwd, session.project) for session in sessions} == {(str(tmp_path / "orchard"), "orchard")}
+
+
+def test_a_run_in_which_nothing_happened_is_no_session(tmp_path: Path) -> None:
+    assert Project(tmp_path).look(Log().run()).session is None
+
+
+def test_a_date_that_cannot_be_read_is_counted_and_the_run_told(tmp_path: Path) -> None:
+    look = Project(tmp_path).look(Log().run("yesterday").said("graft").printed("ok"))
+
+    assert (said(look), reasons(look)) == (["graft"], ["unreadable date"])
+
+
+def test_text_before_the_first_run_is_counted(tmp_path: Path) -> None:
+    look = Project(tmp_path).look(Log().raw("# Notes\n#### not said  \n").run().said("graft").printed("ok"))
+
+    assert (said(look), reasons(look)) == (["graft"], ["text before the first run"] * 2)
+
+
+def test_a_worktrees_copy_of_a_history_is_told_with_the_same_ids(tmp_path: Path) -> None:
+    here, there = Project(tmp_path / "a"), Project(tmp_path / "b")
+
+    first, second = here.look(a_day()), there.look(a_day())
+
+    assert [event.id for event in first.events] == [event.id for event in second.events]
+    assert first.session is not None
+    assert second.session is not None
+    assert first.session.id == second.session.id
+
+
+def test_an_answer_longer_than_any_budget_is_told(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    lines = "\n".join(f"line {number}" for number in range(40_000))
+    project.path.write_bytes(Log().run().said("graft").answered(lines).bytes)
+
+    look = project.source.read(project.path, None, budget=100)
+    looks = [look]
+    while looks[-1].more:
+        looks.append(project.source.read(project.path, looks[-1].cursor, budget=100))
+
+    (answer,) = [event for look in looks for event in look.events if event.type is EventType.ASSISTANT_MESSAGE]
+    assert answer.text.startswith("line 0\n")
+    assert len(answer.text) < 70_000
+
+
+def test_windows_line_ends_are_line_ends(tmp_path: Path) -> None:
+    log = Log().run().said("graft\ngently").answered("Done.").printed("Applied edit to pear.py")
+
+    events = told(tmp_path, log.bytes.replace(b"\n", b"\r\n"))
+
+    assert [event.text for event in events] == ["graft\ngently", "Done.", "edited"]
+
+
+class TestFinding:
+    def test_histories_lie_where_other_agents_have_worked_and_in_the_repository_around(self, tmp_path: Path) -> None:
+        deep = tmp_path / "orchard" / "trees" / "pears"
+        deep.mkdir(parents=True)
+        (tmp_path / "orchard" / ".git").mkdir()
+        (tmp_path / HISTORY).write_bytes(b"")
+        around, within = tmp_path / "orchard" / HISTORY, deep / HISTORY
+        for path in (around, within):
+            path.write_bytes(a_day().bytes)
+
+        source = Aider(lambda: [str(deep), str(deep.parent)], own_state=tmp_path / "state")
+
+        assert sorted(source.transcripts()) == sorted([around, within])
+
+    def test_folders_that_are_elsewhere_or_gone_are_not_asked(self, tmp_path: Path) -> None:
+        source = Aider(
+            lambda: ["C:\\orchard", "\\\\host\\share", "//host/share", "", "orchard", "/no/such\x00"], own_state=tmp_path / "state"
+        )
+
+        assert list(source.transcripts()) == []
+
+    def test_a_project_found_later_is_found(self, tmp_path: Path) -> None:
+        folders: list[str] = []
+        source = Aider(lambda: folders, own_state=tmp_path / "state")
+        assert list(source.transcripts()) == []
+        project = Project(tmp_path)
+        project.path.write_bytes(a_day().bytes)
+
+        folders.append(str(project.folder))
+
+        assert list(source.transcripts()) == [project.path]
+        assert source.flat_roots() == (project.folder,)
+
+    def test_a_history_may_have_another_name(self, tmp_path: Path) -> None:
+        (tmp_path / "orchard").mkdir()
+        named, whole = tmp_path / "orchard" / "chat.md", tmp_path / "elsewhere.md"
+        for path in (named, whole):
+            path.write_bytes(a_day().bytes)
+
+        by_name = Aider(lambda: [str(tmp_path / "orchard")], own_state=tmp_path / "state", history="chat.md")
+        by_path = Aider(lambda: [str(tmp_path / "orchard")], own_state=tmp_path / "state", history=str(whole))
+
+        assert (list(by_name.transcripts()), list(by_path.transcripts())) == ([named], [whole])
+
+
+@given(
+    st.lists(st.sampled_from([b"#### a  ", b"#### b", b"> c  ", b"> d", b"```", b"", b"e", b"# aider chat started at x", b">"])),
+    st.booleans(),
+)
+def test_blocks_cover_what_they_were_given_and_nothing_twice(lines: list[bytes], forced: bool) -> None:
+    data = b"\n".join(lines)
+
+    found = list(blocks(data, 0, Place(), forced=forced))
+
+    assert b"".join(data[block.start : block.end] + b"\n" for block in found) == (data + b"\n")[: found[-1].end + 1 if found else 0]
+    assert [block.start for block in found] == [0, *(block.end + 1 for block in found[:-1])][: len(found)]

@@ -1,0 +1,240 @@
+"""The same failure earlier, and what it took until the same command succeeded."""
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kite_memory.model.event import Event, EventType, Session, Status, Where
+from kite_memory.model.fix import Fix
+from kite_memory.model.look import Cursor, Look
+from kite_memory.timeline import schema
+from kite_memory.timeline.store import Timeline
+from tests.fakes.events import SESSION, START
+
+LOCKED = "error: unable to open the gate: the depot at 10.0.0.7:9000 is closed"
+SIGNATURE = "error: unable to open the gate: the depot at <addr> is closed"
+
+
+class Told:
+    """A session told call by call."""
+
+    def __init__(self, session: Session = SESSION) -> None:
+        self.session = session
+        self.events: list[Event] = []
+
+    def _add(
+        self, type: EventType, text: str = "", *, command: str = "", path: str = "", status: Status = "", call: str = ""
+    ) -> None:
+        number = len(self.events) + 1
+        self.events.append(
+            Event(
+                id=f"{number:08x}-{self.session.id}",
+                session=self.session.id,
+                provider=self.session.provider,
+                ordinal=number * 100,
+                at=START + timedelta(seconds=number),
+                role="tool",
+                type=type,
+                text=text,
+                where=Where(file="/t/a.jsonl", start=number, end=number),
+                command=command,
+                path=path,
+                status=status,
+                call=call,
+            )
+        )
+
+    def ran(self, command: str, output: str = "done", status: Status = "ok", *, error_too: bool = True) -> "Told":
+        call = f"call-{len(self.events)}"
+        self._add(EventType.TOOL_CALL, call=call)
+        self._add(EventType.COMMAND, command, command=command, call=call)
+        self._add(EventType.TOOL_RESULT, output, status=status, call=call)
+        if status == "failed" and error_too:
+            self._add(EventType.ERROR, output, command=command, status=status, call=call)
+        return self
+
+    def tested(self, command: str, output: str, summary: str) -> "Told":
+        self.ran(command, output)
+        self._add(EventType.TEST_RESULT, summary, command=command, status="failed", call=self.events[-1].call)
+        self.events[-1] = replace(self.events[-1], parent=self.events[-2].id)
+        return self
+
+    def edited(self, path: str) -> "Told":
+        self._add(EventType.FILE_ACTION, "edited", path=path, status="ok", call=f"call-{len(self.events)}")
+        return self
+
+    def later(self, time: timedelta) -> "Told":
+        self.events.append(replace(self.events[-1], id=f"later-{len(self.events)}", type=EventType.USER_MESSAGE, ordinal=99_000))
+        return self
+
+    def look(self, *, amends: bool = False) -> Look:
+        cursor = Cursor(position=len(self.events), size=1, mtime_ns=1)
+        path = f"/t/{self.session.id}.jsonl"
+        return Look(path=path, session=self.session, events=tuple(self.events), problems=(), cursor=cursor, amends=amends)
+
+
+@pytest.fixture
+def timeline(tmp_path: Path) -> Iterator[Timeline]:
+    store = Timeline(tmp_path / "timeline.sqlite")
+    yield store
+    store.close()
+
+
+def asked(timeline: Timeline, command: str = "make deploy", *, project: str = "orchard", session: str = "now") -> Fix | None:
+    return timeline.fix(project=project, session=session, signatures=("error: nothing of the kind", SIGNATURE), command=command)
+
+
+def test_a_fix_tells_what_was_run_and_changed_until_the_command_succeeded(timeline: Timeline) -> None:
+    told = Told().ran("make deploy", LOCKED, "failed").ran("ls -la").ran("depot login ada").edited("/home/ada/orchard/gate.toml")
+    told.ran("cd /home/ada/orchard && make deploy --quick")
+    timeline.commit([told.look()], SESSION.provider)
+
+    fix = asked(timeline)
+
+    success = told.events[-1]
+    assert fix == Fix(
+        signature=SIGNATURE,
+        failed="make deploy",
+        worked="cd /home/ada/orchard && make deploy --quick",
+        at=success.at,
+        evidence=f"claude-code:{SESSION.id}#{success.id[:8]}",
+        steps=("depot login ada",),
+        files=("/home/ada/orchard/gate.toml",),
+    )
+
+
+def test_the_same_failure_has_its_fix_wherever_the_depot_is(timeline: Timeline) -> None:
+    timeline.commit(
+        [Told().ran("make deploy", LOCKED.replace("10.0.0.7", "10.9.9.9"), "failed").ran("make deploy").look()], "claude-code"
+    )
+
+    assert asked(timeline) is not None
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        Told().ran("make deploy", LOCKED, "failed").ran("make lint"),
+        Told().ran("make deploy", LOCKED, "failed").ran("make deploy", LOCKED, "failed"),
+        Told().ran("make ship", LOCKED, "failed").ran("make ship"),
+        Told().ran("make deploy", "error: something else", "failed").ran("make deploy"),
+        Told().ran("make deploy", LOCKED, "failed").tested("make deploy", "x", "--- FAIL: TestGate"),
+        Told(replace(SESSION, project="elsewhere")).ran("make deploy", LOCKED, "failed").ran("make deploy"),
+    ],
+    ids=[
+        "nothing like it succeeded",
+        "it failed again",
+        "another command",
+        "another failure",
+        "its tests failed",
+        "another project",
+    ],
+)
+def test_there_is_no_fix(timeline: Timeline, told: Told) -> None:
+    timeline.commit([told.look()], "claude-code")
+
+    assert asked(timeline) is None
+
+
+def test_a_session_is_not_told_of_itself(timeline: Timeline) -> None:
+    timeline.commit([Told().ran("make deploy", LOCKED, "failed").ran("make deploy").look()], "claude-code")
+
+    assert asked(timeline, session=SESSION.id) is None
+
+
+def test_the_latest_fix_is_told(timeline: Timeline) -> None:
+    for number, step in ((1, "depot login ada"), (2, "depot start")):
+        session = replace(SESSION, id=f"session-{number}")
+        timeline.commit([Told(session).ran("make deploy", LOCKED, "failed").ran(step).ran("make deploy").look()], "claude-code")
+
+    fix = asked(timeline)
+
+    assert fix is not None
+    assert fix.steps == ("depot start",)
+
+
+def test_a_success_much_later_is_no_fix(timeline: Timeline) -> None:
+    told = Told().ran("make deploy", LOCKED, "failed").ran("make deploy")
+    told.events[-3:] = [replace(event, at=event.at + timedelta(days=1)) for event in told.events[-3:]]
+    timeline.commit([told.look()], "claude-code")
+
+    assert asked(timeline) is None
+
+
+def test_a_result_without_a_command_of_its_own_finds_it_by_its_call(timeline: Timeline) -> None:
+    timeline.commit([Told().ran("make deploy", LOCKED, "failed", error_too=False).ran("make deploy").look()], "claude-code")
+
+    assert asked(timeline) is not None
+
+
+def test_a_failed_test_is_known_by_what_its_output_says(timeline: Timeline) -> None:
+    timeline.commit([Told().tested("make deploy", LOCKED, "--- FAIL: TestGate").ran("make deploy").look()], "claude-code")
+
+    assert asked(timeline) is not None
+
+
+def test_an_event_that_is_amended_loses_its_old_failure(timeline: Timeline) -> None:
+    told = Told().ran("make deploy", LOCKED, "failed", error_too=False).ran("make deploy")
+    timeline.commit([told.look(amends=True)], "claude-code")
+    told.events[2] = replace(told.events[2], text="done", status="ok")
+
+    timeline.commit([told.look(amends=True)], "claude-code")
+
+    assert asked(timeline) is None
+
+
+def test_a_timeline_of_the_first_schema_learns_its_failures_little_by_little(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.sqlite"
+    _as_first_written(path, Told().ran("make deploy", LOCKED, "failed").ran("make deploy"))
+    timeline = Timeline(path)
+    before = asked(timeline)
+
+    timeline.commit([Told(replace(SESSION, id="another")).ran("make lint").look()], "claude-code")
+
+    assert before is None
+    assert asked(timeline) is not None
+    assert timeline.damage() == []
+    timeline.close()
+
+
+def test_every_earlier_schema_becomes_this_one(tmp_path: Path) -> None:
+    shapes = []
+    for version in range(schema.VERSION + 1):
+        path = tmp_path / f"{version}.sqlite"
+        with sqlite3.connect(path) as database:
+            for number in range(1, version + 1):
+                for statement in schema.MIGRATIONS[number]:
+                    database.execute(statement)
+            database.execute(f"PRAGMA user_version = {version}")
+        database.close()
+        opened = schema.connect(path)
+        shapes.append(
+            (
+                opened.execute("PRAGMA user_version").fetchone(),
+                opened.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY name").fetchall(),
+            )
+        )
+        opened.close()
+
+    assert shapes[0][0] == (schema.VERSION,)
+    assert all(shape == shapes[0] for shape in shapes)
+
+
+def _as_first_written(path: Path, told: Told) -> None:
+    """What version 1 of the schema left behind: the same rows, without anything that came later."""
+    current = path.with_name("current.sqlite")
+    timeline = Timeline(current)
+    timeline.commit([told.look()], "claude-code")
+    timeline.close()
+    with sqlite3.connect(path) as database:
+        for statement in schema.MIGRATIONS[1]:
+            database.execute(statement)
+        database.execute("ATTACH ? AS current", (str(current),))
+        for table in ("sessions", "files", "events"):
+            database.execute(f"INSERT INTO main.{table} SELECT * FROM current.{table}")
+        database.execute("PRAGMA user_version = 1")
+    database.close()

@@ -1,0 +1,253 @@
+"""Where a session stood, from events alone: every line with what it rests on."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kite_memory.model.event import EventType, Status, evidence_reference
+from kite_memory.timeline.resume import Brief, Part, brief, fitted, together
+from tests.fakes.events import SESSION, START, event
+from tests.fakes.work import Work, session
+
+HOME = "/home/ada/orchard"
+STATUSES: tuple[Status, ...] = ("", "ok", "failed", "denied")
+RAN = Work().asked("Graft the pear onto the quince tree").edited(f"{HOME}/pear.py").ran("pytest", "4 passed", tests="ok")
+
+
+def of(work: Work) -> Brief:
+    told = brief(work.session, work.events)
+    assert told is not None
+    return told
+
+
+def told(work: Work, part: Part) -> list[str]:
+    return [line.text for line in of(work).lines if line.part is part]
+
+
+def test_of_nothing_nothing_is_told() -> None:
+    assert brief(SESSION, []) is None
+
+
+def test_every_line_cites_events_that_are_there() -> None:
+    work = Work().asked("Graft the pear onto the quince tree").edited(f"{HOME}/a.py").ran("make check", "error: no", "failed")
+    work = work.decided("Quince it is").ran("pytest", "4 passed", tests="ok").edited(f"{HOME}/b.py").said("Shall I go on?")
+
+    cited = {reference for line in of(work).lines for reference in line.evidence}
+
+    assert {line.part for line in of(work).lines} == set(Part)
+    assert all(line.evidence for line in of(work).lines)
+    assert cited <= {evidence_reference(each.provider, each.session, each.id) for each in work.events}
+
+
+class TestDoing:
+    def test_the_last_prompt_comes_first_and_then_what_the_agent_said(self) -> None:
+        work = Work().asked("Graft the pear onto the quince").said("Done, it holds.").asked("yes").said("## Watered\n\nIt *grows*.")
+
+        assert told(work, Part.DOING) == [
+            'asked last: "yes"',
+            'the agent said last: "Watered It *grows*."',
+            'asked first: "Graft the pear onto the quince"',
+        ]
+
+    def test_what_only_agrees_is_not_told_of_earlier_prompts(self) -> None:
+        work = Work().asked("Graft the pear onto the quince").asked("yes").asked("go on").asked("Water the whole orchard twice")
+
+        assert [line for line in told(work, Part.DOING) if "yes" in line or "go on" in line] == []
+
+    def test_an_interruption_and_a_decision_are_told(self) -> None:
+        work = Work().asked("Graft").decided("Which stock? Quince").interrupted()
+
+        assert told(work, Part.DOING)[-2:] == ["the person interrupted the agent there", "decided: Which stock? Quince"]
+
+
+class TestChanged:
+    def test_files_are_told_by_their_last_action_from_where_the_session_ran(self) -> None:
+        work = Work().edited(f"{HOME}/src/a.py", "created").edited("/etc/hosts").edited(f"{HOME}/src/a.py", "deleted")
+
+        assert told(work, Part.CHANGED) == ["deleted: src/a.py", "edited: hosts"]
+
+    def test_a_file_that_was_only_read_has_not_changed(self) -> None:
+        assert told(Work().edited(f"{HOME}/a.py", "read"), Part.CHANGED) == []
+
+    def test_a_commit_parts_what_changed_before_from_what_changed_since(self) -> None:
+        work = Work().edited(f"{HOME}/a.py").committed("abc1234", "Graft the pear").edited(f"{HOME}/b.py")
+
+        assert told(work, Part.CHANGED) == [
+            "edited since the last commit: b.py",
+            "committed last: Graft the pear (abc1234)",
+            "changed up to that commit: a.py",
+        ]
+
+    def test_of_many_files_a_few_are_named(self) -> None:
+        work = Work()
+        for number in range(9):
+            work.edited(f"{HOME}/f{number}.py")
+
+        assert told(work, Part.CHANGED) == ["edited: f8.py, f7.py, f6.py, f5.py and 5 more"]
+        assert len(of(work).files) == 9
+
+
+class TestFailed:
+    def test_what_failed_is_told_with_its_signature(self) -> None:
+        work = Work().ran("make check", "src/pear.py:3: error: Name 'quince' is not defined", "failed")
+
+        assert told(work, Part.FAILED) == ["`make check` failed: error: Name 'quince' is not defined"]
+
+    def test_what_went_well_afterwards_is_not_told(self) -> None:
+        work = Work().ran("make check", "error: no such graft", "failed").ran("cd src && make check 2>&1 | tail -3")
+
+        assert told(work, Part.FAILED) == []
+
+    def test_a_failing_test_under_a_pipe_that_went_well_is_a_failure(self) -> None:
+        assert len(told(Work().ran("pytest | tail -3", "1 failed, 2 passed", tests="failed"), Part.FAILED)) == 1
+
+    def test_a_part_that_passes_does_not_make_up_for_the_whole(self) -> None:
+        work = Work().ran("pytest", "1 failed", tests="failed").ran("pytest tests/test_pear.py", "1 passed", tests="ok")
+
+        (line,) = told(work, Part.FAILED)
+
+        assert line.endswith("(only `pytest tests/test_pear.py` has gone well since)")
+
+    @pytest.mark.parametrize("later", ["pytest", "pytest tests", "pytest tests/test_pear.py", "pytest ./tests/", f"pytest {HOME}"])
+    def test_as_much_or_more_makes_up_for_it(self, later: str) -> None:
+        work = Work().ran("pytest tests/test_pear.py", "1 failed", tests="failed").ran(later, "9 passed", tests="ok")
+
+        assert told(work, Part.FAILED) == []
+
+    def test_the_same_failure_again_is_told_once(self) -> None:
+        work = Work().ran("pytest", "1 failed", tests="failed").ran("pytest -q", "1 failed", tests="failed")
+
+        assert len(told(work, Part.FAILED)) == 1
+
+    @pytest.mark.parametrize("command", ["grep -rn todo src", "ls nowhere", "git status", "test -f x", ""])
+    def test_what_only_looks_has_not_failed(self, command: str) -> None:
+        assert told(Work().ran(command, "no", "failed"), Part.FAILED) == []
+
+    def test_an_odd_command_that_was_given_up_long_ago_is_not_told_but_a_check_is(self) -> None:
+        work = Work().ran("deploy pear", "error: the gate is shut", "failed").ran("make check", "error: dry soil", "failed")
+        for number in range(40):
+            work.ran(f"water tree{number}")
+
+        assert told(work, Part.FAILED) == ["`make check` failed: error: dry soil"]
+
+
+class TestVerify:
+    def test_a_check_that_is_older_than_a_change_is_to_be_run_again(self) -> None:
+        work = Work().ran("make lint").edited(f"{HOME}/a.py").edited(f"{HOME}/README.md")
+
+        assert told(work, Part.VERIFY) == ["`make lint` went well at 03-01 09:00, but not seen since these changed: a.py"]
+
+    def test_nothing_is_to_be_verified_where_everything_was(self) -> None:
+        assert told(Work().edited(f"{HOME}/a.py").ran("pytest", "4 passed", tests="ok"), Part.VERIFY) == []
+
+    def test_without_any_check_that_is_said(self) -> None:
+        assert told(Work().edited(f"{HOME}/a.py").ran("ls"), Part.VERIFY) == ["nothing has been run that tests: a.py"]
+
+    def test_prose_needs_no_test(self) -> None:
+        assert told(Work().edited(f"{HOME}/README.md"), Part.VERIFY) == []
+
+    def test_what_fails_is_told_as_failing_alone(self) -> None:
+        work = Work().edited(f"{HOME}/a.py").ran("make lint", "error: no", "failed").edited(f"{HOME}/a.py")
+
+        assert told(work, Part.VERIFY) == []
+
+
+class TestStable:
+    def test_the_last_passing_tests_with_the_files_as_they_were_then(self) -> None:
+        work = Work().edited(f"{HOME}/a.py").committed("abc1234", "Graft").ran("pytest", "4 passed", tests="ok")
+        then = work.events[2]
+        work.edited(f"{HOME}/a.py").edited(f"{HOME}/b.py").ran("pytest", "1 failed", tests="failed")
+
+        stable = of(work).stable
+
+        assert stable is not None
+        assert [(file.path, file.evidence) for file in stable.files] == [
+            ("a.py", evidence_reference(then.provider, then.session, then.id))
+        ]
+        assert told(work, Part.STABLE) == [
+            "2026-03-01 09:00, after commit abc1234: `pytest` passed (4 passed); 1 file changed by then, since then b.py, a.py"
+        ]
+
+    def test_a_run_that_told_of_no_tests_is_no_stable_point(self) -> None:
+        assert of(Work().ran("make", "all is well")).stable is None
+
+    def test_what_failed_even_then_is_said(self) -> None:
+        work = Work().ran("make lint", "error: no", "failed").ran("pytest", "4 passed", tests="ok")
+
+        assert told(work, Part.STABLE)[0].endswith("; `make lint` still failed")
+
+
+class TestOpen:
+    def test_the_question_an_agent_ends_with(self) -> None:
+        work = Work().asked("Graft").said("It holds.\n\n- **Done.** Shall I water it, too?")
+
+        assert told(work, Part.OPEN) == ['the agent asks: "Shall I water it, too?"']
+
+    def test_a_question_that_was_answered_is_not_open(self) -> None:
+        assert told(Work().said("Shall I water it?").asked("yes").said("Watered."), Part.OPEN) == []
+
+    def test_a_prompt_at_the_end_waits_for_an_answer(self) -> None:
+        assert told(Work().asked("Why is it dry?"), Part.OPEN) == ['the person had no answer to: "Why is it dry?"']
+
+    def test_a_question_that_was_passed_over_is_open_but_not_a_remark(self) -> None:
+        work = Work().asked("Why is it dry?").asked("The pear, I mean").asked("And graft it now").said("Grafted.")
+
+        assert told(work, Part.OPEN) == ['the person had no answer to: "Why is it dry?"']
+
+    def test_a_choice_that_was_never_made(self) -> None:
+        work = Work().asked("Graft").called("AskUserQuestion", "Which stock?").said("I wait.")
+
+        assert told(work, Part.OPEN) == ["the agent asked, and had no answer: Which stock?"]
+
+
+def test_what_sub_agents_did_counts_but_not_what_they_were_told() -> None:
+    own = Work().asked("Graft the pear").ran("pytest", "4 passed", tests="ok")
+    helper = Work(session(7, parent=SESSION.id), begins=timedelta(minutes=1)).asked("You are a helper").edited(f"{HOME}/b.py")
+
+    told = brief(own.session, own.events, [helper.events])
+
+    assert told is not None
+    assert [line.text for line in told.lines if line.part is Part.VERIFY] == [
+        "`pytest` went well at 03-01 09:00, but not seen since these changed: b.py"
+    ]
+    assert not any("helper" in line.text for line in told.lines)
+
+
+@given(st.lists(st.integers(-600, 600), max_size=12), st.lists(st.integers(-600, 600), max_size=12))
+def test_put_together_each_keeps_its_own_order(own: list[int], other: list[int]) -> None:
+    first = [replace(event(number), at=START + timedelta(seconds=at)) for number, at in enumerate(own)]
+    second = [replace(event(100 + number), at=START + timedelta(seconds=at)) for number, at in enumerate(other)]
+
+    merged = together(first, [second])
+
+    assert [each for each in merged if each in first] == first
+    assert [each for each in merged if each in second] == second
+
+
+@given(st.integers(0, 400))
+def test_what_is_told_fits_and_the_weightiest_of_each_part_goes_first(room: int) -> None:
+    told = of(RAN)
+
+    kept = fitted(told, tokens=room, cost=lambda line: len(line.text))
+
+    assert sum(len(line.text) for line in kept) <= room
+    assert [line for line in told.lines if line in kept] == list(kept)
+
+
+_TEXT = st.text(st.sampled_from('ab?/. \n`"[]é🍐\x1b'), max_size=60)
+
+
+@given(st.lists(st.tuples(st.sampled_from(EventType), _TEXT, st.sampled_from(STATUSES), _TEXT), max_size=30))
+def test_whatever_was_told_a_brief_can_be_made_of_it(rows: list[tuple[EventType, str, Status, str]]) -> None:
+    events = [
+        replace(event(number, text, type, command=command, status=status), path=command, call=text[:2])
+        for number, (type, text, status, command) in enumerate(rows)
+    ]
+
+    told = brief(SESSION, events)
+
+    assert (told is None) == (not events)
+    assert told is None or all(line.evidence and len(line.text) < 1_500 for line in told.lines)
