@@ -3,9 +3,12 @@
     python -m bench.event_search [--events 1000000] [--rounds 40] [--keep FILE]
 
 Makes up sessions of several projects and agents: words as rare and as common as in prose (Zipf), calls with their commands,
-results, failures and files. They go through the real `Timeline.commit`; each round asks for other words. ``--keep`` says where
-the database stays, to be asked again.
+results, failures and files. They go through the real `Timeline.commit`; each round asks for other words. Bundles are given vectors
+by chance; a question gets its own from the local embedder, which is part of what is timed. ``--keep`` says where the database
+stays, to be asked again.
 """
+
+import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
 
 import argparse
 import os
@@ -13,13 +16,18 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
 from kite_memory.model.look import Cursor, Look
+from kite_memory.recall.local import LocalEmbedder
+from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 
@@ -158,6 +166,25 @@ def fill(timeline: Timeline, count: int, chance: random.Random, speech: Speech) 
     print(f"{taken:,} events of {number:,} sessions taken in within {spent:.0f} s")
 
 
+def meaning_by_chance() -> Meaning:
+    local = LocalEmbedder()
+    chance = np.random.default_rng(7)
+
+    def vectors(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        drawn = chance.standard_normal((len(texts), local.space.dim)).astype(np.float32)
+        unit: npt.NDArray[np.float32] = drawn / np.linalg.norm(drawn, axis=1, keepdims=True).astype(np.float32)
+        return unit
+
+    return Meaning(space="chance", of_texts=vectors, of_question=lambda text: local.embed([text], "query")[0])
+
+
+def give_vectors(timeline: Timeline, meaning: Meaning) -> None:
+    started, given = time.perf_counter(), 0
+    while more := timeline.embed_bundles(meaning, 1_000, per_day=10**9):
+        given += more
+    print(f"{given:,} bundles given vectors within {time.perf_counter() - started:.0f} s")
+
+
 def questions(speech: Speech, chance: random.Random) -> dict[str, Callable[[], EventQuery]]:
     rare, common = (3_000, _VOCABULARY), (0, 40)
     project, since = "project-7", _BEGAN + timedelta(days=90)
@@ -189,8 +216,8 @@ def questions(speech: Speech, chance: random.Random) -> dict[str, Callable[[], E
     }
 
 
-def ask(timeline: Timeline, speech: Speech, chance: random.Random, rounds: int) -> None:
-    print(f"\nload {os.getloadavg()[0]:.1f} of {os.cpu_count()} processors")
+def ask(timeline: Timeline, meaning: Meaning | None, speech: Speech, chance: random.Random, rounds: int) -> None:
+    print(f"load {os.getloadavg()[0]:.1f} of {os.cpu_count()} processors")
     print(f"{'question':26}{'p50 ms':>9}{'p95 ms':>9}{'p50 cpu':>9}{'p95 cpu':>9}{'found':>8}")
     every: list[tuple[float, float]] = []
     for name, make in questions(speech, chance).items():
@@ -199,7 +226,7 @@ def ask(timeline: Timeline, speech: Speech, chance: random.Random, rounds: int) 
         for _ in range(rounds):
             query = make()
             started, worked = time.perf_counter(), time.thread_time()
-            found += len(timeline.search(query))
+            found += len(timeline.search(query, meaning))
             took.append((1000 * (time.perf_counter() - started), 1000 * (time.thread_time() - worked)))
         every += took
         _tell(name, took, f"{found / rounds:8.1f}")
@@ -228,8 +255,12 @@ def main() -> None:
         timeline = Timeline(path)
         if not there:
             fill(timeline, asked.events, chance, speech)
+        meaning = meaning_by_chance()
+        give_vectors(timeline, meaning)
         print(f"{path.stat().st_size / 1e6:,.0f} MB")
-        ask(timeline, speech, random.Random(8), asked.rounds)
+        for how in (None, meaning):
+            print("\nby words and meaning" if how else "\nby words")
+            ask(timeline, how, speech, random.Random(8), asked.rounds)
         timeline.close()
 
 

@@ -53,6 +53,7 @@ from kite_memory.sources.git_log import GitLog
 from kite_memory.sources.opencode import OpenCode
 from kite_memory.sources.roo_code import RooCode
 from kite_memory.sources.source import Source
+from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 
@@ -81,6 +82,7 @@ class House:
     vault: Vault
     recall: Recall
     embedder: Embedder
+    meaning: Meaning
     extractor: Extractor
     costs: bool
     pipeline: Pipeline
@@ -147,6 +149,11 @@ def open_house(
             recall=recall,
             policy=_policy(config, costs=costs),
         )
+        meaning = Meaning(
+            space=embedder.space.tag,
+            of_texts=lambda texts: embedder.embed(texts, "document"),
+            of_question=lambda text: embedder.embed([text], "query")[0],
+        )
         operations = Operations(
             pipeline=pipeline,
             timeline=timeline,
@@ -161,6 +168,7 @@ def open_house(
                 clock=lambda: datetime.now(UTC),
             ),
             extractor=extractor.name,
+            meaning=meaning,
             budget_dollars=config.extractor.dollars_per_day if costs else 0.0,
             daemon=running or partial(_absent, config.state),
             idle=idle or (lambda: Idle(until=None, reason="")),
@@ -176,6 +184,7 @@ def open_house(
             vault=vault,
             recall=recall,
             embedder=embedder,
+            meaning=meaning,
             extractor=extractor,
             costs=costs,
             pipeline=pipeline,
@@ -405,6 +414,7 @@ def run_daemon(config: Config) -> int:
                 compare_seconds=config.daemon.compare_seconds,
                 still_ours=lambda: lock.still_holds(config.state),
                 warm=lambda: house.embedder.embed(["ready"], "query"),
+                embed_bundles=lambda: house.timeline.embed_bundles(house.meaning),
             )
             for number in (signal.SIGTERM, signal.SIGINT):  # before anybody can see that we are there, and end us
                 signal.signal(number, lambda *_: daemon.stop())

@@ -21,9 +21,9 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
 }
 
-HEAVY = {"anthropic", "voyageai", "httpx", "pydantic", "rich", "typer", "watchdog"}
+HEAVY = {"anthropic", "voyageai", "httpx", "pydantic", "rich", "textual", "typer", "watchdog"}
 """Slow to import: only inside the function that needs them, except where a whole module exists for one of them."""
-AT_HOME = {"watchdog": {"daemon/watch.py"}, "typer": {"cli"}}
+AT_HOME = {"watchdog": {"daemon/watch.py"}, "typer": {"cli"}, "rich": {"tui"}, "textual": {"tui"}}
 
 
 def modules() -> list[Path]:

@@ -183,6 +183,8 @@ def test_a_value_of_the_wrong_kind_is_refused_by_its_name(home: Path, section: s
         ("[judge]\nmode = 'early'", "judge cannot be 'early'"),
         ("[recall]\nnotes_per_prompt = 3", "cannot be 3"),
         ("[recall]\ntokens_per_prompt = 1601", "cannot be 1601"),
+        ('[recall]\ndial = "loud"', "cannot be 'loud'"),
+        ("[recall]\ndial = 1", "cannot be 1"),
         ("[daemon]\ncompare_seconds = 0.1", "cannot be 0.1"),
     ],
 )

@@ -2,22 +2,27 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kite_memory.cli.backend import perform
-from kite_memory.cli.console import counted, say, say_json, tell, width
+from kite_memory.cli.backend import daemon_runs, house, perform
+from kite_memory.cli.console import counted, say, say_json, tell, watched, width
 from kite_memory.cli.help import add
-from kite_memory.timeline.resume import inside
+from kite_memory.tui.rows import rows
+
+if TYPE_CHECKING:
+    from kite_memory.wiring import House
 
 PANEL = "History"
 
-_SHOWN = 160
-_OPEN = frozenset({"user_message", "assistant_message", "decision", "error", "test_result"})
-"""What is shown by itself; the rest of a turn is folded into one line for each call of a tool."""
+_BROWSED = 2_000
+_FIRST, _ALL = 400, 10_000
+"""Events: a screenful at once and some to scroll, or as many as come in one piece."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 OfProject = Annotated[str, typer.Option(metavar="NAME", help="Only of this project.")]
@@ -34,8 +39,14 @@ def timeline(
 ) -> None:
     """Show what happened in a session, in order. Without one, list the sessions, newest first.
 
+    On a terminal, to walk about in: Enter unfolds, / filters, e d t p go to the next error, decision, test and prompt (E D T P
+    to the one before), n to a note made there, q leaves.
+
     Example: kmem timeline --plain
     """
+    if not (plain or as_json) and sys.stdout is not None and sys.stdout.isatty() and watched():
+        _browse(session, project, max(limit, _BROWSED))
+        return
     if not session:
         told = perform("timeline", project=project, limit=limit)
         if as_json:
@@ -50,23 +61,54 @@ def timeline(
     if as_json:
         say_json(whole)
         return
-    colours = _colours(plain)
+    colours = _colours()
     say(_heading(whole["session"], whole["events"]))
-    for line in folded(whole["events"], whole["notes"], whole["session"]["cwd"]):
-        colours(*line)
+    for row in rows(whole["events"], whole["notes"], whole["session"]["cwd"]):
+        colours(row.kind, row.status, row.text)
+
+
+def _browse(session: str, project: str, limit: int) -> None:
+    """On a terminal. Everything is asked of the daemon, or of one house that stays open meanwhile."""
+    from kite_memory.tui.app import TimelineApp  # brings Textual along, which takes its time
+
+    with ExitStack() as closing:
+        if daemon_runs():
+            ask: Callable[..., Any] = perform
+        else:
+            here = closing.enter_context(house())
+            ask = partial(_asked_here, here)
+        TimelineApp(
+            sessions=lambda: ask("timeline", project=project, limit=limit)["sessions"],
+            pieces=partial(_pieces, ask),
+            note=lambda note: ask("show", note=note),
+            session=session,
+        ).run()
+
+
+def _asked_here(here: "House", op: str, **arguments: Any) -> Any:
+    return here.operations.perform(op, arguments)
+
+
+def _pieces(ask: Callable[..., Any], session: str, *, edges: bool = False, first: int = _FIRST) -> Iterator[dict[str, Any]]:
+    """A long session comes piece by piece, the first one soon."""
+    told = ask("timeline", session=session, most=first, edges=edges)
+    yield told
+    while told["next"] is not None:
+        exact = f"{told['session']['provider']}:{told['session']['id']}"
+        told = ask("timeline", session=exact, after=told["next"], edges=edges)
+        yield told
 
 
 def _whole(session: str) -> dict[str, Any]:
-    """A long session comes in several pieces."""
-    told: dict[str, Any] = perform("timeline", session=session)
-    known = {_edge(edge) for edge in told["edges"]}
-    while (after := told.pop("next", None)) is not None:
-        exact = f"{told['session']['provider']}:{told['session']['id']}"
-        more = perform("timeline", session=exact, after=after)
-        told["events"] += more["events"]
-        told["edges"] += [edge for edge in more["edges"] if _edge(edge) not in known]
-        known |= {_edge(edge) for edge in more["edges"]}
-        told["next"] = more["next"]
+    told: dict[str, Any] = {}
+    known: set[tuple[str, ...]] = set()
+    for piece in _pieces(perform, session, edges=True, first=_ALL):
+        fresh = [edge for edge in piece["edges"] if _edge(edge) not in known]
+        known.update(map(_edge, fresh))
+        told = told or {**piece, "events": [], "edges": []}
+        told["events"] += piece["events"]
+        told["edges"] += fresh
+    del told["next"]
     return told
 
 
@@ -89,61 +131,6 @@ def _heading(session: dict[str, Any], events: list[dict[str, Any]]) -> str:
     parts += [f"on {session['branch']}"] if session["branch"] not in ("", "HEAD") else []
     parts += [session["title"], counted(len(events), "event")]
     return " · ".join(filter(None, parts))
-
-
-def folded(events: list[dict[str, Any]], notes: list[dict[str, Any]], cwd: str = "") -> Iterator[tuple[str, str, str]]:
-    """Kind, status and text of each line: what people said by itself, what tools did folded to a line for each call."""
-    made: dict[str, list[str]] = {}
-    for note in notes:
-        for reference in note["evidence"]:
-            made.setdefault(reference, []).append(note["path"])
-    called: dict[str, dict[str, Any]] = {}
-    for event in events:
-        if event["call"] and event["type"] in ("command", "file_action", "tool_result"):
-            kept = called.setdefault(event["call"], {})
-            kept["status"] = event["status"] or kept.get("status", "")
-            kept["what"] = kept.get("what") or event["command"] or inside(event["path"], cwd)
-    for event in events:
-        match event["type"]:
-            case "tool_call":
-                done = called.get(event["call"], {})
-                what = done.get("what") or inside(event["path"], cwd) or event["text"]
-                yield _line(event, f"{event['tool']}: {_short(what)}", done.get("status", ""))
-            case "resume_point":
-                yield _line(event, f"— {_short(event['text'])}", event["status"])
-            case kind if kind in _OPEN:
-                yield _line(event, _short(event["text"]), event["status"])
-            case _ if not event["call"]:
-                yield _line(event, _short(event["command"] or event["path"] or event["text"]), event["status"])
-            case _:
-                continue
-        for path in made.get(event["reference"], ()):
-            yield "note", "", f"{'':26}note: {path}"
-
-
-_MARKS = {
-    "user_message": "you",
-    "assistant_message": "agent",
-    "tool_call": "  tool",
-    "command": "  run",
-    "file_action": "  file",
-    "tool_result": "  result",
-    "error": "  ERROR",
-    "test_result": "  TEST",
-    "decision": "DECIDED",
-    "resume_point": "",
-}
-
-
-def _line(event: dict[str, Any], text: str, status: str) -> tuple[str, str, str]:
-    at = event["at"][5:16].replace("T", " ")
-    ended = f"  ({status})" if status not in ("", "ok") and event["type"] != "error" else ""
-    return event["type"], status, f"{at}  #{event['id'][:8]:8}  {_MARKS.get(event['type'], ''):8} {text}{ended}"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text[: _SHOWN * 8].split())
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"
 
 
 _STYLES = {
@@ -176,8 +163,8 @@ class _Coloured:
         self._console.print(plain(text)[: width()], style=style or None)
 
 
-def _colours(plain: bool) -> _Plain | _Coloured:
-    return _Plain() if plain or sys.stdout is None or not sys.stdout.isatty() else _Coloured()
+def _colours() -> _Plain | _Coloured:
+    return _Coloured() if sys.stdout is not None and sys.stdout.isatty() else _Plain()
 
 
 def resume(
@@ -205,7 +192,7 @@ def resume(
 
 
 def threads(project: OfProject = "", as_json: AsJson = False) -> None:
-    """List work threads: sessions, of whatever agents, that went on with one another's work, and what says so.
+    """List work threads: sessions that went on with one another's work. Agents may differ; what joins them is shown.
 
     Example: kmem threads
     """

@@ -54,9 +54,8 @@ def search(
 ) -> None:
     """Find notes by meaning and by words. Typing mistakes are forgiven.
 
-    Below them stands what else happened and was said, found by its words: events, each with its place in the transcript. The
-    prefixes decision:, insight:, fact: and preference: keep to notes; error:, test:, resume:, tool:NAME, file:NAME and
-    session:ID keep to events.
+    Below them stands what else was said and done: events, each with its place in the transcript. The prefixes decision:,
+    insight:, fact: and preference: keep to notes; error:, test:, resume:, tool:NAME, file:NAME and session:ID keep to events.
 
     Example: kmem search "why postgres"
     """
@@ -122,7 +121,7 @@ def _tell_explained(answer: dict[str, Any]) -> None:
     """A table of what each part adds to the logit of each candidate's probability; parts that add nothing anywhere are left out."""
     surroundings = answer["explained"]["query"]["surroundings"]
     for part, called in _SURROUNDINGS.items():
-        told = surroundings[part] if isinstance(surroundings[part], str) else ", ".join(surroundings[part])
+        told = surroundings[part] if isinstance(surroundings[part], str) else " · ".join(surroundings[part])
         if told:
             line = " ".join(told.split())
             tell(f"{called}: {line if len(line) <= _TOLD else line[: _TOLD - 1] + '…'}")

@@ -22,8 +22,8 @@ _SETTLE = 0.2
 
 _MINUTE = 60.0
 
-_MUCH = 50
-"""Texts embedded at once that leave a heap worth trimming."""
+_ROUNDS = 4
+"""Of embedding bundles, between two comparisons of the vault: together some two seconds of a processor's time."""
 
 
 class Daemon:
@@ -41,12 +41,14 @@ class Daemon:
         vault: Path,
         compare_seconds: float,
         warm: Callable[[], object] = lambda: None,
+        embed_bundles: Callable[[], int] = lambda: 0,
         still_ours: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._pipeline = pipeline
         self._compare_seconds = compare_seconds
         self._warm = warm
+        self._embed_bundles = embed_bundles
         self._still_ours = still_ours
         self._clock = clock
         self._stop = threading.Event()
@@ -155,14 +157,24 @@ class Daemon:
                     self.idle = idle
                     self._chunks.wait(None if until is None else max(0.05, until - self._clock()))
 
+    def _embed_a_little(self) -> None:
+        """What waits for a vector can wait: some get it now, some when the vault is compared again."""
+        for _ in range(_ROUNDS):
+            try:
+                if self._stop.is_set() or not self._embed_bundles():
+                    return
+            except StateNotWritten as error:
+                log.warning("%s; trying again at the next comparison", error)
+                return
+
     def _keep_index(self) -> None:
         self._warm()
         while not self._stop.is_set():
             self._vault_watch.arm()
-            if (refreshed := self._pipeline.compare_vault(stop=self._stop.is_set)) is not None:
+            if self._pipeline.compare_vault(stop=self._stop.is_set) is not None:
                 self._chunks.ring()
-                if refreshed.embedded > _MUCH:
-                    give_back()
+                give_back()  # of a large vault even the list of its notes was much
+            self._embed_a_little()
             self._notes.wait(self._compare_seconds)
             self._stop.wait(_SETTLE)
             self._notes.wait(0.0)

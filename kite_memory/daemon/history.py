@@ -11,7 +11,7 @@ from typing import Any
 from kite_memory.daemon import asking
 from kite_memory.daemon.ages import age
 from kite_memory.distill.answering import Answerer, Said, Sentence, Unsaid
-from kite_memory.errors import KiteError, NoteNotFound, UsageError
+from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.event import Event, EvidenceReference, Session, evidence_reference
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens, plain, plain_line
@@ -28,10 +28,10 @@ from kite_memory.vault import Vault
 Json = dict[str, Any]
 
 _MOST_SESSIONS = 10_000
-_PAGE_EVENTS = 5_000
+_PAGE_EVENTS = 10_000
 _PAGE_CHARACTERS = 2_000_000
 """Of one answer, which goes over the socket."""
-_EVENT_TEXT = 4_000
+_EVENT_TEXT = 2_000
 _NOTES = 500
 _AROUND = 12
 _RESUMED = 2_000
@@ -78,7 +78,16 @@ class History:
     def operations(self) -> Mapping[str, Callable[..., Json]]:
         return {"timeline": self.timeline, "resume": self.resume, "threads": self.threads, "ask": self.ask}
 
-    def timeline(self, *, session: str = "", project: str = "", limit: int = 50, after: int = -1) -> Json:
+    def timeline(
+        self,
+        *,
+        session: str = "",
+        project: str = "",
+        limit: int = 50,
+        after: int = -1,
+        most: int = _PAGE_EVENTS,
+        edges: bool = True,
+    ) -> Json:
         """Without a session: which there are. With one: its events past ordinal ``after``, and in ``next`` where to go on.
 
         ``session`` may be a citation: then the events around the one that it names.
@@ -89,10 +98,10 @@ class History:
         if (cited := EvidenceReference.parse(session)) is not None:
             return self._around(cited)
         chosen = self._session(session)
-        events = self._timeline.events(chosen.provider, chosen.id, after=after, limit=_PAGE_EVENTS + 1)
-        page = _page(events)
+        events = self._timeline.events(chosen.provider, chosen.id, after=after, limit=max(1, min(most, _PAGE_EVENTS)) + 1)
+        page = _page(events, most)
         return {
-            **self._told(chosen, page),
+            **self._told(chosen, page, edges=edges),
             "next": page[-1].ordinal if len(page) < len(events) else None,
         }
 
@@ -105,14 +114,14 @@ class History:
         place = next(place for place, event in enumerate(events) if event.id == named[0].id)
         return {**self._told(session, events[max(0, place - _AROUND) : place + len(named) + _AROUND]), "next": None}
 
-    def _told(self, session: Session, events: Sequence[Event]) -> Json:
+    def _told(self, session: Session, events: Sequence[Event], *, edges: bool = True) -> Json:
         shown = {event.id for event in events}
         return {
             "session": _session(session),
             "events": [_event(event) for event in events],
             "edges": [
                 {"kind": edge.kind.value, "from": edge.source, "to": edge.target}
-                for edge in self._timeline.edges(session.provider, session.id)
+                for edge in (self._timeline.edges(session.provider, session.id) if edges else ())
                 if edge.source in shown or edge.target in shown
             ],
             "notes": self._notes_of(session),
@@ -276,7 +285,7 @@ class History:
             return reference is not None and bool(self._timeline.evidence(reference))
         try:
             return self._vault.find(piece.name).path == piece.reference
-        except NoteNotFound:
+        except KiteError:  # it is gone, or the vault is
             return False
 
 
@@ -285,13 +294,13 @@ def _named(project: str) -> str:
     return project_of(project) if project else ""
 
 
-def _page(events: Sequence[Event]) -> Sequence[Event]:
+def _page(events: Sequence[Event], most: int = _PAGE_EVENTS) -> Sequence[Event]:
     """As many as one answer holds, at least one; events that share an ordinal are not torn apart."""
     characters = 0
     end = len(events)
     for place, event in enumerate(events):
         characters += min(len(event.text), _EVENT_TEXT) + len(event.command) + len(event.path)
-        if place == _PAGE_EVENTS or characters > _PAGE_CHARACTERS:
+        if place == max(1, min(most, _PAGE_EVENTS)) or characters > _PAGE_CHARACTERS:
             end = max(1, place)
             break
     while 0 < end < len(events) and end > 1 and events[end - 1].ordinal == events[end].ordinal:

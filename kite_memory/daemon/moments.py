@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Literal
@@ -27,8 +27,8 @@ from kite_memory.daemon.prompt_hook import (
     without_last_word,
 )
 from kite_memory.model.action import Action
-from kite_memory.model.hit import Injection, Question
-from kite_memory.model.judging import Judge
+from kite_memory.model.hit import Hit, Injection, Question
+from kite_memory.model.judging import Judge, Judged, Unjudged
 from kite_memory.recall.answer import Prompt
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens, plain_line, remarks
@@ -53,7 +53,7 @@ _MOST_TURNS = 256
 
 _ASKED = 6_000
 """Characters of a prompt, of which the judge reads some: those of a paste's two ends."""
-_NOTE_ASKED = 2_000
+_NOTE_ASKED = 1_200
 """Characters of a note, of which it reads some: a question may lie for long, with twenty of them."""
 _HEAD = 200
 _LOOKED_AT = 8 * _HEAD
@@ -63,6 +63,9 @@ _PLAIN_TEXT = frozenset({"SessionStart", "UserPromptSubmit"})
 _REACHES_THE_MODEL = {_CLAUDE_CODE: TOOL_EVENTS}
 _REACHES_ANY_MODEL = frozenset({"PostToolUse"})
 """Codex took no text before a tool until its version 0.129, Gemini CLI takes none."""
+
+_TO_LOOK = 0.1
+"""Seconds for all tool calls of a reply together: the hook has 0.3 for everything."""
 
 _ACTS = frozenset(
     {
@@ -97,7 +100,7 @@ class Moments:
         self._timeline = timeline
         self._desk = None
         if judge is not None and mode != "off":
-            self._desk = Desk(judge, report=report, heard=recall.heard, instead=recall.likely)
+            self._desk = Desk(_Door(judged_by=judge), report=report, heard=recall.heard, instead=recall.likely)
         self.patience = patience if mode == "wait" and self._desk is not None else 0.0
         self._clock = clock
         self._lock = threading.Lock()
@@ -195,9 +198,12 @@ class Moments:
         return injection.block
 
     def _known_of(self, asked: HookInput) -> str:
+        until = monotonic() + _TO_LOOK
         for call in asked.calls:
             if call.tool not in _ACTS or self._tokens_left(asked.session) < _LEAST_TOKENS:
                 continue
+            if monotonic() > until:
+                break
             injection = self._recall.act(_action(call, asked))
             if not injection.silent:
                 self._spend(asked.session, injection)
@@ -237,8 +243,32 @@ def _fit_to_leave(question: Question) -> Question:
     text = question.prompt
     if len(text) > _ASKED:
         text = f"{without_last_word(text[: _ASKED * 3 // 4])}\n…\n{without_first_word(text[-_ASKED // 4 :])}"
-    candidates = (replace(hit, note=replace(hit.note, body=hit.note.body[:_NOTE_ASKED])) for hit in question.candidates)
-    return replace(question, prompt=redact(text), candidates=tuple(candidates))
+    return replace(question, prompt=redact(text), candidates=tuple(map(_shortened, question.candidates)))
+
+
+def _shortened(hit: Hit) -> Hit:
+    body = hit.note.body
+    cut = body if len(body) <= _NOTE_ASKED else without_last_word(body[:_NOTE_ASKED])
+    return replace(hit, note=replace(hit.note, title=hit.note.title[:_LOOKED_AT], body=cut))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Door:
+    """A judge that reads notes as the timeline would keep them: people write into their vault what they please."""
+
+    judged_by: Judge
+
+    @property
+    def name(self) -> str:
+        return self.judged_by.name
+
+    def judge(self, question: Question, *, seconds: float) -> Judged | Unjudged:
+        return self.judged_by.judge(replace(question, candidates=tuple(map(_redacted, question.candidates))), seconds=seconds)
+
+
+def _redacted(hit: Hit) -> Hit:
+    title, body = (redact(drop_private(text)) for text in (hit.note.title, hit.note.body))
+    return replace(hit, note=replace(hit.note, title=title, body=body))
 
 
 def _action(call: ToolCall, asked: HookInput) -> Action:

@@ -32,6 +32,7 @@ from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import Mode, Query, name
 from kite_memory.redaction import drop_private, redact
 from kite_memory.sources.project import project_of
+from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import EventHit, Timeline
 from kite_memory.vault import Vault
@@ -59,6 +60,7 @@ class Operations:
         recall: Recall,
         history: History,
         extractor: str,
+        meaning: Meaning | None = None,
         budget_dollars: float,
         daemon: Callable[[], Json],
         idle: Callable[[], Idle],
@@ -70,6 +72,7 @@ class Operations:
         self._vault = vault
         self._recall = recall
         self._extractor = extractor
+        self._meaning = meaning
         self._budget_dollars = budget_dollars
         self._daemon = daemon
         self._idle = idle
@@ -122,7 +125,7 @@ class Operations:
                 )
             )
         events: tuple[EventHit, ...] = ()
-        if wanted.events and (wanted.for_events or how != "semantic"):  # events are found by their words
+        if wanted.events:
             events = self._timeline.search(
                 EventQuery(
                     text=wanted.words,
@@ -132,8 +135,10 @@ class Operations:
                     session=wanted.session,
                     project=within,
                     since=start,
+                    by_words=how != "semantic",
                     limit=most if wanted.for_events else min(most, BESIDE_NOTES) + len(hits),
-                )
+                ),
+                self._meaning if how != "keyword" else None,
             )
         rests_on = {reference for hit in hits for reference in hit.note.evidence}
         told = [event for event in map(event_told, events) if event["reference"] not in rests_on]  # those a note says already

@@ -16,13 +16,17 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Notes that are not among the verdicts would not help. ``anything``: how likely it is that any of them does, 0 to 1."""
+    """Notes that are not among the verdicts would not help. ``anything``: how likely it is that any of them does, 0 to 1.
+
+    ``by_gate`` says that no judge could be had, and that the probabilities are the gate's own.
+    """
 
     verdicts: tuple[Verdict, ...]
     anything: float = 1.0
     tokens_in: int = 0
     tokens_out: int = 0
     dollars: float = 0.0
+    by_gate: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

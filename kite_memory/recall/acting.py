@@ -26,6 +26,8 @@ from kite_memory.recall.search import name
 from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
 
 _LINE_TOKENS = 60
+_LINES = 6
+"""In a session: who is told at every step listens to none."""
 _CANDIDATES = 24
 _LINES = 80
 _ASKED = 600
@@ -71,6 +73,8 @@ class Acting:
             remark = self._after(action, shown, now) if action.error else self._before(action, shown, now)
             if remark is None:
                 return Injection(block="", hits=(), reason="nothing is known of this action")
+            if action.session and self._memory.times(action.session, "action") >= _LINES:
+                return Injection(block="", hits=(), reason="enough was said in this session")
             rendered = block([_as_line(remark.hit)])
             if not rendered.text:
                 return Injection(block="", hits=(), reason="no room for a line")

@@ -226,10 +226,11 @@ class Catalogue:
             notes = np.array(rows.fetchall(), NOTE)
             rows = connection.execute("SELECT note, key FROM passage WHERE note > ? ORDER BY note, number", (last,))
             parts = np.array(rows.fetchall(), PASSAGE)
-            replaced = np.array(_replaced(connection), np.int64).reshape(-1, 2)
-        if before is not None:
-            notes = np.concatenate([_without(before.notes, "number", gone), notes])
-            parts = np.concatenate([_without(before.passages, "note", gone), parts])
+            if before is not None:
+                notes = np.concatenate([_without(before.notes, "number", gone), notes])
+                parts = np.concatenate([_without(before.passages, "note", gone), parts])
+            muted = notes["number"][notes["status"] == STATUSES.index(NoteStatus.MUTED)]
+            replaced = np.array([*_replaced(connection), *_copies(connection, muted)], np.int64).reshape(-1, 2)
         pairs = _rows_of(notes["number"], replaced)
         return Columns(
             generation=generation,
@@ -441,6 +442,15 @@ def _replaced(connection: sqlite3.Connection) -> list[tuple[int, int]]:
         " FROM replacement AS said JOIN note AS named ON named.name = said.other OR named.stem = lower(said.other)"
         " ORDER BY 1, 2"
     ).fetchall()
+
+
+def _copies(connection: sqlite3.Connection, muted: Numbers) -> list[tuple[int, int]]:
+    """Numbers of copies of muted notes, which have the same id, and of those: who mutes a note means what it says."""
+    query = (
+        "SELECT copy.number, note.number FROM note JOIN note AS copy ON copy.name = note.name"
+        " WHERE note.number = ? AND copy.number <> note.number"
+    )
+    return [pair for number in muted.tolist() for pair in connection.execute(query, (number,))]
 
 
 def _remove(connection: sqlite3.Connection, number: int) -> None:

@@ -52,8 +52,10 @@ _FILE = Path(__file__).resolve().parent / "weights" / "gate.json"
 _CONSIDERED = 8
 """So many candidates are compared with one another; the last of them is what the margin is measured from."""
 _BYSTANDER = 0.26
-"""What that last one scores on average in the labelled sessions. It stands in for it where there are fewer candidates: a small
-vault's only note has nothing to stand out from.
+"""What that last one scores on average in the labelled sessions."""
+_ENOUGH = 20
+"""So many candidates there are in any but a small vault. Where there are fewer, all notes are among them, however far off, and
+the eighth is no measure; a vault's only note stands out from nothing. The average stands in for it.
 """
 _HABIT = 0.5
 """What a note's record of being taken up, -1 to 1, adds to the logit: mildly, since few showings say little."""
@@ -131,7 +133,7 @@ def figures(text: str, terms: int, position: int, candidates: Sequence[Candidate
         text.count("\n") >= _PASTED_LINES,
         position < _FIRST,
     )
-    least = candidates[_CONSIDERED - 1].score if len(candidates) >= _CONSIDERED else _BYSTANDER
+    least = candidates[_CONSIDERED - 1].score if len(candidates) >= _ENOUGH else _BYSTANDER
     rows = []
     for rank, each in enumerate(candidates):
         kind = each.note.kind

@@ -4,7 +4,6 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -33,8 +32,6 @@ _WORDS_LENGTH = 10_000
 _NAMES_LENGTH = 400
 _COMPARED = 20_000
 """Among more notes than these, a prompt's meaning is compared only with those of its project, of no project, or with its words."""
-_ASKING = 2
-"""Questions embedded at a time, each while its words are looked up: neither holds Python's lock for long."""
 _UNKNOWN = -1
 _PROBLEMS = 50
 
@@ -151,7 +148,6 @@ class Index:
         self._clock = clock
         self._catalogue = Catalogue(folder / "catalogue.db")
         self._spaces = tuple((each, Sidecar(folder, each.space)) for each in (embedder, beside) if each is not None)
-        self._asking = ThreadPoolExecutor(_ASKING, thread_name_prefix="asking")
         self._refreshing = threading.Lock()
         self._looking = threading.Lock()
         self._columns: Columns | None = None
@@ -216,11 +212,8 @@ class Index:
         problems: list[Problem] = []
         terms: tuple[str, ...] = ()
         nearby: tuple[str, ...] = ()
-        ahead: Future[Vectors] | None = None
         try:
             columns = self._current()
-            if meaning and len(columns) and not (beside and len(self._spaces) > 1):
-                ahead = self._asking.submit(self._spaces[0][0].embed, [essence(text)], "query")
             bm25 = context = np.zeros(len(columns))
             if words:
                 terms, bm25 = self._bm25(columns, text, forgiving)
@@ -233,7 +226,7 @@ class Index:
         space, cosine = self._spaces[0][1].space, np.zeros(len(columns), np.float32)
         for embedder, sidecar in self._order(beside, columns) if meaning and len(columns) else ():
             try:
-                vector = (ahead.result() if ahead is not None else embedder.embed([essence(text)], "query"))[0]
+                vector = embedder.embed([essence(text)], "query")[0]
                 space, cosine = sidecar.space, self._cosines(columns, sidecar, vector, near)
                 break
             except KiteError as error:

@@ -14,6 +14,7 @@ from kite_memory.model.hit import Hit, Injection, Question
 from kite_memory.model.judging import Judged, Verdict
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Note
+from kite_memory.model.scope import Scope
 from kite_memory.recall import gate, scoring
 from kite_memory.recall.acting import Acting
 from kite_memory.recall.answer import Bar, Prompt, Weighed, weigh
@@ -31,6 +32,8 @@ _FIRST = 0.20
 _ALSO = 0.30
 """From which of a judge's probabilities on a note is shown. It is asked twice over: whether anything helps, and what; measured on
 recorded verdicts, the first question keeps more false injections away than a higher bar for the second."""
+_STRANGE = 0.20
+"""So much surer must a judge be of another project's note. The gate's own figure has it in the score already."""
 _BRIEF_TOKENS = 360
 _LEARNED_FROM = timedelta(days=180)
 
@@ -142,7 +145,12 @@ class Recall:
         return injection
 
     def heard(self, question: Question, judged: Judged) -> None:
-        """Log what the judge made of a question, whether or not the turn lasts long enough to deliver it. Nothing is raised."""
+        """Log what the judge made of a question, whether or not the turn lasts long enough to deliver it. Nothing is raised.
+
+        Nothing is learned from a question about a note that has been forgotten meanwhile.
+        """
+        if not all(self._index.numbers(name(hit.note)) for hit in question.candidates):
+            return
         try:
             self._memory.log_verdicts(question, judged, self._clock())
         except sqlite3.Error:
@@ -151,7 +159,7 @@ class Recall:
     def likely(self, question: Question) -> Judged:
         """What would have been said at once if no judge were there, for when there is no verdict."""
         verdicts = (Verdict(note=name(hit.note), probability=hit.score) for hit in question.candidates)
-        return Judged(verdicts=tuple(each for each in verdicts if each.probability >= self._bar.likely))
+        return Judged(verdicts=tuple(each for each in verdicts if each.probability >= self._bar.likely), by_gate=True)
 
     def judged(self, question: Question, judged: Judged, *, tokens: int | None = None) -> Injection:
         """What the judge found worth showing, claimed for the session, to be delivered while the turn lasts. Nothing is raised.
@@ -164,17 +172,21 @@ class Recall:
         except sqlite3.Error as error:
             return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
         asked = [hit for hit in question.candidates if name(hit.note) in found]
-        hits = [replace(hit, score=found[name(hit.note)], why="a judge") for hit in self._in_force(asked)]
+        who = "the gate, for want of a judge" if judged.by_gate else "the judge"
+        hits = [replace(hit, score=found[name(hit.note)], why=who) for hit in self._in_force(asked)]
         hits = sorted((hit for hit in hits if name(hit.note) not in shown), key=lambda hit: -hit.score)
-        chosen = [hit for place, hit in enumerate(hits) if hit.score >= (_ALSO if place else _FIRST)][: self._notes_per_prompt]
+        first, also = (self._bar.likely, self._bar.likely * self._fitted.second) if judged.by_gate else (_FIRST, _ALSO)
+        foreign = [_STRANGE * (not judged.by_gate and _of_another(hit.note, question.project)) for hit in hits]
+        chosen = [hit for place, hit in enumerate(hits) if hit.score >= foreign[place] + (also if place else first)]
+        chosen = chosen[: self._notes_per_prompt]
         rendered = block(chosen, tokens=self._tokens_per_prompt if tokens is None else min(tokens, self._tokens_per_prompt))
         names = [name(hit.note) for hit in rendered.hits]
         try:
             if not names:
-                return Injection(block="", hits=(), reason="the judge found nothing")
+                return Injection(block="", hits=(), reason=f"{who} found nothing")
             if question.session and not self._memory.claim(question.session, names, self._clock()):
                 return Injection(block="", hits=(), reason="already shown in this session")
-            reason = f"the judge: best {chosen[0].score:.2f}"
+            reason = f"{who}: best {chosen[0].score:.2f}"
             self._memory.record(
                 Occasion(
                     at=self._clock(),
@@ -194,6 +206,8 @@ class Recall:
         """What a session is told of the vault as it starts: at most eight notes, a line each. Nothing is raised."""
         try:
             shown = self._memory.shown(session) if session else ()
+            if shown:
+                return Injection(block="", hits=(), reason="the session has begun already")
             now = self._clock()
             hits = brief(
                 self._index, project=project, shown=shown, now=now.timestamp(), tallies=self._memory.tallies(), session=session
@@ -288,3 +302,7 @@ class Recall:
             reason=injection.reason,
             given=tuple(Given(note=name(hit.note), score=hit.score) for hit in injection.hits),
         )
+
+
+def _of_another(note: Note, project: str) -> bool:
+    return note.scope in (Scope.PROJECT, Scope.SESSION) and note.project != project

@@ -192,7 +192,7 @@ class SessionMemory:
         )
 
     def settle(self, showing: Showing, found: Uptake, at: datetime) -> None:
-        """Said once: what is settled already stays as it is."""
+        """Said once: what is settled already stays as it is. What a session's start told is not held against a note."""
         with self._changing() as connection:
             settled = connection.execute(
                 "UPDATE showing SET standing = ?, why = ?, settled = ? WHERE number = ? AND note = ? AND standing = 'open'",
@@ -201,9 +201,15 @@ class SessionMemory:
             if settled:
                 connection.execute(
                     "UPDATE tally SET used = used + ?, ignored = ignored + ? WHERE note = ?",
-                    (found.outcome == "used", found.outcome == "ignored", _storable(showing.note)),
+                    (found.outcome == "used", found.outcome == "ignored" and showing.moment != "start", _storable(showing.note)),
                 )
                 self._count_again([showing.note])
+
+    def times(self, session: str, moment: Moment) -> int:
+        """How often the session was told something at such a moment."""
+        with self._lock:
+            asked = "SELECT count(*) FROM occasion WHERE session = ? AND moment = ?"
+            return int(self._connection.execute(asked, (_storable(session), moment)).fetchone()[0])
 
     def tallies(self) -> Mapping[str, Tally]:
         """Of every note that was ever shown; the same mapping until something changes."""

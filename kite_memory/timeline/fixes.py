@@ -92,6 +92,29 @@ def find(rows: Rows, *, project: str, session: str, signatures: Sequence[str], c
     return None
 
 
+def fix_of(rows: Rows, event: int) -> Fix | None:
+    """How this very failure went away in its session, if it soon did."""
+    for session, ordinal, at, command, call, provider, name in rows(
+        "SELECT e.session, e.ordinal, e.at, e.command, e.call, s.provider, s.id"
+        " FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.seq = ?",
+        (event,),
+    ):
+        failure = _Failure(
+            signature="",
+            session=session,
+            ordinal=ordinal,
+            at=datetime.fromisoformat(at),
+            command=command,
+            call=call,
+            provider=provider,
+            session_id=name,
+        )
+        failed = command or _command_of(rows, failure)
+        if wanted := purposes(failed):
+            return _after(rows, failure, failed, wanted)
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Failure:
     signature: str

@@ -51,6 +51,7 @@ class Stable:
     command: str
     said: str
     evidence: str
+    place: int
     files: tuple[Changed, ...]
     commit: str = ""
     failing: tuple[str, ...] = ()
@@ -81,6 +82,7 @@ _NOT_LONG_AGO = 100
 """Runs: a check that was last made before may be another task's."""
 _SAID, _ASKED, _COMMAND, _FAILURE, _SUBJECT = 160, 140, 80, 110, 80
 _SAID_OF_TESTS = 40
+_QUESTION_END = 400
 _READ = 4_000
 _WORDS_OF_A_REQUEST = 4
 _PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc"})
@@ -271,6 +273,7 @@ def _stable(done: Sequence[Run], *, files_at: Callable[[int], tuple[Changed, ...
         command=run.command,
         said=cut(run.said, _SUBJECT),
         evidence=reference(run.event),
+        place=run.place,
         files=files_at(run.place),
         commit=next((commit.hash for commit in reversed(made) if commit.place < run.place), ""),
         failing=tuple(_command(failed.command) for failed in open_failures(done[: at + 1]) if failed.is_check),
@@ -280,8 +283,7 @@ def _stable(done: Sequence[Run], *, files_at: Callable[[int], tuple[Changed, ...
 def _stable_told(stable: Stable | None, files: Sequence[Changed]) -> Iterator[Line]:
     if stable is None:
         return
-    then = {file.evidence for file in stable.files}
-    changed = [file for file in files if file.evidence not in then]
+    changed = [file for file in files if file.place > stable.place]
     commit = f", after commit {stable.commit[:12]}" if stable.commit else ""
     with_files = f"; {len(stable.files)} {'file' if len(stable.files) == 1 else 'files'} changed by then" if stable.files else ""
     since = f", since then {_named(changed)}" if changed else ", nothing since"
@@ -300,24 +302,30 @@ def _open(events: Sequence[Event]) -> Iterator[Line]:
     """What the agent asked at the end; then what the person asked and nobody answered, the last first."""
     results = {event.call for event in events if event.call and event.type in (EventType.TOOL_RESULT, EventType.DECISION)}
     closing: Event | None = None
+    choice: Event | None = None
     waiting: list[Event] = []
     answered = True
     for event in events:
         match event.type:
             case EventType.USER_MESSAGE:
-                if not answered and waiting and "?" not in waiting[-1].text[-400:]:
+                if not answered and waiting and "?" not in waiting[-1].text[-_QUESTION_END:]:
                     waiting.pop()
                 waiting.append(event)
-                closing, answered = None, False
+                closing, choice, answered = None, None, False
             case EventType.ASSISTANT_MESSAGE if event.text.strip():
                 closing = event
                 if not answered:
                     waiting.pop()
                     answered = True
-            case EventType.TOOL_CALL if event.tool in _ASKS_THE_PERSON and event.call not in results:
-                yield _line(Part.OPEN, f"the agent asked, and had no answer: {cut(event.text, _ASKED)}", event)
+            case EventType.TOOL_CALL if not answered and "?" not in waiting[-1].text[-_QUESTION_END:]:
+                waiting.pop()  # it was taken up, which is what a request asks for
+                answered = True
+            case EventType.TOOL_CALL if event.tool in _ASKS_THE_PERSON and event.call and event.call not in results:
+                choice = event
             case _:
                 continue
+    if choice is not None:
+        yield _line(Part.OPEN, f"the agent asked, and had no answer: {cut(choice.text, _ASKED)}", choice)
     if closing is not None and (question := _closing_question(closing.text)):
         yield _line(Part.OPEN, f'the agent asks: "{cut(question, _ASKED)}"', closing)
     for event in reversed(waiting[-2:]):

@@ -161,11 +161,16 @@ def open_failures(done: Sequence[Run]) -> list[Run]:
         run = done[at]
         if run.outcome != "failed" or not run.purposes:
             continue
-        if any(run.purposes & later.purposes and run.is_check == later.is_check and _covers(run, later) for later in found):
+        if any(_is_the_same(run, later) for later in found):
             continue
         if not any(later.outcome == "ok" and makes_up(later, run) for later in done[at + 1 :]):
             found.append(run)
     return found
+
+
+def _is_the_same(run: Run, later: Run) -> bool:
+    same = bool(run.purposes & later.purposes) and run.is_check == later.is_check
+    return same and (_covers(run, later) or _covers(later, run))
 
 
 def makes_up(later: Run, failed: Run) -> bool:
@@ -210,9 +215,10 @@ def bare(command: str) -> str:
 
 def commits(events: Sequence[Event]) -> list[Commit]:
     """What git said it had committed, in order."""
+    by_git = {event.call or event.id for event in events if event.type is EventType.COMMAND and "git" in event.command}
     return [
         Commit(event=event, place=place, hash=found["hash"], subject=found["subject"].strip())
         for place, event in enumerate(events)
-        if event.type is EventType.TOOL_RESULT and event.status in ("", "ok") and event.text.count("[", 0, _HEAD)
+        if event.type is EventType.TOOL_RESULT and event.status in ("", "ok") and (event.call or event.parent) in by_git
         for found in _COMMIT.finditer(event.text[:_HEAD])
     ]

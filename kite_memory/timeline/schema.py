@@ -109,6 +109,14 @@ _MOVED = "UPDATE OF project ON sessions WHEN old.project IS NOT new.project"
 _ITS_EVENTS = "seq IN (SELECT seq FROM events WHERE session = old.key)"
 _SHOWN = "session, at, type, text, tool, command, path"
 
+BUNDLED = (
+    "SELECT seq FROM events WHERE (type IN ('decision', 'resume_point')"
+    " OR status = 'failed' AND (type = 'test_result' OR type = 'error' AND path = ''))"
+)
+"""Events worth a vector of their own, see `timeline.bundles`. A tool that found no file to edit is none of them."""
+_WAIT = f"INSERT INTO bundles (event) {BUNDLED} AND seq = new.seq;"
+_UNBUNDLED = "DELETE FROM bundles WHERE event = old.seq;"
+
 _VERSION_3 = (
     """
     CREATE VIEW searchable (seq, words, marks) AS
@@ -138,6 +146,19 @@ _VERSION_3 = (
     f"CREATE TRIGGER event_leaving BEFORE DELETE ON events BEGIN {_LEAVE} WHERE seq = old.seq AND {_INDEXED}; END",
     f"CREATE TRIGGER session_moving BEFORE {_MOVED} BEGIN {_LEAVE} WHERE {_ITS_EVENTS} AND {_INDEXED}; END",
     f"CREATE TRIGGER session_moved AFTER {_MOVED} BEGIN {_ENTER} WHERE {_ITS_EVENTS} AND {_INDEXED}; END",
+    """
+    CREATE TABLE bundles (
+        event INTEGER PRIMARY KEY REFERENCES events (seq),
+        vector BLOB,
+        embedded TEXT NOT NULL DEFAULT ''
+    )
+    """,
+    "CREATE INDEX bundles_waiting ON bundles (event) WHERE vector IS NULL",
+    "CREATE INDEX bundles_by_day ON bundles (embedded)",
+    "CREATE TABLE space (tag TEXT NOT NULL)",
+    f"CREATE TRIGGER bundle_waiting AFTER INSERT ON events BEGIN {_WAIT} END",
+    f"CREATE TRIGGER bundle_changed AFTER UPDATE OF {_SHOWN}, status ON events BEGIN {_UNBUNDLED} {_WAIT} END",
+    f"CREATE TRIGGER bundle_leaving BEFORE DELETE ON events BEGIN {_UNBUNDLED} END",
     "DROP VIEW edges",
     """
     CREATE VIEW edges (kind, session, source, target) AS

@@ -4,14 +4,16 @@ import math
 import re
 import sqlite3
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 from kite_memory.model.event import EventType
 from kite_memory.model.signature import signatures
+from kite_memory.timeline.schema import BUNDLED
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """What reads: a query and its values to all of its rows."""
@@ -37,6 +39,7 @@ _NUMBER = 0.25
 _SNIPPET = 200
 _COVERED, _ADJACENT = 0.6, 0.25
 _KNOWN_FAILURE = 0.3
+_MEANT_TOO = 0.3
 _WEIGHTS = {
     EventType.DECISION: 0.15,
     EventType.USER_MESSAGE: 0.12,
@@ -79,6 +82,7 @@ class EventQuery:
     project: str = ""
     provider: str = ""
     since: datetime | None = None
+    by_words: bool = True
     limit: int = 10
 
 
@@ -101,21 +105,26 @@ def index_backlog(database: sqlite3.Connection) -> None:
         "INSERT INTO told (rowid, words, marks) SELECT seq, words, marks FROM searchable WHERE seq >= ? AND seq < ?",
         (down_to, row[0]),
     )
+    database.execute(f"INSERT OR IGNORE INTO bundles (event) {BUNDLED} AND seq >= ? AND seq < ?", (down_to, row[0]))
     if down_to:
         database.execute("UPDATE unsearched SET below = ?", (down_to,))
     else:
         database.execute("DELETE FROM unsearched")
 
 
-def find(rows: Rows, query: EventQuery, now: datetime) -> list[Found]:
-    """The best first, and of equals the newest. An answer takes some bounded queries, however much is asked and there is."""
+def find(rows: Rows, query: EventQuery, now: datetime, meant: Mapping[int, float] = MappingProxyType({})) -> list[Found]:
+    """The best first, and of equals the newest. An answer takes some bounded queries, however much is asked and there is.
+
+    ``meant`` are events that may be an answer by their meaning, and how near they come to the question's, from 0 to 1.
+    """
     within = _within(rows, query, now)
     terms = _terms(query.text)
     if within is None or not (within or terms):
         return []
     if terms:
-        asked = _weigh_terms(rows, within, terms)
-        asked.known = _known_failures(rows, within, query.text)
+        asked = _weigh_terms(rows, within, terms if query.by_words else [])
+        asked.known = _belonging(rows, within, _known_failures(rows, query.text)) if query.by_words else frozenset()
+        asked.meant = {event: meant[event] for event in _belonging(rows, within, meant)}
         shortlist = _shortlist(rows, within, asked)
     else:
         asked = _Asked()
@@ -141,6 +150,7 @@ class _Asked:
     held: dict[int, float] = field(default_factory=dict)
     """What the words that an event holds tell together."""
     known: frozenset[int] = frozenset()
+    meant: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def tells(self) -> float:
@@ -198,9 +208,10 @@ def _shortlist(rows: Rows, within: Sequence[str], asked: _Asked) -> list[int]:
                 held.setdefault(event, sum(term.tells for term in together))
             if len(held) >= _SHORTLIST // 4:
                 break
-    for event in asked.known:
+    for event in (*asked.known, *asked.meant):
         held.setdefault(event, 0.0)
-    return sorted(held, key=lambda event: (event in asked.known, held[event], event), reverse=True)[:_SHORTLIST]
+    sure = asked.known.union(asked.meant)
+    return sorted(held, key=lambda event: (event in sure, held[event], event), reverse=True)[:_SHORTLIST]
 
 
 def _add(held: dict[int, float], term: _Term, events: Iterable[int]) -> None:
@@ -208,7 +219,7 @@ def _add(held: dict[int, float], term: _Term, events: Iterable[int]) -> None:
         held[event] = held.get(event, 0.0) + term.tells
 
 
-def _known_failures(rows: Rows, within: Sequence[str], text: str) -> frozenset[int]:
+def _known_failures(rows: Rows, text: str) -> list[int]:
     """Where the text is a failure's, the newest events that raised it."""
     found: list[int] = []
     for signature in signatures(text[:_TEXT], 3):
@@ -217,10 +228,14 @@ def _known_failures(rows: Rows, within: Sequence[str], text: str) -> frozenset[i
             (signature, _SHORTLIST // 4),
         )
         found += (event for (event,) in raised)
-    if not (found and within):
-        return frozenset(found)
+    return found
+
+
+def _belonging(rows: Rows, within: Sequence[str], events: Collection[int]) -> frozenset[int]:
+    if not (events and within):
+        return frozenset(events)
     kept = rows(
-        "SELECT rowid FROM told WHERE told MATCH ? AND rowid IN (SELECT value FROM json_each(?))", (_all_of(*within), _json(found))
+        "SELECT rowid FROM told WHERE told MATCH ? AND rowid IN (SELECT value FROM json_each(?))", (_all_of(*within), _json(events))
     )
     return frozenset(event for (event,) in kept)
 
@@ -244,18 +259,23 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
     ):
         if (query.since and datetime.fromisoformat(at) < query.since) or (query.file and not _is_of(query.file, path, type, text)):
             continue
-        known = event in asked.known
-        coverage = asked.held.get(event, 0.0) / asked.tells if asked.terms else 1.0
-        if coverage < _LEAST and not known:
+        known, meant = event in asked.known, asked.meant.get(event, 0.0)
+        coverage = asked.held.get(event, 0.0) / asked.tells if asked.terms else float(not asked.meant)
+        if coverage < _LEAST and not known and not meant:
             continue
-        adjacent = _share(pairs, text) if pairs else coverage
-        score = _COVERED * coverage + _ADJACENT * adjacent + _WEIGHTS[EventType(type)] + _KNOWN_FAILURE * known
-        same = (f"{session} call", call) if call else (f"{session} text", text)
-        shown = f"{text} {path}" if type == EventType.FILE_ACTION else text if text.strip() else path
+        adjacent = _share(pairs, text) if pairs and asked.terms else coverage
+        worded = _COVERED * coverage + _ADJACENT * adjacent + _KNOWN_FAILURE * known
+        score = max(worded, meant) + _MEANT_TOO * min(worded, meant) + _WEIGHTS[EventType(type)]
+        shown = f"{text} {path}".strip() if path and len(text) < _SNIPPET else text
+        same = (f"{session} call", call) if call else (f"{session} text", shown)
         best[same] = max(best.get(same, (0.0, "", 0, "")), (round(min(1.0, score), 3), at, event, shown))
-    ordered = sorted(best.values(), key=lambda each: (each[0] if asked.terms else 0.0, each[1], each[2]), reverse=True)
+    ordered = sorted(
+        best.values(), key=lambda each: (each[0] if asked.terms or asked.meant else 0.0, each[1], each[2]), reverse=True
+    )
     stems = [term.stem for term in asked.terms]
-    return [Found(event=event, score=score, snippet=_snippet(shown, stems)) for score, _, event, shown in ordered[: query.limit]]
+    return [
+        Found(event=event, score=score, snippet=_snippet(shown, stems)) for score, _, event, shown in ordered[: max(0, query.limit)]
+    ]
 
 
 def _share(pairs: Sequence[str], text: str) -> float:

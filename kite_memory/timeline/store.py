@@ -15,7 +15,8 @@ from kite_memory.model.event import Event, EventType, EvidenceReference, Role, S
 from kite_memory.model.fix import Fix
 from kite_memory.model.link import Edge, EdgeKind
 from kite_memory.model.look import Cursor, Look
-from kite_memory.timeline import search
+from kite_memory.timeline import bundles, search
+from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.fixes import find, sign, sign_backlog
 from kite_memory.timeline.schema import connect
 from kite_memory.timeline.search import EventQuery
@@ -276,9 +277,14 @@ class Timeline:
             )
         ]
 
-    def search(self, query: EventQuery) -> tuple[EventHit, ...]:
-        """The best first, of equals the newest. Other readers wait for no more than a part of it."""
-        found = search.find(self._all, query, datetime.fromtimestamp(self._clock(), UTC))
+    def search(self, query: EventQuery, meaning: Meaning | None = None) -> tuple[EventHit, ...]:
+        """The best first, of equals the newest; with ``meaning``, bundles that mean the same too.
+
+        Other readers wait for no more than a part of it.
+        """
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        meant = bundles.near(self._all, meaning, query.text) if meaning is not None else {}
+        found = search.find(self._all, query, now, meant)
         marks = ",".join("?" * len(found))
         numbers = [each.event for each in found]
         events = {
@@ -295,6 +301,18 @@ class Timeline:
                 sessions[key] = session
             hits.append(EventHit(event=event, session=sessions[key], score=each.score, snippet=each.snippet))
         return tuple(hits)
+
+    def embed_bundles(self, meaning: Meaning, limit: int = 16, *, per_day: int = bundles.PER_DAY) -> int:
+        """Give some bundles that wait for one their vector. Returns how many got it; 0 when it is time to rest."""
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        with self._write_lock, _transaction(self._writer) as database:
+            bundles.enter(database, meaning.space)
+        texts = {event: bundles.text_of(self._all, event) for event in bundles.ripe(self._all, now, limit, per_day)}
+        if not texts:
+            return 0
+        vectors = meaning.of_texts(list(texts.values()))
+        with self._write_lock, _transaction(self._writer) as database:
+            return bundles.keep(database, texts, vectors, now)
 
     def unsearched(self) -> int:
         """How many events of an earlier schema cannot be found yet: every commit takes some in."""
@@ -322,13 +340,9 @@ class Timeline:
         return sub_sessions(self._all, provider, session, limit)
 
     def edges(self, provider: str, session: str) -> list[Edge]:
-        return [
-            Edge(kind=EdgeKind(kind), source=source, target=target)
-            for kind, source, target in self._all(
-                "SELECT kind, source, target FROM edges WHERE session = (SELECT key FROM sessions WHERE provider = ? AND id = ?)",
-                (provider, session),
-            )
-        ]
+        known = self._one("SELECT key FROM sessions WHERE provider = ? AND id = ?", (provider, session))
+        rows = self._all("SELECT kind, source, target FROM edges WHERE session = ?", known) if known else []
+        return [Edge(kind=EdgeKind(kind), source=source, target=target) for kind, source, target in rows]
 
     def counts(self) -> list[SourceCount]:
         return [

@@ -1,5 +1,6 @@
 """Work threads: sessions, of whatever agents, that went on with one another's work."""
 
+import heapq
 import math
 import re
 from collections import defaultdict
@@ -9,10 +10,10 @@ from datetime import datetime
 from typing import Literal
 
 from kite_memory.model.event import Session
-from kite_memory.timeline.resume import inside
 from kite_memory.timeline.summaries import Work
 
 Tie = Literal["file", "command", "branch", "error", "decision", "parent"]
+_Named = tuple[Tie, str]
 
 JOINED = 0.45
 """The least strength of a joint."""
@@ -23,7 +24,7 @@ _AS_IF = 10
 """Sessions that are added to those there are: among three of them it means little that a file is in all."""
 _MOST_SHARING = 100
 """Sessions: what more of them have in common joins none."""
-_PARTNERS = 200
+_PARTNERS = 24
 _HALF_AS_STRONG = 21.0
 """Days between two sessions."""
 _COMMONPLACE = 0.25
@@ -95,29 +96,34 @@ def threads(works: Iterable[Work]) -> tuple[Thread, ...]:
 def _of_project(project: str, works: Sequence[Work]) -> Iterator[Thread]:
     in_order = sorted(works, key=lambda work: (work.session.started, work.session.id))
     ties = [frozenset(_ties(work)) for work in in_order]
-    having: dict[tuple[Tie, str], list[int]] = defaultdict(list)
+    having: dict[_Named, list[int]] = defaultdict(list)
     for number, its in enumerate(ties):
         for tie in its:
             having[tie].append(number)
+    weights = {tie: _weight(tie, len(its), len(in_order)) for tie, its in having.items() if len(its) > 1}
     thread_of = list(range(len(in_order)))
     joints: list[Joint] = []
     for number, work in enumerate(in_order):
-        shared: dict[int, list[tuple[Tie, str]]] = defaultdict(list)
-        for tie in ties[number]:
-            if project or tie[0] == "parent":
-                for other in having[tie] if len(having[tie]) <= _MOST_SHARING else ():
-                    if other < number:
-                        shared[other].append(tie)
-        nearest = sorted(shared, key=lambda other: (-len(shared[other]), -other))[:_PARTNERS]
-        best = max(
-            (_joint(in_order[other], work, shared[other], having, len(in_order)) for other in nearest),
-            key=lambda joint: (joint.strength, joint.earlier.started),
-            default=None,
-        )
-        if best is not None and best.strength >= JOINED:
-            joints.append(best)
-            earlier = next(other for other in nearest if in_order[other].session is best.earlier)
-            thread_of[number] = thread_of[earlier]
+        shared: dict[int, list[_Named]] = defaultdict(list)
+        for tie in ties[number] & weights.keys():
+            for other in _holders(tie, having[tie]) if project or tie[0] == "parent" else ():
+                if other < number:
+                    shared[other].append(tie)
+        nearest = heapq.nlargest(_PARTNERS, shared, key=lambda other: (sum(weights[tie] for tie in shared[other]), other))
+        strengths = {other: _strength(in_order[other], work, _telling(shared[other], weights), weights) for other in nearest}
+        best = max(strengths, key=lambda other: (strengths[other], other), default=None)
+        if best is not None and strengths[best] >= JOINED:
+            thread_of[number] = thread_of[best]
+            reasons = [
+                Reason(tie=tie[0], what=tie[1], weight=round(weights[tie], 3), sessions=len(having[tie]))
+                for tie in _telling(shared[best], weights)
+            ]
+            reasons.sort(key=lambda reason: (-reason.weight, reason.what))
+            joints.append(
+                Joint(
+                    earlier=in_order[best].session, later=work.session, strength=round(strengths[best], 3), reasons=tuple(reasons)
+                )
+            )
     grouped: dict[int, list[int]] = defaultdict(list)
     for number, thread in enumerate(thread_of):
         grouped[thread].append(number)
@@ -128,7 +134,7 @@ def _of_project(project: str, works: Sequence[Work]) -> Iterator[Thread]:
             yield Thread(project=project, works=members, joints=tuple(joint for joint in joints if id(joint.later) in sessions))
 
 
-def _ties(work: Work) -> Iterator[tuple[Tie, str]]:
+def _ties(work: Work) -> Iterator[_Named]:
     session = work.session
     yield "parent", f"{session.provider}:{session.parent or session.id}"
     if session.parent:
@@ -148,44 +154,45 @@ def _ties(work: Work) -> Iterator[tuple[Tie, str]]:
 
 def place(path: str, cwd: str) -> str:
     """The same in every worktree of a repository."""
-    within = inside(path, cwd)
-    return within.replace("\\", "/") if within != path and ("/" in within or "\\" in within or path.endswith(within)) else path
+    for separator in "/\\":
+        root = cwd.rstrip("/\\") + separator
+        if cwd and path.startswith(root):
+            return path[len(root) :].replace("\\", "/")
+    return path
 
 
-def _joint(
-    earlier: Work, later: Work, shared: Sequence[tuple[Tie, str]], having: Mapping[tuple[Tie, str], Sequence[int]], sessions: int
-) -> Joint:
-    reasons: list[Reason] = []
-    for tie in _WEIGHTS:
-        its = [_reason(each, len(having[each]), sessions) for each in shared if each[0] == tie]
-        reasons += sorted(its, key=lambda reason: (-reason.weight, reason.what))[: _EACH[tie]]
-    apart = 1.0
-    for reason in reasons:
-        apart *= 1 - reason.weight
+def _holders(tie: _Named, having: Sequence[int]) -> Sequence[int]:
+    """Sub-agents all belong to the first of their session, however many they are."""
+    if tie[0] == "parent":
+        return having[:1]
+    return having if len(having) <= _MOST_SHARING else ()
+
+
+def _telling(shared: Sequence[_Named], weights: Mapping[_Named, float]) -> list[_Named]:
+    """The weightiest of each kind, and no more than count."""
+    by_kind: dict[Tie, list[_Named]] = defaultdict(list)
+    for tie in shared:
+        by_kind[tie[0]].append(tie)
+    return [
+        tie for kind, its in by_kind.items() for tie in heapq.nsmallest(_EACH[kind], its, key=lambda tie: (-weights[tie], tie[1]))
+    ]
+
+
+def _strength(earlier: Work, later: Work, telling: Sequence[_Named], weights: Mapping[_Named, float]) -> float:
+    apart = math.prod(1 - weights[tie] for tie in telling)
     days = max(0.0, (later.session.started - earlier.last).total_seconds() / 86_400)
-    of_one = any(reason.tie == "parent" for reason in reasons)
-    faded = 1.0 if of_one else 0.5 ** (days / _HALF_AS_STRONG)
-    return Joint(
-        earlier=earlier.session,
-        later=later.session,
-        strength=round((1 - apart) * faded, 3),
-        reasons=tuple(sorted(reasons, key=lambda reason: -reason.weight)),
-    )
+    of_one = any(kind == "parent" for kind, _ in telling)
+    return 1 - apart if of_one else (1 - apart) * 0.5 ** (days / _HALF_AS_STRONG)
 
 
-def _reason(tie: tuple[Tie, str], having: int, sessions: int) -> Reason:
-    kind, what = tie
-    return Reason(tie=kind, what=what, weight=round(_WEIGHTS[kind] * _rarity(tie, having, sessions), 3), sessions=having)
-
-
-def _rarity(tie: tuple[Tie, str], having: int, sessions: int) -> float:
-    """From 1, for what only two have, down to almost 0, for what everybody has in a project of many."""
+def _weight(tie: _Named, having: int, sessions: int) -> float:
+    """The whole weight for what only two have, down to almost none for what everybody has in a project of many."""
     kind, what = tie
     if kind == "parent":
-        return 1.0
+        return _WEIGHTS[kind]
     among = sessions + _AS_IF
     rare = min(1.0, math.log(among / having) / math.log(among / 2))
-    return rare * _COMMONPLACE if kind == "file" and _is_everybodys(what) else rare
+    return _WEIGHTS[kind] * rare * (_COMMONPLACE if kind == "file" and _is_everybodys(what) else 1.0)
 
 
 def _is_everybodys(path: str) -> bool:

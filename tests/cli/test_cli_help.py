@@ -15,7 +15,7 @@ from tests.cli.transcript import Player, in_this_process
 from tests.e2e.kmem import PROJECT, Machine
 
 COMMANDS = dict(every_command())
-HEAVY = {"anthropic", "frontmatter", "httpx", "numpy", "pydantic", "rich", "tomlkit", "voyageai", "watchdog", "yaml"}
+HEAVY = {"anthropic", "frontmatter", "httpx", "numpy", "pydantic", "rich", "textual", "tomlkit", "voyageai", "watchdog", "yaml"}
 
 NOT_PASTED = {
     "daemon": "stays",

@@ -45,6 +45,8 @@ def judge() -> Iterator[SlowJudge]:
     slow = SlowJudge()
     yield slow
     slow.let_all_go()
+    for thread in threads():
+        thread.join(PATIENT)
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from kite_memory.model.look import Cursor, Look
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
+from kite_memory.recall.rendering import block
+from kite_memory.recall.search import Query, search
 from kite_memory.recall.situation import Situation
 from kite_memory.timeline.store import Timeline
 from tests.fakes.events import SESSION, event
@@ -122,6 +124,17 @@ class TestInTheIndex:
 
         assert index.matched_words(signals.terms, [number]) == {number: ("spring",)}
         assert index.notes([number])[number] == note(there)
+
+    def test_none_of_it_is_shown(self, timeline: Timeline, index: Index) -> None:
+        there = event(1, SAID)
+        happened(timeline, there)
+        index.refresh(Pile(note(there)))
+
+        (hit,) = search(index, Query(text="espaliers fleece"), datetime(2026, 3, 3, tzinfo=UTC))
+
+        assert hit.note.id == "frost"
+        assert hit.snippet == "Cover tender trees in spring."
+        assert not any(word in f"{hit.why} {block([hit]).text}" for word in ("espalier", "fleece", "blossom"))
 
     def test_who_forgets_the_note_forgets_it(self, tmp_path: Path, timeline: Timeline, index: Index) -> None:
         there = event(1, SAID)

@@ -101,3 +101,19 @@ def test_every_line_is_short_whatever_was_typed() -> None:
     events = [changed(2, "/home/ada/orchard/" + "d" * 3_000), *ran(3, "make " + "x" * 4_000, "failed")]
 
     assert all(len(line) < 400 or line.startswith("Files") for line in lines(events, prompt))
+
+
+def test_the_last_passing_tests_and_the_agents_question_are_told_too() -> None:
+    passed = replace(event(5, "4 passed", EventType.TEST_RESULT, command="pytest", status="ok"), call="call-3")
+    asks = event(7, "All green. Shall I push it?", EventType.ASSISTANT_MESSAGE)
+
+    told = lines([PROMPT, *ran(3, "pytest", "ok"), passed, changed(6, "/home/ada/orchard/a.py"), asks])
+
+    assert told[2:] == (
+        "Last stable: 2026-03-01 09:00: `pytest` passed (4 passed), since then a.py",
+        'Open: the agent asks: "Shall I push it?"',
+    )
+
+
+def test_a_prompt_that_waits_is_told_once() -> None:
+    assert len([line for line in lines([PROMPT]) if "job queue" in line]) == 1

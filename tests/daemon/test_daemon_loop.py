@@ -1,13 +1,14 @@
 """The daemon's threads: woken by changes, still when there are none, and gone together."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from kite_memory.daemon.daemon import Daemon
+from kite_memory.errors import StateNotWritten
 from tests.e2e.kmem import eventually
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
@@ -23,9 +24,11 @@ def house(tmp_path: Path) -> Iterator[FakeHouse]:
 
 
 @contextmanager
-def running(house: FakeHouse, home: Path) -> Iterator[tuple[Daemon, list[int]]]:
+def running(house: FakeHouse, home: Path, *, bundles: Callable[[], int] = lambda: 0) -> Iterator[tuple[Daemon, list[int]]]:
     """The daemon in a thread of its own, without its signals, which only a main thread may take."""
-    daemon = Daemon(pipeline=house.pipeline, sources=(house.source,), vault=home / "vault", compare_seconds=300.0)
+    daemon = Daemon(
+        pipeline=house.pipeline, sources=(house.source,), vault=home / "vault", compare_seconds=300.0, embed_bundles=bundles
+    )
     codes: list[int] = []
     thread = threading.Thread(target=lambda: codes.append(daemon.work()))
     thread.start()
@@ -53,6 +56,32 @@ def test_a_note_that_a_person_writes_can_be_found(tmp_path: Path, house: FakeHou
         (tmp_path / "vault" / "ideas" / "mulch.md").write_text("# Mulch\n\nBark keeps the roots cool.\n")
 
         assert eventually(lambda: house.recall.status().notes == 1)
+
+
+def test_bundles_are_embedded_a_few_at_a_time(tmp_path: Path, house: FakeHouse) -> None:
+    asked: list[int] = []
+
+    def always_more() -> int:
+        asked.append(1)
+        return 16
+
+    with running(house, tmp_path, bundles=always_more):
+        (tmp_path / "vault" / "ideas" / "mulch.md").write_text("# Mulch\n\nBark keeps the roots cool.\n")
+
+        assert eventually(lambda: house.recall.status().notes == 1)
+        assert eventually(lambda: len(asked) >= 4)
+        assert len(asked) < 100  # with each comparison some, never without end
+
+
+def test_a_full_disk_keeps_bundles_waiting_and_the_daemon_running(tmp_path: Path, house: FakeHouse) -> None:
+    def full() -> int:
+        raise StateNotWritten("the timeline cannot be written: database or disk is full")
+
+    with running(house, tmp_path, bundles=full) as (_, codes):
+        (tmp_path / "vault" / "ideas" / "mulch.md").write_text("# Mulch\n\nBark keeps the roots cool.\n")
+
+        assert eventually(lambda: house.recall.status().notes == 1)
+        assert codes == []
 
 
 def test_an_unexpected_error_in_any_thread_ends_the_process_with_a_failure(tmp_path: Path, house: FakeHouse) -> None:

@@ -1,6 +1,7 @@
 """What an agent is given at its hooks, with real rooms and judges that say what a test wants."""
 
 import json
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.hit import Injection, Question
 from kite_memory.model.judging import Judged, Unjudged, Verdict
 from kite_memory.model.look import Cursor, Look
+from kite_memory.model.note import Note
 from kite_memory.recall.answer import Prompt
 from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
@@ -41,13 +43,14 @@ class Doubting(Recall):
         lambda action: Injection(block="", hits=(), reason="nothing is known of it")
     )
     asked: Prompt | None = None
+    about: tuple[Note, ...] = VAULT
 
     def act(self, action: Action) -> Injection:
         return self.knows(action)
 
     def answer(self, prompt: Prompt, *, remember: bool = True) -> Injection:
         self.asked = prompt
-        candidates = tuple(hit(note.body, id=note.id, title=note.title, path=note.path) for note in VAULT)
+        candidates = tuple(hit(note.body, id=note.id, title=note.title, path=note.path) for note in self.about)
         question = Question(session=prompt.session, project=prompt.project, prompt=prompt.text, exchange="", candidates=candidates)
         return replace(self.sure, question=question)
 
@@ -650,3 +653,47 @@ def test_two_tools_at_once_are_not_both_given_the_verdict(rooms: Rooms) -> None:
         thread.join(PATIENT)
 
     assert sum(map(bool, given)) == 1
+
+
+def test_what_is_muted_or_forgotten_while_the_judge_reads_is_not_delivered(rooms: Rooms) -> None:
+    moments = rooms.moments()
+    prompted(moments)
+    judged()
+    rooms.recall.refresh(Pile(*(each for each in VAULT if each.id != "lint")))
+
+    assert batch(moments) == ""
+
+
+def test_a_question_holds_no_more_of_a_long_note_than_the_judge_reads(rooms: Rooms) -> None:
+    rooms.recall.about = (replace(VAULT[2], body="Run it in src. " * 1_000),)
+    moments = rooms.moments()
+    prompted(moments)
+    judged()
+
+    (question,) = rooms.judge.questions
+    assert all(len(each.note.body) <= 1_200 for each in question.candidates)
+
+
+@pytest.mark.parametrize(
+    "wrote", ["the deploy token is {}", "first <private>ours: {}</private> then", "{}", "word " * 238 + "{} and on"]
+)
+def test_no_secret_that_a_person_wrote_into_a_note_reaches_the_judge(rooms: Rooms, wrote: str) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    rooms.recall.about = (replace(VAULT[2], title=f"Lint {token}", body=wrote.format(token)),)
+    prompted(rooms.moments())
+    judged()
+
+    (question,) = rooms.judge.questions
+    assert all(token[:10] not in f"{each.note.title} {each.note.body}" for each in question.candidates)
+    assert "ours" not in question.candidates[0].note.body
+
+
+def test_a_record_that_is_busy_costs_the_brief_and_nothing_else(rooms: Rooms) -> None:
+    moments = rooms.moments()
+    other = sqlite3.connect(rooms.recall.memory.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    printed = told(moments, "SessionStart", source="compact")
+    other.close()
+
+    assert printed == ""

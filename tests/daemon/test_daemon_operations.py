@@ -173,7 +173,7 @@ class TestPromptLog:
 
         (given,) = prompts(house)
 
-        assert [(note["title"], note["path"]) for note in given["notes"]] == [("(forgotten since)", "")]
+        assert [(note["title"], note["path"], note["id"]) for note in given["notes"]] == [("(forgotten since)", "", "")]
 
     @pytest.mark.parametrize(
         "prompt",
@@ -340,7 +340,7 @@ class TestSearch:
         assert house.operations.search(query="hanging tests", project="orchard")["events"] == []
         assert house.operations.search(query="hanging tests", since="2026-03-04")["events"] == []
 
-    def test_meaning_alone_finds_no_events(self, house: House) -> None:
+    def test_by_meaning_alone_no_event_is_found_that_has_no_vector(self, house: House) -> None:
         assert house.operations.search(query="hanging tests", mode="semantic")["events"] == []
 
     @pytest.mark.parametrize("limit", [1, 3])

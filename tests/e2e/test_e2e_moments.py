@@ -33,7 +33,7 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.wiring import judge_of
 from tests.e2e.kmem import Machine, claude_code, eventually
 from tests.fakes.anthropic_server import AnthropicServer, Json, anthropic_server, message, text_message
-from tests.recall.notes import AUTH, LINT, hit
+from tests.recall.notes import AUTH, LINT, Pile, hit
 
 ASKS = "please have a look at what the linter says"
 NOTES = (AUTH, LINT)
@@ -136,6 +136,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
         timeline = Timeline(machine.state / "timeline.sqlite")
         folder = machine.state / "index"
         recall = Doubting(index=Index(folder, embedder=HashingEmbedder(dim=32)), memory=SessionMemory(folder / "shown.sqlite"))
+        recall.refresh(Pile(*NOTES))
         judge = judge_of(config, keys_beside(config.file), outbox)
         moments = Moments(recall=recall, timeline=timeline, judge=judge, mode="late", report=print)
 

@@ -14,7 +14,7 @@ from kite_memory.model.judging import Judged, Verdict
 from kite_memory.model.note import NoteStatus
 from kite_memory.recall.uptake import Uptake
 from tests.recall.house import House
-from tests.recall.notes import AUTH, DAY, QUEUE
+from tests.recall.notes import AUTH, DAY, QUEUE, Pile
 
 FINDS_THE_QUEUE = Judged(verdicts=(Verdict(note="queue", probability=0.9),))
 
@@ -66,10 +66,31 @@ def test_what_was_changed_while_the_judge_read_is_shown_as_it_reads_now(house: H
     assert "on the second machine" in ruled(house).block
 
 
-def test_of_a_note_with_a_copy_the_one_that_may_be_said_is_shown(house: House) -> None:
-    house.over(replace(QUEUE, path="a.md", status=NoteStatus.MUTED), QUEUE)
+Moment = Callable[[House], Injection]
 
-    assert [hit.note.path for hit in ruled(house).hits] == [QUEUE.path]
+
+@pytest.mark.parametrize("muted", ["the note", "its copy"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        lambda house: house.says("should the job queue use PostgreSQL or SQLite?"),
+        lambda house: house.recall.brief(session="one", project="mycelia"),
+        ruled,
+    ],
+    ids=["prompt", "brief", "late"],
+)
+def test_a_note_is_muted_whatever_a_copy_of_its_file_says(house: House, moment: Moment, muted: str) -> None:
+    files = {"the note": QUEUE, "its copy": replace(QUEUE, path="decisions/postgres-over-sqlite-feb26 1.md")}
+    pile = Pile(*files.values())
+    house.recall.refresh(pile)
+    before = moment(house)
+    house.recall.forget_session("one")
+
+    pile.change(files[muted].path, status=NoteStatus.MUTED)
+    house.recall.refresh(pile)
+
+    assert [hit.note.id for hit in before.hits] == ["queue"]
+    assert moment(house).silent
 
 
 Look = Callable[[House], object]
@@ -130,6 +151,12 @@ def test_what_came_of_it_is_not_written_down_once_it_is_forgotten(house: House) 
     house.recall.memory.settle(showing, Uptake(outcome="used", why="“row-level locking” in what it said"), house.now)
 
     assert "row-level" not in str(_stored(house))
+
+
+def test_a_verdict_on_what_was_forgotten_meanwhile_is_not_written_down(house: House) -> None:
+    house.over(AUTH).recall.heard(about("queue", "auth"), FINDS_THE_QUEUE)
+
+    assert house.recall.memory.rulings(DAY) == ()
 
 
 def test_where_the_record_cannot_be_changed_it_says_so(house: House) -> None:

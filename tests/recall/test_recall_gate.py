@@ -46,15 +46,15 @@ def test_how_much_a_note_matters_is_a_figure() -> None:
 
 
 def test_the_margin_is_taken_from_the_eighth_candidate() -> None:
-    rows = figures(*(Candidate(note=QUEUE, score=score / 10) for score in range(9, -1, -1)))
+    rows = figures(*(Candidate(note=QUEUE, score=score / 10) for score in range(19, -1, -1)))
 
-    assert [round(row["margin"], 6) for row in rows] == [0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0, -0.1, -0.2]
+    assert [round(row["margin"] * 10) for row in rows] == list(range(7, -13, -1))
 
 
-@pytest.mark.parametrize("count", range(1, 8))
+@pytest.mark.parametrize("count", range(1, 20))
 def test_where_fewer_stand_beside_it_a_note_stands_out_no_less(count: int) -> None:
     """The only note of a vault has nothing to be compared with, which says nothing against it."""
-    among_many = figures(*[Candidate(note=QUEUE, score=0.8)] + [Candidate(note=QUEUE, score=0.26)] * 7)
+    among_many = figures(*[Candidate(note=QUEUE, score=0.8)] + [Candidate(note=QUEUE, score=0.26)] * 19)
     among_few = figures(*[Candidate(note=QUEUE, score=0.8)] + [Candidate(note=QUEUE, score=0.0)] * (count - 1))
 
     assert among_few[0]["margin"] == pytest.approx(among_many[0]["margin"])

@@ -81,6 +81,11 @@ class TestChanged:
             "changed up to that commit: a.py",
         ]
 
+    def test_what_only_looks_like_a_commit_is_none(self) -> None:
+        work = Work().edited(f"{HOME}/a.py").ran("cat notes.txt", "[main abc1234] Graft the pear")
+
+        assert told(work, Part.CHANGED) == ["edited: a.py"]
+
     def test_of_many_files_a_few_are_named(self) -> None:
         work = Work()
         for number in range(9):
@@ -125,6 +130,14 @@ class TestFailed:
     @pytest.mark.parametrize("command", ["grep -rn todo src", "ls nowhere", "git status", "test -f x", ""])
     def test_what_only_looks_has_not_failed(self, command: str) -> None:
         assert told(Work().ran(command, "no", "failed"), Part.FAILED) == []
+
+    @pytest.mark.parametrize("commands", [("pytest", "pytest tests/test_pear.py"), ("pytest tests/test_pear.py", "pytest")])
+    def test_the_whole_and_its_part_are_one_failure(self, commands: tuple[str, str]) -> None:
+        work = Work()
+        for command in commands:
+            work.ran(command, "1 failed", tests="failed")
+
+        assert len(told(work, Part.FAILED)) == 1
 
     def test_an_odd_command_that_was_given_up_long_ago_is_not_told_but_a_check_is(self) -> None:
         work = Work().ran("deploy pear", "error: the gate is shut", "failed").ran("make check", "error: dry soil", "failed")
@@ -192,10 +205,19 @@ class TestOpen:
     def test_a_prompt_at_the_end_waits_for_an_answer(self) -> None:
         assert told(Work().asked("Why is it dry?"), Part.OPEN) == ['the person had no answer to: "Why is it dry?"']
 
+    def test_a_request_that_was_taken_up_does_not_wait_but_a_question_does(self) -> None:
+        assert told(Work().asked("Graft it").ran("graft"), Part.OPEN) == []
+        assert len(told(Work().asked("Why is it dry?").ran("look around"), Part.OPEN)) == 1
+
     def test_a_question_that_was_passed_over_is_open_but_not_a_remark(self) -> None:
         work = Work().asked("Why is it dry?").asked("The pear, I mean").asked("And graft it now").said("Grafted.")
 
         assert told(work, Part.OPEN) == ['the person had no answer to: "Why is it dry?"']
+
+    def test_a_choice_that_was_passed_over_is_not_open(self) -> None:
+        work = Work().asked("Graft").called("AskUserQuestion", "Which stock?").asked("never mind").said("Done.")
+
+        assert told(work, Part.OPEN) == []
 
     def test_a_choice_that_was_never_made(self) -> None:
         work = Work().asked("Graft").called("AskUserQuestion", "Which stock?").said("I wait.")

@@ -1,0 +1,203 @@
+"""How long it takes to look back: a session of ten thousand events, where it stood, which sessions belong together, an answer.
+
+    python -m bench.history [--events 10000] [--sessions 500] [--transcripts DIR] [--runs 7]
+
+Everything is invented, but for DIR: a folder of Claude Code's, whose ``projects`` are read in place. Times are of the operation as
+the daemon carries it out, without starting Python; the one after «kmem» is the whole command without a daemon. Prints a table with
+the limit beside each figure; asserts nothing.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
+from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
+from kite_memory.model.look import Cursor, Look
+from kite_memory.tui.rows import rows
+from kite_memory.wiring import House, open_house
+
+PROJECT = Path(__file__).resolve().parent.parent
+START = datetime(2026, 1, 1, 9, tzinfo=UTC)
+_WORDS = "queue worker lock index pool retry token socket parser schema build deploy cache probe gateway ledger router shard"
+WORDS = _WORDS.split(" ")
+HOME = "/home/ada/orchard"
+
+
+def invented(number: int, events: int, chance: random.Random, files: list[str]) -> Look:
+    """Turns of a prompt, some calls, a test run and an answer."""
+    session = Session(
+        id=f"{number:08x}-0000-4000-8000-000000000000",
+        provider=("claude-code", "codex", "gemini-cli")[number % 3],
+        started=START + timedelta(hours=5 * number),
+        project="orchard",
+        cwd=HOME,
+        branch=chance.choice(("main", "main", f"graft/{number // 3}")),
+    )
+    told: list[Event] = []
+
+    def tell(
+        type: EventType, role: Role, text: str, *, command: str = "", path: str = "", status: Status = "", call: str = ""
+    ) -> None:
+        place = len(told)
+        told.append(
+            Event(
+                id=f"{number:04x}{place:04x}-{number:04x}-4000-8000-000000000000",
+                session=session.id,
+                provider=session.provider,
+                ordinal=place,
+                at=session.started + timedelta(seconds=place),
+                role=role,
+                type=type,
+                text=text,
+                where=Where(file=f"/t/{session.id}.jsonl", start=place, end=place),
+                tool="Bash" if command else "Edit" if path else "",
+                command=command,
+                path=path,
+                status=status,
+                call=call,
+            )
+        )
+
+    def words(count: int) -> str:
+        return " ".join(chance.choices(WORDS, k=count))
+
+    while len(told) < events:
+        tell(EventType.USER_MESSAGE, "user", f"Please mend the {words(12)}")
+        for _ in range(chance.randint(2, 8)):
+            call = f"call-{len(told)}"
+            if chance.random() < 0.5:
+                path = f"{HOME}/{chance.choice(files)}"
+                tell(EventType.TOOL_CALL, "assistant", words(30), path=path, call=call)
+                tell(EventType.TOOL_RESULT, "tool", words(80), path=path, status="ok", call=call)
+                tell(EventType.FILE_ACTION, "tool", "edited, 3 lines added, 1 removed", path=path, status="ok", call=call)
+            else:
+                command = f"pytest tests/test_{chance.choice(WORDS)}.py"
+                failed = chance.random() < 0.2
+                status: Status = "failed" if failed else "ok"
+                tell(EventType.TOOL_CALL, "assistant", "", command=command, call=call)
+                tell(EventType.COMMAND, "assistant", command, command=command, call=call)
+                tell(
+                    EventType.TOOL_RESULT,
+                    "tool",
+                    words(100) + ("\nAssertionError: no lock" if failed else ""),
+                    status=status,
+                    call=call,
+                )
+                tell(EventType.TEST_RESULT, "tool", "1 failed" if failed else "9 passed", command=command, status=status, call=call)
+        tell(EventType.ASSISTANT_MESSAGE, "assistant", f"The {words(60)} works. Shall I go on?")
+    told = [replace(event, ordinal=place) for place, event in enumerate(told)]
+    return Look(
+        path=f"/t/{session.id}.jsonl",
+        session=session,
+        events=tuple(told),
+        problems=(),
+        cursor=Cursor(position=len(told), size=len(told), mtime_ns=1),
+    )
+
+
+def config_in(folder: Path, claude: Path) -> Config:
+    return Config(
+        file=folder / "config.toml",
+        state=folder / "state",
+        vault=folder / "memory",
+        claude_root=claude,
+        extractor=ExtractorConfig(name="offline"),
+        embedder=EmbedderConfig(name="local"),
+    )
+
+
+def timed(runs: int, done: Callable[[], object]) -> tuple[float, float]:
+    """Median and longest, in milliseconds."""
+    took: list[float] = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        done()
+        took.append((time.perf_counter() - began) * 1000)
+    return statistics.median(took), max(took)
+
+
+def whole(house: House, session: str) -> int:
+    """As `kmem timeline SESSION --plain` does it, piece by piece."""
+    after: int | None = -1
+    events: list[dict[str, object]] = []
+    while after is not None:
+        told = json.loads(json.dumps(house.operations.perform("timeline", {"session": session, "after": after})))
+        events += told["events"]
+        after = told["next"]
+    return sum(1 for _ in rows(events, [], HOME))
+
+
+def command(folder: Path, *arguments: str) -> Callable[[], object]:
+    environment = {
+        **{name: os.environ[name] for name in ("PATH",) if name in os.environ},
+        **{"HOME": str(folder), "KMEM_HOME": str(folder), "KMEM_EXTRACTOR": "offline", "PYTHONPATH": str(PROJECT)},
+    }
+    line = [sys.executable, "-m", "kite_memory", *arguments]
+    return lambda: subprocess.run(line, env=environment, cwd=folder, check=True, capture_output=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=10_000)
+    parser.add_argument("--sessions", type=int, default=500)
+    parser.add_argument("--transcripts", type=Path)
+    parser.add_argument("--runs", type=int, default=7)
+    given = parser.parse_args()
+    table = Table("what", "median ms", "longest ms", "limit ms", title=f"load {os.getloadavg()[0]:.1f}")
+
+    def row(what: str, took: tuple[float, float], limit: str = "") -> None:
+        table.add_row(what, f"{took[0]:.0f}", f"{took[1]:.0f}", limit)
+
+    with tempfile.TemporaryDirectory(prefix="kmem-bench-") as name:
+        folder = Path(name)
+        chance = random.Random(3)
+        files = [f"src/{one}/{other}.py" for one in WORDS for other in WORDS]
+        with open_house(config_in(folder, folder / "claude")) as house:
+            long = invented(0, given.events, chance, files)
+            assert long.session is not None
+            house.timeline.commit([long], long.session.provider)
+            for number in range(1, given.sessions):
+                look = invented(number, 200, chance, chance.sample(files, 12))
+                house.timeline.commit([look], ("claude-code", "codex", "gemini-cli")[number % 3])
+            name_of = long.session.id
+            row(f"timeline, {given.events:,} events", timed(given.runs, lambda: whole(house, name_of)), "no pause")
+            row("resume, the same", timed(given.runs, lambda: house.operations.perform("resume", {"session": name_of})), "150")
+            row("sessions, the last 50", timed(given.runs, lambda: house.operations.perform("timeline", {})))
+            row(f"threads over {given.sessions} sessions", timed(given.runs, lambda: house.operations.perform("threads", {})))
+            question = {"question": "why does the gateway retry the token?"}
+            row("ask, without a model", timed(given.runs, lambda: house.operations.perform("ask", question)))
+        row("kmem resume --session …", timed(3, command(folder, "resume", "--session", name_of)))
+        if given.transcripts:
+            real(given.transcripts, folder / "real", given.runs, row)
+    Console().print(table)
+
+
+def real(transcripts: Path, folder: Path, runs: int, row: Callable[[str, tuple[float, float], str], None]) -> None:
+    with open_house(config_in(folder, transcripts)) as house:
+        house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+        sessions = sorted(house.timeline.overviews(limit=10_000), key=lambda each: -each.events)[:20]
+        took = [
+            timed(runs, lambda: house.operations.perform("resume", {"session": f"{each.session.provider}:{each.session.id}"}))  # noqa: B023 - called at once
+            for each in sessions
+        ]
+        both = (statistics.median(one for one, _ in took), max(longest for _, longest in took))
+        row(f"resume, the longest {len(sessions)} real sessions", both, "150")
+        row("threads over the real sessions", timed(runs, lambda: house.operations.perform("threads", {})), "")
+
+
+if __name__ == "__main__":
+    main()

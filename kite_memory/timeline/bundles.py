@@ -1,0 +1,134 @@
+"""What is worth finding by its meaning: events that tell something, each with what stands around it.
+
+A bundle is named by its event and read from the events whenever it is needed; only its vector is kept. Bundles are decisions with
+what was said before them, failures with what made them go away, and summaries to go on from.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from kite_memory.timeline.fixes import fix_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Vectors = npt.NDArray[np.float32]
+
+Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+
+PER_DAY = 2_000
+"""Some eighty seconds of a processor's time."""
+_TEXT, _SAID, _SUMMARY = 700, 350, 1_200
+_TELLING = 40
+"""A shorter text («3 failed», «interrupted») means what many others do."""
+_QUIET = timedelta(minutes=10)
+_OVER = timedelta(hours=3)
+"""After so long without a line of its session, or in any case, what made a failure go away has been told, if it ever is."""
+_COMPARED = 40_000
+"""The newest so many are compared with a question."""
+_BLOCK = 4_096
+_NEAREST = 20
+_FAINT = 0.4
+"""What means less of the same is no answer."""
+_SCALE = 127
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What makes vectors of texts: rows of unit length, or of zeros. Those of one ``space`` can be compared with each other."""
+
+    space: str
+    of_texts: "Callable[[Sequence[str]], Vectors]"
+    of_question: "Callable[[str], Vectors]"
+
+
+def enter(database: sqlite3.Connection, space: str) -> None:
+    """Vectors of another space say nothing beside these: they are made anew."""
+    if database.execute("SELECT tag FROM space").fetchall() != [(space,)]:
+        database.execute("UPDATE bundles SET vector = NULL, embedded = ''")
+        database.execute("DELETE FROM space")
+        database.execute("INSERT INTO space (tag) VALUES (?)", (space,))
+
+
+def ripe(rows: Rows, now: datetime, limit: int, per_day: int) -> list[int]:
+    """The newest events that wait for a vector and around which nothing more will happen; no more than ``per_day``."""
+    ((today,),) = rows("SELECT COUNT(*) FROM bundles WHERE embedded = ?", (_day(now),))
+    found = rows(
+        "SELECT b.event FROM bundles AS b JOIN events AS e ON e.seq = b.event JOIN sessions AS s ON s.key = e.session"
+        " WHERE b.vector IS NULL AND (s.committed_at < ? OR e.at < ?) ORDER BY b.event DESC LIMIT ?",
+        ((now - _QUIET).timestamp(), (now - _OVER).isoformat(timespec="milliseconds"), max(0, min(limit, per_day - today))),
+    )
+    return [event for (event,) in found]
+
+
+def text_of(rows: Rows, event: int) -> str:
+    """The event and what stands around it, in the order of what tells most. Empty where it tells nothing."""
+    for session, ordinal, type, text, command in rows(
+        "SELECT session, ordinal, type, SUBSTR(text, 1, ?), SUBSTR(command, 1, ?) FROM events WHERE seq = ?",
+        (_SUMMARY, _SAID, event),
+    ):
+        if len(text) < _TELLING:
+            return ""
+        match type:
+            case "decision":
+                before = rows(
+                    "SELECT SUBSTR(text, 1, ?) FROM events WHERE session = ? AND ordinal < ?"
+                    " AND type IN ('user_message', 'assistant_message') ORDER BY ordinal DESC, seq DESC LIMIT 2",
+                    (_SAID, session, ordinal),
+                )
+                parts = [text[:_TEXT], *(said for (said,) in before)]
+            case "error" | "test_result":
+                parts = [text[:_TEXT], command]
+                if fix := fix_of(rows, event):
+                    parts += [
+                        f"It went away with: {fix.worked[:_SAID]}",
+                        *(step[:_SAID] for step in fix.steps),
+                        " ".join(fix.files),
+                    ]
+            case _:
+                parts = [text]
+        return "\n".join(part for part in parts if part)
+    return ""
+
+
+def keep(database: sqlite3.Connection, texts: dict[int, str], vectors: "Vectors", now: datetime) -> int:
+    """Write down the vectors of bundles that still read as they did. Returns how many do."""
+    import numpy as np  # the daemon has it anyway; a reader of events need not wait for it
+
+    def rows(query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        return database.execute(query, values).fetchall()
+
+    packed = np.rint(vectors * _SCALE).astype(np.int8)
+    kept = [
+        (packed[place].tobytes(), _day(now), event)
+        for place, (event, text) in enumerate(texts.items())
+        if text_of(rows, event) == text
+    ]
+    database.executemany("UPDATE bundles SET vector = ?, embedded = ? WHERE event = ?", kept)
+    return len(kept)
+
+
+def near(rows: Rows, meaning: Meaning, text: str) -> dict[int, float]:
+    """The bundles that mean most nearly the same, and their cosines."""
+    if not text.strip() or rows("SELECT tag FROM space", ()) != [(meaning.space,)]:
+        return {}
+    found = rows("SELECT event, vector FROM bundles WHERE vector IS NOT NULL ORDER BY event DESC LIMIT ?", (_COMPARED,))
+    if not found:
+        return {}
+    import numpy as np
+
+    question = meaning.of_question(text)
+    codes = np.frombuffer(b"".join(vector for _, vector in found), np.int8).reshape(len(found), -1)
+    scores = np.concatenate(
+        [codes[at : at + _BLOCK].astype(np.float32) @ question for at in range(0, len(found), _BLOCK)]
+    ) / np.float32(_SCALE)
+    best = np.argsort(-scores, kind="stable")[:_NEAREST]
+    return {found[place][0]: float(scores[place]) for place in best.tolist() if scores[place] >= _FAINT}
+
+
+def _day(now: datetime) -> str:
+    return now.date().isoformat()

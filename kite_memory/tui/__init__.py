@@ -1,0 +1,1 @@
+"""The timeline on a terminal, to walk about in."""

@@ -1,0 +1,315 @@
+"""Sessions on the left, what happened in one on the right. Knows nothing of where they come from."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.geometry import Region, Size
+from textual.markup import escape
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widgets import Footer, Input, Static
+from textual.worker import get_current_worker
+
+from kite_memory.errors import KiteError
+from kite_memory.recall.rendering import plain
+from kite_memory.tui.rows import JUMPS, Row, following, matching, rows, session_row
+
+Json = Mapping[str, Any]
+
+_STYLES = {
+    "user_message": Style(color="cyan", bold=True),
+    "assistant_message": Style(),
+    "decision": Style(color="magenta", bold=True),
+    "error": Style(color="red"),
+    "test_result": Style(color="green"),
+    "note": Style(color="yellow"),
+    "session": Style(),
+}
+_QUIET = Style(dim=True)
+_FAILED = Style(color="red")
+_CURSOR = Style(reverse=True)
+_WIDEST = 2_000
+
+
+def style_of(row: Row) -> Style:
+    """By its kind, and by how it ended."""
+    return _FAILED if row.status == "failed" else _STYLES.get(row.kind, _QUIET)
+
+
+class Lines(ScrollView, can_focus=True):
+    """Any number of rows with a cursor; only those that are seen are ever drawn."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("pagedown", "page(1)", "Page down", show=False),
+        Binding("home,g", "go(0)", "First", show=False),
+        Binding("end,G", "go(-1)", "Last", show=False),
+        Binding("enter,space", "choose", "Open", show=False),
+    ]
+
+    class Chosen(Message):
+        def __init__(self, lines: "Lines", row: Row) -> None:
+            super().__init__()
+            self.lines = lines
+            self.row = row
+
+        @property
+        def control(self) -> "Lines":
+            return self.lines
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.rows: Sequence[Row] = ()
+        self.cursor = 0
+
+    def show(self, told: Sequence[Row], *, cursor: int = 0) -> None:
+        self.rows = told
+        self.virtual_size = Size(min(_WIDEST, max((len(row.text) for row in told), default=0)), len(told))
+        self.put(cursor)
+        self.refresh()
+
+    def put(self, cursor: int) -> None:
+        self.cursor = max(0, min(cursor, len(self.rows) - 1))
+        self.scroll_to_region(Region(self.scroll_offset.x, self.cursor, 1, 1), animate=False)
+        self.refresh()
+
+    @property
+    def row(self) -> Row | None:
+        return self.rows[self.cursor] if self.rows else None
+
+    def render_line(self, y: int) -> Strip:
+        left, top = self.scroll_offset
+        place, width = top + y, self.size.width
+        if place >= len(self.rows):
+            return Strip.blank(width, self.rich_style)
+        row = self.rows[place]
+        style = self.rich_style + style_of(row)
+        if place == self.cursor:
+            style += _CURSOR if self.has_focus else Style(underline=True)
+        line = Strip([Segment(plain(row.text[:_WIDEST]).replace("\n", " ").expandtabs(4), style)])
+        return line.crop_extend(left, left + width, style)
+
+    def action_move(self, by: int) -> None:
+        self.put(self.cursor + by)
+
+    def action_page(self, by: int) -> None:
+        self.put(self.cursor + by * max(1, self.size.height - 1))
+
+    def action_go(self, to: int) -> None:
+        self.put(len(self.rows) - 1 if to < 0 else to)
+
+    def action_choose(self) -> None:
+        if self.row is not None:
+            self.post_message(self.Chosen(self, self.row))
+
+    def on_click(self, event: Any) -> None:
+        self.put(self.scroll_offset.y + event.y)
+        self.action_choose()
+
+
+class NoteScreen(ModalScreen[str]):
+    """A note, whole. Ends with the citation to go to, or with nothing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,b,q", "back", "Back"),
+        Binding("enter,e", "evidence", "To the event it rests on"),
+    ]
+    DEFAULT_CSS = "NoteScreen { align: center middle; } NoteScreen > VerticalScroll { width: 80%; height: 80%; border: round; }"
+
+    def __init__(self, text: str, evidence: str) -> None:
+        super().__init__()
+        self._text = text
+        self._evidence = evidence
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Static(plain(self._text), markup=False)
+        yield Footer()
+
+    def action_back(self) -> None:
+        self.dismiss("")
+
+    def action_evidence(self) -> None:
+        self.dismiss(self._evidence)
+
+
+class TimelineApp(App[None]):
+    """``sessions`` lists them; ``pieces`` tells one, piece by piece; ``note`` gives one as `kmem show` does. All may take time."""
+
+    TITLE = "kmem timeline"
+    CSS = """
+    #left { width: 38%; max-width: 70; }
+    #sessions, #timeline { border: round $primary; }
+    #sessions:focus, #timeline:focus { border: round $accent; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "Filter"),
+        Binding("tab", "app.focus_next", "Other side", show=False),
+        Binding("e", "jump('errors')", "Error"),
+        Binding("E", "jump('errors', True)", "Error before", show=False),
+        Binding("d", "jump('decisions')", "Decision"),
+        Binding("D", "jump('decisions', True)", "Decision before", show=False),
+        Binding("t", "jump('tests')", "Test"),
+        Binding("T", "jump('tests', True)", "Test before", show=False),
+        Binding("p", "jump('prompts')", "Prompt"),
+        Binding("P", "jump('prompts', True)", "Prompt before", show=False),
+        Binding("n", "note", "Note"),
+        Binding("q", "quit", "Quit"),
+    ]
+
+    def __init__(
+        self,
+        *,
+        sessions: Callable[[], Sequence[Json]],
+        pieces: Callable[[str], Iterator[Json]],
+        note: Callable[[str], Json],
+        session: str = "",
+    ) -> None:
+        super().__init__()
+        self._list = sessions
+        self._pieces = pieces
+        self._note = note
+        self._named = session
+        self._sessions: Sequence[Json] = ()
+        self._told: dict[str, Any] = {}
+        self._unfolded: set[str] = set()
+        self._wanted = ""
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            with Vertical(id="left"):
+                yield Input(placeholder="filter: words of title, project, agent, date", id="filter", compact=True)
+                yield Lines(id="sessions")
+            yield Lines(id="timeline")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self.query_one("#sessions").focus()
+        self._fetch_sessions()
+        if self._named:
+            self._open(self._named)
+
+    @property
+    def timeline(self) -> Lines:
+        return self.query_one("#timeline", Lines)
+
+    @work(thread=True, group="sessions")
+    def _fetch_sessions(self) -> None:
+        try:
+            found = self._list()
+        except KiteError as error:
+            self.call_from_thread(self._complain, error)
+            return
+        self.call_from_thread(self._show_sessions, found)
+
+    def _show_sessions(self, found: Sequence[Json]) -> None:
+        self._sessions = found
+        self.query_one("#sessions", Lines).show([session_row(each) for each in found])
+        if found and not self._named:
+            self._open(f"{found[0]['provider']}:{found[0]['id']}")
+
+    def _open(self, session: str, at: str = "") -> None:
+        self._wanted = at
+        self._fetch(session)
+
+    @work(thread=True, group="events", exclusive=True)
+    def _fetch(self, session: str) -> None:
+        """The first piece is shown while the others are still on their way."""
+        worker = get_current_worker()
+        try:
+            for number, piece in enumerate(self._pieces(session)):
+                if worker.is_cancelled:
+                    return
+                self.call_from_thread(self._show_piece, piece, number == 0)
+        except KiteError as error:
+            self.call_from_thread(self._complain, error)
+
+    def _show_piece(self, piece: Json, first: bool) -> None:
+        if first:
+            self._told = {**piece, "events": list(piece["events"])}
+            self._unfolded.clear()
+        else:
+            self._told["events"] += piece["events"]
+        session = self._told["session"]
+        title = f"{session['provider']}:{session['id'][:8]} {session['title'] or session['project']}"
+        self.timeline.border_title = escape(plain(title))
+        self._draw(0 if first else self.timeline.cursor)
+        if self._wanted:
+            place = next((at for at, row in enumerate(self.timeline.rows) if row.reference == self._wanted), None)
+            if place is not None:
+                self._wanted = ""
+                self.timeline.put(place)
+                self.timeline.focus()
+
+    def _draw(self, cursor: int) -> None:
+        told = self._told
+        self.timeline.show(list(rows(told["events"], told["notes"], told["session"]["cwd"], self._unfolded)), cursor=cursor)
+
+    def _complain(self, error: KiteError) -> None:
+        self.notify(f"{error} {error.hint}".strip(), severity="error", markup=False)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self.query_one("#sessions", Lines).show([session_row(each) for each in matching(self._sessions, event.value)])
+
+    def on_input_submitted(self) -> None:
+        self.query_one("#sessions").focus()
+
+    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+        if event.control.id == "sessions":
+            self._open(event.row.reference)
+            self.timeline.focus()
+        elif event.row.note:
+            self._show_note(event.row)
+        elif event.row.folds:
+            self._unfolded.symmetric_difference_update({event.row.folds})
+            self._draw(self.timeline.cursor)
+
+    def action_filter(self) -> None:
+        self.query_one("#filter").focus()
+
+    def action_jump(self, where: str, backwards: bool = False) -> None:
+        place = following(self.timeline.rows, self.timeline.cursor, JUMPS[where], backwards=backwards)
+        if place is None:
+            self.notify(f"no {where} {'before' if backwards else 'after'} this")
+        else:
+            self.timeline.put(place)
+            self.timeline.focus()
+
+    def action_note(self) -> None:
+        """The note that was made from the event at the cursor; else the cursor goes on to the next that has one."""
+        lines = self.timeline
+        here = lines.row
+        if here is not None and (note := next((row for row in lines.rows if row.note and row.reference == here.reference), None)):
+            self._show_note(note)
+        else:
+            self.action_jump("notes")
+
+    @work(thread=True, group="note", exclusive=True)
+    def _show_note(self, row: Row) -> None:
+        try:
+            told = self._note(row.note)
+        except KiteError as error:
+            self.call_from_thread(self._complain, error)
+            return
+        evidence = next((each for each in told["evidence"] if each != row.reference), row.reference)
+        self.call_from_thread(self.push_screen, NoteScreen(told["text"], evidence), self._back_from_note)
+
+    def _back_from_note(self, evidence: str | None) -> None:
+        self.timeline.focus()
+        if not evidence:
+            return
+        place = next((at for at, row in enumerate(self.timeline.rows) if row.reference == evidence), None)
+        if place is not None:
+            self.timeline.put(place)
+        else:
+            self._open(evidence.rpartition("#")[0], evidence)
