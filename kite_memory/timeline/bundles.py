@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from kite_memory.timeline.fixes import fix_of
+from kite_memory.timeline.schema import BUNDLED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
+_BACKLOG = 5_000
+"""Events of an earlier schema looked at in one commit: some milliseconds."""
 PER_DAY = 2_000
 """Some eighty seconds of a processor's time."""
 _TEXT, _SAID, _SUMMARY = 700, 350, 1_200
@@ -46,12 +49,26 @@ class Meaning:
     of_question: "Callable[[str], Vectors]"
 
 
+def find_backlog(database: sqlite3.Connection) -> None:
+    """A few of the bundles that an earlier schema left without a row, the newest first."""
+    row = database.execute("SELECT below FROM unbundled").fetchone()
+    if row is None:
+        return
+    down_to = max(0, row[0] - _BACKLOG)
+    database.execute(f"INSERT OR IGNORE INTO bundles (event) {BUNDLED} AND seq >= ? AND seq < ?", (down_to, row[0]))
+    if down_to:
+        database.execute("UPDATE unbundled SET below = ?", (down_to,))
+    else:
+        database.execute("DELETE FROM unbundled")
+
+
 def enter(database: sqlite3.Connection, space: str) -> None:
     """Vectors of another space say nothing beside these: they are made anew."""
-    if database.execute("SELECT tag FROM space").fetchall() != [(space,)]:
+    found = database.execute("SELECT tag, version FROM space").fetchall()
+    if [tag for tag, _ in found] != [space]:
         database.execute("UPDATE bundles SET vector = NULL, embedded = ''")
         database.execute("DELETE FROM space")
-        database.execute("INSERT INTO space (tag) VALUES (?)", (space,))
+        database.execute("INSERT INTO space (tag, version) VALUES (?, ?)", (space, 1 + sum(version for _, version in found)))
 
 
 def ripe(rows: Rows, now: datetime, limit: int, per_day: int) -> list[int]:
@@ -109,25 +126,44 @@ def keep(database: sqlite3.Connection, texts: dict[int, str], vectors: "Vectors"
         if text_of(rows, event) == text
     ]
     database.executemany("UPDATE bundles SET vector = ?, embedded = ? WHERE event = ?", kept)
+    database.execute("UPDATE space SET version = version + 1")
     return len(kept)
 
 
-def near(rows: Rows, meaning: Meaning, text: str) -> dict[int, float]:
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The newest vectors as they lay there at one ``state``: reading them takes longer than comparing them."""
+
+    state: tuple[str, int, int]
+    events: tuple[int, ...]
+    codes: "npt.NDArray[np.int8]"
+
+
+def read(rows: Rows, before: Read | None) -> Read | None:
+    """``before`` itself where nothing has changed since. ``None`` where there is nothing to compare with."""
+    found = rows("SELECT tag, version, (SELECT COUNT(*) FROM bundles WHERE embedded <> '') FROM space", ())
+    if not found or not found[0][2]:
+        return None
+    if before is not None and before.state == found[0]:
+        return before
+    import numpy as np
+
+    kept = rows("SELECT event, vector FROM bundles WHERE vector IS NOT NULL ORDER BY event DESC LIMIT ?", (_COMPARED,))
+    codes = np.frombuffer(b"".join(vector for _, vector in kept), np.int8)
+    return Read(state=found[0], events=tuple(event for event, _ in kept), codes=codes.reshape(len(kept), -1)) if kept else None
+
+
+def near(vectors: Read, meaning: Meaning, text: str) -> dict[int, float]:
     """The bundles that mean most nearly the same, and their cosines."""
-    if not text.strip() or rows("SELECT tag FROM space", ()) != [(meaning.space,)]:
-        return {}
-    found = rows("SELECT event, vector FROM bundles WHERE vector IS NOT NULL ORDER BY event DESC LIMIT ?", (_COMPARED,))
-    if not found:
+    if not text.strip() or vectors.state[0] != meaning.space:
         return {}
     import numpy as np
 
-    question = meaning.of_question(text)
-    codes = np.frombuffer(b"".join(vector for _, vector in found), np.int8).reshape(len(found), -1)
-    scores = np.concatenate(
-        [codes[at : at + _BLOCK].astype(np.float32) @ question for at in range(0, len(found), _BLOCK)]
-    ) / np.float32(_SCALE)
+    question, codes = meaning.of_question(text), vectors.codes
+    blocks = [codes[at : at + _BLOCK].astype(np.float32) @ question for at in range(0, len(codes), _BLOCK)]
+    scores = np.concatenate(blocks) / np.float32(_SCALE)
     best = np.argsort(-scores, kind="stable")[:_NEAREST]
-    return {found[place][0]: float(scores[place]) for place in best.tolist() if scores[place] >= _FAINT}
+    return {vectors.events[place]: float(scores[place]) for place in best.tolist() if scores[place] >= _FAINT}
 
 
 def _day(now: datetime) -> str:

@@ -317,11 +317,12 @@ def _open(events: Sequence[Event]) -> Iterator[Line]:
                 if not answered:
                     waiting.pop()
                     answered = True
-            case EventType.TOOL_CALL if not answered and "?" not in waiting[-1].text[-_QUESTION_END:]:
-                waiting.pop()  # it was taken up, which is what a request asks for
-                answered = True
-            case EventType.TOOL_CALL if event.tool in _ASKS_THE_PERSON and event.call and event.call not in results:
-                choice = event
+            case EventType.TOOL_CALL:
+                if not answered and "?" not in waiting[-1].text[-_QUESTION_END:]:
+                    waiting.pop()  # it was taken up, which is what a request asks for
+                    answered = True
+                if event.tool in _ASKS_THE_PERSON and event.call and event.call not in results:
+                    choice = event
             case _:
                 continue
     if choice is not None:

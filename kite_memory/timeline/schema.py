@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kite_memory.errors import StateDamaged, StateNewer
 
-VERSION = 3
+VERSION = 4
 
 _VERSION_1 = (
     """
@@ -109,14 +109,6 @@ _MOVED = "UPDATE OF project ON sessions WHEN old.project IS NOT new.project"
 _ITS_EVENTS = "seq IN (SELECT seq FROM events WHERE session = old.key)"
 _SHOWN = "session, at, type, text, tool, command, path"
 
-BUNDLED = (
-    "SELECT seq FROM events WHERE (type IN ('decision', 'resume_point')"
-    " OR status = 'failed' AND (type = 'test_result' OR type = 'error' AND path = ''))"
-)
-"""Events worth a vector of their own, see `timeline.bundles`. A tool that found no file to edit is none of them."""
-_WAIT = f"INSERT INTO bundles (event) {BUNDLED} AND seq = new.seq;"
-_UNBUNDLED = "DELETE FROM bundles WHERE event = old.seq;"
-
 _VERSION_3 = (
     """
     CREATE VIEW searchable (seq, words, marks) AS
@@ -146,19 +138,6 @@ _VERSION_3 = (
     f"CREATE TRIGGER event_leaving BEFORE DELETE ON events BEGIN {_LEAVE} WHERE seq = old.seq AND {_INDEXED}; END",
     f"CREATE TRIGGER session_moving BEFORE {_MOVED} BEGIN {_LEAVE} WHERE {_ITS_EVENTS} AND {_INDEXED}; END",
     f"CREATE TRIGGER session_moved AFTER {_MOVED} BEGIN {_ENTER} WHERE {_ITS_EVENTS} AND {_INDEXED}; END",
-    """
-    CREATE TABLE bundles (
-        event INTEGER PRIMARY KEY REFERENCES events (seq),
-        vector BLOB,
-        embedded TEXT NOT NULL DEFAULT ''
-    )
-    """,
-    "CREATE INDEX bundles_waiting ON bundles (event) WHERE vector IS NULL",
-    "CREATE INDEX bundles_by_day ON bundles (embedded)",
-    "CREATE TABLE space (tag TEXT NOT NULL)",
-    f"CREATE TRIGGER bundle_waiting AFTER INSERT ON events BEGIN {_WAIT} END",
-    f"CREATE TRIGGER bundle_changed AFTER UPDATE OF {_SHOWN}, status ON events BEGIN {_UNBUNDLED} {_WAIT} END",
-    f"CREATE TRIGGER bundle_leaving BEFORE DELETE ON events BEGIN {_UNBUNDLED} END",
     "DROP VIEW edges",
     """
     CREATE VIEW edges (kind, session, source, target) AS
@@ -203,7 +182,37 @@ kind, a session, a project, an agent, a month, a tool or a file hold the words. 
 An edge ends at a file, a command or a signature by its own name, and begins at a session by its id.
 """
 
-MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3}
+BUNDLED = (
+    "SELECT seq FROM events WHERE (type IN ('decision', 'resume_point')"
+    " OR status = 'failed' AND (type = 'test_result' OR type = 'error' AND path = ''))"
+)
+"""Events worth a vector of their own, see `timeline.bundles`. A tool that found no file to edit is none of them."""
+_WAIT = f"INSERT INTO bundles (event) {BUNDLED} AND seq = new.seq;"
+_UNBUNDLED = "DELETE FROM bundles WHERE event = old.seq;"
+
+_VERSION_4 = (
+    """
+    CREATE TABLE IF NOT EXISTS bundles (
+        event INTEGER PRIMARY KEY REFERENCES events (seq),
+        vector BLOB,
+        embedded TEXT NOT NULL DEFAULT ''
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS bundles_waiting ON bundles (event) WHERE vector IS NULL",
+    "CREATE INDEX IF NOT EXISTS bundles_by_day ON bundles (embedded)",
+    "DROP TABLE IF EXISTS space",
+    "CREATE TABLE space (tag TEXT NOT NULL, version INTEGER NOT NULL)",
+    f"CREATE TRIGGER IF NOT EXISTS bundle_waiting AFTER INSERT ON events BEGIN {_WAIT} END",
+    f"CREATE TRIGGER IF NOT EXISTS bundle_changed AFTER UPDATE OF {_SHOWN}, status ON events BEGIN {_UNBUNDLED} {_WAIT} END",
+    f"CREATE TRIGGER IF NOT EXISTS bundle_leaving BEFORE DELETE ON events BEGIN {_UNBUNDLED} END",
+    "CREATE TABLE unbundled (below INTEGER NOT NULL)",
+    "INSERT INTO unbundled SELECT seq + 1 FROM events ORDER BY seq DESC LIMIT 1",
+)
+"""Bundles by their events, each with the vector of one ``space`` or waiting for it. Those of events that are there already are
+found little by little: not yet ``below``. For some hours of its making, version 3 had these tables already.
+"""
+
+MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4}
 
 
 def connect(path: Path) -> sqlite3.Connection:

@@ -13,7 +13,6 @@ from typing import Any
 
 from kite_memory.model.event import EventType
 from kite_memory.model.signature import signatures
-from kite_memory.timeline.schema import BUNDLED
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """What reads: a query and its values to all of its rows."""
@@ -105,7 +104,6 @@ def index_backlog(database: sqlite3.Connection) -> None:
         "INSERT INTO told (rowid, words, marks) SELECT seq, words, marks FROM searchable WHERE seq >= ? AND seq < ?",
         (down_to, row[0]),
     )
-    database.execute(f"INSERT OR IGNORE INTO bundles (event) {BUNDLED} AND seq >= ? AND seq < ?", (down_to, row[0]))
     if down_to:
         database.execute("UPDATE unsearched SET below = ?", (down_to,))
     else:

@@ -99,6 +99,7 @@ class Timeline:
         self._writer = connect(path)
         self._reader = connect(path)
         self._reader.execute("PRAGMA query_only = ON")
+        self._vectors: bundles.Read | None = None
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
 
@@ -117,6 +118,7 @@ class Timeline:
             added = sum(self._take(database, look, provider) for look in looks)
             sign_backlog(database)
             search.index_backlog(database)
+            bundles.find_backlog(database)
             return added
 
     def _take(self, database: sqlite3.Connection, look: Look, provider: str) -> int:
@@ -283,7 +285,10 @@ class Timeline:
         Other readers wait for no more than a part of it.
         """
         now = datetime.fromtimestamp(self._clock(), UTC)
-        meant = bundles.near(self._all, meaning, query.text) if meaning is not None else {}
+        meant: dict[int, float] = {}
+        if meaning is not None:
+            self._vectors = vectors = bundles.read(self._all, self._vectors)
+            meant = bundles.near(vectors, meaning, query.text) if vectors is not None else {}
         found = search.find(self._all, query, now, meant)
         marks = ",".join("?" * len(found))
         numbers = [each.event for each in found]

@@ -13,6 +13,7 @@ import pytest
 
 from kite_memory.model.event import Event, EventType, Session, Status, Where
 from kite_memory.model.look import Cursor, Look
+from kite_memory.timeline import schema
 from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
@@ -237,15 +238,19 @@ def test_a_day_has_room_for_so_many(timeline: Timeline, clock: Clock, meaning: M
     assert tomorrow == 2
 
 
-def test_bundles_of_an_earlier_schema_come_with_its_index(tmp_path: Path, clock: Clock, meaning: Meaning) -> None:
-    path = tmp_path / "earlier.sqlite"
+def test_bundles_of_an_earlier_schema_are_found_with_the_next_commit(tmp_path: Path, clock: Clock, meaning: Meaning) -> None:
+    path, earlier = tmp_path / "now.sqlite", tmp_path / "earlier.sqlite"
     with closing(Timeline(path, clock=clock)) as timeline:
         keep(timeline, FLOOD)
-    with closing(sqlite3.connect(path)) as database, database:  # as if read before there were bundles
-        database.execute("DELETE FROM bundles")
-        database.execute("INSERT INTO told (told, rowid, words, marks) SELECT 'delete', seq, words, marks FROM searchable")
-        database.execute("INSERT INTO unsearched SELECT MAX(seq) + 1 FROM events")
-    with closing(Timeline(path, clock=clock)) as timeline:
+    with closing(sqlite3.connect(earlier)) as database, database:
+        for number in range(1, 4):
+            for statement in schema.MIGRATIONS[number]:
+                database.execute(statement)
+        database.execute("ATTACH ? AS now", (str(path),))
+        for table in ("sessions", "files", "events"):
+            database.execute(f"INSERT INTO main.{table} SELECT * FROM now.{table}")
+        database.execute("PRAGMA user_version = 3")
+    with closing(Timeline(earlier, clock=clock)) as timeline:
         keep(timeline, told(9, EventType.USER_MESSAGE, "Good morning."))
         clock.now += timedelta(hours=1)
 
