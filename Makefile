@@ -9,7 +9,7 @@ run: $(VENV)/.run-ready
 	$(BIN)/kmem up --foreground
 
 test: $(VENV)/.test-ready
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.test-ready
 	$(BIN)/ruff check .
