@@ -3,6 +3,7 @@
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -58,5 +59,7 @@ def _take_the_terminal() -> None:
     """So that what is typed there, Ctrl-C included, is for this process."""
     import fcntl
     import termios
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell that runs the tests in its background has it ignored
 
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
