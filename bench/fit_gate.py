@@ -263,8 +263,8 @@ def main() -> None:
         print(f"{label:10} {told}")
         for dial, most in _DIALS.items():
             threshold, outcome = threshold_for(every, probabilities, most, given.second)
-            if label != "session":  # where a project and the whole disagree, the more careful one
-                thresholds[dial] = max(threshold, thresholds.get(dial, 0.0))
+            if label == "project":  # the nearest thing here to a person never seen
+                thresholds[dial] = threshold
             shares = (outcome.false, outcome.unrelated, outcome.right, outcome.context, outcome.precision)
             told = " ".join(f"{share:9.3f}" for share in (threshold, *shares))
             print(f"{label:10} {dial:8} {told} {outcome.shown:6}")
