@@ -84,7 +84,11 @@ _AT_START: tuple[tuple[re.Pattern[str], _Told], ...] = tuple(
         (r"(?:/bin/)?(?:sh|dash|ash): (?:line )?\d+: (?P<it>\S{1,80}): not found$", "{it}: command not found"),
         (r"['\"](?P<it>[^'\"]{1,80})['\"] is not recognized as an internal or external command", "{it}: command not found"),
         (r".{0,80}The term ['\"](?P<it>[^'\"]{1,80})['\"] is not recognized", "{it}: command not found"),
-        (r"(?:zsh|\(eval\)):(?:(?P<of>[a-z]\w{0,20}):)?(?:\d+: ?)?\s?(?P<said>(?:no such file or directory|permission denied|no matches found)\b.{0,200})", "{of}: {said}"),  # noqa: E501
+        (
+            r"(?:zsh|\(eval\)):(?:(?P<of>[a-z]\w{0,20}):)?(?:\d+: ?)?\s?"
+            r"(?P<said>(?:no such file or directory|permission denied|no matches found)\b.{0,200})",
+            "{of}: {said}",
+        ),
         # tests
         (r"--- FAIL: (?P<test>\S{1,200})", "--- FAIL: {test}"),
         (r"(?P<how>FAILED|ERROR) (?P<test>\S{1,300}::\S{1,300})(?: - (?P<said>.{1,300}))?", _pytest),

@@ -111,7 +111,9 @@ def weigh(
     text = bounded(prompt.text)
     if silence := _needless(text):
         return Weighed(candidates=(), threshold=0.0, silence=silence)
-    signals = index.signals(essence(text), around=prompt.situation.around, project=prompt.project)
+    # As the gate was fitted, surroundings weigh nothing: they are looked for where every figure is told or logged, and else not.
+    around = prompt.situation.around if all_too or bar.judged or bar.gate.weights.get("around") else ""
+    signals = index.signals(essence(text), around=around, project=prompt.project)
     if not len(signals.columns):
         return Weighed(candidates=(), threshold=0.0, silence=_empty(signals.problems))
     number = index.project_number(prompt.project) if prompt.project else None

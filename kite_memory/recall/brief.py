@@ -13,7 +13,6 @@ from kite_memory.recall.search import best, name
 from kite_memory.recall.tallies import Tally, habit
 
 MOST = 8
-_SPARE = 4
 _LASTING = 0.5
 """A choice, a wish or a fact holds on; an insight has mostly done its work. Measured: half as many insights are wanted again."""
 _TAKEN_UP = 1.0

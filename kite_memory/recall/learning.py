@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kite_memory.recall.gate import FEATURES, Gate
+from kite_memory.recall.gate import FEATURES, Gate, logit
 from kite_memory.recall.session_memory import Ruling
 
 LEAST = 50
@@ -26,8 +26,7 @@ def personal(gate: Gate, rulings: Sequence[Ruling]) -> Gate:
     if len(seen) < LEAST:
         return gate
     rows = np.array([each.features for each in seen])
-    believed = gate.probabilities(rows)
-    logits = np.log(believed / (1 - believed))
+    logits = np.array([logit(float(likely)) for likely in gate.probabilities(rows)])
     first = [max(each.notes, key=lambda ruled: ruled.score) for each in seen]
     helped = np.array([min(each.anything, best.probability) for each, best in zip(seen, first, strict=True)])
     shift = 0.0
