@@ -25,7 +25,7 @@ lock:
 	$(BIN)/python -m pip install --quiet uv
 	$(LOCK) pyproject.toml -o requirements.lock
 	$(LOCK) --group build -o requirements-build.lock
-	$(LOCK) pyproject.toml --group dev -o requirements-dev.lock
+	$(LOCK) pyproject.toml --extra team --group dev -o requirements-dev.lock
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

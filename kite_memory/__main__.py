@@ -1,5 +1,6 @@
 """`python -m kite_memory` is `kmem`. So is this file by its path under `python -P`, where no other folder can come in between."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -7,9 +8,34 @@ from pathlib import Path
 def main() -> None:
     if not __package__:
         sys.path.append(str(Path(__file__).resolve().parent.parent))
+    if sys.argv[1:] == ["daemon"]:
+        sys.exit(_daemon())
     from kite_memory.cli.main import run
 
     run()
+
+
+def _daemon() -> int:
+    """As `kmem daemon`, without what a command line needs: a process that stays should not hold ten megabytes of that."""
+    from kite_memory.errors import KiteError
+
+    os.umask(0o077)
+    try:
+        from kite_memory import config
+        from kite_memory.wiring import run_daemon
+
+        return run_daemon(config.load())
+    except KiteError as error:
+        sys.stderr.write(f"error: {error}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        sys.stderr.write(f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}\n")
+        return 1
+    except Exception as error:  # noqa: BLE001 - the edge of the process
+        sys.stderr.write(f"error: {type(error).__name__}: {error}\nhint: this is a bug of ours; `kmem --debug daemon` says more\n")
+        return 70
 
 
 main()

@@ -16,6 +16,7 @@ ExtractorName = Literal["auto", "anthropic", "claude-cli", "openai", "offline"]
 EmbedderName = Literal["auto", "local", "voyage"]
 JudgeMode = Literal["late", "wait", "off"]
 Dial = Literal["quiet", "normal", "eager"]
+AskTeam = Literal["off", "search", "prompt"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +69,30 @@ class DaemonConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TeamConfig:
+    """``store`` is for who serves a team: ``postgresql://…`` without a password (`keys` has it), which ``kmem serve --store team``
+    opens under ``tenant``; long transcripts lie in ``bucket`` at the S3-compatible ``endpoint``. ``bridge`` is for who belongs to
+    one: the address of its ``kmem serve``, which ``kmem search`` asks as well where ``ask`` says so, and every prompt where it
+    says ``prompt``.
+    """
+
+    store: str = ""
+    tenant: str = "team"
+    bucket: str = ""
+    endpoint: str = ""
+    region: str = ""
+    prefix: str = "kite-memory"
+    bridge: str = ""
+    ask: AskTeam = "off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """All paths are whole: the daemon runs in another folder than the command that started it.
 
     An agent without a root is not read: whoever sets a house apart names only what is to be read there. ``aider_roots`` are
-    projects of the person's to look for Aider in, besides those that other agents have worked in.
+    projects of the person's to look for Aider in, besides those that other agents have worked in. ``vault_git``: each consolidation
+    of the vault is a commit of its own.
     """
 
     file: Path
@@ -83,6 +103,7 @@ class Config:
     embedder: EmbedderConfig = field(default_factory=EmbedderConfig)
     recall: RecallConfig = field(default_factory=RecallConfig)
     daemon: DaemonConfig = field(default_factory=DaemonConfig)
+    team: TeamConfig = field(default_factory=TeamConfig)
     judge: JudgeMode = "late"
     codex_root: Path | None = None
     gemini_root: Path | None = None
@@ -96,9 +117,10 @@ class Config:
     cursor_cli_root: Path | None = None
     antigravity_root: Path | None = None
     git_history: bool = False
+    vault_git: bool = False
 
 
-_Section = TypeVar("_Section", ExtractorConfig, EmbedderConfig, RecallConfig, DaemonConfig)
+_Section = TypeVar("_Section", ExtractorConfig, EmbedderConfig, RecallConfig, DaemonConfig, TeamConfig)
 
 _Chosen = TypeVar("_Chosen", ExtractorConfig, EmbedderConfig)
 
@@ -106,6 +128,7 @@ _CHOICES: dict[tuple[type, str], tuple[str, ...]] = {
     (ExtractorConfig, "name"): get_args(ExtractorName),
     (EmbedderConfig, "name"): get_args(EmbedderName),
     (RecallConfig, "dial"): get_args(Dial),
+    (TeamConfig, "ask"): get_args(AskTeam),
 }
 _BOUNDS: dict[tuple[type, str], tuple[float, float]] = {
     (ExtractorConfig, "judge_share"): (0, 1),
@@ -117,7 +140,7 @@ _BOUNDS: dict[tuple[type, str], tuple[float, float]] = {
 }
 _ANY_AMOUNT = (0.0, 1e9)
 
-_SETTINGS = ("vault", "extractor", "embedder", "recall", "daemon", "judge", "projects", "git_history")
+_SETTINGS = ("vault", "extractor", "embedder", "recall", "daemon", "team", "judge", "projects", "git_history")
 
 
 def load() -> Config:
@@ -147,16 +170,27 @@ def check(content: bytes, file: Path) -> Config:
         if unknown := sorted(set(judge) - {"mode"}):
             raise ConfigInvalid(f"unknown setting {unknown[0]!r} in [judge] of {file}", hint="known ones are: mode")
         judge = judge.get("mode", "late")
+    vault = table.get("vault", "")
+    if not isinstance(vault, dict):
+        vault = {"path": vault}
+    if unknown := sorted(set(vault) - {"path", "git"}):
+        raise ConfigInvalid(f"unknown setting {unknown[0]!r} in [vault] of {file}", hint="known ones are: path, git")
     return Config(
         file=file,
         state=Path(paths.state_dir()).absolute(),
-        vault=_vault(table.get("vault", ""), file),
+        vault=_vault(vault.get("path", ""), file),
+        vault_git=_yes_or_no(vault.get("git", False), f"`git` in [vault] of {file}"),
         claude_root=_whole(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"),
         extractor=_named(extractor, "KMEM_EXTRACTOR"),
         embedder=_named(embedder, "KMEM_EMBEDDER"),
         recall=_section(RecallConfig, table.get("recall", {}), "recall", file),
         daemon=_section(DaemonConfig, table.get("daemon", {}), "daemon", file),
-        judge=_choice(os.environ.get("KMEM_JUDGE") or judge, get_args(JudgeMode), "judge"),
+        team=_team(table.get("team", {}), file),
+        judge=_choice(
+            os.environ.get("KMEM_JUDGE") or judge,
+            get_args(JudgeMode),
+            "KMEM_JUDGE" if os.environ.get("KMEM_JUDGE") else f"`judge` in {file}",
+        ),
         codex_root=_whole(os.environ.get("CODEX_HOME") or "~/.codex"),
         gemini_root=_whole(os.environ.get("GEMINI_CLI_HOME") or "~") / ".gemini",
         copilot_root=_whole(os.environ.get("COPILOT_HOME") or "~/.copilot"),
@@ -175,11 +209,28 @@ def check(content: bytes, file: Path) -> Config:
 def _vault(told: object, file: Path) -> Path:
     """``KMEM_HOME`` has its own and wins: it sets a whole machine apart."""
     if not isinstance(told, str) or "\0" in told:
-        raise ConfigInvalid(f"`vault` in {file} is not a path in quotes")
+        raise ConfigInvalid(f"`vault` in {file} is not a path in quotes", hint='write vault = "~/notes/kite"')
     vault = _whole(told or paths.default_vault(), made_whole=not told)
     if not vault.is_absolute():
         raise ConfigInvalid(f"`vault` in {file} is not a whole path: {told}", hint="write it from / or ~ on")
     return Path(paths.default_vault()).absolute() if os.environ.get("KMEM_HOME") else vault
+
+
+def _team(table: object, file: Path) -> TeamConfig:
+    """A file that people show around is no place for a password."""
+    team = _section(TeamConfig, table, "team", file)
+    for name, address in (("store", team.store), ("endpoint", team.endpoint), ("bridge", team.bridge)):
+        if not address:
+            continue
+        from urllib.parse import urlsplit  # takes milliseconds that only who has a team need spend
+
+        try:
+            holds_password = urlsplit(address).password is not None or "password=" in address
+        except ValueError:
+            raise ConfigInvalid(f"`{name}` in [team] of {file} is not a URL") from None
+        if holds_password:
+            raise ConfigInvalid(f"`{name}` in [team] of {file} holds a password", hint="take it out; `kmem keys set team` keeps it")
+    return team
 
 
 def _projects(told: object, file: Path) -> tuple[Path, ...]:

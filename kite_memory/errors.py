@@ -57,7 +57,11 @@ class DaemonRunning(KiteError):
     """Another process holds the daemon's lock."""
 
 
-class NoteNotFound(KiteError):
+class NotFound(KiteError):
+    """What was named is not there, or not for who asks."""
+
+
+class NoteNotFound(NotFound):
     """No note has that id, path or title."""
 
 

@@ -19,13 +19,15 @@ from typing import Any, Literal, Protocol, TypeVar, get_args
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.private_files import make_folder, replace_file
 
-KeyName = Literal["anthropic", "voyage", "openai"]
+KeyName = Literal["anthropic", "voyage", "openai", "team", "team-token"]
 Place = Literal["environment", "keyring", "file"]
 
 VARIABLES: Mapping[KeyName, str] = {
     "anthropic": "ANTHROPIC_API_KEY",
     "voyage": "VOYAGE_API_KEY",
     "openai": "OPENAI_API_KEY",
+    "team": "PGPASSWORD",
+    "team-token": "KMEM_TEAM_TOKEN",
 }
 
 _SERVICE = "kite-memory"

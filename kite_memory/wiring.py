@@ -1,14 +1,15 @@
 """From the configuration to the running parts: the only place that knows which adapter is which."""
 
+import importlib
 import json
 import logging
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,30 +18,57 @@ from typing import TYPE_CHECKING, Any, assert_never
 import orjson
 
 from kite_memory import assets, endpoint, paths
+from kite_memory.bridge.bridge import Bridge
+from kite_memory.bridge.colleagues import Colleagues
+from kite_memory.bridge.local import LocalStore
+from kite_memory.bridge.local_conversations import LocalConversations
+from kite_memory.bridge.local_state import LocalState
+from kite_memory.bridge.near import Near
+from kite_memory.bridge.resuming import left_to_do
+from kite_memory.bridge.store import StoreUnavailable
+from kite_memory.bridge.team import Team
+from kite_memory.bridge.tools import tools_of
+from kite_memory.bridge.working import heard, working
 from kite_memory.config import Config
+from kite_memory.daemon.ages import age
+from kite_memory.daemon.anchoring import Anchoring
+from kite_memory.daemon.consolidating import Consolidating
 from kite_memory.daemon.echo import said_about
+from kite_memory.daemon.gardening import Gardening
 from kite_memory.daemon.history import History
+from kite_memory.daemon.letting_go import LettingGo
 from kite_memory.daemon.lock import DaemonLock, holder
 from kite_memory.daemon.moments import Moments
-from kite_memory.daemon.operations import Operations
+from kite_memory.daemon.operations import Operations, known_project
 from kite_memory.daemon.pipeline import Pipeline
+from kite_memory.daemon.reviewing import Reviewing
+from kite_memory.daemon.saying import Saying
+from kite_memory.daemon.taking_in import TakingIn
+from kite_memory.daemon.vault_git import commit
 from kite_memory.distill import prompts
-from kite_memory.distill.chunking import ChunkPolicy
+from kite_memory.distill.booking import Allowance
+from kite_memory.distill.chunking import FREE, ChunkPolicy
 from kite_memory.distill.extractor import Extractor, Outcome, Usage
 from kite_memory.distill.outbox import Budget, Outbox
 from kite_memory.distill.prices import Prices
+from kite_memory.distill.saving import Saving
 from kite_memory.distill.scheduler import Idle, Scheduler
 from kite_memory.errors import ConfigInvalid, UsageError, VaultMissing, VaultReadOnly
 from kite_memory.keys import Keys, keys_beside
+from kite_memory.log_lines import OneLine
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.judging import Judge
+from kite_memory.model.likeness import Contest
+from kite_memory.model.note import Note
 from kite_memory.private_files import make_private_folder, replace_file
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.local import LocalEmbedder
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.redaction import redact
+from kite_memory.seals import broken, seal
 from kite_memory.sources.aider import HISTORY, Aider
 from kite_memory.sources.antigravity import Antigravity
 from kite_memory.sources.claude_code import ClaudeCode
@@ -51,24 +79,29 @@ from kite_memory.sources.cursor import CursorApp
 from kite_memory.sources.gemini import Gemini
 from kite_memory.sources.git_log import GitLog
 from kite_memory.sources.opencode import OpenCode
+from kite_memory.sources.project import project_of
 from kite_memory.sources.roo_code import RooCode
 from kite_memory.sources.source import Source
+from kite_memory.starting import daemon_command, daemon_environment
 from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
+from kite_memory.vault.lifecycle import Rulings
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    from kite_memory.bridge.wire import Perform
     from kite_memory.daemon.daemon import Daemon
     from kite_memory.daemon.protocol import Reply, Request
     from kite_memory.daemon.service_units import Manager, Service
     from kite_memory.distill.answering import Answerer
     from kite_memory.distill.backend import Backend
     from kite_memory.distill.offline import OfflineExtractor
+    from kite_memory.distill.polishing import Polisher
+    from kite_memory.distill.superseding import Arbiter
 
 log = logging.getLogger("kite_memory")
-
-_FREE_IDLE = 3.0
-"""Seconds of silence that end a chunk where asking costs nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +120,10 @@ class House:
     costs: bool
     pipeline: Pipeline
     operations: Operations
+    bridge: Bridge
     moments: Moments
+    consolidating: Consolidating
+    anchoring: Anchoring
 
     @property
     def has_a_vault(self) -> bool:
@@ -108,6 +144,7 @@ def open_house(
     A vault that is not there does not keep the house shut: what needs it says so when it is asked.
     """
     with ExitStack() as closing:
+        closing.callback(seal, config.state)  # last, when all that is below is closed
         timeline = Timeline(config.state / "timeline.sqlite")
         closing.callback(timeline.close)
         outbox = Outbox(config.state / "outbox.sqlite")
@@ -148,11 +185,49 @@ def open_house(
             vault=vault,
             recall=recall,
             policy=_policy(config, costs=costs),
+            arbitrate=partial(_arbitrated, arbiter_of(config, kept, outbox)),
         )
         meaning = Meaning(
             space=embedder.space.tag,
             of_texts=lambda texts: embedder.embed(texts, "document"),
             of_question=lambda text: embedder.embed([text], "query")[0],
+        )
+        history = History(
+            timeline=timeline,
+            vault=vault,
+            recall=recall,
+            answerer=partial(answerer_of, config, kept, outbox),
+            polisher=partial(polisher_of, config, kept, outbox),
+            clock=lambda: datetime.now(UTC),
+        )
+        in_background = running is not None  # a daemon's own thread gives notes their vectors
+        letting_go = LettingGo(timeline=timeline, outbox=outbox, vault=vault, recall=recall)
+        store = _local_store(config.state, vault, recall, pipeline, letting_go, in_background=in_background)
+        closing.callback(store.close)
+        pipeline.after_deletions(store.tidy)
+        near = Near(
+            project_of=project_of,
+            known_project=partial(known_project, vault),
+            timeline=history.timeline,
+            resume=history.resume,
+            working=partial(working, timeline),
+            heard=partial(heard, timeline),
+        )
+        bridge = Bridge(tools_of(store, near, saving=saving_of(config, extractor, outbox), age=age))
+        gardening = Gardening(
+            vault=vault,
+            lock=pipeline.vault_lock,
+            clock=lambda: datetime.now(UTC),
+            polisher=partial(polisher_of, config, kept, outbox),
+        )
+        consolidating = Consolidating(
+            vault=vault,
+            refresh=recall.refresh,
+            gardening=gardening,
+            folder=config.state,
+            lock=pipeline.vault_lock,
+            clock=lambda: datetime.now(UTC),
+            committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
         )
         operations = Operations(
             pipeline=pipeline,
@@ -160,13 +235,15 @@ def open_house(
             outbox=outbox,
             vault=vault,
             recall=recall,
-            history=History(
-                timeline=timeline,
-                vault=vault,
-                recall=recall,
-                answerer=partial(answerer_of, config, kept, outbox),
-                clock=lambda: datetime.now(UTC),
-            ),
+            history=history,
+            bridge=bridge,
+            keep=store.keep,
+            saved=store.evidence,
+            forgot=store.forgot,
+            gardening=gardening,
+            more=consolidating.operations(),
+            reviewing=Reviewing(vault=vault, recall=recall, timeline=timeline, lock=pipeline.vault_lock, dividing=consolidating),
+            taking_in=TakingIn(vault=vault, recall=recall, lock=pipeline.vault_lock),
             extractor=extractor.name,
             meaning=meaning,
             budget_dollars=config.extractor.dollars_per_day if costs else 0.0,
@@ -174,7 +251,18 @@ def open_house(
             idle=idle or (lambda: Idle(until=None, reason="")),
             clock=lambda: datetime.now(UTC),
         )
-        moments = Moments(recall=recall, timeline=timeline, judge=judge, mode=config.judge, report=_report)
+        saying = Saying(vault=vault, recall=recall, lock=pipeline.vault_lock, report=_report)
+        closing.callback(saying.close)
+        moments = Moments(
+            recall=recall,
+            timeline=timeline,
+            judge=judge,
+            mode=config.judge,
+            report=_report,
+            left_to_do=partial(left_to_do, store, near),
+            hear=saying.hear,
+            colleagues=colleagues_of(config, kept) if in_background else None,
+        )
         closing.callback(moments.close)
         yield House(
             config=config,
@@ -189,8 +277,125 @@ def open_house(
             costs=costs,
             pipeline=pipeline,
             operations=operations,
+            bridge=bridge,
             moments=moments,
+            consolidating=consolidating,
+            anchoring=Anchoring(
+                vault=vault,
+                sessions=timeline,
+                refresh=lambda paths: recall.refresh(vault, hint=paths),
+                lock=pipeline.vault_lock,
+                clock=lambda: datetime.now(UTC),
+            ),
         )
+
+
+def _tend(consolidating: Consolidating, anchoring: Anchoring, quiet_for: float) -> None:
+    consolidating.tend(quiet_for=quiet_for)
+    anchoring.tend(quiet_for=quiet_for)
+
+
+def _not_committed(message: str) -> str:
+    return ""
+
+
+def saving_of(config: Config, extractor: Extractor, outbox: Outbox) -> Saving:
+    """What looks at that which agents save of their own accord; a model takes a transcript apart where there is one."""
+    if extractor.name == "offline":
+        return Saving(rules=_Offline())
+    allowance = Allowance(outbox=outbox, budget=_budget(config), share=1.0, clock=time.time)
+    return Saving(rules=_Offline(), model=extractor, allowance=allowance)
+
+
+def _local_store(
+    state: Path, vault: Vault, recall: Recall, pipeline: Pipeline, letting_go: LettingGo, *, in_background: bool
+) -> LocalStore:
+    def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
+        recall.refresh(vault, hint=paths, meaning=meaning or not in_background)
+
+    def let_go(note: Note) -> None:
+        letting_go.let_go(letting_go.grounds([note]), blank=False)
+
+    conversations = LocalConversations(vault=vault, folder=state / "conversations", lock=pipeline.vault_lock, take_up=take_up)
+    return LocalStore(
+        vault=vault,
+        recall=recall,
+        state=LocalState(state / "bridge.sqlite"),
+        conversations=conversations,
+        lock=pipeline.vault_lock,
+        take_up=take_up,
+        let_go=let_go,
+    )
+
+
+def bridge_of(config: Config, store_url: str) -> "tuple[Perform, Callable[[], None]]":
+    """The bridge over a team's store, in this process, and how to close it. Raises `KiteError` where it cannot be opened.
+
+    ``team`` is the store that the configuration names.
+    """
+    postgres = _postgres()
+    team = config.team
+    url = _store_url(config, store_url)
+    with _naming(url):
+        store = postgres.open_postgres(
+            url,
+            embedder=LocalEmbedder(),
+            objects=postgres.objects_of(bucket=team.bucket, endpoint=team.endpoint, prefix=team.prefix, region=team.region),
+            tenant=team.tenant,
+            password=_store_password(config),
+        )
+    keeping = postgres.Housekeeping(store)
+    bridge = Bridge(tools_of(store, Near(), saving=Saving(rules=_Offline()), age=age))
+
+    def close() -> None:
+        keeping.close()
+        store.close()
+
+    return bridge.perform, close
+
+
+@contextmanager
+def _naming(url: str) -> Iterator[None]:
+    """What an agent is not told of a store, who starts a server on it must know: which it is, and why it does not answer."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        words = str(error.__cause__ or "").strip().splitlines()
+        reason = f": {words[0].rpartition('failed: ')[2]}" if words else ""
+        host = url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2] or "its socket"
+        raise StoreUnavailable(f"{error}, at {host}{reason}", hint=error.hint) from error
+
+
+def migrate_store(config: Config, store_url: str) -> None:
+    """Bring a team's store to this version. Raises `KiteError` where that cannot be."""
+    url = _store_url(config, store_url)
+    with _naming(url):
+        _postgres().migrate(url, spaces=[LocalEmbedder().space], password=_store_password(config))
+
+
+def _postgres() -> "ModuleType":
+    try:
+        return importlib.import_module("kite_memory.bridge.postgres")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("kite_memory"):
+            raise
+        raise UsageError("a team's store needs more packages", hint="install `kite-memory[team]`") from error
+
+
+def _store_url(config: Config, told: str) -> str:
+    url = config.team.store if told == "team" else told
+    scheme, is_url, _ = url.partition("://")
+    if not is_url:
+        raise UsageError("a team's store is named by a URL", hint="as postgresql://user@host/database, or `team` as [team] says")
+    if scheme not in ("postgresql", "postgres"):
+        raise UsageError(f"a team's store is PostgreSQL, and {scheme!r:.40} is not", hint="as postgresql://user@host/database")
+    return url
+
+
+def _store_password(config: Config) -> str:
+    """Of the environment's own, PostgreSQL's library knows already."""
+    found = keys_beside(config.file).find("team")
+    return found.value if found and found.place != "environment" else ""
 
 
 def sources_of(config: Config, *, projects: Callable[[], Iterable[str]] = tuple) -> tuple[Source, ...]:
@@ -224,7 +429,7 @@ def _aider(config: Config, projects: Callable[[], Iterable[str]]) -> Aider | Non
 def _policy(config: Config, *, costs: bool) -> ChunkPolicy:
     """Where a call costs money, the rules that cost nothing say what cannot wait for more to be said."""
     if not costs:
-        return ChunkPolicy(idle=min(config.daemon.idle_seconds, _FREE_IDLE))
+        return replace(FREE, idle=min(config.daemon.idle_seconds, FREE.idle))
 
     def urgent(events: Sequence[Event]) -> bool:
         from kite_memory.distill.offline import said_to_keep
@@ -273,6 +478,14 @@ def judge_of(config: Config, kept: Keys, outbox: Outbox) -> Judge | None:
     )
 
 
+def colleagues_of(config: Config, kept: Keys) -> Colleagues | None:
+    """``None`` where nobody said that the team is to be asked at prompts, or there is no token for it."""
+    if config.team.ask != "prompt" or not config.team.bridge:
+        return None
+    token = kept.find("team-token")
+    return Colleagues(Team(address=config.team.bridge, token=token.value)) if token else None
+
+
 def answerer_of(config: Config, kept: Keys, outbox: Outbox) -> "Answerer | None":
     """Who writes the answer to a question; ``None`` where there is no model to ask."""
     backend = backend_of(config, kept)
@@ -288,8 +501,52 @@ def answerer_of(config: Config, kept: Keys, outbox: Outbox) -> "Answerer | None"
     )
 
 
+def polisher_of(config: Config, kept: Keys, outbox: Outbox) -> "Polisher | None":
+    """Who says a brief better; ``None`` where there is no model to ask."""
+    backend = backend_of(config, kept)
+    if backend is None:
+        return None
+    from kite_memory.distill.booking import Allowance
+    from kite_memory.distill.polishing import Polisher
+
+    return Polisher(
+        backend=backend,
+        prompt=prompts.load(_prompt_folders(config), "polish"),
+        allowance=Allowance(outbox=outbox, budget=_budget(config), share=config.extractor.judge_share, clock=time.time),
+    )
+
+
+def arbiter_of(config: Config, kept: Keys, outbox: Outbox) -> "Arbiter | None":
+    """Who reads notes that may contradict each other; ``None`` where there is no model to ask."""
+    backend = backend_of(config, kept)
+    if backend is None:
+        return None
+    from kite_memory.distill.superseding import Arbiter
+
+    return Arbiter(
+        backend=backend,
+        prompt=prompts.load(_prompt_folders(config), "supersede"),
+        allowance=Allowance(outbox=outbox, budget=_budget(config), share=config.extractor.judge_share, clock=time.time),
+    )
+
+
+def _arbitrated(arbiter: "Arbiter | None", contests: Sequence[Contest]) -> Rulings:
+    if arbiter is None or not contests:
+        return {}
+    from kite_memory.distill.answering import Unsaid
+    from kite_memory.leaving import without_private
+
+    told = arbiter.rule([without_private(contest) for contest in contests])
+    if isinstance(told, Unsaid):
+        log.info("pairs of notes were not read by the model: %s", told.reason)
+        return {}
+    return told
+
+
 def backend_of(config: Config, kept: Keys) -> "Backend | None":
     """The door to the model that the configuration names; ``None`` where it names none, or there is no key for it."""
+    from kite_memory.leaving import DiscreetBackend
+
     settings = config.extractor
     prices = Prices(dollars_in=settings.dollars_per_million_in, dollars_out=settings.dollars_per_million_out)
     match settings.name:
@@ -301,18 +558,22 @@ def backend_of(config: Config, kept: Keys) -> "Backend | None":
                 return None
             from kite_memory.distill.anthropic_api import AnthropicBackend
 
-            return AnthropicBackend(api_key=key.value, model=settings.model, prices=prices, base_url=settings.base_url)
+            return DiscreetBackend(
+                AnthropicBackend(api_key=key.value, model=settings.model, prices=prices, base_url=settings.base_url)
+            )
         case "claude-cli":
             from kite_memory.distill.claude_cli import ClaudeCliBackend
 
-            return ClaudeCliBackend(folder=config.state / "extractor", prices=prices, environment=dict(os.environ))
+            return DiscreetBackend(ClaudeCliBackend(folder=config.state / "extractor", prices=prices, environment=dict(os.environ)))
         case "openai":
             key, address = kept.find("openai"), _openai_address(config)
             if key is None and not _is_local(address):
                 return None
             from kite_memory.distill.openai_api import OpenAiBackend
 
-            return OpenAiBackend(api_key=key.value if key else "", model=settings.openai_model, prices=prices, base_url=address)
+            return DiscreetBackend(
+                OpenAiBackend(api_key=key.value if key else "", model=settings.openai_model, prices=prices, base_url=address)
+            )
         case _:
             assert_never(settings.name)
 
@@ -372,10 +633,11 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
         if config.embedder.name == "voyage":
             raise ConfigInvalid("the embedder `voyage` has no key", hint="`kmem keys set voyage`, or VOYAGE_API_KEY")
         return None
+    from kite_memory.leaving import DiscreetEmbedder
     from kite_memory.recall.voyage import VoyageEmbedder
 
     base_url = config.embedder.voyage_base_url or os.environ.get("VOYAGE_BASE_URL", "")
-    return VoyageEmbedder(key.value, model=config.embedder.voyage_model, base_url=base_url)
+    return DiscreetEmbedder(VoyageEmbedder(key.value, model=config.embedder.voyage_model, base_url=base_url))
 
 
 def run_daemon(config: Config) -> int:
@@ -387,6 +649,8 @@ def run_daemon(config: Config) -> int:
     few_arenas()
     with DaemonLock.take(config.state) as lock:
         _log_to(config.state / "logs" / "daemon.log")
+        for name in broken(config.state):
+            log.warning("%s is not what it was when it was closed, and nobody wrote to it: see `kmem verify`", name)
         since = datetime.now(UTC).isoformat()
 
         def running() -> dict[str, Any]:
@@ -413,8 +677,10 @@ def run_daemon(config: Config) -> int:
                 vault=config.vault,
                 compare_seconds=config.daemon.compare_seconds,
                 still_ours=lambda: lock.still_holds(config.state),
-                warm=lambda: house.embedder.embed(["ready"], "query"),
+                warm=partial(_warm, house.embedder),
                 embed_bundles=lambda: house.timeline.embed_bundles(house.meaning),
+                review=lambda: house.operations.perform("review_page", {}),
+                tend=partial(_tend, house.consolidating, house.anchoring),
             )
             for number in (signal.SIGTERM, signal.SIGINT):  # before anybody can see that we are there, and end us
                 signal.signal(number, lambda *_: daemon.stop())
@@ -424,6 +690,15 @@ def run_daemon(config: Config) -> int:
                 code = daemon.run()
             log.info("stopped")
             return code
+
+
+def _warm(embedder: Embedder) -> None:
+    """What is made when it is first used, before the first prompt comes."""
+    from kite_memory.distill.asked_to_keep import may_ask
+
+    embedder.embed(["ready"], "query")
+    redact("ready")
+    may_ask("ready")
 
 
 def _tell_patience(state: Path, seconds: float) -> None:
@@ -480,7 +755,7 @@ def _log_to(file: Path) -> None:
 
     make_private_folder(file.parent)
     handler = RotatingFileHandler(file, maxBytes=1 << 20, backupCount=3, encoding="utf-8")
-    formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter = OneLine("%(asctime)sZ %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
     formatter.converter = time.gmtime
     handler.setFormatter(formatter)
     log.addHandler(handler)
@@ -500,45 +775,6 @@ def resident_mb() -> float:
 
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(most / 1e6 if sys.platform == "darwin" else most / 1e3, 1)
-
-
-def daemon_command() -> tuple[str, ...]:
-    """By the path of the package and with ``-P``, so that no folder it is started in can come in between."""
-    return (sys.executable, "-P", str(Path(__file__).resolve().with_name("__main__.py")), "daemon")
-
-
-def daemon_environment(config: Config) -> dict[str, str]:
-    """Our own variables, for a daemon that runs in another folder: paths are made whole."""
-    kept = {name: os.environ[name] for name in _OWN_VARIABLES if os.environ.get(name)}
-    for name in _OWN_FOLDERS:
-        if os.environ.get(name):
-            kept[name] = str(Path(os.environ[name]).absolute())
-    if os.environ.get("CLAUDE_CONFIG_DIR"):
-        kept["CLAUDE_CONFIG_DIR"] = str(config.claude_root)
-    return kept
-
-
-_OWN_VARIABLES = (
-    "KMEM_EXTRACTOR",
-    "KMEM_EMBEDDER",
-    "KMEM_JUDGE",
-    "ANTHROPIC_BASE_URL",
-    "VOYAGE_BASE_URL",
-    "OPENAI_BASE_URL",
-    "AIDER_CHAT_HISTORY_FILE",
-)
-_OWN_FOLDERS = (
-    "KMEM_HOME",
-    "XDG_STATE_HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "CODEX_HOME",
-    "GEMINI_CLI_HOME",
-    "COPILOT_HOME",
-    "CLINE_DIR",
-    "VSCODE_PORTABLE",
-    "VSCODE_APPDATA",
-)
 
 
 def service_of(config: Config) -> "tuple[Service, Manager]":

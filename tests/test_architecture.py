@@ -13,7 +13,9 @@ ALLOWED: dict[str, set[str]] = {
     "model": {"model"},
     **{room: {room, *BASE} for room in ROOMS},
     "agents": {"agents", "errors", "private_files"},
-    "daemon": {"daemon", "endpoint", "paths", "private_files", *ROOMS, *BASE},
+    "bridge": {"bridge", "vault", "recall", "timeline", "redaction", "private_files", *BASE},
+    "exchange": {"exchange", "sources", "redaction", "vault", *BASE},
+    "daemon": {"daemon", "bridge", "exchange", "endpoint", "paths", "private_files", *ROOMS, *BASE},
     "hook_client": {"paths", "endpoint"},
     "endpoint": {"paths"},
     "private_files": {"errors"},
@@ -21,9 +23,25 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
 }
 
-HEAVY = {"anthropic", "voyageai", "httpx", "pydantic", "rich", "textual", "typer", "watchdog"}
+HEAVY = {
+    "anthropic", "voyageai", "httpx", "pydantic", "rich", "textual", "typer", "watchdog",
+    "mcp", "starlette", "uvicorn", "psycopg", "psycopg_pool", "pgvector", "boto3", "botocore",
+}  # fmt: skip
 """Slow to import: only inside the function that needs them, except where a whole module exists for one of them."""
-AT_HOME = {"watchdog": {"daemon/watch.py"}, "typer": {"cli"}, "rich": {"tui"}, "textual": {"tui"}}
+AT_HOME = {
+    "watchdog": {"daemon/watch.py"},
+    "typer": {"cli"},
+    "rich": {"tui"},
+    "textual": {"tui"},
+    "mcp": {"bridge/mcp"},
+    "starlette": {"bridge/mcp"},
+    "uvicorn": {"bridge/mcp"},
+    "psycopg": {"bridge/postgres"},
+    "psycopg_pool": {"bridge/postgres"},
+    "pgvector": {"bridge/postgres"},
+    "boto3": {"bridge/postgres"},
+    "botocore": {"bridge/postgres"},
+}
 
 
 def modules() -> list[Path]:

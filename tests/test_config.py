@@ -142,7 +142,7 @@ WRONG = ["[]", "{}", "true", "2026-03-01", "nan", "-inf", "inf", "-1", '"\\u0000
 def may_be(section: str, key: str, value: str) -> bool:
     """Any text may be a model's name or an address, and an empty section says nothing."""
     is_free_text = isinstance(OTHER.get((section, key)), str) and key != "name"
-    return (value.startswith('"') and is_free_text) or (value == "{}" and key in ("judge", "extractor"))
+    return (value.startswith('"') and is_free_text) or (value == "{}" and key in ("judge", "extractor", "vault"))
 
 
 @pytest.mark.parametrize(
@@ -175,12 +175,15 @@ def test_a_value_of_the_wrong_kind_is_refused_by_its_name(home: Path, section: s
         ("colour = 'red'", "unknown setting 'colour'"),
         ("[extractor]\ncolour = 'red'", "unknown setting 'colour' in \\[extractor\\]"),
         ("[judge]\ncolour = 'red'", "unknown setting 'colour' in \\[judge\\]"),
-        ("[vault]\npath = 'x'", "`vault` in .* is not a path in quotes"),
+        ("[vault]\npath = 'x'", "is not a whole path: x"),
+        ("[vault]\npath = 7", "`vault` in .* is not a path in quotes"),
+        ("[vault]\ngit = 'often'", r"`git` in \[vault\] of .* should be true or false"),
+        ("[vault]\nsync = true", r"unknown setting 'sync' in \[vault\]"),
         ("vault = 'notes'", "is not a whole path: notes"),
         ("vault = '~nobody-of-that-name/notes'", "no such home folder"),
         ("extractor = 'cheap'", "`extractor` in .* is not a section"),
-        ("judge = 'early'", "judge cannot be 'early'"),
-        ("[judge]\nmode = 'early'", "judge cannot be 'early'"),
+        ("judge = 'early'", "`judge` in .* cannot be 'early'"),
+        ("[judge]\nmode = 'early'", "`judge` in .* cannot be 'early'"),
         ("[recall]\nnotes_per_prompt = 3", "cannot be 3"),
         ("[recall]\ntokens_per_prompt = 1601", "cannot be 1601"),
         ('[recall]\ndial = "loud"', "cannot be 'loud'"),

@@ -285,7 +285,7 @@ def test_an_unknown_key_is_told_which_ones_are_known() -> None:
     with pytest.raises(UsageError, match="unknown key 'acme'") as refusal:
         key_name("acme")
 
-    assert refusal.value.hint == "known ones are: anthropic, voyage, openai"
+    assert refusal.value.hint == "known ones are: anthropic, voyage, openai, team, team-token"
 
 
 FAKE_PACKAGES = {
@@ -349,6 +349,8 @@ def test_what_is_said_about_keys_never_holds_one(no_keyring: Path, monkeypatch: 
         "anthropic: …WXYZ (file)",
         "voyage: …ABCD (environment)",
         "openai: none",
+        "team: none",
+        "team-token: none",
         "the anthropic key is removed from the file",
         "no anthropic key was kept",
         "no voyage key was kept; VOYAGE_API_KEY is still set",

@@ -12,8 +12,8 @@ PROJECT = Path(__file__).parent.parent
 SOURCE_DATE = "1767225600"
 
 
-def build(into: Path) -> Path:
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(into), str(PROJECT)]
+def build(into: Path, project: Path = PROJECT) -> Path:
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(into), str(project)]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": SOURCE_DATE}
     built = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert built.returncode == 0, built.stdout + built.stderr

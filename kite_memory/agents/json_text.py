@@ -1,6 +1,7 @@
 """JSON as somebody else's text: what stands where, and how to add or take away one thing without touching another byte.
 
-Everything here takes text and returns text. Adding and then removing the same thing gives the first text back.
+Everything here takes text and returns text. Adding and then removing the same thing gives the first text back. Where an agent
+reads JSON with comments, and with a comma behind the last thing, so does `read`; and both stay where they are.
 """
 
 import json
@@ -11,6 +12,9 @@ from dataclasses import dataclass
 _DEEPEST = 100
 _STRINGS = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\n\r]*")
+_TRIVIA = re.compile(r"(?:[ \t\n\r]|//[^\n\r]*|/\*.*?\*/)*", re.DOTALL)
+_REMARKS = re.compile(r"(?:[ \t]*(?:/\*[^\n\r]*?\*/|//[^\n\r]*))*")
+"""What is remarked on the rest of a line about the thing that stands on it."""
 _LITERAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
 
 Value = str | int | Sequence["Value"] | dict[str, "Value"]
@@ -72,12 +76,9 @@ Node = String | Literal | Array | Object
 Box = Array | Object
 
 
-def read(text: str) -> Node:
-    """Strict, as the agents themselves are: no comments, no trailing commas. Raises `NotJson`."""
-    node, end = _value(text, _skip(text, 1 if text.startswith("\ufeff") else 0), 0)
-    if (rest := _skip(text, end)) != len(text):
-        raise _not_json(text, rest, "the end")
-    return node
+def read(text: str, *, comments: bool = False) -> Node:
+    """Strict, as most agents themselves are, but for ``comments`` and a comma behind the last thing. Raises `NotJson`."""
+    return _Reading(text, comments=comments).whole()
 
 
 def add_member(text: str, box: Object, key: str, value: Value) -> str:
@@ -93,14 +94,47 @@ def remove(text: str, box: Box, index: int) -> str:
     """Its comma goes with it, and the white space that adding it would have put there."""
     children = _children(box)
     child = children[index]
+    before = children[index - 1].end if index else box.start + 1
+    after = children[index + 1].start if index + 1 < len(children) else box.end - 1
+    comma = _comma(text, child.end)
+    last = index + 1 == len(children)
+    behind = comma is not None if last else _is_remarked(text[child.end : after])
+    if behind or _is_remarked(text[before : child.start]):
+        return _removed_among_remarks(text, child, None if comma is not None else _comma(text, before) if index else None, comma)
     if index > 0:
-        return text[: children[index - 1].end] + text[child.end :]
-    if len(children) > 1:
-        return text[: child.start] + text[children[1].start :]
-    before, after = text[box.start + 1 : child.start], text[child.end : box.end - 1]
-    if "\n" in before:
-        after = after.removeprefix(_newline(text) + _indent_of_line(text, box.start))
-    return text[: box.start + 1] + after + text[box.end - 1 :]
+        return text[:before] + text[child.end :]
+    if not last:
+        return text[: child.start] + text[after:]
+    lead, rest = text[before : child.start], text[child.end : after]
+    if "\n" in lead:
+        rest = rest.removeprefix(_newline(text) + _indent_of_line(text, box.start))
+    return text[:before] + rest + text[after:]
+
+
+def _removed_among_remarks(text: str, child: Node | Member, comma_before: int | None, comma_after: int | None) -> str:
+    """Every remark stays, also what is said about what is gone: it is not for us to judge."""
+    start = len(text[: child.start].rstrip(" \t\r\n"))
+    rest = text[child.end :] if comma_after is None else text[child.end : comma_after] + text[comma_after + 1 :]
+    if _ends_in_line_remark(text[:start]) and not rest.lstrip(" \t").startswith(("\n", "\r")):
+        start = child.start
+    head = text[:start] if comma_before is None else text[:comma_before] + text[comma_before + 1 : start]
+    return head + rest
+
+
+def _comma(text: str, at: int) -> int | None:
+    found = _TRIVIA.match(text, at)
+    end = found.end() if found else at
+    return end if text.startswith(",", end) else None
+
+
+def _is_remarked(between: str) -> bool:
+    """Whether anything but white space and a comma stands between two things."""
+    return bool(between.strip(" \t\r\n,"))
+
+
+def _ends_in_line_remark(text: str) -> bool:
+    """Errs on the side of a line break that is kept."""
+    return "//" in text[text.rfind("\n") + 1 :]
 
 
 def replace(text: str, node: Node, value: str) -> str:
@@ -127,8 +161,15 @@ def _add(text: str, box: Box, render: Callable[[_Style], str]) -> str:
     children = _children(box)
     style = _style(text, box)
     if children:
-        separator = "," + style.after_comma if style.unit is None else "," + style.newline + style.indent
-        return text[: children[-1].end] + separator + render(style) + text[children[-1].end :]
+        end, comma = children[-1].end, _comma(text, children[-1].end)
+        remarks = _REMARKS.match(text, end if comma is None else comma + 1)
+        place = remarks.end() if remarks else end
+        space = style.after_comma if style.unit is None else style.newline + style.indent
+        if _ends_in_line_remark(text[end:place]):
+            space = style.newline + style.indent
+        if comma is not None:
+            return text[:place] + space + render(style) + "," + text[place:]
+        return text[:end] + "," + text[end:place] + space + render(style) + text[place:]
     if style.unit is None:
         return text[: box.start + 1] + render(style) + text[box.start + 1 :]
     around = style.newline + style.indent, style.newline + _indent_of_line(text, box.start)
@@ -136,12 +177,12 @@ def _add(text: str, box: Box, render: Callable[[_Style], str]) -> str:
 
 
 def _style(text: str, box: Box) -> _Style:
-    root = read(text)
+    root = read(text, comments=True)
     children = _children(box)
     first = _children(root)[0] if isinstance(root, Array | Object) and _children(root) else None
     lead = text[root.start + 1 : first.start] if first else "\n  "
     many_lines = "\n" in (text[box.start + 1 : children[0].start] if children else lead)
-    unit = lead.rpartition("\n")[2] if "\n" in lead else "  "
+    unit = _indent_of_line(text, first.start if first else len(lead)) if first and "\n" in lead else "  "
     indent = _indent_of_line(text, children[0].start if children else box.start) + ("" if children else unit)
     spaced = not isinstance(first, Member) or text[first.value.start - 1] in " \t\n\r"
     return _Style(
@@ -173,56 +214,77 @@ def _children(box: Box | Node) -> Sequence[Node | Member]:
             return ()
 
 
-def _value(text: str, at: int, depth: int) -> tuple[Node, int]:
-    if depth > _DEEPEST:
-        raise _not_json(text, at, "less nesting")
-    match text[at : at + 1]:
-        case "{":
-            return _object(text, at, depth)
-        case "[":
-            return _array(text, at, depth)
-        case '"':
-            value, end = _string(text, at)
-            return String(start=at, end=end, value=value), end
-        case _:
-            if not (found := _LITERAL.match(text, at)):
-                raise _not_json(text, at, "a value")
-            return Literal(start=at, end=found.end(), written=found.group()), found.end()
+class _Reading:
+    def __init__(self, text: str, *, comments: bool) -> None:
+        self._text = text
+        self._comments = comments
+        self._between = _TRIVIA if comments else _SPACE
 
+    def whole(self) -> Node:
+        node, end = self._value(self._skip(1 if self._text.startswith("\ufeff") else 0), 0)
+        if (rest := self._skip(end)) != len(self._text):
+            raise _not_json(self._text, rest, "the end")
+        return node
 
-def _object(text: str, start: int, depth: int) -> tuple[Object, int]:
-    members: list[Member] = []
-    at = _skip(text, start + 1)
-    while not (text.startswith("}", at) and not members):
-        if not text.startswith('"', at):
-            raise _not_json(text, at, "a key in quotes")
-        key, colon = _string(text, at)
-        if not text.startswith(":", colon := _skip(text, colon)):
-            raise _not_json(text, colon, "a colon")
-        value, end = _value(text, _skip(text, colon + 1), depth + 1)
-        members.append(Member(start=at, end=end, key=key, value=value))
-        at = _skip(text, end)
-        if text.startswith("}", at):
-            break
-        if not text.startswith(",", at):
-            raise _not_json(text, at, "a comma or }")
-        at = _skip(text, at + 1)
-    return Object(start=start, end=at + 1, members=tuple(members)), at + 1
+    def _skip(self, at: int) -> int:
+        found = self._between.match(self._text, at)
+        return found.end() if found else at
 
+    def _value(self, at: int, depth: int) -> tuple[Node, int]:
+        text = self._text
+        if depth > _DEEPEST:
+            raise _not_json(text, at, "less nesting")
+        match text[at : at + 1]:
+            case "{":
+                return self._object(at, depth)
+            case "[":
+                return self._array(at, depth)
+            case '"':
+                value, end = _string(text, at)
+                return String(start=at, end=end, value=value), end
+            case _:
+                if not (found := _LITERAL.match(text, at)):
+                    raise _not_json(text, at, "a value")
+                return Literal(start=at, end=found.end(), written=found.group()), found.end()
 
-def _array(text: str, start: int, depth: int) -> tuple[Array, int]:
-    items: list[Node] = []
-    at = _skip(text, start + 1)
-    while not (text.startswith("]", at) and not items):
-        item, end = _value(text, at, depth + 1)
-        items.append(item)
-        at = _skip(text, end)
-        if text.startswith("]", at):
-            break
-        if not text.startswith(",", at):
-            raise _not_json(text, at, "a comma or ]")
-        at = _skip(text, at + 1)
-    return Array(start=start, end=at + 1, items=tuple(items)), at + 1
+    def _object(self, start: int, depth: int) -> tuple[Object, int]:
+        text = self._text
+        members: list[Member] = []
+        at = self._skip(start + 1)
+        while not self._closes("}", at, members):
+            if not text.startswith('"', at):
+                raise _not_json(text, at, "a key in quotes")
+            key, colon = _string(text, at)
+            if not text.startswith(":", colon := self._skip(colon)):
+                raise _not_json(text, colon, "a colon")
+            value, end = self._value(self._skip(colon + 1), depth + 1)
+            members.append(Member(start=at, end=end, key=key, value=value))
+            at = self._skip(end)
+            if text.startswith("}", at):
+                break
+            if not text.startswith(",", at):
+                raise _not_json(text, at, "a comma or }")
+            at = self._skip(at + 1)
+        return Object(start=start, end=at + 1, members=tuple(members)), at + 1
+
+    def _array(self, start: int, depth: int) -> tuple[Array, int]:
+        text = self._text
+        items: list[Node] = []
+        at = self._skip(start + 1)
+        while not self._closes("]", at, items):
+            item, end = self._value(at, depth + 1)
+            items.append(item)
+            at = self._skip(end)
+            if text.startswith("]", at):
+                break
+            if not text.startswith(",", at):
+                raise _not_json(text, at, "a comma or ]")
+            at = self._skip(at + 1)
+        return Array(start=start, end=at + 1, items=tuple(items)), at + 1
+
+    def _closes(self, bracket: str, at: int, held: Sequence[object]) -> bool:
+        """Behind a comma only where that may be the last thing in a box."""
+        return self._text.startswith(bracket, at) and (not held or self._comments)
 
 
 def _string(text: str, at: int) -> tuple[str, int]:
@@ -231,11 +293,6 @@ def _string(text: str, at: int) -> tuple[str, int]:
         return str(value), end
     except json.JSONDecodeError as error:
         raise _not_json(text, error.pos, "the end of a string, or a valid escape") from error
-
-
-def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
 
 
 def _not_json(text: str, at: int, expected: str) -> NotJson:

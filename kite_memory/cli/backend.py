@@ -1,7 +1,8 @@
 """Having an operation carried out: by the daemon where one runs, else in this process."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from contextlib import closing as closed
 from typing import TYPE_CHECKING, Any
 
 from kite_memory import config
@@ -15,7 +16,9 @@ _PATIENCE = 90.0
 """Seconds: a question is answered by a model that may take sixty."""
 _READING_PATIENCE = 10.0
 _READING = frozenset({"search", "recall", "why", "show", "status", "timeline", "resume", "threads"})
-_ANSWERED_FROM_THE_INDEX = frozenset({"search", "recall", "why", "ask"})
+_LOOKING_BACK = frozenset({"timeline", "resume", "threads"})
+_OF_THE_VAULT = frozenset({"show", "graph"})
+_ANSWERED_FROM_THE_INDEX = frozenset({"search", "recall", "why", "ask", "review"})
 
 
 def perform(op: str, **arguments: Any) -> Any:
@@ -29,16 +32,54 @@ def perform(op: str, **arguments: Any) -> Any:
 
     settings = config.load()
     asked = {name: _as_text(value) for name, value in arguments.items()}
-    patience = _READING_PATIENCE if op in _READING else _PATIENCE
+    patience = _READING_PATIENCE if op in _READING and not asked.get("polish") else _PATIENCE
     try:
         return orjson.loads(client.call(settings.state, op, orjson.dumps(asked), patience))
     except DaemonUnreachable:
+        if op in _LOOKING_BACK and not asked.get("polish"):
+            return _look_back(settings, op, asked)
+        if op in _OF_THE_VAULT and not asked.get("polish"):
+            return _see_the_vault(settings, op, asked)
         with house() as here:
             if op == "remember":
                 here.lay_out()
             if op in _ANSWERED_FROM_THE_INDEX:
                 catch_up(here)
             return here.operations.perform(op, asked)
+
+
+def _look_back(settings: Config, op: str, asked: dict[str, Any]) -> Any:
+    """Without the rest of the house, which takes longer to open than this takes."""
+    from kite_memory.daemon.looking_back import LookingBack, NoShelf
+    from kite_memory.timeline.store import Timeline
+
+    with ExitStack() as closing:
+        timeline = closing.enter_context(closed(Timeline(settings.state / "timeline.sqlite")))
+        if not asked.get("session") or op != "timeline":
+            return LookingBack(timeline=timeline, vault=NoShelf()).operations()[op](**asked)
+        from kite_memory.vault import Vault  # brings YAML along
+
+        vault = closing.enter_context(Vault(settings.vault, settings.state / "vault.sqlite"))
+        return LookingBack(timeline=timeline, vault=vault).operations()[op](**asked)
+
+
+def _see_the_vault(settings: Config, op: str, asked: dict[str, Any]) -> Any:
+    """As `_look_back`, for what needs the vault alone."""
+    from datetime import UTC, datetime
+    from functools import partial
+    from threading import RLock
+
+    from kite_memory.vault import Vault
+
+    clock = partial(datetime.now, UTC)
+    with Vault(settings.vault, settings.state / "vault.sqlite") as vault:
+        if op == "show":
+            from kite_memory.daemon.showing import Showing
+
+            return Showing(vault=vault, clock=clock).operations()[op](**asked)
+        from kite_memory.daemon.gardening import Gardening
+
+        return Gardening(vault=vault, lock=RLock(), clock=clock).operations()[op](**asked)
 
 
 def catch_up(here: "House") -> None:

@@ -1,7 +1,7 @@
 """Reading what is there already: what `kmem up` and `kmem backfill` share."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from kite_memory.errors import KiteError
 from kite_memory.sources.source import Source
 
 if TYPE_CHECKING:
+    from kite_memory.daemon.pipeline import PassedOver
     from kite_memory.wiring import House
 
 Unread = Sequence[tuple[Source, Path, int]]
@@ -36,16 +37,55 @@ def announce(house: "House", found: Unread, *, distill: bool) -> None:
         return
     size = sum(length for _, _, length in found)
     tell(f"{counted(len(found), 'transcript')}, {f'{size / 1e6:.1f} MB' if size >= 1e5 else f'{size / 1e3:.1f} kB'} to read")
-    if house.costs and distill:
-        calls = max(1, round(size / _CHUNK_BYTES))
+    if distill:
+        _tell_cost(house, max(1, round(size / _CHUNK_BYTES)))
+
+
+def announce_passed_over(house: "House", found: "Sequence[PassedOver]") -> None:
+    """What an earlier ``--since`` left without notes, and what they would cost."""
+    if found:
+        tell(f"{_sessions(found)} passed over before, now to make notes of")
+        _tell_cost(house, house.pipeline.calls_for(found))
+
+
+def announce_the_rest(house: "House", found: Unread, *, source: str, since: datetime | None) -> None:
+    """What a backfill would find read already, without notes; and what it would leave so."""
+    if waiting := house.pipeline.open_count():
+        tell(f"{counted(waiting, 'session')} that notes are still to be made of")
+    if waiting := house.outbox.states().get("waiting", 0):
+        tell(f"{counted(waiting, 'chunk')} waiting to become notes")
+    if since is None:
+        return
+    if older := [path for _, path, _ in found if path.exists() and path.stat().st_mtime < since.timestamp()]:
+        tell(f"{counted(len(older), 'transcript')} of them would be read but passed over: nothing was added since {since:%Y-%m-%d}")
+    left = house.pipeline.passed_over(provider=source)
+    taken_up = house.pipeline.passed_over(since=since, provider=source)
+    if left := [each for each in left if each not in taken_up]:
+        tell(f"{_sessions(left)} would stay passed over")
+
+
+def _sessions(found: "Iterable[PassedOver]") -> str:
+    return counted(len({(each.provider, each.session) for each in found}), "session")
+
+
+def _tell_cost(house: "House", calls: int) -> None:
+    if house.costs and calls:
         dollars = calls * _CHUNK_TOKENS * house.config.extractor.dollars_per_million_in / 1e6 * 1.5
         limit = house.config.extractor.dollars_per_day
         tell(f"notes from them: about {counted(calls, 'call')}, ${dollars:.2f}, at most ${limit:.2f} a day")
 
 
-def backfill(house: "House", *, source: str = "", since: datetime | None = None, distill: bool = True, spend: bool = False) -> None:
+def backfill(
+    house: "House",
+    *,
+    source: str = "",
+    since: datetime | None = None,
+    distill: bool = True,
+    spend: bool = False,
+    take_up: bool = True,
+) -> None:
     """Events are always read, they cost nothing. Notes are made now where that is free, or where ``spend`` says so; else the
-    daemon makes them within its daily budget.
+    daemon makes them within its daily budget. With ``take_up`` also of what was passed over before, as far back as ``since``.
     """
     house.outbox.recover()
     found = unread(house, source=source)
@@ -53,8 +93,14 @@ def backfill(house: "House", *, source: str = "", since: datetime | None = None,
     read_events(house, found)
     read_events(house, unread(house, source=source))  # of the folders that the sessions just read ran in
     if distill:
-        house.pipeline.open_sessions(skip_before=since)
+        house.pipeline.open_sessions(skip_before=since, provider=source)
+        if take_up:
+            passed_over = house.pipeline.passed_over(since=since, provider=source)
+            announce_passed_over(house, passed_over)
+            house.pipeline.take_up(passed_over)
         house.pipeline.form_chunks()
+        if left := house.pipeline.passed_over(provider=source):
+            tell(f"{_sessions(left)} passed over as too old; `kmem backfill` without --since makes notes of them too")
     with working("indexing") as progress:
         house.pipeline.compare_vault(progress=progress)
     waiting = house.outbox.states().get("waiting", 0)

@@ -1,6 +1,7 @@
 """Reading what is there, checking, mending."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ from kite_memory.cli.backend import alone, catch_up, house
 from kite_memory.cli.console import counted, remark, say, say_json, tell
 from kite_memory.cli.help import add
 from kite_memory.daemon.ages import age
-from kite_memory.errors import FoundSomething, KiteError, UsageError, VaultMissing, VaultReadOnly
+from kite_memory.errors import FoundSomething, KiteError, StateDamaged, UsageError, VaultMissing, VaultReadOnly
 
 if TYPE_CHECKING:
     from kite_memory.wiring import House
@@ -27,12 +28,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def backfill(
     source: Annotated[str, typer.Option(metavar="PROVIDER", help="Only this agent's, as claude-code.")] = "",
     since: Annotated[
-        str, typer.Option(metavar="AGE", help="Make notes only from sessions of the last 30d, 12h or 8w; others are passed over.")
+        str,
+        typer.Option(metavar="AGE", help="Make notes only of sessions of the last 30d, 12h or 8w; others are passed over for now."),
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is, and what notes would cost.")] = False,
     distill: Annotated[bool, typer.Option("--distill/--no-distill", help="Make notes, or only read events.")] = True,
 ) -> None:
     """Read every transcript there is, and make notes of them. What was read before is not read again.
+
+    What an earlier --since passed over gets its notes, too, as far back as --since goes now.
 
     Example: kmem backfill --dry-run
     """
@@ -48,7 +52,10 @@ def backfill(
             found = backfilling.unread(here, source=source)
             backfilling.announce(here, found, distill=distill)
             if not found:
-                tell("everything there is has been read" if here.timeline.counts() else _nothing(settings.claude_root))
+                tell("everything there is has been read" if here.timeline.counts() else _nothing(here))
+            if distill:
+                backfilling.announce_passed_over(here, here.pipeline.passed_over(since=start, provider=source))
+                backfilling.announce_the_rest(here, found, source=source, since=start)
             return
         with alone(settings, instead="it reads by itself: `kmem status` shows how far it is; `kmem down` makes room for this"):
             try:
@@ -57,11 +64,11 @@ def backfill(
                 remark(error)
             backfilling.backfill(here, source=source, since=start, distill=distill, spend=True)
             if not backfilling.sum_up(here):
-                tell(_nothing(settings.claude_root))
+                tell(_nothing(here))
 
 
-def _nothing(root: Path) -> str:
-    return f"no transcripts to read in {root}"
+def _nothing(here: "House") -> str:
+    return f"no transcripts to read in {here.config.claude_root}, nor of any other agent"
 
 
 def doctor(as_json: AsJson = False) -> None:
@@ -71,7 +78,7 @@ def doctor(as_json: AsJson = False) -> None:
     """
     from kite_memory.cli.examining import examine
 
-    findings = list(examine(configuration.load()))
+    findings = list(examine())
     if as_json:
         say_json([finding._asdict() for finding in findings])
     else:
@@ -91,16 +98,34 @@ def verify(
 ) -> None:
     """Check timeline, index and vault against each other. Finds damage, dead links, and evidence that leads nowhere.
 
+    Files that nobody wrote to since they were closed are held against what they were then.
+
     Example: kmem verify
     """
-    with house() as here:
-        if accept_missing:
-            for path in here.vault.accept_disappearance().deleted:
-                tell(f"gone for good: {path}")
-            here.lay_out()
-        catch_up(here)
-        _rouse_the_daemon()
-        found, hint = _findings(here)
+    import sqlite3
+
+    from kite_memory import seals
+
+    state = configuration.load().state
+    found = [
+        {"where": name, "what": "it is not what it was when it was closed, and nobody wrote to it"} for name in seals.broken(state)
+    ]
+    try:
+        with house() as here:
+            if accept_missing:
+                for path in here.vault.accept_disappearance().deleted:
+                    tell(f"gone for good: {path}")
+                here.lay_out()
+            catch_up(here)
+            _rouse_the_daemon()
+            more, hint = _findings(here)
+            found += [*_databases(state), *more]
+    except StateDamaged as error:
+        found.append({"where": str(state), "what": str(error)})
+        hint = error.hint
+    except sqlite3.DatabaseError as error:
+        found += [{"where": str(state), "what": str(error)}, *_databases(state)]
+        hint = "bring the damaged file back from a backup, or move it aside"
     if as_json:
         say_json(found)
     else:
@@ -129,6 +154,21 @@ def _findings(here: "House") -> tuple[list[dict[str, str]], str]:
     if not root.is_dir():
         return [{"where": str(root), "what": "there is no vault"}], "`kmem up` makes one"
     return list(_damage(here)), "`kmem rebuild` makes the index anew; notes are yours to mend"
+
+
+def _databases(state: Path) -> Iterator[dict[str, str]]:
+    """What SQLite finds wrong with all that is kept beside the timeline and the catalogue, which have checks of their own."""
+    import sqlite3
+
+    elsewhere = {state / "timeline.sqlite", *state.glob("timeline.*.sqlite")}
+    for path in sorted({*state.glob("*.sqlite"), *state.glob("index/*.sqlite")} - elsewhere):
+        try:
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as database:
+                for (line,) in database.execute("PRAGMA integrity_check(20)"):
+                    if line != "ok":
+                        yield {"where": path.name, "what": line}
+        except sqlite3.Error as error:
+            yield {"where": path.name, "what": str(error)}
 
 
 def _damage(here: "House") -> Iterator[dict[str, str]]:

@@ -8,6 +8,8 @@ from kite_memory import config as configuration
 from kite_memory.errors import ConfigInvalid, KiteError, UsageError
 from kite_memory.private_files import PRIVATE, make_folder, replace_file
 
+_SAID = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
 
 def change(name: str, value: str) -> str:
     """What was done. Raises `ConfigInvalid` for a setting or value that cannot be, and the file is as it was."""
@@ -20,6 +22,12 @@ def change(name: str, value: str) -> str:
     section, _, key = name.rpartition(".")
     try:
         document = tomlkit.parse((before or b"").decode("utf-8-sig"))
+        if section == "vault" and isinstance(document.get("vault"), str):  # its path alone, which is the short form
+            whole = tomlkit.inline_table()
+            whole["path"] = document["vault"]
+            document["vault"] = whole
+        if name == "vault" and isinstance(document.get("vault"), MutableMapping):
+            section, key = "vault", "path"
         table = document.setdefault(section, tomlkit.table()) if section else document
         if not isinstance(table, MutableMapping) or not key:
             raise UsageError(f"there is no setting {name!r}", hint="`kmem config show` lists them")
@@ -41,11 +49,15 @@ def change(name: str, value: str) -> str:
 
 
 def _in_force(settings: configuration.Config, section: str, key: str) -> object:
+    if section == "vault":
+        return {"path": settings.vault, "git": settings.vault_git}.get(key, "")
     return getattr(getattr(settings, section, None), key, "") if section else getattr(settings, key, "")
 
 
 def _typed(value: str, now: object) -> object:
     """As the setting's kind has it; what does not fit is left to `config.check`, which says so better."""
+    if isinstance(now, bool) and value in _SAID:
+        return _SAID[value]
     if now is None or isinstance(now, int | float):
         for kind in (int, float):
             try:

@@ -22,7 +22,13 @@ def say(text: str = "") -> None:
 def say_json(value: Any) -> None:
     import json
 
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    say_written_json(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def say_written_json(text: str) -> None:
+    """JSON, or several lines of it, that is written already."""
+    import json
+
     if not _is_harmless(text):
         text = "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
     if sys.stdout is not None:

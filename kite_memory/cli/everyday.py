@@ -91,7 +91,7 @@ def _hooked(settings: Config, *, yes: bool) -> bool:
 def _read_what_is_there(here: "House", since: datetime | None) -> None:
     from kite_memory.cli.backfilling import backfill, sum_up
 
-    backfill(here, since=since)
+    backfill(here, since=since, take_up=since is not None)  # or starting anew would undo what --since was for
     if sum_up(here):
         return
     tell(f"no transcripts in {here.config.claude_root} yet: notes will come with your agent's first session")
@@ -156,9 +156,20 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     say(f"notes      {notes['total']}" + (f": {kinds}" if kinds else ""))
     if notes["proposed"]:
         say(f"           {notes['proposed']} proposed, waiting for you")
+    if notes["keyed"]:
+        say(f"           {notes['keyed']} under a key")
     stale = f", {index['stale']} to do" if index["stale"] else ""
     say(f"index      {counted(index['rows'], 'row')}, {index['embedder']}{stale}")
     say(f"extractor  {extractor['name']}, {counted(extractor['backlog_chunks'], 'chunk')} waiting{_because(extractor)}")
+    if extractor["open_sessions"] and not told["daemon"]["running"]:
+        say(f"           {counted(extractor['open_sessions'], 'session')} that notes are still to be made of")
+    if passed_over := extractor["passed_over_sessions"]:
+        say(f"           {counted(passed_over, 'session')} passed over as too old; `kmem backfill` makes notes of them")
+    if refused := extractor["refused_items"]:
+        most = sorted(refused.items(), key=lambda each: (-each[1], each[0]))[:_REASONS]
+        rest = sum(refused.values()) - sum(count for _, count in most)
+        told_of = [f"{count} {reason}" for reason, count in most] + ([f"{rest} for other reasons"] if rest else [])
+        say(f"gate       {', '.join(told_of)}")
     if extractor["budget_usd"]:
         tokens = f"{extractor['tokens_in']:,} tokens in, {extractor['tokens_out']:,} out"
         dollars = f"${extractor['cost_usd']:.3f} of ${extractor['budget_usd']:.2f}"
@@ -171,6 +182,10 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
         say(f"last note  {note['created'][:16].replace('T', ' ')}  {note['title']}")
 
 
+_REASONS = 4
+"""Why things did not become notes, or only proposed ones: as many of the reasons as a line holds."""
+
+
 def _daemon(told: dict[str, Any]) -> str:
     if told["running"]:
         since = told["since"][:16].replace("T", " ")
@@ -180,7 +195,13 @@ def _daemon(told: dict[str, Any]) -> str:
     return "not running; `kmem up` starts it"
 
 
-_MOMENTS = {"prompt": "with a prompt", "start": "at a start", "action": "with a tool call", "late": "later in a turn"}
+_MOMENTS = {
+    "prompt": "with a prompt",
+    "start": "at a start",
+    "action": "with a tool call",
+    "late": "later in a turn",
+    "team": "from the team",
+}
 
 
 def _helping(told: dict[str, Any]) -> Iterator[str]:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from kite_memory import config, paths
 from kite_memory.cli.backend import daemon_runs, house
 from kite_memory.cli.console import counted
 from kite_memory.config import Config
-from kite_memory.errors import KiteError
+from kite_memory.errors import ConfigInvalid, KiteError
 
 if TYPE_CHECKING:
     from kite_memory.wiring import House
@@ -31,7 +32,19 @@ class Finding(NamedTuple):
     hint: str = ""
 
 
-def examine(settings: Config) -> Iterator[Finding]:
+def examine() -> Iterator[Finding]:
+    """With settings that cannot be used, all that does not depend on them."""
+    try:
+        settings = config.load()
+    except ConfigInvalid as error:
+        yield Finding("problem", str(error), error.hint)
+        try:
+            defaults = config.check(b"", Path(paths.config_file()))
+        except ConfigInvalid:  # the environment's
+            return
+        yield from _machine(defaults)
+        yield from _agents(defaults)
+        return
     yield from _machine(settings)
     yield from _agents(settings)
     yield from _daemon(settings)
@@ -55,12 +68,24 @@ def _machine(settings: Config) -> Iterator[Finding]:
         yield Finding("problem", f"only {free / 1e6:.0f} MB free for {settings.state}", "make room: notes could not be written")
     if sys.platform != "win32" and (open_to_others := _open_to_others(settings.state)):
         yield Finding("problem", f"others can read {open_to_others}", f"chmod -R go= {shlex.quote(str(settings.state))}")
+    if sys.platform == "linux" and not _namespaces_allowed():
+        yield Finding(
+            "note",
+            "user namespaces are switched off here, so a service cannot be confined to its folders",
+            "the rest of the confinement holds; `kmem service show` prints it",
+        )
     if (allowed := _watches_allowed()) < _FEW_WATCHES:
         yield Finding(
             "note",
             f"only {allowed} file watches are allowed here",
             "raise fs.inotify.max_user_watches; until then some changes are seen minutes later",
         )
+
+
+def _namespaces_allowed() -> bool:
+    from kite_memory.daemon.service_units import namespaces_allowed
+
+    return namespaces_allowed()
 
 
 def _open_to_others(state: Path) -> Path | None:

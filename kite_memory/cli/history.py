@@ -13,7 +13,6 @@ import typer
 from kite_memory.cli.backend import daemon_runs, house, perform
 from kite_memory.cli.console import counted, say, say_json, tell, watched, width
 from kite_memory.cli.help import add
-from kite_memory.tui.rows import rows
 
 if TYPE_CHECKING:
     from kite_memory.wiring import House
@@ -57,10 +56,12 @@ def timeline(
         if not told["sessions"]:
             tell("no session is known yet")
         return
-    whole = _whole(session)
+    whole = _whole(session, edges=as_json)
     if as_json:
         say_json(whole)
         return
+    from kite_memory.tui.rows import rows  # no other command needs what it takes to tell events
+
     colours = _colours()
     say(_heading(whole["session"], whole["events"]))
     for row in rows(whole["events"], whole["notes"], whole["session"]["cwd"]):
@@ -99,10 +100,10 @@ def _pieces(ask: Callable[..., Any], session: str, *, edges: bool = False, first
         yield told
 
 
-def _whole(session: str) -> dict[str, Any]:
+def _whole(session: str, *, edges: bool) -> dict[str, Any]:
     told: dict[str, Any] = {}
     known: set[tuple[str, ...]] = set()
-    for piece in _pieces(perform, session, edges=True, first=_ALL):
+    for piece in _pieces(perform, session, edges=edges, first=_ALL):
         fresh = [edge for edge in piece["edges"] if _edge(edge) not in known]
         known.update(map(_edge, fresh))
         told = told or {**piece, "events": [], "edges": []}
@@ -173,20 +174,25 @@ def resume(
     tokens: Annotated[
         int, typer.Option(metavar="N", min=60, max=4_000, help="At most so many tokens, estimated from above.")
     ] = 500,
+    polish: Annotated[bool, typer.Option("--polish", help="Let the model say its lines better, within the day's budget.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say where the last session stood, for whoever goes on with it. Every line names the event it rests on.
 
     It is told from events alone, no model is asked. What changed, what failed, what to verify next, the last stable point, and
-    what is open.
+    what is open. With --polish a model may rephrase a line, and never add to it: one that is not the same in other words stays.
 
     Example: kmem resume --cwd mycelia
     """
-    told = perform("resume", cwd=_folder(cwd), session=session, tokens=tokens)
+    told = perform("resume", cwd=_folder(cwd), session=session, tokens=tokens, polish=polish)
     if as_json:
         say_json(told)
         return
     say(told["text"])
+    for problem in told["problems"]:
+        tell(f"note: {problem}")
+    if polish and told["refused"]:
+        tell(f"note: {counted(told['refused'], 'line')} stayed as it was: the model's would have said something else")
     if told["left_out"]:
         tell(f"{counted(told['left_out'], 'line')} left out; `--tokens 1000` shows more")
 

@@ -1,5 +1,6 @@
 """`kmem`: the front door. Commands live one file per section of the help."""
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from kite_memory import __version__
-from kite_memory.cli import care, everyday, history, memory, setup
+from kite_memory.cli import bridging, care, everyday, gardening, history, memory, reviewing, setup
 from kite_memory.cli.console import complain, fall_silent, finish, say, speak_any_encoding, tell
 from kite_memory.cli.help import group
 from kite_memory.errors import KiteError, UsageError
@@ -23,7 +24,7 @@ app = group(
     example="kmem up",
 )
 
-for section in (everyday, memory, history, setup, care):
+for section in (everyday, memory, history, bridging, gardening, reviewing, setup, care):
     section.add_to(app)
 
 BUG = 70
@@ -58,7 +59,9 @@ def main(arguments: Sequence[str]) -> int:
         finish()
     except OSError as error:
         fall_silent()
-        if code == 0 and not isinstance(error, BrokenPipeError):  # whoever closes the pipe has read enough
+        if isinstance(error, BrokenPipeError):  # whoever closes the pipe has read enough
+            return code
+        if code == 0:
             _complain_of_the_machine(error)
         return code or 1
     return code
@@ -89,7 +92,18 @@ def _ended(words: list[str], *, debug: bool) -> int:
 
 def _complain_of_the_machine(error: OSError) -> None:
     tell(f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}")
-    tell("hint: is the disk full, or something not yours? --debug shows what it was for")
+    tell(f"hint: {_WHAT_TO_DO.get(error.errno or 0, 'is the disk full, or something not yours?')}; --debug shows what it was for")
+
+
+_WHAT_TO_DO = {
+    errno.ENOSPC: "the disk is full: make room",
+    errno.EDQUOT: "your share of the disk is full: make room",
+    errno.ENOENT: "no such folder can be made there: see KMEM_HOME and `vault` in the configuration",
+    errno.ENOTDIR: "a file lies where a folder should be: see KMEM_HOME and `vault` in the configuration",
+    errno.EACCES: "it is not yours to write: see who owns it",
+    errno.EPERM: "it is not yours to write: see who owns it",
+    errno.EROFS: "its disk is mounted for reading only",
+}
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
@@ -108,6 +122,11 @@ def _run(words: list[str]) -> int:
         raise UsageError(said, hint=f"`{_command_in(words)} --help` shows how it goes") from error
     except typer.Abort as error:
         raise KeyboardInterrupt from error
+    except SystemExit as error:
+        if not isinstance(error.__context__, BrokenPipeError):
+            raise
+        fall_silent()
+        return 0  # Typer's way of ending when nobody reads on; whoever closes the pipe has read enough
     return code if isinstance(code, int) else 0
 
 

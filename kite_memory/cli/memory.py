@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from kite_memory import config as configuration
+from kite_memory.cli import team
 from kite_memory.cli.backend import daemon_runs, perform
 from kite_memory.cli.console import ask, counted, read_all, say, say_json, tell, watched
 from kite_memory.cli.help import add
@@ -17,6 +19,8 @@ from kite_memory.errors import KiteError, UsageError
 PANEL = "Memory"
 
 _LONGEST_TEXT = 1 << 20
+_LONGEST_NOTE = 20_000
+"""As agents may write."""
 _TOLD = 120
 _SURROUNDINGS = {
     "exchange": "the agent had said",
@@ -59,7 +63,9 @@ def search(
 
     Example: kmem search "why postgres"
     """
+    with_the_team = team.asked(configuration.load(), " ".join(query), project=project, limit=limit)
     found = perform("search", query=" ".join(query), mode=mode.value, project=project, since=since, limit=limit, cwd=_here())
+    found["hits"] = with_the_team(found["hits"])
     if as_json:
         say_json(found)
         return
@@ -67,7 +73,7 @@ def search(
         say(f"{hit['score']:.2f}  {hit['title']}  ({hit['kind']}, {hit['created'][:10]}{_of(hit['project'])})")
         if hit["snippet"]:
             say(f"      {hit['snippet']}")
-        say(f"      {hit['path']}")
+        say(f"      {hit['path'] or hit['id']}{' (the team)' if hit.get('team') else ''}")
     for event in found["events"]:
         _print_event(event)
     for problem in found["problems"]:
@@ -135,14 +141,25 @@ def _tell_explained(answer: dict[str, Any]) -> None:
         tell(f"      {candidate['why']}")
 
 
-def show(note: NoteName, as_json: AsJson = False) -> None:
+def show(
+    note: NoteName,
+    history: Annotated[bool, typer.Option("--history", help="What a note under a key has said before, the newest first.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Show a note.
 
     Example: kmem show "postgres over sqlite"
     """
-    shown = perform("show", note=note)
+    shown = perform("show", note=note, history=history)
     if as_json:
         say_json(shown)
+    elif history:
+        for version in shown["versions"]:
+            at = version["at"][:16].replace("T", " ")
+            say(f"version {version['version']}, {at} UTC, {version['by'] or 'edited in the vault'}")
+            say("".join(f"    {line}\n" for line in version["text"].splitlines()))
+        if not shown["versions"]:
+            tell("only notes under a key keep what they said before: kmem remember --key NAME")
     else:
         say(shown["text"].rstrip("\n"))
 
@@ -154,7 +171,7 @@ def edit(note: NoteName) -> None:
     """
     import shlex
 
-    path = perform("show", note=note)["file"]
+    path = perform("show", note=note, expired=True)["file"]
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         raise UsageError("neither VISUAL nor EDITOR is set", hint=f"the note is {path}")
@@ -170,7 +187,7 @@ def open_note(note: NoteName) -> None:
 
     Example: kmem open "postgres over sqlite"
     """
-    path = perform("show", note=note)["file"]
+    path = perform("show", note=note, expired=True)["file"]
     if sys.platform == "win32":
         os.startfile(path)  # noqa: S606 - the person's own note, by the person's own choice of program
     else:
@@ -193,9 +210,19 @@ def remember(
     """
     if everywhere and project:
         raise UsageError("a note is --global or of a --project, not both", hint="leave one of them out")
+    from kite_memory.daemon.ages import duration
+    from kite_memory.redaction import drop_private
+
+    words = _words(text)
+    if ttl:
+        duration(ttl)  # what cannot be is seen here, before a vault is made for it
+    if not drop_private(words).strip():
+        raise UsageError("there is nothing to remember", hint="give the text as an argument, or - to read it from standard input")
+    if len(words) > _LONGEST_NOTE:
+        raise UsageError(f"{len(words):,} characters are no note", hint=f"{_LONGEST_NOTE:,} are the most: give it in parts")
     written = perform(
         "remember",
-        text=_words(text),
+        text=words,
         kind=kind.value,
         project=project,
         everywhere=everywhere,
@@ -211,14 +238,23 @@ def remember(
 
 
 def forget(
-    note: Annotated[str, typer.Argument(metavar="NOTE", help="Id, path or title; without one, a sweep.")] = "",
+    note: Annotated[str, typer.Argument(metavar="NOTE", help="Id, path or title, or a citation; without one, a sweep.")] = "",
     session: Annotated[str, typer.Option(metavar="ID", help="Every note whose evidence is from this session.")] = "",
     since: Annotated[str, typer.Option(metavar="AGE", help="Every note of the last 12h or 30d, or since 2026-03-01.")] = "",
     matching: Annotated[str, typer.Option(metavar="TEXT", help="Every note whose title or text holds this.")] = "",
+    with_evidence: Annotated[
+        bool, typer.Option("--with-evidence", help="Erase the words of the events they rest on, too. Asks first.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Move notes into the vault's trash, and out of every index at once. They are never written again.
+
+    What only they rest on is no longer offered: no search, answer, brief or thread tells of it, though `kmem timeline` shows it
+    still. With --with-evidence its words are erased from everything we keep, for good, and a transcript that is read again brings
+    nothing back. The transcript itself is your agent's and stays; so does what is said of the same matter elsewhere. NOTE may also
+    be a citation, as `kmem why` and `kmem resume` show them: then that line is let go, or erased.
 
     Example: kmem forget "postgres over sqlite"
     """
@@ -227,22 +263,64 @@ def forget(
         raise UsageError("nothing named to forget", hint="name a note, or sweep with --session, --since or --matching")
     if note and sweep:
         raise UsageError("a note is named, and a sweep as well", hint="do one after the other")
-    chosen = perform("forget", note=note, session=session, since=since, matching=matching, dry_run=True)["notes"]
-    if sweep and chosen and not yes:
+    told = perform("forget", note=note, session=session, since=since, matching=matching, with_evidence=with_evidence, dry_run=True)
+    chosen, evidence = told["notes"], told["evidence"]
+    if dry_run and as_json:
+        say_json(told)
+        return
+    ask_first = (sweep or with_evidence) and bool(chosen or evidence) and not yes
+    if dry_run or ask_first:
         for each in chosen:
             tell(f"{each['title']}  ({each['path']})")
+        for line in evidence if dry_run or with_evidence else []:
+            _tell_ground(line)
+    if dry_run:
+        if not (chosen or evidence):
+            tell("nothing to forget")
+        return
+    if ask_first:
         if not watched():
             raise UsageError("nothing was forgotten", hint="--yes agrees without asking")
-        if not ask(f"Forget {'this note' if len(chosen) == 1 else f'these {len(chosen)} notes'}?"):
+        if not ask(_question(len(chosen), len(evidence) if with_evidence else 0)):
             raise KiteError("nothing was forgotten")
-    gone = perform("forget", ids=[each["id"] or each["path"] for each in chosen])["notes"] if chosen else []
+    if chosen:
+        told = perform("forget", ids=[each["id"] or each["path"] for each in chosen], with_evidence=with_evidence)
+    elif evidence:
+        told = perform("forget", note=note, with_evidence=with_evidence)
     if as_json:
-        say_json({"notes": gone})
+        say_json(told)
         return
-    for each in gone:
+    for each in told["notes"]:
         say(each["trash"])
-    if not gone:
+    if not (told["notes"] or told["evidence"]):
         tell("nothing to forget")
+    if evidence and not (chosen or with_evidence):
+        tell("that line is not offered any more")
+    _tell_what_is_left(told["evidence"])
+
+
+def _question(notes: int, lines: int) -> str:
+    these = "this note" if notes == 1 else f"these {notes} notes"
+    erase = f"erase the words of {'this line' if lines == 1 else f'these {lines} lines'} for good"
+    return f"Forget {these}, and {erase}?" if notes and lines else f"Forget {these}?" if notes else f"{erase.capitalize()}?"
+
+
+def _tell_ground(line: dict[str, Any]) -> None:
+    what = "erased" if line["blank"] else "no longer offered" if line["lets_go"] else "left as it is"
+    tell(f"  {line['at'][:16].replace('T', ' ')}  {line['type'].replace('_', ' ')}, {what}: {line['text']}")
+    for other in line["others"]:
+        tell(f"      {other} rests on it too")
+
+
+def _tell_what_is_left(evidence: list[dict[str, Any]]) -> None:
+    """Where erased words still are, and nobody but the person may touch them."""
+    if erased := [line for line in evidence if line["blank"]]:
+        words = f"the words of {counted(len(erased), 'line')} are erased"
+        tell(f"{words}; what still holds them is yours to delete: a note in the trash, and")
+        for file in dict.fromkeys(line["where"].rpartition(":")[0] for line in erased):
+            tell(f"  {file}")
+        for kept in sorted(configuration.load().state.glob("timeline.*.sqlite")):
+            tell(f"  {kept}, put aside by `kmem rebuild`, if it is older")
 
 
 def mute(
@@ -309,7 +387,7 @@ def _print_prompts(told: dict[str, Any]) -> None:
         tell("`kmem mute NOTE` keeps a note from being shown again; searching still finds it")
 
 
-_MOMENTS = {"start": "as the session started", "action": "with a tool call", "late": "later in the turn"}
+_MOMENTS = {"start": "as the session started", "action": "with a tool call", "late": "later in the turn", "team": "from the team"}
 _OUTCOMES = {"unknown": "used or not, nobody can tell", "open": "the turn is not over yet"}
 
 

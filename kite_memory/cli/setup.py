@@ -231,7 +231,7 @@ def show_config(as_json: AsJson = False) -> None:
             for key, inner in value.items():
                 say(f"{name}.{key} = {_told(inner)}")
         else:
-            say(f"{name} = {_told(value)}")
+            say(f"{'vault.git' if name == 'vault_git' else name} = {_told(value)}")
 
 
 def _told(value: object) -> str:

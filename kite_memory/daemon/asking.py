@@ -15,6 +15,7 @@ from kite_memory.model.hit import Hit
 from kite_memory.model.note import NoteStatus
 from kite_memory.recall.prose import prose
 from kite_memory.recall.search import name
+from kite_memory.redaction import drop_private
 from kite_memory.timeline.store import EventHit
 
 NOTES = 8
@@ -24,8 +25,11 @@ _TOLD = 5
 _SENTENCE = 320
 _READ = 6_000
 _SENTENCES_OF_A_PIECE = 60
-_LEAST_COVERED = 0.34
-"""Of what the question's words tell, a sentence has to say so much again."""
+_LEAST_COVERED = 0.4
+"""Of what the question's words tell, whether or not anything holds them, a sentence has to say so much again; and two of them."""
+_NEAR = 0.4
+"""From this score on a note is about what is asked, and its sentences need to say no more again than this:"""
+_LEAST_OF_WHAT_IS_NEAR = 0.1
 _SURE = 0.6
 """From this score on, a note answers a question that it shares no word with."""
 _SAME = 0.75
@@ -70,7 +74,7 @@ def of_note(hit: Hit) -> Evidence:
         reference=note.path,
         title=f"{note.kind.value}{status}: {one_line(note.title)}",
         at=note.created,
-        text=clean(prose(note.body))[:_READ],
+        text=clean(drop_private(prose(note.body)))[:_READ],
         score=hit.score,
         name=name(note),
     )
@@ -107,12 +111,15 @@ def extract(question: str, evidence: Sequence[Evidence]) -> tuple[Sentence, ...]
     titles = [stems(piece.title) if piece.kind == "note" else frozenset() for piece in evidence]
     found = [(place, text, said) for place, piece in enumerate(evidence) if _tells(piece) for text, said in _sentences_of(piece)]
     about = Counter(stem for place, _, said in found for stem in (said | titles[place]) & wanted)
-    worth = {stem: math.log(1 + len(found) / about[stem]) for stem in about}
+    worth = {stem: math.log(1 + len(found) / max(1, about[stem])) for stem in wanted}
     total = sum(worth.values())
     weighed: list[tuple[float, int, str, frozenset[str]]] = []
     for place, text, said in found:
-        covered = sum(worth[stem] for stem in (said | titles[place]) & wanted) / total if total else 0.0
-        if covered >= _LEAST_COVERED and not text.rstrip().endswith(("?", "？")):
+        again = (said | titles[place]) & wanted
+        covered = sum(worth[stem] for stem in again) / total if total else 0.0
+        near = evidence[place].kind == "note" and evidence[place].score >= _NEAR and covered >= _LEAST_OF_WHAT_IS_NEAR
+        enough = covered >= _LEAST_COVERED and len(again) >= min(2, len(wanted))
+        if (near or enough) and not text.rstrip().endswith(("?", "？")):
             weight = _prose(text) * (covered + 0.5 * evidence[place].score + _more(evidence[place]))
             weighed.append((weight, place, text, said))
     weighed.sort(key=lambda each: (-each[0], each[1]))

@@ -12,13 +12,17 @@ from kite_memory.daemon.heap import give_back
 from kite_memory.daemon.pipeline import Pipeline
 from kite_memory.daemon.watch import Roused, Wake, Watch
 from kite_memory.distill.scheduler import Asked, Idle
-from kite_memory.errors import StateNotWritten, StateTakenAway
+from kite_memory.errors import KiteError, StateNotWritten, StateTakenAway
 from kite_memory.sources.source import Compound, Source
 
 log = logging.getLogger("kite_memory.daemon")
 
 _SETTLE = 0.2
 """Seconds to let a burst of changes in the vault pass: an editor's save is several events."""
+
+_QUIET = 1.0
+_LONGEST_BURST = 10.0
+"""Seconds: notes of our own, found by their words at once, get their vectors when no more are written, or after so long."""
 
 _MINUTE = 60.0
 
@@ -28,6 +32,8 @@ _ROUNDS = 4
 
 class Daemon:
     """File events are hints; every ``compare_seconds`` all transcripts and the vault are compared with what is known.
+
+    ``tend`` is told for how many seconds no transcript has grown.
 
     An error that no one expected in any thread stops the whole process with exit code 1, so that the service
     manager starts it afresh: every step is committed, so nothing is lost by that.
@@ -42,6 +48,8 @@ class Daemon:
         compare_seconds: float,
         warm: Callable[[], object] = lambda: None,
         embed_bundles: Callable[[], int] = lambda: 0,
+        tend: Callable[[float], object] = lambda quiet_for: None,
+        review: Callable[[], object] = lambda: None,
         still_ours: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -49,6 +57,9 @@ class Daemon:
         self._compare_seconds = compare_seconds
         self._warm = warm
         self._embed_bundles = embed_bundles
+        self._tend = tend
+        self._worked_at = time.monotonic()
+        self._review = review
         self._still_ours = still_ours
         self._clock = clock
         self._stop = threading.Event()
@@ -126,6 +137,8 @@ class Daemon:
                     compare_at = time.monotonic() + self._compare_seconds
                 else:
                     work = self._pipeline.sources_of(map(Path, roused.paths))
+                if work:
+                    self._worked_at = time.monotonic()
                 for source, path in work:
                     if self._stop.is_set():
                         return
@@ -157,6 +170,13 @@ class Daemon:
                     self.idle = idle
                     self._chunks.wait(None if until is None else max(0.05, until - self._clock()))
 
+    def _keep_review(self) -> None:
+        """A box that was ticked is a change to the vault like any other."""
+        try:
+            self._review()
+        except KiteError as error:
+            log.warning("the review page could not be kept: %s", error)
+
     def _embed_a_little(self) -> None:
         """What waits for a vector can wait: some get it now, some when the vault is compared again."""
         for _ in range(_ROUNDS):
@@ -167,14 +187,36 @@ class Daemon:
                 log.warning("%s; trying again at the next comparison", error)
                 return
 
+    def _tend_a_little(self) -> None:
+        """What is for the night, and for when agents are at rest."""
+        try:
+            if not self._stop.is_set():
+                self._tend(time.monotonic() - self._worked_at)
+        except StateNotWritten as error:
+            log.warning("%s; trying again at the next comparison", error)
+
     def _keep_index(self) -> None:
         self._warm()
+        roused, compare_at = Roused(everything=True), 0.0
+        unembedded: float | None = None
         while not self._stop.is_set():
-            self._vault_watch.arm()
-            if self._pipeline.compare_vault(stop=self._stop.is_set) is not None:
-                self._chunks.ring()
-                give_back()  # of a large vault even the list of its notes was much
+            now = time.monotonic()
+            if roused.everything or now >= compare_at or not self._pipeline.wrote(map(Path, roused.paths)):
+                self._vault_watch.arm()
+                if self._pipeline.compare_vault(stop=self._stop.is_set) is not None:
+                    self._chunks.ring()
+                    give_back()  # of a large vault even the list of its notes was much
+                compare_at, unembedded = time.monotonic() + self._compare_seconds, None
+            elif roused.paths and (unembedded is None or now < unembedded + _LONGEST_BURST):
+                unembedded = unembedded or now
+            elif unembedded is not None:
+                self._pipeline.embed(stop=self._stop.is_set)
+                unembedded = None
+            self._keep_review()
             self._embed_a_little()
-            self._notes.wait(self._compare_seconds)
-            self._stop.wait(_SETTLE)
-            self._notes.wait(0.0)
+            self._tend_a_little()
+            until_compare = max(0.0, compare_at - time.monotonic())
+            roused = self._notes.wait(until_compare if unembedded is None else min(until_compare, _QUIET))
+            if roused.paths or roused.everything:
+                self._stop.wait(_SETTLE)
+                roused |= self._notes.wait(0.0)

@@ -8,6 +8,12 @@ _ARENA_MAX = -8
 
 _ARENAS = 2
 
+_MMAP_THRESHOLD = -3
+_LARGE = 1 << 20
+"""From here on a block is given back as it is freed: a layer's expanded weights, a matrix of many notes. Left to itself glibc
+raises this to what was last freed, and keeps megabytes after every prompt.
+"""
+
 
 def few_arenas() -> None:
     """Let all threads share two heaps.
@@ -17,6 +23,7 @@ def few_arenas() -> None:
     """
     if (libc := _glibc()) is not None:
         libc.mallopt(_ARENA_MAX, _ARENAS)
+        libc.mallopt(_MMAP_THRESHOLD, _LARGE)
 
 
 def give_back() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kite_memory.recall.rendering import plain_line
-from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
+from kite_memory.recall.session_memory import TEAMS, Given, Occasion, SessionMemory
 from kite_memory.recall.tallies import Count, Tally, Week
 from kite_memory.vault.ledger import Known
 
@@ -99,5 +99,6 @@ def _given(given: Given, note: Known | None) -> Json:
 
 
 def _named(name: str, note: Known | None) -> Json:
-    title, path = (plain_line(note.title), note.path) if note else ("(forgotten since)", "")
+    gone = "(the team's)" if name.startswith(TEAMS) else "(forgotten since)"
+    title, path = (plain_line(note.title), note.path) if note else (gone, "")
     return {"id": name, "path": path, "title": title}

@@ -1,6 +1,6 @@
-"""What can be asked of the past: sessions event by event, where one stood, which belong together, and questions.
+"""What can be asked of the past: all that looks back at it, and questions.
 
-The work is done by pure functions of `timeline` and `asking`; here it is fetched, and told in the shapes of the contract.
+What answers a question is found here, and told in the shape of the contract; the work is done by pure functions of `asking`.
 """
 
 import time
@@ -10,55 +10,32 @@ from typing import Any
 
 from kite_memory.daemon import asking
 from kite_memory.daemon.ages import age
+from kite_memory.daemon.looking_back import LookingBack, named
+from kite_memory.daemon.looking_back import since as time_since
 from kite_memory.distill.answering import Answerer, Said, Sentence, Unsaid
+from kite_memory.distill.polishing import Polisher
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.model.event import Event, EvidenceReference, Session, evidence_reference
+from kite_memory.model.event import EvidenceReference
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import estimated_tokens, plain, plain_line
+from kite_memory.recall.rendering import plain_line
 from kite_memory.recall.search import Query
 from kite_memory.redaction import drop_private, redact
 from kite_memory.sources.project import project_of
-from kite_memory.timeline.resume import Brief, Changed, Line, Part, brief, fitted
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
-from kite_memory.timeline.summaries import Overview, Work
-from kite_memory.timeline.threads import Joint, Thread, threads
 from kite_memory.vault import Vault
 
 Json = dict[str, Any]
 
-_MOST_SESSIONS = 10_000
-_PAGE_EVENTS = 10_000
-_PAGE_CHARACTERS = 2_000_000
-"""Of one answer, which goes over the socket."""
-_EVENT_TEXT = 2_000
-_NOTES = 500
-_AROUND = 12
-_RESUMED = 2_000
-"""Events of a session: some three hundred turns."""
-_SUB_AGENTS = 12
-_OF_A_SUB_AGENT = 300
-_LEAST_TOKENS, _MOST_TOKENS = 60, 4_000
-_THREADED = 500
-_FILES_TOLD = 100
 _LONGEST_QUESTION = 4_000
 
-_HEADINGS = {
-    Part.DOING: "What was being done",
-    Part.CHANGED: "What changed",
-    Part.FAILED: "What failed, and was not seen to go well since",
-    Part.VERIFY: "What to verify next",
-    Part.STABLE: "Last stable point",
-    Part.OPEN: "Open questions",
-}
+
+def _nobody() -> None:
+    return None
 
 
-class SessionNotFound(KiteError):
-    """No session has that id, or there is none here."""
-
-
-class History:
-    """Thread-safe. ``answerer`` says who writes answers; nobody, where there is no model."""
+class History(LookingBack):
+    """Thread-safe. ``answerer`` says who writes answers, ``polisher`` who says a brief better; nobody, where there is no model."""
 
     def __init__(
         self,
@@ -68,163 +45,16 @@ class History:
         recall: Recall,
         answerer: Callable[[], Answerer | None],
         clock: Callable[[], datetime],
+        polisher: Callable[[], Polisher | None] = _nobody,
     ) -> None:
-        self._timeline = timeline
-        self._vault = vault
+        super().__init__(timeline=timeline, vault=vault, polisher=polisher)
+        self._notes = vault
         self._recall = recall
         self._answerer = answerer
         self._clock = clock
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
-        return {"timeline": self.timeline, "resume": self.resume, "threads": self.threads, "ask": self.ask}
-
-    def timeline(
-        self,
-        *,
-        session: str = "",
-        project: str = "",
-        limit: int = 50,
-        after: int = -1,
-        most: int = _PAGE_EVENTS,
-        edges: bool = True,
-    ) -> Json:
-        """Without a session: which there are. With one: its events past ordinal ``after``, and in ``next`` where to go on.
-
-        ``session`` may be a citation: then the events around the one that it names.
-        """
-        if not session:
-            found = self._timeline.overviews(project=_named(project), limit=max(1, min(limit, _MOST_SESSIONS)))
-            return {"sessions": [_overview(each) for each in found]}
-        if (cited := EvidenceReference.parse(session)) is not None:
-            return self._around(cited)
-        chosen = self._session(session)
-        events = self._timeline.events(chosen.provider, chosen.id, after=after, limit=max(1, min(most, _PAGE_EVENTS)) + 1)
-        page = _page(events, most)
-        return {
-            **self._told(chosen, page, edges=edges),
-            "next": page[-1].ordinal if len(page) < len(events) else None,
-        }
-
-    def _around(self, cited: EvidenceReference) -> Json:
-        named = self._timeline.evidence(cited)
-        session = self._timeline.session(named[0].provider, named[0].session) if named else None
-        if session is None:
-            raise SessionNotFound("the timeline does not hold that event", hint="its transcript may be gone, or not read yet")
-        events = self._timeline.events(session.provider, session.id)
-        place = next(place for place, event in enumerate(events) if event.id == named[0].id)
-        return {**self._told(session, events[max(0, place - _AROUND) : place + len(named) + _AROUND]), "next": None}
-
-    def _told(self, session: Session, events: Sequence[Event], *, edges: bool = True) -> Json:
-        shown = {event.id for event in events}
-        return {
-            "session": _session(session),
-            "events": [_event(event) for event in events],
-            "edges": [
-                {"kind": edge.kind.value, "from": edge.source, "to": edge.target}
-                for edge in (self._timeline.edges(session.provider, session.id) if edges else ())
-                if edge.source in shown or edge.target in shown
-            ],
-            "notes": self._notes_of(session),
-        }
-
-    def _notes_of(self, session: Session) -> list[Json]:
-        """Those made from the session's events."""
-        found: list[Json] = []
-        for path in self._vault.notes_of(session.provider, session.id)[:_NOTES]:
-            try:
-                note = self._vault.read(path)
-            except KiteError:  # without its vault, a session can be looked at all the same
-                break
-            if note is not None:
-                told = {"id": note.id, "path": note.path, "kind": note.kind.value, "title": plain_line(note.title)}
-                found.append({**told, "evidence": list(note.evidence)})
-        return found
-
-    def _session(self, named: str) -> Session:
-        """By its id, or a beginning of it that no other has; with its agent before it (``codex:019d…``) or without."""
-        provider, colon, rest = named.partition(":")
-        found = [
-            session
-            for session in self._timeline.sessions_named(rest if colon else named, limit=10)
-            if not colon or session.provider == provider
-        ]
-        exact = [session for session in found if session.id == (rest if colon else named)]
-        match exact or found:
-            case [only]:
-                return only
-            case []:
-                raise SessionNotFound(f"no session is called {named!r:.80}", hint="`kmem timeline` lists them")
-            case several:
-                names = ", ".join(f"{each.provider}:{each.id[:13]}" for each in several[:5])
-                raise UsageError(f"several sessions begin with {named!r:.80}", hint=f"say more of it: {names}")
-
-    def resume(self, *, cwd: str = "", session: str = "", tokens: int = 500) -> Json:
-        """Where a session stood; the one named, or the last in which a person spoke, of the project around ``cwd``."""
-        began = time.perf_counter()
-        chosen = self._session(session) if session else self._last(project_of(cwd))
-        events = self._timeline.last_events(chosen.provider, chosen.id, _RESUMED)
-        told = brief(chosen, events, self._sub_agents(chosen))
-        if told is None:
-            raise SessionNotFound(f"session {chosen.id} has no events", hint="`kmem timeline` lists what there is")
-        head = _head(told)
-        room = max(_LEAST_TOKENS, min(tokens, _MOST_TOKENS)) - estimated_tokens(head)
-        room -= sum(estimated_tokens(_HEADINGS[part]) + 1 for part in {line.part for line in told.lines})
-        kept = fitted(told, tokens=room, cost=lambda line: estimated_tokens(_cited(line)) + 1)
-        text = "\n".join((head, *_lines(kept)))
-        return {
-            "session": _session(chosen),
-            "at": told.at.isoformat(),
-            "text": text,
-            "tokens": estimated_tokens(text),
-            "lines": [
-                {"part": line.part.value, "text": plain_line(line.text, 1_000), "evidence": list(line.evidence)}
-                for line in told.lines
-            ],
-            "left_out": len(told.lines) - len(kept),
-            "files": [_changed(file) for file in told.files[:_FILES_TOLD]],
-            "stable": None
-            if told.stable is None
-            else {
-                "at": told.stable.at.isoformat(),
-                "command": told.stable.command,
-                "said": told.stable.said,
-                "commit": told.stable.commit,
-                "failing": list(told.stable.failing),
-                "evidence": told.stable.evidence,
-                "files": [_changed(file) for file in told.stable.files[:_FILES_TOLD]],
-            },
-            "events": len(events),
-            "took_ms": _since(began),
-        }
-
-    def _last(self, project: str) -> Session:
-        if project:
-            if (session := self._timeline.last_session(project)) is not None:
-                return session
-            raise SessionNotFound(f"no session of {project!r} is known", hint="`kmem timeline` lists what there is")
-        for overview in self._timeline.overviews(limit=50):
-            if overview.prompts:
-                return overview.session
-        raise SessionNotFound("no session is known yet", hint="`kmem backfill` reads what your agents have left")
-
-    def _sub_agents(self, session: Session) -> list[list[Event]]:
-        """What was done by sessions in which nobody spoke but the agent of this one."""
-        return [
-            self._timeline.last_events(each.provider, each.id, _OF_A_SUB_AGENT)
-            for each in self._timeline.sub_sessions(session.provider, session.id, _SUB_AGENTS)
-            if not self._timeline.spoken(each.provider, each.id, 1)
-        ]
-
-    def threads(self, *, project: str = "", limit: int = _THREADED) -> Json:
-        """Of so many sessions that went on last; ``considered`` and ``sessions`` say how many of how many."""
-        began = time.perf_counter()
-        works = self._timeline.works(project=_named(project), limit=max(2, min(limit, _MOST_SESSIONS)))
-        return {
-            "threads": [_thread(each) for each in threads(works)],
-            "considered": len(works),
-            "sessions": self._timeline.session_count(project=_named(project)),
-            "took_ms": _since(began),
-        }
+        return {**super().operations(), "ask": self.ask}
 
     def ask(self, *, question: str, project: str = "", since: str = "", cwd: str = "", offline: bool = False) -> Json:
         """Each sentence of the answer names what it rests on; one that rests on nothing that is there any more is left out."""
@@ -232,7 +62,7 @@ class History:
         words = redact(drop_private(question[:_LONGEST_QUESTION])).strip()
         if not words:
             raise UsageError("there is no question", hint='as in: kmem ask "why did we choose postgres?"')
-        evidence = self._evidence(words, _named(project), age(since, self._clock()), cwd)
+        evidence = self._evidence(words, named(project), age(since, self._clock()), cwd)
         answerer = None if offline else self._answerer()
         by, remark = "offline", ""
         told: Sequence[Sentence] = ()
@@ -265,7 +95,7 @@ class History:
             "considered": len(evidence),
             "dropped": dropped + len(told) - len(kept),
             "problems": [remark] if remark else [],
-            "took_ms": _since(began),
+            "took_ms": time_since(began),
         }
 
     def _evidence(self, question: str, project: str, since: datetime | None, cwd: str) -> list[asking.Evidence]:
@@ -284,132 +114,9 @@ class History:
             reference = EvidenceReference.parse(piece.reference)
             return reference is not None and bool(self._timeline.evidence(reference))
         try:
-            return self._vault.find(piece.name).path == piece.reference
+            return self._notes.find(piece.name).path == piece.reference
         except KiteError:  # it is gone, or the vault is
             return False
-
-
-def _named(project: str) -> str:
-    """As sessions have it, by its name or its folder."""
-    return project_of(project) if project else ""
-
-
-def _page(events: Sequence[Event], most: int = _PAGE_EVENTS) -> Sequence[Event]:
-    """As many as one answer holds, at least one; events that share an ordinal are not torn apart."""
-    characters = 0
-    end = len(events)
-    for place, event in enumerate(events):
-        characters += min(len(event.text), _EVENT_TEXT) + len(event.command) + len(event.path)
-        if place == max(1, min(most, _PAGE_EVENTS)) or characters > _PAGE_CHARACTERS:
-            end = max(1, place)
-            break
-    while 0 < end < len(events) and end > 1 and events[end - 1].ordinal == events[end].ordinal:
-        end -= 1
-    return events[:end]
-
-
-def _head(told: Brief) -> str:
-    session = told.session
-    parts = [session.project, f"{session.provider}:{session.id[:8]}", f"{told.at:%Y-%m-%d %H:%M} UTC"]
-    if session.branch not in ("", "HEAD"):
-        parts.append(f"on {session.branch}")
-    if session.title:
-        parts.append(session.title)
-    return plain_line(" · ".join(filter(None, parts)))
-
-
-def _lines(lines: Sequence[Line]) -> list[str]:
-    told: list[str] = []
-    part: Part | None = None
-    for line in lines:
-        if line.part is not part:
-            part = line.part
-            told.append(_HEADINGS[part])
-        told.append(_cited(line))
-    return told
-
-
-def _cited(line: Line) -> str:
-    """With its first citation, the session in short: it can be given to `kmem timeline`, and names the same event."""
-    reference = EvidenceReference.parse(line.evidence[0])
-    if reference is None:
-        return f"- {plain_line(line.text, 1_000)}"
-    return f"- {plain_line(line.text, 1_000)} [{evidence_reference(reference.provider, reference.session[:8], reference.event)}]"
-
-
-def _session(session: Session) -> Json:
-    return {
-        "id": session.id,
-        "provider": session.provider,
-        "project": session.project,
-        "cwd": session.cwd,
-        "branch": session.branch,
-        "started": session.started.isoformat(),
-        "parent": session.parent,
-        "title": plain_line(session.title),
-    }
-
-
-def _overview(each: Overview) -> Json:
-    return {
-        **_session(each.session),
-        "last": each.last.isoformat(),
-        "events": each.events,
-        "prompts": each.prompts,
-        "errors": each.errors,
-        "tests": each.tests,
-        "failed_tests": each.failed_tests,
-    }
-
-
-def _event(event: Event) -> Json:
-    return {
-        "id": event.id,
-        "session": event.session,
-        "ordinal": event.ordinal,
-        "at": event.at.isoformat(),
-        "role": event.role,
-        "type": event.type.value,
-        "text": plain(event.text[:_EVENT_TEXT]),
-        "tool": event.tool,
-        "command": event.command,
-        "path": event.path,
-        "status": event.status,
-        "parent": event.parent,
-        "call": event.call,
-        "reference": evidence_reference(event.provider, event.session, event.id),
-        "where": f"{event.where.file}:{event.where.start}-{event.where.end}",
-    }
-
-
-def _changed(file: Changed) -> Json:
-    return {"path": file.path, "action": file.action, "at": file.at.isoformat(), "evidence": file.evidence}
-
-
-def _thread(each: Thread) -> Json:
-    return {
-        "project": each.project,
-        "from": each.works[0].session.started.isoformat(),
-        "last": each.last.isoformat(),
-        "sessions": [_work(work) for work in each.works],
-        "joints": [_joint(joint) for joint in each.joints],
-    }
-
-
-def _work(work: Work) -> Json:
-    return {**_session(work.session), "last": work.last.isoformat(), "prompts": work.prompts}
-
-
-def _joint(joint: Joint) -> Json:
-    return {
-        "from": f"{joint.earlier.provider}:{joint.earlier.id}",
-        "to": f"{joint.later.provider}:{joint.later.id}",
-        "strength": joint.strength,
-        "reasons": [
-            {"tie": each.tie, "what": plain_line(each.what), "weight": each.weight, "sessions": each.sessions}
-            for each in joint.reasons
-        ],
-    }
 
 
 def _citation(piece: asking.Evidence, number: int) -> Json:
@@ -420,7 +127,3 @@ def _citation(piece: asking.Evidence, number: int) -> Json:
         "title": plain_line(piece.title),
         "at": piece.at.isoformat(),
     }
-
-
-def _since(began: float) -> float:
-    return round((time.perf_counter() - began) * 1000, 3)

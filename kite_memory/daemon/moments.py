@@ -7,14 +7,15 @@ finds comes with the next tool's result of the same turn, or not at all.
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import monotonic
-from typing import Literal
+from typing import Literal, Protocol
 
 import orjson
 
+from kite_memory.bridge.colleagues import Colleagues, Telling
 from kite_memory.daemon.desk import Desk, Report
 from kite_memory.daemon.echo import before
 from kite_memory.daemon.last_work import ABOUT, last_work
@@ -26,13 +27,17 @@ from kite_memory.daemon.prompt_hook import (
     without_first_word,
     without_last_word,
 )
+from kite_memory.errors import KiteError
 from kite_memory.model.action import Action
+from kite_memory.model.event import EventType
 from kite_memory.model.hit import Hit, Injection, Question
 from kite_memory.model.judging import Judge, Judged, Unjudged
-from kite_memory.recall.answer import Prompt
+from kite_memory.recall.answer import Prompt, bounded, needless
+from kite_memory.recall.index import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens, plain_line, remarks
 from kite_memory.redaction import drop_private, redact
+from kite_memory.sources.branches import branch_of
 from kite_memory.sources.project import project_of
 from kite_memory.sources.words import Approved, Said, utterances
 from kite_memory.timeline.store import Timeline
@@ -42,6 +47,9 @@ Mode = Literal["late", "wait", "off"]
 PATIENCE = 1.2
 """Seconds that a prompt waits for the judge, where the person chose so."""
 
+TEAM_SECONDS = 0.15
+"""From a prompt's arrival on; the hook has 0.3 for everything."""
+
 _CLAUDE_CODE = "claude-code"
 _TURN_TOKENS = 1600
 _START_TOKENS = 400
@@ -49,6 +57,7 @@ _LEAST_TOKENS = 120
 """What a note in a block of its own needs."""
 _EVENTS = 200
 """Of the session that was worked in last: about sixty tool calls, in less than two milliseconds."""
+_FIRST_EVENTS = 20
 _MOST_TURNS = 256
 
 _ASKED = 6_000
@@ -67,6 +76,11 @@ _REACHES_ANY_MODEL = frozenset({"PostToolUse"})
 _TO_LOOK = 0.1
 """Seconds for all tool calls of a reply together: the hook has 0.3 for everything."""
 
+_STARTS_WITH_A_PROMPT = frozenset({"gemini-cli"})
+"""What Gemini CLI (0.61) is told as a session starts it puts in front of the first prompt, and takes that one for none of the
+person's when the session is resumed: they are told with the first prompt, behind it.
+"""
+
 _ACTS = frozenset(
     {
         *("Bash", "PowerShell", "shell", "local_shell", "exec_command", "unified_exec", "run_shell_command"),
@@ -78,6 +92,24 @@ _ACTS = frozenset(
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+LeftToDo = Callable[[str, str], Sequence[str]]
+"""Of a project, or of a session of it: what agents had in hand there, a line for each thing."""
+
+
+def _nothing_left(project: str, session: str) -> Sequence[str]:
+    return ()
+
+
+class Hear(Protocol):
+    def __call__(self, text: str, *, agent: str, session: str, cwd: str) -> None:
+        """As `saying.Saying.hear`."""
+        ...
+
+
+def _nobody_hears(text: str, *, agent: str, session: str, cwd: str) -> None:
+    pass
 
 
 class Moments:
@@ -94,9 +126,17 @@ class Moments:
         mode: Mode,
         report: Report,
         patience: float = PATIENCE,
+        left_to_do: LeftToDo = _nothing_left,
+        hear: Hear = _nobody_hears,
+        colleagues: Colleagues | None = None,
         clock: Callable[[], datetime] = _now,
+        ticking: Callable[[], float] = monotonic,
     ) -> None:
         self._recall = recall
+        self._colleagues = colleagues
+        self._ticking = ticking
+        self._left_to_do = left_to_do
+        self._hear = hear
         self._timeline = timeline
         self._desk = None
         if judge is not None and mode != "off":
@@ -118,9 +158,10 @@ class Moments:
             return ""
         match asked.event:
             case "SessionStart":
-                said = self._started(asked, agent)
+                said = self._started(asked, agent) if agent not in _STARTS_WITH_A_PROMPT else ""
             case "UserPromptSubmit":
                 said = self._prompted(asked, agent)
+                self._hear(_typed(asked.prompt), agent=agent, session=asked.session, cwd=asked.cwd)  # last: the agent waits
             case "Stop" | "SessionEnd":
                 self._end_turn(asked.session)
                 return ""
@@ -135,8 +176,11 @@ class Moments:
             self._end_turn(asked.session)
         if asked.source in ("compact", "clear"):
             self._recall.forget_session(asked.session)
+        return self._opening(asked, agent)
+
+    def _opening(self, asked: HookInput, agent: str) -> str:
         project = project_of(asked.cwd)
-        brief = self._recall.brief(session=asked.session, project=project)
+        brief = self._recall.brief(session=asked.session, project=project, branch=branch_of(asked.cwd))
         room = _START_TOKENS - (brief.tokens or estimated_tokens(brief.block))
         lines = () if room <= 0 else self._last_work(asked, agent, project)
         return "\n".join(filter(None, (brief.block, remarks(lines, about=ABOUT, tokens=room))))
@@ -146,36 +190,70 @@ class Moments:
         if not project or asked.source in ("resume", "fork"):
             return ()
         try:
+            left = tuple(self._left_to_do(project, asked.session if asked.source == "compact" else ""))
+        except (KiteError, sqlite3.Error):
+            left = ()
+        told = self._last_session(asked, agent, project)
+        return (*told[:1], *left, *told[1:])
+
+    def _last_session(self, asked: HookInput, agent: str, project: str) -> tuple[str, ...]:
+        try:
             if asked.source == "compact":
                 session = self._timeline.session(agent, asked.session)
             else:
                 session = self._timeline.last_session(project, besides=asked.session)
             if session is None:
                 return ()
-            events = self._timeline.last_events(session.provider, session.id, _EVENTS)
-            prompt = self._timeline.last_prompt(session.provider, session.id)
+            events = self._timeline.offered(self._timeline.last_events(session.provider, session.id, _EVENTS))
+            last = self._timeline.last_prompt(session.provider, session.id)
+            prompt = last if last is not None and self._timeline.offered([last]) else None
         except sqlite3.Error:
             return ()  # `kmem status` and the daemon's other threads tell of it
         return last_work(session, events, prompt, self._clock())
 
     def _prompted(self, asked: HookInput, agent: str) -> str:
-        began = monotonic()
+        began = self._ticking()
         text = _said_by_a_person(asked.prompt)
         if asked.prompt and not text:
             return ""  # a machine's message in a person's place goes on with the turn
         self._end_turn(asked.session)
-        prompt = self._prompt(text, asked, agent)
+        telling = self._ask_the_team(text, asked, until=began + TEAM_SECONDS)
+        opening = self._opening(asked, agent) if agent in _STARTS_WITH_A_PROMPT and self._begins(asked.session, agent) else ""
+        left = self._spend(asked.session, estimated_tokens(opening))
+        prompt = self._prompt(text, asked, agent, left)
         injection = self._recall.answer(prompt)
-        left = self._spend(asked.session, injection)
+        left = self._spend(asked.session, _cost(injection))
+        said = "\n".join(filter(None, (opening, injection.block)))
+        if telling is not None and left >= _LEAST_TOKENS and len(injection.hits) < self._recall.notes_per_prompt:
+            theirs = self._recall.from_the_team(prompt, telling.hits(), beside=injection, tokens=left)
+            left = self._spend(asked.session, _cost(theirs))
+            said = "\n".join(filter(None, (said, theirs.block)))
         if self._desk is None or injection.question is None or not asked.session or left < _LEAST_TOKENS:
-            return injection.block
+            return said
         self._desk.ask(_fit_to_leave(injection.question))
         if not self.patience:
-            return injection.block
-        more = self._ruling(asked.session, within=max(0.001, began + self.patience - monotonic()))
-        return "\n".join(filter(None, (injection.block, more)))
+            return said
+        more = self._ruling(asked.session, within=max(0.001, began + self.patience - self._ticking()))
+        return "\n".join(filter(None, (said, more)))
 
-    def _prompt(self, text: str, asked: HookInput, agent: str) -> Prompt:
+    def _ask_the_team(self, text: str, asked: HookInput, *, until: float) -> Telling | None:
+        """Asked at once and looked at last. What leaves is what the index would look for, as the timeline would keep it."""
+        if self._colleagues is None or needless(bounded(text := drop_private(text))) or not (project := project_of(asked.cwd)):
+            return None
+        return self._colleagues.ask(essence(_fit_text(text)), project, until=until)
+
+    def _begins(self, session: str, agent: str) -> bool:
+        """Whether this is the first prompt of a session that nobody has answered in yet, as far as anybody knows."""
+        if not session:
+            return False
+        try:
+            if self._recall.memory.times(session, "prompt"):
+                return False
+            return all(event.type is EventType.USER_MESSAGE for event in self._timeline.last_events(agent, session, _FIRST_EVENTS))
+        except sqlite3.Error:
+            return False
+
+    def _prompt(self, text: str, asked: HookInput, agent: str, left: int) -> Prompt:
         text = drop_private(text)
         return Prompt(
             text=text,
@@ -183,6 +261,8 @@ class Moments:
             project=project_of(asked.cwd),
             head=kept_head(text),
             situation=before(self._timeline, agent, asked.session, text),
+            tokens=left,
+            branch=branch_of(asked.cwd),
         )
 
     def _acted(self, asked: HookInput) -> str:
@@ -194,7 +274,7 @@ class Moments:
         if ruling is None or (left := self._tokens_left(session)) < _LEAST_TOKENS:
             return ""
         injection = self._recall.judged(ruling.question, ruling.judged, tokens=left)
-        self._spend(session, injection)
+        self._spend(session, _cost(injection))
         return injection.block
 
     def _known_of(self, asked: HookInput) -> str:
@@ -206,7 +286,7 @@ class Moments:
                 break
             injection = self._recall.act(_action(call, asked))
             if not injection.silent:
-                self._spend(asked.session, injection)
+                self._spend(asked.session, _cost(injection))
                 return injection.block
         return ""
 
@@ -220,14 +300,18 @@ class Moments:
         with self._lock:
             return self._left.get(session, _TURN_TOKENS)
 
-    def _spend(self, session: str, injection: Injection) -> int:
+    def _spend(self, session: str, tokens: int) -> int:
         """What is left of the turn's tokens."""
         with self._lock:
-            left = self._left.pop(session, _TURN_TOKENS) - (injection.tokens or estimated_tokens(injection.block))
+            left = self._left.pop(session, _TURN_TOKENS) - tokens
             self._left[session] = left
             while len(self._left) > _MOST_TURNS:
                 self._left.popitem(last=False)
         return left
+
+
+def _cost(injection: Injection) -> int:
+    return injection.tokens or estimated_tokens(injection.block)
 
 
 def _said_by_a_person(text: str) -> str:
@@ -238,12 +322,20 @@ def _said_by_a_person(text: str) -> str:
     return "\n".join(pieces)
 
 
+def _typed(text: str) -> str:
+    """Of what a person said, their own words alone: a plan that they approved is not."""
+    return "\n".join(piece.text for piece in utterances(text) if isinstance(piece, Said))
+
+
 def _fit_to_leave(question: Question) -> Question:
     """The judge's model may be anywhere: what a person has just typed goes there as the timeline would keep it."""
-    text = question.prompt
+    return replace(question, prompt=_fit_text(question.prompt), candidates=tuple(map(_shortened, question.candidates)))
+
+
+def _fit_text(text: str) -> str:
     if len(text) > _ASKED:
         text = f"{without_last_word(text[: _ASKED * 3 // 4])}\n…\n{without_first_word(text[-_ASKED // 4 :])}"
-    return replace(question, prompt=redact(text), candidates=tuple(map(_shortened, question.candidates)))
+    return redact(text)
 
 
 def _shortened(hit: Hit) -> Hit:

@@ -7,24 +7,36 @@ asking process does the work.
 import inspect
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, get_args, get_origin
+from types import MappingProxyType
+from typing import Any, Protocol, get_args, get_origin
 
+from kite_memory.bridge import wire
+from kite_memory.bridge.bridge import Bridge
+from kite_memory.bridge.given import writable_key, written_tags
+from kite_memory.bridge.store import Place
+from kite_memory.daemon import letting_go
 from kite_memory.daemon.ages import age, duration
 from kite_memory.daemon.echo import before
+from kite_memory.daemon.gardening import Gardening
 from kite_memory.daemon.helping import by_name, helping, occasion_told
 from kite_memory.daemon.history import History
+from kite_memory.daemon.letting_go import LettingGo
 from kite_memory.daemon.pipeline import Pipeline
-from kite_memory.daemon.searching import BESIDE_NOTES, event_told, searched_for
+from kite_memory.daemon.reviewing import Reviewing
+from kite_memory.daemon.searching import BESIDE_NOTES, event_told, searched_for, worth_listing
+from kite_memory.daemon.showing import Showing, note_told
+from kite_memory.daemon.taking_in import TakingIn
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle
-from kite_memory.errors import NoteNotFound, UsageError, VaultMissing
-from kite_memory.model.event import EvidenceReference
+from kite_memory.errors import UsageError, VaultMissing
+from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.scope import Scope
 from kite_memory.recall.answer import Prompt, Weighed
+from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.gate import FEATURES
 from kite_memory.recall.index import essence
 from kite_memory.recall.recall import Recall
@@ -47,8 +59,17 @@ _MOST_HITS = 200
 _MOST_PROMPTS = 1_000
 
 
+class Keep(Protocol):
+    def __call__(self, key: str, text: str, place: Place, *, kind: NoteKind, tags: Sequence[str], expires: datetime | None) -> Note:
+        """As `bridge.local.LocalStore.keep`."""
+        ...
+
+
 class Operations:
-    """Thread-safe. Raises `KiteError` for what the asker can mend, and `UsageError` for arguments of the wrong kind."""
+    """Thread-safe. Raises `KiteError` for what the asker can mend, and `UsageError` for arguments of the wrong kind.
+
+    ``saved`` tells what notes of saved conversations rest on. ``more`` are operations from elsewhere, by their names.
+    """
 
     def __init__(
         self,
@@ -59,8 +80,16 @@ class Operations:
         vault: Vault,
         recall: Recall,
         history: History,
+        gardening: Gardening,
+        taking_in: TakingIn,
+        reviewing: Reviewing,
+        more: Mapping[str, Callable[..., Json]] = MappingProxyType({}),
         extractor: str,
         meaning: Meaning | None = None,
+        bridge: Bridge,
+        keep: Keep,
+        saved: Callable[[EvidenceReference], Sequence[Event]] = lambda reference: (),
+        forgot: Callable[[Sequence[Note]], None],
         budget_dollars: float,
         daemon: Callable[[], Json],
         idle: Callable[[], Idle],
@@ -71,8 +100,15 @@ class Operations:
         self._outbox = outbox
         self._vault = vault
         self._recall = recall
+        self._showing = Showing(vault=vault, clock=clock)
+        self.show = self._showing.show
+        self._letting_go = LettingGo(timeline=timeline, outbox=outbox, vault=vault, recall=recall)
         self._extractor = extractor
         self._meaning = meaning
+        self._bridge = bridge
+        self._keep = keep
+        self._saved = saved
+        self._forgot = forgot
         self._budget_dollars = budget_dollars
         self._daemon = daemon
         self._idle = idle
@@ -80,13 +116,18 @@ class Operations:
         self._named: Mapping[str, Callable[..., Json]] = {
             "search": self.search,
             "recall": self.recall,
-            "show": self.show,
             "remember": self.remember,
             "forget": self.forget,
             "mute": self.mute,
             "why": self.why,
             "status": self.status,
+            "bridge": self.bridge,
+            **self._showing.operations(),
             **history.operations(),
+            **gardening.operations(),
+            **taking_in.operations(),
+            **reviewing.operations(),
+            **more,
         }
 
     def perform(self, op: str, arguments: Mapping[str, Any]) -> Json:
@@ -107,23 +148,25 @@ class Operations:
     ) -> Json:
         began = time.perf_counter()
         wanted = searched_for(query)
-        if not (wanted.words or wanted.for_events):
+        if not (wanted.words or wanted.for_events or wanted.kinds):
             raise UsageError("there are no words to search for", hint="as in: kmem search decision: postgres")
         how, start = _mode(mode), age(since, self._clock())
         within, most = self._project(project) if project else "", max(1, min(limit, _MOST_HITS))
         hits: tuple[Hit, ...] = ()
         if wanted.notes and wanted.words:
-            hits = self._recall.search(
-                Query(
-                    text=wanted.words,
-                    mode=how,
-                    project=within or project_of(cwd),
-                    within=within,
-                    since=start,
-                    kinds=wanted.kinds,
-                    limit=most,
-                )
+            of_notes = Query(
+                text=wanted.words,
+                mode=how,
+                project=within or project_of(cwd),
+                within=within,
+                since=start,
+                kinds=wanted.kinds,
+                limit=most,
             )
+            hits = worth_listing(self._recall.search(of_notes))
+        elif wanted.notes:
+            newest = self._recall.recent(project=within, kinds=wanted.kinds, limit=most, sight=Sight())
+            hits = tuple(Hit(note=note, score=1.0, why="the newest") for note in newest if start is None or note.created >= start)
         events: tuple[EventHit, ...] = ()
         if wanted.events:
             events = self._timeline.search(
@@ -142,7 +185,11 @@ class Operations:
             )
         rests_on = {reference for hit in hits for reference in hit.note.evidence}
         told = [event for event in map(event_told, events) if event["reference"] not in rests_on]  # those a note says already
-        problems = [*self._hindrances(), *(problem.reason for problem in self._recall.status().problems)]
+        problems = [*self._showing.hindrances(), *(problem.reason for problem in self._recall.status().problems)]
+        if within and not (self._vault.has_project(within) or self._timeline.session_count(project=within)):
+            problems.append(f"no project called {plain_line(within)} is known")
+        if not (wanted.notes or wanted.events):
+            problems.append("no note is of a tool, a file or a session: leave one of the prefixes out")
         if unsearched := self._timeline.unsearched():
             problems.append(f"{unsearched} older events cannot be found yet; each look at a transcript takes in some of them")
         return {
@@ -155,28 +202,7 @@ class Operations:
         }
 
     def _project(self, named: str) -> str:
-        """As notes have it: by that very name, or by the one that its folder would give it."""
-        if any(known.project == named for known in self._vault.known()):
-            return named
-        if not (project := project_of(named)):
-            raise UsageError(f"{named!r} names no project", hint="give the name of its folder")
-        return project
-
-    def _found(self, note: str) -> Note:
-        if not self._vault.root.is_dir() and not self._vault.known():
-            raise VaultMissing(f"there is no vault at {self._vault.root}", hint="`kmem up` makes one")
-        try:
-            return self._vault.find(note)
-        except NoteNotFound as error:
-            if hindrances := self._hindrances():
-                raise VaultMissing(hindrances[0], hint="bring it back, or see `kmem doctor`") from error
-            raise
-
-    def _hindrances(self) -> list[str]:
-        """Why what is found may be old, or nothing."""
-        if frozen := self._vault.frozen:
-            return [f"the vault is frozen: {frozen}"]
-        return [] if self._vault.root.is_dir() else [f"there is no vault at {self._vault.root}"]
+        return known_project(self._vault, named)
 
     def recall(self, *, prompt: str, session: str = "", cwd: str = "", explain: bool = False) -> Json:
         """With a ``session`` as its next prompt: what the session was shown is left out, and what it is about counts."""
@@ -190,7 +216,7 @@ class Operations:
             "block": injection.block,
             "notes": [_hit(hit) for hit in injection.hits],
             "for_the_judge": len(injection.question.candidates) if injection.question else 0,
-            "problems": self._hindrances(),
+            "problems": self._showing.hindrances(),
         }
         if explain:
             weighed = self._recall.weigh(asked)
@@ -208,15 +234,6 @@ class Operations:
         return Prompt(
             text=text, session=known.id, project=project, situation=before(self._timeline, known.provider, known.id, text)
         )
-
-    def show(self, *, note: str) -> Json:
-        found = self._found(note)
-        file = self._vault.root / found.path
-        try:
-            text = file.read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise NoteNotFound(f"{found.path} cannot be read: {error.strerror}", hint="somebody has just moved it") from error
-        return {**_note(found), "file": str(file), "text": plain(text)}
 
     def remember(
         self,
@@ -236,19 +253,27 @@ class Operations:
             raise UsageError(
                 "there is nothing to remember", hint="give the text as an argument, or - to read it from standard input"
             )
-        expires = self._clock() + duration(ttl) if ttl else None
+        lasts = duration(ttl) if ttl else None
+        if lasts is not None and not lasts:
+            raise UsageError("a note that lasts no time would never be found", hint="leave --ttl out for what shall stay")
+        expires = self._clock() + lasts if lasts else None
+        of = "" if everywhere else self._project(redact(project)) if project else project_of(cwd)
+        clean = [redact(tag) for tag in tags or []]
+        if key:
+            place = Place(scope=Scope.PROJECT if of else Scope.GLOBAL, project=of)
+            return note_told(
+                self._keep(writable_key(key), words, place, kind=_kind(kind), tags=written_tags(clean), expires=expires)
+            )
         with self._pipeline.vault_lock:
             note = self._vault.remember(
-                words,
-                kind=_kind(kind),
-                project="" if everywhere else self._project(redact(project)) if project else project_of(cwd),
-                scope=Scope.GLOBAL if everywhere else None,
-                key=redact(key),
-                tags=[redact(tag) for tag in tags or []],
-                expires=expires,
+                words, kind=_kind(kind), project=of, scope=Scope.GLOBAL if everywhere else None, tags=clean, expires=expires
             )
             self._recall.refresh(self._vault, hint={note.path})
-        return _note(note)
+        return note_told(note)
+
+    def bridge(self, *, tool: str, arguments: Json, asker: Json) -> Json:
+        """What an agent asks for; an error that it can act on is a part of the answer."""
+        return wire.perform(self._bridge.perform, tool, arguments, asker)
 
     def forget(
         self,
@@ -258,24 +283,36 @@ class Operations:
         since: str = "",
         matching: str = "",
         ids: list[str] | None = None,
+        with_evidence: bool = False,
         dry_run: bool = False,
     ) -> Json:
-        """With ``ids`` exactly those; else the one named, or the sweep that the other arguments describe together."""
+        """With ``ids`` exactly those; else the one named, or the sweep that the other arguments describe together.
+
+        The events that they rest on are offered to nobody any more; ``with_evidence`` their words go for good. ``note`` may be a
+        citation: then that happens to what it cites, and to no note.
+        """
         with self._pipeline.vault_lock:
-            chosen = [self._found(each) for each in ids] if ids is not None else self._chosen(note, session, since, matching)
+            cited = self._letting_go.ground(note) if ids is None else []
+            named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
+            chosen = named if ids is None else [self._showing.found(each) for each in ids]
+            grounds = cited or self._letting_go.grounds(chosen)
             told = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
             if not dry_run:
+                self._letting_go.let_go(grounds, blank=with_evidence)  # first: with the notes gone, nothing would lead there again
                 self._recall.forget_notes([name(each) for each in chosen])
                 try:
                     for each in told:
                         each["trash"] = str(self._vault.root / self._vault.forget(each["id"] or each["path"]).trashed)
                 finally:  # what is in the trash must not be found, even if the rest of the sweep failed
                     self._recall.refresh(self._vault, hint={each.path for each in chosen})
-        return {"notes": told}
+                self._forgot(chosen)
+                if with_evidence:
+                    self._letting_go.purge(grounds)
+        return {"notes": told, "evidence": [letting_go.told(ground, blank=with_evidence) for ground in grounds]}
 
     def _chosen(self, note: str, session: str, since: str, matching: str) -> list[Note]:
         if note:
-            return [self._found(note)]
+            return [self._showing.found(note)]
         if not (session or since or matching):
             raise UsageError("nothing named to forget", hint="name a note, a session, an age or a text")
         start = age(since, self._clock())
@@ -300,21 +337,22 @@ class Operations:
 
     def mute(self, *, note: str, undo: bool = False) -> Json:
         with self._pipeline.vault_lock:
+            self._showing.found(note)
             muted = self._vault.mute(note, undo=undo)
             self._recall.refresh(self._vault, hint={muted.path})
-        return _note(muted)
+        return note_told(muted)
 
     def why(self, *, note: str = "", last: int = 10) -> Json:
         if not note:
             occasions = self._recall.occasions(max(1, min(last, _MOST_PROMPTS)))
             known = by_name(self._vault.known()) if occasions else {}
             return {"prompts": [occasion_told(occasion, known) for occasion in occasions]}
-        found = self._found(note)
-        return {**_note(found), "evidence": [self._evidence(reference) for reference in found.evidence]}
+        found = self._showing.in_force(note)
+        return {**note_told(found), "evidence": [self._evidence(reference) for reference in found.evidence]}
 
     def _evidence(self, text: str) -> Json:
         reference = EvidenceReference.parse(text)
-        events = [] if reference is None else self._timeline.evidence(reference)
+        events = [] if reference is None else self._timeline.evidence(reference) or self._saved(reference)
         return {
             "reference": plain_line(text),
             "events": [
@@ -333,6 +371,9 @@ class Operations:
 
     def status(self) -> Json:
         now = self._clock()
+        daemon = self._daemon()
+        if self._vault.root.is_dir() or self._vault.known():
+            self._look_at_the_vault(watched=daemon["running"])
         notes = self._vault.known()
         index = self._recall.status()
         states = self._outbox.states()
@@ -348,15 +389,18 @@ class Operations:
         if helped["problem"]:
             problems.append({"reason": helped["problem"], "count": 1, "where": str(self._recall.memory.path)})
         if notes:  # where there are none yet, that there is no vault is no problem
-            problems = [{"reason": each, "count": 1, "where": str(self._vault.root)} for each in self._hindrances()] + problems
+            problems = [
+                {"reason": each, "count": 1, "where": str(self._vault.root)} for each in self._showing.hindrances()
+            ] + problems
         kept = [note for note in notes if note.kind and not note.problem]
         return {
-            "daemon": self._daemon(),
+            "daemon": daemon,
             "sources": self._sources(),
             "notes": {
                 "total": len(kept),
                 "by_kind": dict(sorted(Counter(note.kind for note in kept).items())),
                 "proposed": sum(note.status == NoteStatus.PROPOSED.value for note in kept),
+                "keyed": self._vault.keys.count(),
             },
             "last_notes": self._last_notes(),
             "helping": helped,
@@ -369,6 +413,8 @@ class Operations:
                 "cost_usd": round(spending.dollars, 6),
                 "budget_usd": self._budget_dollars,
                 "backlog_chunks": sum(states.get(state, 0) for state in ("waiting", "asked", "answered")),
+                "open_sessions": self._pipeline.open_count(),
+                "passed_over_sessions": len({(each.provider, each.session) for each in self._pipeline.passed_over()}),
                 "refused_chunks": states.get("refused", 0),
                 "refused_items": self._outbox.refusals(),
                 "waiting_for": idle.reason if idle.until is not None else "",
@@ -383,6 +429,12 @@ class Operations:
             },
             "problems": problems,
         }
+
+    def _look_at_the_vault(self, *, watched: bool) -> None:
+        """So that what is said of it is true now. Where it is ``watched``, only a vault that was or is away is looked for."""
+        if not watched or self._vault.frozen or not self._vault.root.is_dir():
+            with self._pipeline.vault_lock:
+                self._vault.compare()
 
     def _sources(self) -> list[Json]:
         """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over."""
@@ -402,7 +454,7 @@ class Operations:
                 "there": there.get(provider, False) or found[provider] > 0,
                 "found": found[provider],
                 "read": found[provider] - unread[provider],
-                "skipped": counted[provider].problems if provider in counted else 0,
+                "skipped": counted[provider].skipped if provider in counted else 0,
                 "sessions": counted[provider].sessions if provider in counted else 0,
                 "events": counted[provider].events if provider in counted else 0,
                 "problems": counted[provider].problems if provider in counted else 0,
@@ -412,11 +464,23 @@ class Operations:
         ]
 
     def _last_notes(self) -> list[Json]:
+        """Of those written last, the one of the latest session first."""
         paths = sorted(self._vault.known(), key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
         try:
-            return [_note(note) for known in paths if (note := self._vault.read(known.path)) is not None]
+            notes = filter(None, (self._vault.read(known.path) for known in paths))
+            kept = [note for note in notes if not note.has_expired(self._clock())]
+            return [note_told(note) for note in sorted(kept, key=lambda note: note.created, reverse=True)]
         except VaultMissing:  # which the problems tell
             return []
+
+
+def known_project(vault: Vault, named: str) -> str:
+    """As notes have it: by that very name, or by the one that its folder would give it."""
+    if vault.has_project(named):
+        return named
+    if not (project := project_of(named)):
+        raise UsageError(f"{named!r} names no project", hint="give the name of its folder")
+    return project
 
 
 def _mode(text: str) -> Mode:
@@ -439,6 +503,8 @@ def _fits(value: object, annotation: Any) -> bool:
     match get_origin(annotation):
         case None:
             return type(value) is annotation
+        case kind if kind is dict:
+            return isinstance(value, dict)
         case kind if kind is list:
             (inner,) = get_args(annotation)
             return isinstance(value, list) and all(_fits(each, inner) for each in value)
@@ -446,21 +512,8 @@ def _fits(value: object, annotation: Any) -> bool:
             return any(_fits(value, each) for each in get_args(annotation))
 
 
-def _note(note: Note) -> Json:
-    return {
-        "id": note.id,
-        "path": note.path,
-        "kind": note.kind.value,
-        "title": plain_line(note.title),
-        "project": plain_line(note.project),
-        "created": note.created.isoformat(),
-        "status": note.status.value,
-        "evidence": list(note.evidence),
-    }
-
-
 def _hit(hit: Hit) -> Json:
-    return {**_note(hit.note), "id": name(hit.note), "score": hit.score, "snippet": hit.snippet, "why": hit.why}
+    return {**note_told(hit.note), "id": name(hit.note), "score": hit.score, "snippet": hit.snippet, "why": hit.why}
 
 
 def _explained(asked: Prompt, weighed: Weighed) -> Json:

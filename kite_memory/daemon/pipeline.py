@@ -1,16 +1,22 @@
 """The walk: sources to timeline to outbox to vault to index. The one place where the rooms meet."""
 
+import contextlib
 import logging
+import math
+import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from kite_memory.daemon.anchoring import anchored
+from kite_memory.daemon.saying import attested, heard_before
 from kite_memory.daemon.settling import Settling
 from kite_memory.distill.chunking import ChunkPolicy, Span, finished, silence_needed, worth_asking
 from kite_memory.distill.extractor import Usage
@@ -19,14 +25,17 @@ from kite_memory.distill.scheduler import Asked, Idle, Scheduler
 from kite_memory.errors import KiteError
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
+from kite_memory.model.likeness import Contest, Ruling
 from kite_memory.model.look import Look
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact, redact_event
 from kite_memory.sources.source import Compound, Source
-from kite_memory.timeline.store import Timeline
+from kite_memory.sources.words import without_echo
+from kite_memory.timeline.store import LATEST_MTIME, SessionState, Timeline
 from kite_memory.vault import Vault
-from kite_memory.vault.drafting import draft
+from kite_memory.vault.drafting import Draft, draft
+from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.writing import AlreadyWritten, Amended, Superseded, Written
 
 log = logging.getLogger("kite_memory.pipeline")
@@ -37,16 +46,32 @@ READ_BUDGET = 4 << 20
 _BLOCKED_PAUSE = 60.0
 """Seconds until a vault that could not be written to is tried again; a comparison that finds it mended tries at once."""
 
+_BEFORE = 160
+"""Events before a chunk that whoever distils it gets to see with it."""
+
+_RULINGS = 2_000
+
 _GONE = "its events are gone from the timeline"
 
 _PATIENCE = 1.0
 """Seconds between two attempts to cut one session into chunks: a line a millisecond must not mean a cut a millisecond."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassedOver:
+    """The part of a session, by its ordinals, that no notes were made of because it was too old for whoever asked."""
+
+    provider: str
+    session: str
+    first: int
+    last: int
+
+
 class Pipeline:
     """Each step commits before the next begins and can be repeated; so a crash anywhere is a repeat.
 
     Ingestion and everything from the vault onward are each for one thread at a time; `vault_lock` guards the latter.
+    ``arbitrate`` says of pairs of notes, where it can, what the newer does to the older.
     """
 
     def __init__(
@@ -59,6 +84,7 @@ class Pipeline:
         vault: Vault,
         recall: Recall,
         policy: ChunkPolicy,
+        arbitrate: Callable[[Sequence[Contest]], Rulings] = lambda contests: {},
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._sources = sources
@@ -68,18 +94,25 @@ class Pipeline:
         self._vault = vault
         self._recall = recall
         self._policy = policy
+        self._arbitrate = arbitrate
+        self._rulings: dict[tuple[str, str], Ruling | None] = {}
         self._clock = clock
         self._ripe: dict[tuple[str, str], float] = {}
         self._seen: dict[tuple[str, str], tuple[int, float]] = {}
         self._settling = Settling(timeline=timeline, recall=recall, providers=self.providers, clock=clock)
+        self._tidy: Callable[[], None] = lambda: None
         self.vault_lock = threading.RLock()
+
+    def after_deletions(self, tidy: Callable[[], None]) -> None:
+        """``tidy`` away what is kept beside notes, whenever people have deleted some."""
+        self._tidy = tidy
 
     def providers(self) -> tuple[str, ...]:
         return tuple(source.provider for source in self._sources)
 
     def sources_of(self, paths: Iterable[Path]) -> list[tuple[Source, Path]]:
         """Who reads each of ``paths``, in the order to read them; what is nobody's, or gone, is left out."""
-        there = [path for path in paths if path.exists()]
+        there = [path for path in paths if os.path.exists(path)]  # noqa: PTH110 - which raises nothing, whoever owns the folder
         return [(source, path) for source in self._sources for path in source.in_order(path for path in there if source.owns(path))]
 
     def unread(self) -> list[tuple[Source, Path, int]]:
@@ -93,10 +126,10 @@ class Pipeline:
             stamp = source.stamp if isinstance(source, Compound) else _stamp
             for path in source.transcripts():
                 try:
-                    now = stamp(path)
+                    size, mtime_ns = stamp(path)
                 except OSError:
                     continue
-                before = looked_at.get(str(path), (0, 0))
+                now, before = (size, min(mtime_ns, LATEST_MTIME)), looked_at.get(str(path), (0, 0))
                 yield source, path, max(0, now[0] - before[0]) if now != before else None
 
     def places(self) -> dict[str, bool]:
@@ -104,7 +137,7 @@ class Pipeline:
         found: dict[str, bool] = {}
         for source in self._sources:
             flat = source.flat_roots() if isinstance(source, Compound) else ()
-            found[source.provider] = any(root.is_dir() for root in (*source.roots(), *flat))
+            found[source.provider] = any(map(os.path.isdir, (*source.roots(), *flat)))
         return found
 
     def ingest(self, source: Source, path: Path, *, progress: Callable[[int], None] = lambda _: None) -> int:
@@ -115,13 +148,25 @@ class Pipeline:
             look = source.read(path, cursor, budget=READ_BUDGET)
             if cursor is not None and look.cursor == cursor and not look.events and not look.problems:
                 return added
-            added += self._timeline.commit([redacted(look)], source.provider)
+            look = redacted(look)
+            added += self._timeline.commit([look], source.provider)
+            self._attest(look)
             if look.session is not None and look.events:
                 key, soon = (source.provider, look.session.id), self._clock() + _PATIENCE
                 self._ripe[key] = min(self._ripe.get(key, soon), soon)
             progress(max(0, look.cursor.position - (cursor.position if cursor else 0)))
             if not look.more:
                 return added
+
+    def _attest(self, look: Look) -> None:
+        """What cannot be written to now is attested when the line is distilled."""
+        actions = attested(look.events, self._vault)
+        if not actions:
+            return
+        with self.vault_lock, contextlib.suppress(KiteError):
+            outcomes = self._vault.carry_out(actions)
+            if paths := {outcome.path for outcome in outcomes if isinstance(outcome, Amended)}:
+                self._recall.refresh(self._vault, hint=paths)
 
     def ingest_many(self, unread: Iterable[tuple[Source, Path]], *, progress: Callable[[int], None] = lambda _: None) -> int:
         return sum(self.ingest(source, path, progress=progress) for source, path in unread)
@@ -164,30 +209,71 @@ class Pipeline:
         self._ripe.pop(key, None)
         self._seen.pop(key, None)
 
-    def open_sessions(self, *, skip_before: datetime | None = None, skip_all: bool = False) -> None:
-        """After a start: find the sessions that have events in no chunk yet.
+    def open_sessions(self, *, skip_before: datetime | None = None, provider: str = "") -> None:
+        """After a start: find the sessions that have events in no chunk yet; only one provider's, where it is named.
 
-        Those whose last event is older than ``skip_before`` are taken for done: no notes are made of what they say so far.
+        Those whose last event is older than ``skip_before`` are passed over, until `take_up` is asked for them.
         """
-        chunked_to = self._outbox.chunked_to()
-        for state in self._timeline.session_states():
+        for state in self._unchunked():
             key = (state.session.provider, state.session.id)
-            if state.last_ordinal <= chunked_to.get(key, -1):
+            if provider not in ("", state.session.provider):
                 continue
-            if skip_all or (skip_before is not None and state.quiet_since < skip_before.timestamp()):
+            if skip_before is not None and state.quiet_since < skip_before.timestamp():
                 self._outbox.skip(*key, state.last_ordinal)
                 self._close(key)
             else:
                 self._ripe[key] = 0.0
 
+    def _unchunked(self) -> list[SessionState]:
+        chunked_to = self._outbox.chunked_to()
+        states = self._timeline.session_states()
+        return [each for each in states if each.last_ordinal > chunked_to.get((each.session.provider, each.session.id), -1)]
+
+    def open_count(self) -> int:
+        """How many sessions have events in no chunk yet, those passed over aside."""
+        return len(self._unchunked())
+
+    def passed_over(self, *, since: datetime | None = None, provider: str = "") -> list[PassedOver]:
+        """What of the timeline was passed over, of sessions that went on at ``since`` or later."""
+        gaps = self._timeline.holding([gap for gap in self._outbox.gaps() if provider in ("", gap[0])])
+        if since is not None:
+            states = self._timeline.session_states()
+            quiet = {(each.session.provider, each.session.id): each.quiet_since for each in states}
+            gaps = [gap for gap in gaps if quiet[gap[0], gap[1]] >= since.timestamp()]
+        return [PassedOver(provider=of, session=session, first=first, last=last) for of, session, first, last in gaps]
+
+    def calls_for(self, passed_over: Iterable[PassedOver]) -> int:
+        """How many chunks there would be to ask about."""
+        return sum(worth_asking(_within(events, span)) for each in passed_over for events, span in self._spans(each))
+
+    def take_up(self, passed_over: Iterable[PassedOver]) -> None:
+        """Hand what was passed over to the outbox after all: once, since it is no longer passed over then."""
+        for each in passed_over:
+            spans = list(self._spans(each))
+            nothing = [span.id for events, span in spans if not worth_asking(_within(events, span))]
+            self._outbox.form([span for _, span in spans], nothing=nothing)
+
+    def _spans(self, passed_over: PassedOver) -> Iterator[tuple[list[Event], Span]]:
+        """What follows it is in a chunk already, or was said later: nothing is waited for."""
+        first, last = passed_over.first, passed_over.last
+        found = self._timeline.events(passed_over.provider, passed_over.session, after=first - 1)
+        events = [event for event in found if event.ordinal <= last]
+        yield from ((events, span) for span in finished(events, self._policy, quiet_for=math.inf))
+
     def _load(self, waiting: WaitingChunk) -> Chunk | None:
-        return self._chunk(waiting.id, waiting.provider, waiting.session, waiting.first, waiting.last)
+        chunk = self._chunk(waiting.id, waiting.provider, waiting.session, waiting.first, waiting.last)
+        if chunk is None:
+            return None
+        before = self._timeline.last_events(waiting.provider, waiting.session, _BEFORE, before=waiting.first)
+        with self.vault_lock:
+            noted = len(self._vault.notes_of(waiting.provider, waiting.session))
+        return replace(chunk, before=tuple(before), noted=noted)
 
     def _chunk(self, name: str, provider: str, session: str, first: int, last: int) -> Chunk | None:
         known = self._timeline.session(provider, session)
         if known is None:
             return None
-        events = self._timeline.events(provider, session, after=first - 1, limit=last - first + 1_000)
+        events = self._timeline.offered(self._timeline.events(provider, session, after=first - 1, limit=last - first + 1_000))
         return Chunk(id=name, session=known, events=tuple(event for event in events if event.ordinal <= last))
 
     def distil(self) -> Asked | Idle:
@@ -206,28 +292,63 @@ class Pipeline:
         """Write the notes of every answered chunk and make them searchable. Returns what stands in the way, if anything does."""
         while answered := self._outbox.answered(limit=20):
             for chunk in answered:
-                try:
-                    with self.vault_lock:
-                        found = self._publish(chunk)
-                except KiteError as error:
-                    return error
-                if found:
+                drafted = self._drafted(chunk)
+                if drafted is not None:
+                    try:
+                        self._publish(self._unheard(*drafted))
+                    except KiteError as error:
+                        return error
                     self._outbox.written(chunk.id)
                 else:
                     self._outbox.refuse(chunk.id, Usage(), reason=_GONE)
         return None
 
-    def _publish(self, answered: AnsweredChunk) -> bool:
-        """Whether the chunk's events are still there: without them an answer has no evidence."""
+    def _drafted(self, answered: AnsweredChunk) -> tuple[list[Draft], Chunk] | None:
+        """``None`` where the chunk's events are gone: without them an answer has no evidence."""
         chunk = self._chunk(answered.id, answered.provider, answered.session, answered.first, answered.last)
         if chunk is None or not chunk.events:
-            return False
-        outcomes = self._vault.carry_out(self._vault.plan(draft(answered.record, chunk)))
-        paths = {outcome.path for outcome in outcomes if isinstance(outcome, Written | Amended | AlreadyWritten | Superseded)}
-        paths.update(outcome.old_path for outcome in outcomes if isinstance(outcome, Superseded))
-        if paths:
-            self._recall.refresh(self._vault, hint=paths)
-        return True
+            return None
+        return anchored(draft(answered.record, chunk), chunk, datetime.fromtimestamp(self._clock(), UTC)), chunk
+
+    def _unheard(self, drafts: Sequence[Draft], chunk: Chunk) -> list[Draft]:
+        """Without what a person's own words have been kept of already, as they were typed: those get the evidence."""
+        with self.vault_lock:
+            left, heard = heard_before(drafts, chunk, self._vault)
+            if paths := {outcome.path for outcome in self._vault.carry_out(heard) if isinstance(outcome, Amended)}:
+                self._recall.refresh(self._vault, hint=paths)
+        return left
+
+    def _publish(self, drafts: Sequence[Draft]) -> None:
+        """Whether one makes another untrue is asked before the lock is taken: it may take as long as a model does."""
+        around = self._vault.around(drafts, self._recall.nearest)
+        rulings = self._ruled(self._vault.contests(drafts, around))
+        with self.vault_lock:
+            with self._vault.undisturbed():
+                outcomes = self._vault.carry_out(self._vault.plan(drafts, around=around, rulings=rulings))
+            paths = {outcome.path for outcome in outcomes if isinstance(outcome, Written | Amended | AlreadyWritten | Superseded)}
+            paths.update(outcome.old_path for outcome in outcomes if isinstance(outcome, Superseded))
+            if paths:
+                self._recall.refresh(self._vault, hint=paths)
+
+    def _ruled(self, contests: Sequence[Contest]) -> Rulings:
+        """Nothing is asked twice, as where notes cannot be written for an hour."""
+        pairs = [(each.newer.id, each.older.id) for each in contests]
+        unasked = [each for each, pair in zip(contests, pairs, strict=True) if pair not in self._rulings]
+        if unasked:
+            if len(self._rulings) > _RULINGS:
+                self._rulings.clear()
+            self._rulings |= dict.fromkeys((each.newer.id, each.older.id) for each in unasked)
+            self._rulings.update(self._arbitrate(unasked))
+        return {pair: ruling for pair in pairs if (ruling := self._rulings.get(pair)) is not None}
+
+    def wrote(self, paths: Iterable[Path]) -> bool:
+        """Whether these files of the vault are all as we left them, so that a comparison would find nothing in them."""
+        with self.vault_lock:  # so that none is just being written
+            return all(map(self._vault.is_as_known, paths))
+
+    def embed(self, *, stop: Callable[[], bool] = lambda: False) -> None:
+        """Give notes their vectors that were only taken up by their words."""
+        self._recall.embed(stop=stop)
 
     def compare_vault(
         self, *, progress: Callable[[int, int], None] = lambda done, total: None, stop: Callable[[], bool] = lambda: False
@@ -241,8 +362,10 @@ class Pipeline:
                 comparison = self._vault.compare()
                 if comparison.frozen:
                     return None
-                if comparison.deleted:
+                if comparison.deleted or self._vault.unmended:
                     self._vault.mend_links()
+                    self._tidy()
+                self._vault.heed()
             return self._recall.refresh(self._vault, progress=progress, stop=stop)
         except KiteError as error:
             log.warning("the vault could not be compared: %s", error)
@@ -257,6 +380,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 def redacted(look: Look) -> Look:
     """The door: nothing that was not passed through here is stored, what the cursor carries included."""
     session = look.session
+    known: dict[str, str] = {}
     if session is not None:
         session = replace(
             session,
@@ -268,10 +392,21 @@ def redacted(look: Look) -> Look:
     return replace(
         look,
         session=session,
-        events=tuple(redact_event(event) for event in look.events),
+        events=tuple(redact_event(_without_echo(event), known) for event in look.events),
         problems=tuple(replace(problem, reason=redact(problem.reason)) for problem in look.problems),
         cursor=replace(look.cursor, carry=_clean_json(look.cursor.carry)),
     )
+
+
+def _without_echo(event: Event) -> Event:
+    """Whoever passed it on, and in whatever shape: what we once told an agent is no news."""
+    text = "" if event.role == "tool" and _OUR_TOOLS.search(event.tool) else without_echo(event.text)
+    command = without_echo(event.command) if event.command else ""
+    return event if (text, command) == (event.text, event.command) else replace(event, text=text, command=command)
+
+
+_OUR_TOOLS = re.compile(r"kite[-_. ]?memory", re.IGNORECASE)
+"""As agents name the tools of an MCP server that is called so."""
 
 
 def _clean(text: str) -> str:

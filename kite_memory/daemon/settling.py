@@ -112,7 +112,8 @@ class Settling:
             return Uptake(outcome="unknown", why="too much has happened since")
         note = self._recall.note(showing.note)
         if note is None:
-            return Uptake(outcome="unknown", why="the note is gone")
+            why = "the note is the team's" if showing.moment == "team" else "the note is gone"
+            return Uptake(outcome="unknown", why=why)
         last = told.ends[_TURNS - 1] if len(told.ends) >= _TURNS else len(told.after)
         found = uptake(note, before=told.before, after=told.after[:last])
         return found if over or found.outcome == "used" else None

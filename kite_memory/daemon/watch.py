@@ -35,6 +35,9 @@ class Roused:
     paths: frozenset[str] = frozenset()
     everything: bool = False
 
+    def __or__(self, other: "Roused") -> "Roused":
+        return Roused(paths=self.paths | other.paths, everything=self.everything or other.everything)
+
 
 class Wake:
     """A doorbell with a list: rung from any thread, answered by one."""

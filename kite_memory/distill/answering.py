@@ -20,6 +20,8 @@ _HEAD = 160
 _PIECE = 1_200
 _LONGEST_ANSWER = 40_000
 
+NOT_IN_FORM = "the model's answer is not in the form asked for"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
@@ -71,26 +73,34 @@ class Answerer:
             max_tokens=_MAX_TOKENS,
             seconds=self.seconds,
         )
-        try:
-            booking = self.allowance.book(self.backend.estimate(inquiry))
-        except KiteError as error:
-            return Unsaid(reason=f"the call cannot be booked: {error}")
-        if booking is None:
-            return Unsaid(reason="this part of the day's budget is spent")
-        ending = self.backend.ask(inquiry)
-        try:
-            settle_by(booking, ending)
-        except KiteError:
-            pass  # what was booked for it stays spent, which is the careful side
-        match ending:
-            case Reply(text=text):
-                return read_answer(text, pieces) or Unsaid(reason="the model's answer is not in the form asked for")
-            case Busy(reason=reason) | Refused(reason=reason):
-                return Unsaid(reason=reason)
-            case Misconfigured(reason=reason, hint=hint):
-                return Unsaid(reason=f"{reason} ({hint})")
-            case _:
-                assert_never(ending)
+        reply = ask_booked(self.backend, self.allowance, inquiry)
+        if isinstance(reply, Unsaid):
+            return reply
+        return read_answer(reply.text, pieces) or Unsaid(reason=NOT_IN_FORM)
+
+
+def ask_booked(backend: Backend, allowance: Allowance, inquiry: Inquiry) -> Reply | Unsaid:
+    """One call through the door, booked before it is made. Nothing is raised."""
+    try:
+        booking = allowance.book(backend.estimate(inquiry))
+    except KiteError as error:
+        return Unsaid(reason=f"the call cannot be booked: {error}")
+    if booking is None:
+        return Unsaid(reason="this part of the day's budget is spent")
+    ending = backend.ask(inquiry)
+    try:
+        settle_by(booking, ending)
+    except KiteError:
+        pass  # what was booked for it stays spent, which is the careful side
+    match ending:
+        case Reply():
+            return ending
+        case Busy(reason=reason) | Refused(reason=reason):
+            return Unsaid(reason=reason)
+        case Misconfigured(reason=reason, hint=hint):
+            return Unsaid(reason=f"{reason} ({hint})")
+        case _:
+            assert_never(ending)
 
 
 def asked(question: str, pieces: Sequence[Piece]) -> str:

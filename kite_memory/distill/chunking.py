@@ -38,6 +38,11 @@ class ChunkPolicy:
     urgent: Callable[[Sequence[Event]], bool] = lambda events: True
 
 
+FREE = ChunkPolicy(target=100_000, most=200_000, idle=3.0)
+"""Where asking costs nothing: at once while somebody works, and of a session that is over as much as can be held against one
+another."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
     """A chunk by name: what the outbox keeps of it. Both ordinals belong to it."""

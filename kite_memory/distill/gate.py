@@ -1,16 +1,20 @@
-"""What does not become a note, however well-formed: each verdict has a reason from a small set, to be counted.
+"""What does not become a note, however well-formed, and what waits for a person's eye first.
 
-Everything here is decided from an item and the events it rests on alone; what the vault already holds is its planner's business.
+Each verdict and each doubt has a reason from a small set, to be counted. Everything here is decided from an item, the events it
+rests on and those around them; what the vault already holds is its planner's business.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 
-from kite_memory.distill.prose import stems
-from kite_memory.model.event import Event
-from kite_memory.model.record import Decision, Insight, Preference, Record, RecordItem, Topic
+from kite_memory.distill.prose import stems, stems_in_order
+from kite_memory.distill.theories import CLAIM, MENDED, Retraction, proven, retractions, withdrawn
+from kite_memory.model.event import Event, EventType
+from kite_memory.model.record import Decision, Insight, Origin, Preference, Record, RecordItem, Topic
 
 
 class Verdict(StrEnum):
@@ -20,7 +24,22 @@ class Verdict(StrEnum):
     ECHO = "echo of an injected memory"
     INSTRUCTION = "an instruction, not a fact"
     UNSUPPORTED = "not supported by its evidence"
+    RESTATES = "says what the code or a commit says"
+    WITHDRAWN = "withdrawn later in the session"
 
+
+class Doubt(StrEnum):
+    """Why an item becomes a proposed note."""
+
+    HARDLY_SUPPORTED = "its evidence says little of it"
+    NEVER_NAMED = "it names what was never mentioned"
+    NOT_THE_PERSONS_WORD = "a tool said it, not the person"
+    PERHAPS_WITHDRAWN = "perhaps withdrawn later in the session"
+    UNPROVEN = "a cause that nothing bore out yet"
+
+
+PROPOSED = "proposed: "
+"""Stands before a doubt where it is counted among the verdicts."""
 
 _READ = 20_000
 _SHINGLE = 5
@@ -34,21 +53,34 @@ def shingles(text: str) -> frozenset[str]:
 
 
 def passed(record: Record, events: Mapping[str, Event], prompt: frozenset[str]) -> tuple[Record, tuple[str, ...]]:
-    """The record with what the gate let through, and the verdicts on the rest. ``prompt`` holds the prompt's `shingles`."""
+    """The record with what the gate let through, and the verdicts on the rest; doubts are among them, after `PROPOSED`.
+
+    ``events`` are the session's as far as they are known, in order; ``prompt`` holds the prompt's `shingles`.
+    """
     verdicts: list[str] = []
+    told = _Told(events=tuple(events.values()))
     topics: list[Topic] = []
     for topic in record.topics:
         kept: list[RecordItem] = []
         for item in topic.items:
-            verdict = judged(item, [events[id] for id in item.evidence if id in events], prompt)
-            if verdict is None:
-                kept.append(item)
-            else:
+            evidence = [events[id] for id in item.evidence if id in events]
+            honest = replace(item, origin=told.origin(item, evidence))
+            verdict = judged(honest, evidence, prompt) or told.against(honest)
+            if verdict is not None:
                 verdicts.append(verdict)
+                continue
+            doubt = Doubt.NOT_THE_PERSONS_WORD if honest.origin != item.origin else told.doubt(honest, evidence)
+            kept.append(replace(honest, doubt=doubt) if doubt else honest)
+            verdicts.extend([PROPOSED + doubt] if doubt else [])
         if kept:
             topics.append(replace(topic, items=tuple(kept), summary=topic.summary if _harmless(topic.summary, prompt) else ""))
     insights = tuple(text for text in record.cross_topic_insights if topics and _harmless(text, prompt))
     return Record(topics=tuple(topics), cross_topic_insights=insights), tuple(verdicts)
+
+
+def whose(item: RecordItem, events: Sequence[Event]) -> Origin:
+    """Of what an agent hands in itself, with no evidence named: a tool's word where one of these ``events`` said it first."""
+    return _Told(events=events).origin(item, ())
 
 
 def _harmless(text: str, prompt: frozenset[str]) -> bool:
@@ -59,6 +91,7 @@ def _harmless(text: str, prompt: frozenset[str]) -> bool:
 
 def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str]) -> Verdict | None:
     """``None`` for an item that may become a note."""
+    evidence = tuple(evidence)
     said = "\n".join(_said(event) for event in evidence)
     told = "\n".join(_told(item))
     if _ECHO.search(told):
@@ -74,9 +107,169 @@ def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str]) 
     telling = stems(item.body) - (frozenset() if isinstance(item, Preference) else _ROUTINE)
     if len(telling) < (2 if item.origin == "user" else 3):
         return Verdict.TRIVIAL  # how a person wants commits made is no routine, and people are brief: "always answer in German"
-    if not stems(f"{item.title} {item.body}") & stems(said):
+    if _support(item, said) < _NOT_SUPPORTED:
         return Verdict.UNSUPPORTED
+    if item.origin != "user" and (_HEADLINE.match(item.title) or not stems(_CODE.sub(" ", item.body))):
+        return Verdict.RESTATES
+    if item.origin == "assistant" and _orders(item) and _only_a_tool_says(item, evidence):
+        return Verdict.INSTRUCTION
     return None
+
+
+_NOT_SUPPORTED = 0.08
+_HARDLY_SUPPORTED = 0.25
+"""Shares of an item's words that its evidence has. Of 299 notes that people wrote, 1 has less than the first and 12 less than the
+second; with events taken at random from the same session instead, 93 and 223."""
+
+
+def _support(item: RecordItem, said: str) -> float:
+    own = stems(f"{item.title} {item.body}")
+    return len(own & stems(said)) / len(own) if own else 0.0
+
+
+def _only_a_tool_says(item: RecordItem, evidence: Iterable[Event]) -> bool:
+    """Whether what an item says stands in what a tool brought in, and hardly in anybody's words."""
+    own = stems(f"{item.title} {item.body}")
+    people, tools = set[str](), set[str]()
+    for event in evidence:
+        (tools if event.role == "tool" and event.status != "denied" else people).update(stems(_said(event)))
+    return bool(own) and len(own & people) < 0.3 * len(own) <= len(own & tools) - len(own & people)
+
+
+def _origin(item: RecordItem, evidence: Sequence[Event]) -> Origin:
+    """A person who said "go on" beside a tool's output did not say what the output says."""
+    return "tool" if item.origin == "user" and _only_a_tool_says(item, evidence) else item.origin
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Told:
+    """What the session tells around the items: looked at once for all of them, and only if one asks."""
+
+    events: Sequence[Event]
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {event.id: at for at, event in enumerate(self.events)}
+
+    @cached_property
+    def _places_of_words(self) -> Sequence[tuple[Event, Mapping[str, Sequence[int]]]]:
+        """Of each event that says something, where its stems stand."""
+        return tuple((event, stems_in_order(_said(event))) for event in self.events if event.text or event.command)
+
+    def origin(self, item: RecordItem, evidence: Sequence[Event]) -> Origin:
+        """Whose word it is, whatever it claims: that of a tool where a tool's output said it first, and the person did not.
+
+        An agent that has repeated what a web page, a README or a package told it has not thought of it itself.
+        """
+        claimed = _origin(item, evidence)
+        if claimed == "tool" or self._a_tool_said_first(f"{item.title} {item.body}"):
+            return "tool"
+        rejected = item.rejected if isinstance(item, Decision) else ()
+        if any(self._a_tool_said_first(f"{each.alternative} {each.reason}") for each in rejected if len(stems(each.reason)) >= 3):
+            return "tool"
+        symptom = item.symptom if isinstance(item, Insight) else ""  # what a failure says comes from a tool, and from nobody else
+        return "tool" if len(stems(symptom)) >= 3 and self._a_tool_said_first(symptom, not_failing=True) else claimed
+
+    def _a_tool_said_first(self, text: str, *, not_failing: bool = False) -> bool:
+        own = stems(text)
+        within = _ROOM_TO_SAY_IT * len(_WORD.findall(text))
+        before = 0.0
+        first = False
+        for event, places in self._places_of_words:
+            share = _share_in_one_place(own, places, within) if len(own & places.keys()) >= _SAYS_SOME_OF_IT * len(own) else 0.0
+            if event.role == "user" and share >= _SAYS_SOME_OF_IT:
+                return False
+            if event.role != "tool" or (not_failing and _tells_of_failure(event)):
+                before = max(before, share)
+            elif share >= _SAYS_IT and before < _NEARLY_SAYS_IT * share:
+                first = True
+        return first
+
+    @cached_property
+    def _taken_back(self) -> Sequence[Retraction]:
+        return tuple(retractions(self.events))
+
+    @cached_property
+    def _commits(self) -> Sequence[frozenset[str]]:
+        return tuple(stems(event.command[:4_000]) for event in self.events if _COMMITS.search(event.command[:400]))
+
+    @cached_property
+    def _text(self) -> str:
+        return "\n".join(_said(event) for event in self.events).lower()
+
+    def _last(self, item: RecordItem) -> int:
+        return max((self._places[id] for id in item.evidence if id in self._places), default=0)
+
+    def against(self, item: RecordItem) -> Verdict | None:
+        own = stems(item.body)
+        if item.origin != "user" and own and any(len(own & commit) >= _SAME_AS_A_COMMIT * len(own) for commit in self._commits):
+            return Verdict.RESTATES
+        if _is_a_theory(item) and withdrawn(f"{item.title} {item.body}", self._last(item), self._taken_back, surely=True):
+            return Verdict.WITHDRAWN
+        return None
+
+    def doubt(self, item: RecordItem, evidence: Iterable[Event]) -> Doubt | None:
+        if _support(item, "\n".join(_said(event) for event in evidence)) < _HARDLY_SUPPORTED:
+            return Doubt.HARDLY_SUPPORTED
+        names = list(dict.fromkeys(match.group().strip("`").lower() for match in _NAME.finditer(item.body)))[:40]
+        strange = sum(not self._mentions(name) for name in names)
+        if strange >= 2 and strange * 3 > len(names):
+            return Doubt.NEVER_NAMED
+        if not _is_a_theory(item):
+            return None
+        last = self._last(item)
+        if withdrawn(f"{item.title} {item.body}", last, self._taken_back):
+            return Doubt.PERHAPS_WITHDRAWN
+        if isinstance(item, Insight) and CLAIM.search(item.body) and not (MENDED.search(item.body) or proven(self.events, last)):
+            return Doubt.UNPROVEN
+        return None
+
+    def _mentions(self, name: str) -> bool:
+        return name in self._text or all(part in self._text for part in _WORD.findall(name))
+
+
+_ROOM_TO_SAY_IT = 3
+_SAYS_IT = 0.7
+_SAYS_SOME_OF_IT = 0.5
+_NEARLY_SAYS_IT = 0.8
+"""Shares of an item's words that stand together in one text, no further apart than three times its length. Of 299 notes that
+people wrote, 3 have seven tenths of their words in a tool's output that nobody had said before; 12 have six tenths."""
+
+
+def _tells_of_failure(event: Event) -> bool:
+    return event.status == "failed" or event.type in (EventType.ERROR, EventType.TEST_RESULT)
+
+
+def _share_in_one_place(own: frozenset[str], places: Mapping[str, Sequence[int]], within: int) -> float:
+    """The most of ``own`` that stands within so many words of one another."""
+    standing = sorted((place, stem) for stem in own for place in places.get(stem, ()))
+    counted: Counter[str] = Counter()
+    most = left = 0
+    for place, stem in standing:
+        counted[stem] += 1
+        while standing[left][0] < place - within:
+            counted[standing[left][1]] -= 1
+            if not counted[standing[left][1]]:
+                del counted[standing[left][1]]
+            left += 1
+        most = max(most, len(counted))
+    return most / len(own) if own else 0.0
+
+
+_SAME_AS_A_COMMIT = 0.9
+"""Share of a note's words that one commit has. None of 299 notes that people wrote has as many."""
+
+
+def _is_a_theory(item: RecordItem) -> bool:
+    return item.origin != "user" and (isinstance(item, Insight) or bool(CLAIM.search(item.body)))
+
+
+_HEADLINE = re.compile(r"(?:feat|fix|chore|docs|refactor|test|perf|style|build|ci|revert)(?:\([^)]{1,40}\))?!?: ")
+_COMMITS = re.compile(r"\bgit\b[^|;&\n]{0,80}\bcommit\b")
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]{1,400}`", re.DOTALL)
+_NAME = re.compile(
+    r"`[^`\n]{2,80}`|\b\w+[_./:-]\w[\w./:-]*|\b[a-z]+[A-Z]\w+|\b[A-Z][a-z]+[A-Z]\w*|(?<!\w)--[a-z][\w-]+|\b\d[\d.,]*\w*"
+)
 
 
 def _said(event: Event) -> str:

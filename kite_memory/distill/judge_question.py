@@ -22,7 +22,7 @@ _READ = 4
 """So many times its limit is looked at of a text before it is cleaned, for what is cleaned away leaves room."""
 _LONGEST_ANSWER = 20_000
 _LINK = re.compile(r"!?\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]|\n]{1,200}))?\]\]")
-_RELATED = re.compile(r"^\*\*Related:\*\*.*$", re.MULTILINE)
+_RELATED = re.compile(r"^\*\*Related:\*\*.*$|^> \[!failure\] (?=Rejected:)", re.MULTILINE)
 
 
 def asked(question: Question) -> str:

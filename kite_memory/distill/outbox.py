@@ -80,6 +80,19 @@ _CHUNKED_TO = (
 )
 
 
+_GAPS = """
+    WITH ends AS (
+        SELECT provider, session, first, last FROM chunks
+        UNION ALL SELECT provider, id, chunked_to + 1, chunked_to + 1 FROM sessions
+    ), gaps AS (
+        SELECT provider, session, first, COALESCE(MAX(last) OVER (
+            PARTITION BY provider, session ORDER BY first, last ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), -1) AS before FROM ends
+    )
+    SELECT provider, session, before + 1, first - 1 FROM gaps WHERE first > before + 1 ORDER BY provider, session, first
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """What one UTC day may cost."""
@@ -179,7 +192,8 @@ class Outbox:
         with self._transaction() as database:
             for span in spans:
                 database.execute(
-                    "INSERT OR IGNORE INTO chunks (id, provider, session, first, last, state) VALUES (?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO chunks (id, provider, session, first, last, state) VALUES (?, ?, ?, ?, ?, ?)"
+                    " ON CONFLICT (id) DO UPDATE SET first = excluded.first, last = excluded.last",  # of a timeline read anew
                     (
                         span.id,
                         span.provider,
@@ -195,6 +209,13 @@ class Outbox:
         """Move a session's cursor past events that no one shall be asked about."""
         with self._transaction() as database:
             database.execute(_CHUNKED_TO, (provider, session, ordinal))
+
+    def gaps(self) -> list[tuple[str, str, int, int]]:
+        """``(provider, session, first, last)``: ordinals before a session's cursor that no chunk holds.
+
+        Between two chunks there may be no event to hold; what there is was skipped.
+        """
+        return self._all(_GAPS)
 
     def next_waiting(self, now: float) -> WaitingChunk | PutOff | None:
         """A chunk to ask about now; or until when, and why, the first one was put off; or ``None``: nothing waits."""
@@ -238,9 +259,11 @@ class Outbox:
                     "INSERT INTO refusals VALUES (?, 1) ON CONFLICT (reason) DO UPDATE SET count = count + 1", (reason,)
                 )
 
-    def put_off(self, chunk: str, usage: Usage, *, not_before: float, reason: str) -> None:
+    def put_off(self, chunk: str, usage: Usage | None, *, not_before: float, reason: str) -> None:
+        """``usage`` of ``None``: nobody knows what the call cost, and what was booked for it stays spent."""
         with self._transaction() as database:
-            self._settle(database, chunk, usage)
+            if usage is not None:
+                self._settle(database, chunk, usage)
             database.execute(
                 "UPDATE chunks SET state = 'waiting', not_before = ?, reason = ? WHERE id = ?", (not_before, reason, chunk)
             )
@@ -269,6 +292,15 @@ class Outbox:
                 )
             )
         return found
+
+    def drop_answers(self, events: Iterable[tuple[str, str, int]]) -> None:
+        """Nothing is kept of what was answered about these: provider, session and ordinal. No notes are made of it either."""
+        with self._transaction() as database:
+            database.executemany(
+                "UPDATE chunks SET record = NULL, state = IIF(state = 'answered', 'nothing', state)"
+                " WHERE provider = ? AND session = ? AND first <= ? AND last >= ? AND record IS NOT NULL",
+                [(provider, session, ordinal, ordinal) for provider, session, ordinal in events],
+            )
 
     def written(self, chunk: str) -> None:
         with self._transaction() as database:

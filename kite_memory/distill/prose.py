@@ -86,5 +86,18 @@ def stems(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def stems_in_order(text: str) -> dict[str, list[int]]:
+    """The `stems` of a text, each with the words in whose place it stands."""
+    found: dict[str, list[int]] = {}
+    for place, match in enumerate(_WORD.finditer(_HUMP.sub(" ", text))):
+        word = match.group().lower()
+        if _UNSPACED.search(word):
+            for at in range(len(word) - 1):
+                found.setdefault(word[at : at + 2], []).append(place)
+        elif len(word) >= 3 and word not in _STOP:
+            found.setdefault(word[:6], []).append(place)
+    return found
+
+
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")

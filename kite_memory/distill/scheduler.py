@@ -65,13 +65,13 @@ class Scheduler:
         self._clock = clock
         self._jitter = jitter
         self._failures = 0
-        self._closed_until = 0.0
+        self._closed_at = self._closed_until = 0.0
         self._closed_because = Idle(until=None, reason="")
 
     def step(self, load: Callable[[WaitingChunk], Chunk | None]) -> Asked | Idle:
         """Ask about one chunk, if the time is right, and commit what came of it."""
         now = self._clock()
-        if now < self._closed_until:
+        if self._closed_at <= now < self._closed_until:  # a clock that was set back is no reason to wait for where it was
             return self._closed_because
         match self._outbox.next_waiting(now):
             case None:
@@ -87,7 +87,8 @@ class Scheduler:
             return Asked(chunk=waiting.id, answered=False)
         day = utc_day(now)
         if not self._outbox.reserve(waiting.id, self._extractor.estimate(chunk), self._budget, day=day):
-            return self._close(_next_day(now), "the day's budget is spent", "raise `dollars_per_day` under [extractor], or wait")
+            hint = "raise `dollars_per_day` under [extractor], or wait"
+            return self._close(now, _next_day(now), "the day's budget is spent", hint)
         outcome = self._extractor.extract(chunk)
         match outcome:
             case Answer(record=record, usage=usage, refused_items=refused):
@@ -98,21 +99,22 @@ class Scheduler:
                 self._failures = 0
                 self._outbox.refuse(waiting.id, usage, reason=reason)
                 return Asked(chunk=waiting.id, answered=False)
-            case Busy(reason=reason, retry_after=retry_after, usage=usage):
+            case Busy(reason=reason, retry_after=retry_after, usage=usage, made=made):
                 self._failures += 1
                 pause = pause_after(max(self._failures, waiting.attempts + 1), retry_after, self._jitter())
-                self._outbox.put_off(waiting.id, usage, not_before=now + pause, reason=reason)
+                spent = None if made == "perhaps" else usage  # it may be on the bill: what was booked stays booked
+                self._outbox.put_off(waiting.id, spent, not_before=now + pause, reason=reason)
                 if self._failures >= _BREAKER_AFTER or retry_after > 0:
-                    return self._close(now + pause, f"the extractor is busy: {reason}", "")
+                    return self._close(now, now + pause, f"the extractor is busy: {reason}", "")
                 return Idle(until=now, reason=reason)
             case Misconfigured(reason=reason, hint=hint):
                 self._outbox.put_off(waiting.id, Usage(), not_before=0.0, reason=reason)
-                return self._close(_next_day(now), reason, hint)
+                return self._close(now, _next_day(now), reason, hint)
             case _:
                 assert_never(outcome)
 
-    def _close(self, until: float, reason: str, hint: str) -> Idle:
-        self._closed_until = until
+    def _close(self, now: float, until: float, reason: str, hint: str) -> Idle:
+        self._closed_at, self._closed_until = now, until
         self._closed_because = Idle(until=until, reason=reason, hint=hint)
         return self._closed_because
 

@@ -7,8 +7,14 @@ from kite_memory.model.event import Event, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """``id`` depends only on the session and the ids of its first and last event, so a rebuilt timeline names it the same."""
+    """``id`` depends only on the session and the ids of its first and last event, so a rebuilt timeline names it the same.
+
+    ``before`` is what happened in the session just before, as far as it is at hand: it explains what these events answer,
+    and is not to be told again. ``noted`` is how many notes the session has given already.
+    """
 
     id: str
     session: Session
     events: tuple[Event, ...]
+    before: tuple[Event, ...] = ()
+    noted: int = 0

@@ -34,6 +34,11 @@ class Note:
     wikilinks in the body; ``supersedes`` and ``superseded_by`` are targets of the same sort, without brackets. ``entities``
     are the names of what it speaks about, linked or not. ``evidence`` holds references as
     `model.event.evidence_reference` writes them.
+
+    ``conflicts`` are notes that this one may contradict, which a person is to say. It was true until ``valid_until``, where
+    something has replaced it. ``anchors`` are files that it speaks of with their hash when it was made (``path@hash``), and
+    ``drifted`` is when one of them was first found to be another. ``branch`` is empty for what holds on all of them.
+    ``review`` is what else a person is asked about it.
     """
 
     id: str
@@ -56,10 +61,20 @@ class Note:
     expires: datetime | None = None
     supersedes: tuple[str, ...] = ()
     superseded_by: str = ""
+    conflicts: tuple[str, ...] = ()
+    valid_until: datetime | None = None
+    anchors: tuple[str, ...] = ()
+    drifted: datetime | None = None
+    branch: str = ""
+    review: str = ""
     status: NoteStatus = NoteStatus.ACCEPTED
     evidence: tuple[str, ...] = ()
     origin: Origin = "assistant"
     importance: int = 2
+
+    def has_expired(self, now: datetime) -> bool:
+        """From then on it counts for nothing, whoever asks; only its owner finds the file."""
+        return self.expires is not None and self.expires <= now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,8 @@ class Create:
 class Amend:
     """Add to a note that is there: evidence, and ``addition`` (markdown, may be empty) at its end.
 
-    ``absorbs`` is the id of the draft that ends here instead of becoming a note of its own.
+    ``absorbs`` is the id of the draft that ends here instead of becoming a note of its own. ``importance`` is what it has at least
+    from now on.
     """
 
     id: str
@@ -24,16 +25,21 @@ class Amend:
     addition: str
     because: str
     absorbs: str = ""
+    importance: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supersede:
-    """Create ``note`` and mark the old one as replaced by it."""
+    """Create ``note`` and mark the old one as replaced by it. Several may name the same note, which is created once.
+
+    ``late``: the one that is there is the newer, and ``note`` comes in as replaced by it.
+    """
 
     note: Note
     old_id: str
     old_path: str
     because: str
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

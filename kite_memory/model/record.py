@@ -18,7 +18,8 @@ class Item:
     """What every kind of item carries.
 
     ``evidence`` holds full event ids, at least one. ``importance`` is 1 to 3; 3 would hurt to lose. ``triggers`` are
-    short phrases in a person's words that say when this is useful.
+    short phrases in a person's words that say when this is useful. ``doubt`` says, where it is not empty, why a person
+    should look at it first.
     """
 
     title: str
@@ -28,6 +29,7 @@ class Item:
     origin: Origin
     entities: tuple[str, ...] = ()
     triggers: tuple[str, ...] = ()
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

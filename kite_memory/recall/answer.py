@@ -34,6 +34,8 @@ hi hello stop wait one two first second third both option get make
 """
 _FILLERS = frozenset(lexical.terms(_FILLER_WORDS))
 """Words that agree, urge or greet. A prompt of nothing else needs no memory."""
+_DRIFTED = -2.0
+"""Of a note whose files have changed since, as a habit of never being taken up, and as much again: mostly it is old."""
 _NO_TALLIES: Mapping[str, Tally] = MappingProxyType({})
 
 
@@ -41,7 +43,9 @@ _NO_TALLIES: Mapping[str, Tally] = MappingProxyType({})
 class Prompt:
     """``head`` is what may be kept of the text in the log: its beginning, redacted by the caller.
 
-    ``situation`` is what the session's events say; a session never seen has an empty one.
+    ``situation`` is what the session's events say; a session never seen has an empty one. ``tokens`` is what is left of the
+    turn's, where something else was said already. ``branch`` is what the session works on: of others, what is not merged yet is
+    left out.
     """
 
     text: str
@@ -49,6 +53,8 @@ class Prompt:
     project: str = ""
     head: str = ""
     situation: Situation = field(default_factory=Situation)
+    tokens: int | None = None
+    branch: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +115,7 @@ def weigh(
     Those that will not be said are only told ``all_too``: finding the words that match in them is half the work.
     """
     text = bounded(prompt.text)
-    if silence := _needless(text):
+    if silence := needless(text):
         return Weighed(candidates=(), threshold=0.0, silence=silence)
     # As the gate was fitted, surroundings weigh nothing: they are looked for where every figure is told or logged, and else not.
     around = prompt.situation.around if all_too or bar.judged or bar.gate.weights.get("around") else ""
@@ -122,7 +128,8 @@ def weigh(
         return Weighed(candidates=(), threshold=0.0, silence="nothing in the vault that may be said")
 
     def ours(note: Note) -> bool:
-        return note.scope is not Scope.SESSION or note.session == prompt.session
+        elsewhere = note.branch and prompt.branch and note.branch != prompt.branch
+        return not elsewhere and (note.scope is not Scope.SESSION or note.session == prompt.session)
 
     if bar.threshold is None and bar.gate.fits(signals.space):
         return _by_gate(index, prompt, bar, signals, scores, inherited, number, ours, shown, limit, tallies, all_too)
@@ -199,6 +206,7 @@ def _by_gate(
     terms = len(lexical.terms(essence(prompt.text)))
     figures = gate.figures(prompt.text, terms, prompt.situation.position, candidates)
     habits = [habit(tally) if (tally := tallies.get(name(each.note))) else 0.0 for each in candidates]
+    habits = [one + _DRIFTED * (each.note.drifted is not None) for one, each in zip(habits, candidates, strict=True)]
     probabilities = bar.gate.probabilities(figures, habits)
     fresh = [place for place, each in enumerate(candidates) if name(each.note) not in shown]
     order = sorted(fresh, key=lambda place: (-probabilities[place], -columns.notes["created"][rows[place]]))
@@ -275,7 +283,7 @@ def bounded(text: str) -> str:
     return text if len(text) <= _HEAD_LENGTH + _TAIL_LENGTH else f"{text[:_HEAD_LENGTH]}\n{text[-_TAIL_LENGTH:]}"
 
 
-def _needless(text: str) -> str:
+def needless(text: str) -> str:
     """Why this prompt is not worth a look at the vault; empty if it is."""
     bare = text.strip()
     if not bare:

@@ -23,9 +23,19 @@ _TRIED = 200
 
 
 def brief(
-    index: Index, *, project: str, shown: Collection[str], now: float, tallies: Mapping[str, Tally], session: str = ""
+    index: Index,
+    *,
+    project: str,
+    shown: Collection[str],
+    now: float,
+    tallies: Mapping[str, Tally],
+    session: str = "",
+    branch: str = "",
 ) -> tuple[Hit, ...]:
-    """The notes of this project, and of none, that most likely matter whatever comes. None of another project's."""
+    """The notes of this project, and of none, that most likely matter whatever comes.
+
+    None of another project's, or of another branch that is not merged; none whose files have changed since.
+    """
     columns = index.columns()
     if not len(columns) or not project:
         return ()
@@ -40,6 +50,8 @@ def brief(
     for row in rows.tolist():
         note = found.get(int(notes["number"][row]))
         if note is None or name(note) in shown or name(note) in ranked or (note.scope is Scope.SESSION and note.session != session):
+            continue
+        if note.drifted or (note.branch and branch and note.branch != branch):
             continue
         tally = tallies.get(name(note))
         score = float(scores[row]) + (_TAKEN_UP * habit(tally) if tally else 0.0)

@@ -65,7 +65,7 @@ KINDS = tuple(NoteKind)
 STATUSES = tuple(NoteStatus)
 SCOPES = tuple(Scope)
 _FIELDS = tuple(field.name for field in fields(Note))
-_TIMES = ("created", "updated", "valid_from", "expires")
+_TIMES = ("created", "updated", "valid_from", "valid_until", "expires", "drifted")
 _MAKING = 1
 """To be raised when the same note would be catalogued in another way."""
 _VERSION = zlib.crc32("\n".join((_SCHEMA, lexical.SCHEMA, *_FIELDS, str(_MAKING))).encode()) >> 1
@@ -81,9 +81,26 @@ Pairs = npt.NDArray[np.int64]
 """Of two columns: the rows of an old note, and of one that says it replaces it, or is said to."""
 Generation = tuple[str, int]
 """Which catalogue, and which state of it."""
+Mask = npt.NDArray[np.bool_]
 _REMEMBERED = 1000
 """For so many generations the catalogue knows which notes have gone; who comes later reads it all anew."""
 Written = Literal["added", "changed", "the same"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What of the notes somebody may see: those of these scopes and these projects, ``None`` for any.
+
+    What belongs to no project is bounded by its scope alone, unless that is a project's or a session's. An entity's page gathers
+    from every project: a bounded sight does not reach it.
+    """
+
+    scopes: frozenset[Scope] | None = None
+    projects: frozenset[str] | None = None
+
+    @property
+    def whole(self) -> bool:
+        return self.scopes is None and self.projects is None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,8 +123,30 @@ class Columns:
         """Notes of one project, and those that belong to none."""
         return np.asarray((self.notes["project"] == project) | self._of_none)
 
+    def seen(self, sight: Sight, projects: Collection[int], none: int) -> Mask:
+        """``projects`` are the numbers of those that the sight names, and ``none`` is that of no project."""
+        mask = self.notes["kind"] != KINDS.index(NoteKind.ENTITY)
+        if sight.scopes is not None:
+            mask &= np.isin(self.notes["scope"], [SCOPES.index(scope) for scope in sight.scopes])
+        if sight.projects is not None:
+            mask &= np.isin(self.notes["project"], list(projects)) | ((self.notes["project"] == none) & self._of_none)
+        return np.asarray(mask)
+
+    def narrowed(self, rows: Mask) -> "Columns":
+        """As they would be if there were no other notes than these."""
+        passages = self.passages[self.passages_of(rows)]
+        notes = self.notes[rows]
+        moved = np.cumsum(rows) - 1
+        return Columns(
+            generation=self.generation,
+            notes=notes,
+            passages=passages,
+            first_passage=np.searchsorted(passages["note"], notes["number"]),
+            replaced=moved[self.replaced[rows[self.replaced].all(axis=1)]],
+        )
+
     @cached_property
-    def _of_none(self) -> npt.NDArray[np.bool_]:
+    def _of_none(self) -> Mask:
         return ~np.isin(self.notes["scope"], [SCOPES.index(Scope.PROJECT), SCOPES.index(Scope.SESSION)])
 
     def passages_of(self, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -203,6 +242,13 @@ class Catalogue:
             finally:
                 if writer.in_transaction:
                     writer.execute("ROLLBACK")
+
+    def purge(self) -> None:
+        """Of what was removed, the word index holds not even the words any more. Of many notes that takes a second."""
+        with self.writing() as writer:
+            lexical.purge(writer)
+        with self._writing:
+            self._opened().writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def generation(self) -> Generation:
         with self.reading() as connection:
@@ -386,6 +432,7 @@ def _connected(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA secure_delete = ON")  # a forgotten note is not to be read from a page that is free
     except sqlite3.Error:
         connection.close()
         raise

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from kite_memory.errors import KiteError
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry, Note
-from kite_memory.recall import lexical
-from kite_memory.recall.catalogue import NOTE, PASSAGE, Catalogue, Columns, OtherVersion
+from kite_memory.recall import among, lexical
+from kite_memory.recall.catalogue import NOTE, PASSAGE, Catalogue, Columns, Mask, OtherVersion, Sight
 from kite_memory.recall.embedder import Embedder, Space, Vectors
 from kite_memory.recall.sidecar import Keys, Places, Row, Rows, Sidecar
 
@@ -36,6 +36,7 @@ _UNKNOWN = -1
 _PROBLEMS = 50
 
 _Space = tuple[Embedder, Sidecar]
+_EVERYTHING = Sight()
 
 
 class Shelf(Protocol):
@@ -157,6 +158,13 @@ class Index:
     def close(self) -> None:
         self._catalogue.close()
 
+    def purge(self) -> None:
+        """No file holds any more what was removed. Nothing is raised: what cannot be purged now goes with the next rebuild."""
+        try:
+            self._catalogue.purge()
+        except sqlite3.Error as error:
+            self._noted([self._problem(f"the catalogue cannot be used: {error}")])
+
     def clear(self) -> None:
         """Forget everything; the next refresh makes it anew from the vault."""
         with self._refreshing:
@@ -169,27 +177,41 @@ class Index:
         shelf: Shelf,
         *,
         hint: Collection[str] | None = None,
+        meaning: bool = True,
         stop: Callable[[], bool] = _never,
         progress: Callable[[int, int], None] = _unseen,
     ) -> Refreshed:
         """Bring the index in step with the vault, reading only files that differ and embedding only texts that are new.
 
         With ``hint`` only those paths are looked at, and are found by their words and their meaning when this returns;
-        the second space takes them up with the next full refresh. An end at any point, by ``stop`` or otherwise, costs
+        the second space takes them up with the next full refresh. Without ``meaning``, by their words: the next refresh that
+        has time for it does the rest. An end at any point, by ``stop`` or otherwise, costs
         only what the next refresh does again. ``progress`` is told how many texts of how many are embedded.
         """
         try:
-            return self._refreshed(shelf, hint, stop, progress)
+            return self._refreshed(shelf, hint, meaning, stop, progress)
         except sqlite3.Error as error:
             problem = self._problem(f"the catalogue cannot be used: {error}")
             if not _is_damage(error):
                 return Refreshed(problems=self._noted([problem]))
         self._catalogue.destroy()
         try:
-            anew = self._refreshed(shelf, None, stop, progress)
+            anew = self._refreshed(shelf, None, True, stop, progress)
         except sqlite3.Error as error:
             return Refreshed(problems=self._noted([problem, self._problem(f"the catalogue cannot be used: {error}")]))
         return replace(anew, problems=self._noted([problem, *anew.problems]))
+
+    def embed(self, *, stop: Callable[[], bool] = _never) -> int:
+        """Give a vector to what waits for one, in every space. Returns how many texts that were."""
+        try:
+            with self._refreshing:
+                outcomes = [self._embedded(space, self._keys, stop, _unseen) for space in self._spaces]
+                self._warm_up()
+        except sqlite3.Error as error:
+            self._noted([self._problem(f"the catalogue cannot be used: {error}")])
+            return 0
+        self._noted([problem for _, problems in outcomes for problem in problems])
+        return sum(count for count, _ in outcomes)
 
     def signals(
         self,
@@ -201,37 +223,45 @@ class Index:
         forgiving: bool = False,
         meaning: bool = True,
         words: bool = True,
+        whole: bool = False,
+        sight: Sight = _EVERYTHING,
     ) -> Signals:
         """What speaks for each note as an answer to ``text``.
 
         ``around`` is what surrounds it. In a very large vault, of notes of other projects than ``project`` only those are compared
         by meaning that share a word with it; that is, all, where it is not said. ``beside`` prefers the second space, if it is
         there and complete; ``forgiving`` takes terms that no note holds for typing errors. Where something fails, what is left
-        speaks alone, and says so.
+        speaks alone, and says so. ``whole``: the text is itself a note's, and all of it is compared.
+
+        With a bounded ``sight`` the columns are those of the notes in it, and no figure tells of any other: how rare a word is,
+        and how long notes are, is then reckoned among them. What other notes know is not used to forgive typing errors either.
         """
         problems: list[Problem] = []
         terms: tuple[str, ...] = ()
         nearby: tuple[str, ...] = ()
         try:
             columns = self._current()
+            seen = None if sight.whole else self._seen(columns, sight)
             bm25 = context = np.zeros(len(columns))
             if words:
-                terms, bm25 = self._bm25(columns, text, forgiving)
+                terms, bm25 = self._bm25(columns, text, forgiving, seen)
             if around:
-                nearby, context = self._bm25(columns, around, False)
-            near = self._near(columns, project, (bm25 > 0) | (context > 0))
+                nearby, context = self._bm25(columns, around, False, seen)
+            near = self._near(columns, project, (bm25 > 0) | (context > 0)) if seen is None else seen
         except sqlite3.Error as error:
             problems.append(self._problem(f"the catalogue cannot be used: {error}"))
-            columns, bm25, context, near = _no_columns(), np.zeros(0), np.zeros(0), None
+            columns, bm25, context, near, seen = _no_columns(), np.zeros(0), np.zeros(0), None, None
         space, cosine = self._spaces[0][1].space, np.zeros(len(columns), np.float32)
-        for embedder, sidecar in self._order(beside, columns) if meaning and len(columns) else ():
+        for embedder, sidecar in self._order(beside and seen is None, columns) if meaning and len(columns) else ():
             try:
-                vector = embedder.embed([essence(text)], "query")[0]
+                vector = embedder.embed([text if whole else essence(text)], "document" if whole else "query")[0]
                 space, cosine = sidecar.space, self._cosines(columns, sidecar, vector, near)
                 break
             except KiteError as error:
                 problems.append(self._problem(str(error)))
         self._noted(problems)
+        if seen is not None:
+            columns, cosine, bm25, context = columns.narrowed(seen), cosine[seen], bm25[seen], context[seen]
         return Signals(
             columns=columns,
             space=space,
@@ -243,10 +273,11 @@ class Index:
             problems=tuple(problems),
         )
 
-    def columns(self) -> Columns:
+    def columns(self, sight: Sight = _EVERYTHING) -> Columns:
         """What is known of every note without reading any; empty where the catalogue cannot be used."""
         try:
-            return self._current()
+            columns = self._current()
+            return columns if sight.whole else columns.narrowed(self._seen(columns, sight))
         except sqlite3.Error as error:
             self._noted([self._problem(f"the catalogue cannot be used: {error}")])
             return _no_columns()
@@ -305,6 +336,16 @@ class Index:
         said = set(terms)
         return [sum(worth[word] for word in each & said) / (sum(worth[word] for word in each) or 1.0) for each in names]
 
+    def rarities(self, words: Collection[str]) -> dict[str, float]:
+        """How much each word tells; as `lexical.terms` gives them."""
+        try:
+            total = len(self._current())
+            with self._catalogue.reading() as connection:
+                return lexical.rarities(connection, words, total)
+        except sqlite3.Error as error:
+            self._noted([self._problem(f"the catalogue cannot be used: {error}")])
+            return {}
+
     def project_number(self, project: str) -> int:
         """How `Columns` calls a project; -1 for one that no note is of."""
         try:
@@ -340,14 +381,21 @@ class Index:
         return tuple(problems + [self._problem(f"the catalogue is damaged: {answer}") for answer in answers if answer != "ok"])
 
     def _refreshed(
-        self, shelf: Shelf, hint: Collection[str] | None, stop: Callable[[], bool], progress: Callable[[int, int], None]
+        self,
+        shelf: Shelf,
+        hint: Collection[str] | None,
+        meaning: bool,
+        stop: Callable[[], bool],
+        progress: Callable[[int, int], None],
     ) -> Refreshed:
         if hint is not None:
             entries = [_unlisted(path) for path in sorted(hint) if _is_text(path)]
             written = self._catalogued(shelf, entries, stop, forget=True)
             paths = [entry.path for entry in entries]
-            count, problems = self._embedded(self._spaces[0], lambda: self._catalogue.keys_of(paths), stop, progress)
-            self._warm_up()
+            count, problems = 0, list[Problem]()
+            if meaning:
+                count, problems = self._embedded(self._spaces[0], lambda: self._catalogue.keys_of(paths), stop, progress)
+                self._warm_up()
             return replace(written, embedded=count, problems=self._noted(problems))
         with self._refreshing:
             unusable: list[Entry] = []
@@ -446,15 +494,25 @@ class Index:
                 self._columns = self._catalogue.columns(self._columns)
             return self._columns
 
-    def _bm25(self, columns: Columns, text: str, forgiving: bool) -> tuple[tuple[str, ...], npt.NDArray[np.float64]]:
+    def _seen(self, columns: Columns, sight: Sight) -> Mask:
+        projects = [self._catalogue.project_number(each) for each in sight.projects or ()]
+        return columns.seen(sight, [each for each in projects if each >= 0], self._catalogue.project_number(""))
+
+    def _bm25(
+        self, columns: Columns, text: str, forgiving: bool, seen: Mask | None
+    ) -> tuple[tuple[str, ...], npt.NDArray[np.float64]]:
         wanted = lexical.terms(text[:_WORDS_LENGTH])
         bm25 = np.zeros(len(columns))
         with self._catalogue.reading() as connection:
-            wanted = lexical.telling(connection, wanted, len(columns))
-            if forgiving:
-                for near in lexical.corrected(connection, wanted).values():
-                    wanted += near
-            numbers, scores = lexical.matches(connection, wanted, len(columns), _MATCHES)
+            if seen is not None:
+                wanted = among.foremost(wanted)
+                numbers, scores = among.matches(connection, wanted, columns.notes["number"][seen], _MATCHES)
+            else:
+                wanted = lexical.telling(connection, wanted, len(columns))
+                if forgiving:
+                    for near in lexical.corrected(connection, wanted).values():
+                        wanted += near
+                numbers, scores = lexical.matches(connection, wanted, len(columns), _MATCHES)
         rows = columns.rows_of(numbers)
         bm25[rows[rows >= 0]] = scores[rows >= 0]
         return tuple(wanted), bm25

@@ -92,6 +92,11 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", bare)
 
 
+def purge(connection: sqlite3.Connection) -> None:
+    """Removed notes leave their words in the index until its parts are merged, which is now."""
+    connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+
+
 def add(connection: sqlite3.Connection, note: int, words: Words) -> None:
     stored = [_storable(text) for text in words]
     connection.execute("INSERT INTO words(rowid, title, named, body, said) VALUES (?, ?, ?, ?, ?)", (note, *stored))

@@ -2,12 +2,17 @@
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kite_memory.model.note import Note
-from kite_memory.recall.lexical import Words
+
+if TYPE_CHECKING:
+    from kite_memory.recall.lexical import Words
 
 _LINK = re.compile(r"!?\[\[([^\[\]|#\n]{0,300})(?:#[^\[\]|\n]{0,300})?(?:\|([^\[\]\n]{0,300}))?\]\]")
 _RELATED = re.compile(r"^\*\*Related:\*\*.*$", re.MULTILINE)
+_TURNED_DOWN = re.compile(r"^> \[!failure\] Rejected:", re.MULTILINE)
+"""What the vault shows as a box is a line like any other to whoever reads text."""
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 _WORDS_PER_PASSAGE = 180
@@ -29,11 +34,14 @@ def unlinked(markdown: str) -> str:
 
 def prose(body: str) -> str:
     """The body without its lines of mere links."""
-    return unlinked(_RELATED.sub("", body[:CHARACTERS_PER_NOTE])).strip()
+    text = _TURNED_DOWN.sub("**Rejected:**", _RELATED.sub("", body[:CHARACTERS_PER_NOTE]))
+    return unlinked(text).strip()
 
 
-def searchable(note: Note, said: str = "") -> Words:
+def searchable(note: Note, said: str = "") -> "Words":
     """What the lexical index holds of a note."""
+    from kite_memory.recall.lexical import Words  # brings numpy along, which whoever only renders text need not wait for
+
     named = (*note.aliases, *note.triggers, " ".join(note.tags), ", ".join(note.entities))
     return Words(title=note.title, named="\n".join(filter(None, named)), body=prose(note.body), said=said)
 

@@ -12,19 +12,23 @@ from kite_memory.model.action import Action
 from kite_memory.model.fix import Fixes
 from kite_memory.model.hit import Hit, Injection, Question
 from kite_memory.model.judging import Judged, Verdict
+from kite_memory.model.likeness import Surroundings
 from kite_memory.model.look import Problem
-from kite_memory.model.note import Note
+from kite_memory.model.note import Note, NoteKind
 from kite_memory.model.scope import Scope
 from kite_memory.recall import gate, scoring
 from kite_memory.recall.acting import Acting
 from kite_memory.recall.answer import Bar, Prompt, Weighed, weigh
 from kite_memory.recall.brief import brief
+from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index, IndexStatus, Refreshed, Shelf
 from kite_memory.recall.learning import personal
-from kite_memory.recall.rendering import block, digest
+from kite_memory.recall.nearest import nearest
+from kite_memory.recall.recent import recent
+from kite_memory.recall.rendering import CHARACTERS, block, digest
 from kite_memory.recall.search import Query, name, search
-from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
+from kite_memory.recall.session_memory import TEAMS, Given, Occasion, SessionMemory
 from kite_memory.recall.tallies import Moment
 
 _ANYTHING = 0.35
@@ -82,6 +86,10 @@ class Recall:
         self._acting = Acting(index=index, memory=memory, fixes=fixes)
 
     @property
+    def notes_per_prompt(self) -> int:
+        return self._notes_per_prompt
+
+    @property
     def memory(self) -> SessionMemory:
         return self._memory
 
@@ -98,6 +106,7 @@ class Recall:
         shelf: Shelf,
         *,
         hint: Collection[str] | None = None,
+        meaning: bool = True,
         stop: Callable[[], bool] = _go_on,
         progress: Callable[[int, int], None] = _unseen,
     ) -> Refreshed:
@@ -108,7 +117,11 @@ class Recall:
                 self._learn()
             except sqlite3.Error:
                 pass  # old rows do no harm, and the next full refresh tries again
-        return self._index.refresh(shelf, hint=hint, stop=stop, progress=progress)
+        return self._index.refresh(shelf, hint=hint, meaning=meaning, stop=stop, progress=progress)
+
+    def embed(self, *, stop: Callable[[], bool] = _go_on) -> int:
+        """As `Index.embed`."""
+        return self._index.embed(stop=stop)
 
     def _learn(self) -> None:
         """Once a day: what a judge has found since."""
@@ -126,6 +139,14 @@ class Recall:
 
     def search(self, query: Query) -> tuple[Hit, ...]:
         return search(self._index, query, self._clock())
+
+    def nearest(self, note: Note) -> Surroundings:
+        """The notes of its project that a new note may repeat, or make untrue."""
+        return nearest(self._index, note, self._clock().timestamp())
+
+    def recent(self, *, project: str, kinds: Collection[NoteKind], limit: int, sight: Sight) -> list[Note]:
+        """The newest first, of a project and of none; of some kinds, or any. Nothing that was turned down or has expired."""
+        return recent(self._index, project=project, kinds=kinds, limit=limit, sight=sight, now=self._clock().timestamp())
 
     def weigh(self, prompt: Prompt) -> Weighed:
         """What `answer` would choose from, without its being remembered: for explanations, and for whoever judges further."""
@@ -179,7 +200,7 @@ class Recall:
         foreign = [_STRANGE * (not judged.by_gate and _of_another(hit.note, question.project)) for hit in hits]
         chosen = [hit for place, hit in enumerate(hits) if hit.score >= foreign[place] + (also if place else first)]
         chosen = chosen[: self._notes_per_prompt]
-        rendered = block(chosen, tokens=self._tokens_per_prompt if tokens is None else min(tokens, self._tokens_per_prompt))
+        rendered = block(chosen, tokens=self._room(tokens))
         names = [name(hit.note) for hit in rendered.hits]
         try:
             if not names:
@@ -202,7 +223,33 @@ class Recall:
             return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
         return Injection(block=rendered.text, hits=rendered.hits, reason=reason, tokens=rendered.tokens)
 
-    def brief(self, *, session: str, project: str, remember: bool = True) -> Injection:
+    def from_the_team(self, prompt: Prompt, hits: Sequence[Hit], *, beside: Injection, tokens: int) -> Injection:
+        """What is shown of the team's notes, claimed for the session, in the room that ``beside`` leaves. Nothing is raised.
+
+        What this machine has as well is its own to say. ``tokens`` is what is left of the turn's.
+        """
+        try:
+            shown = self._memory.shown(prompt.session) if prompt.session else frozenset()
+            fresh = [hit for hit in hits if hit.note.id not in shown and not self._index.numbers(hit.note.id.removeprefix(TEAMS))]
+            rendered = block(
+                fresh[: max(0, self._notes_per_prompt - len(beside.hits))],
+                tokens=min(tokens, self._tokens_per_prompt - beside.tokens),
+                characters=CHARACTERS - len(beside.block) - 1,
+                whose="this user's team",
+            )
+            names = [hit.note.id for hit in rendered.hits]
+            if not names:
+                return Injection(block="", hits=(), reason="nothing new from the team")
+            if prompt.session and not self._memory.claim(prompt.session, names, self._clock()):
+                return Injection(block="", hits=(), reason="already shown in this session")
+            reason = f"{len(names)} of the team's: best {max(hit.score for hit in rendered.hits):.2f}"
+            injection = Injection(block=rendered.text, hits=rendered.hits, reason=reason, tokens=rendered.tokens)
+            self._memory.record(self._occasion(prompt, injection, moment="team"))
+        except sqlite3.Error as error:
+            return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
+        return injection
+
+    def brief(self, *, session: str, project: str, branch: str = "", remember: bool = True) -> Injection:
         """What a session is told of the vault as it starts: at most eight notes, a line each. Nothing is raised."""
         try:
             shown = self._memory.shown(session) if session else ()
@@ -210,7 +257,13 @@ class Recall:
                 return Injection(block="", hits=(), reason="the session has begun already")
             now = self._clock()
             hits = brief(
-                self._index, project=project, shown=shown, now=now.timestamp(), tallies=self._memory.tallies(), session=session
+                self._index,
+                project=project,
+                shown=shown,
+                now=now.timestamp(),
+                tallies=self._memory.tallies(),
+                session=session,
+                branch=branch,
             )
             rendered = digest(hits, tokens=_BRIEF_TOKENS)
             if not rendered.text:
@@ -245,6 +298,17 @@ class Recall:
                 f"the memory of what was shown cannot be used: {error}", hint="nothing was forgotten; try again in a moment"
             ) from error
 
+    def purge(self, heads: Collection[tuple[str, str]] = ()) -> None:
+        """After notes were removed: no file holds what they said any more. ``heads`` are prompts that go too: a session, and how
+        the prompt began. Nothing is raised.
+        """
+        try:
+            for session, beginning in heads:
+                self._memory.forget_head(session, beginning)
+        except sqlite3.Error:
+            pass  # they are pruned after thirty days
+        self._index.purge()
+
     def occasions(self, count: int) -> tuple[Occasion, ...]:
         """The last prompts, the latest first: when, in which session, what they were given, and why."""
         return self._memory.last(count)
@@ -272,7 +336,7 @@ class Recall:
         chosen = weighed.candidates[: weighed.chosen]
         if weighed.silence:
             return Injection(block="", hits=(), reason=weighed.silence, question=weighed.question)
-        rendered = block(chosen, tokens=self._tokens_per_prompt)
+        rendered = block(chosen, tokens=self._room(prompt.tokens))
         if not rendered.text:
             return Injection(block="", hits=(), reason="no room for a note")
         names = [name(hit.note) for hit in rendered.hits]
@@ -280,6 +344,9 @@ class Recall:
             return Injection(block="", hits=(), reason="already shown in this session")
         reason = f"{len(names)} above threshold: best {chosen[0].score:.2f} ≥ {weighed.threshold:.2f}"
         return Injection(block=rendered.text, hits=rendered.hits, reason=reason, tokens=rendered.tokens)
+
+    def _room(self, left: int | None) -> int:
+        return self._tokens_per_prompt if left is None else min(left, self._tokens_per_prompt)
 
     def _in_force(self, hits: Sequence[Hit]) -> Iterator[Hit]:
         """Those that may still be said, as they read now: while a judge reads, a note may be forgotten, muted or replaced."""

@@ -1,23 +1,21 @@
-"""The one place where a note's text, which anybody may have written, becomes part of what an agent or a person reads.
-
-Everything between the block's two tags is quoted data: nothing in it can end the block, open another, look like one of
-the block's own lines or steer a terminal. The hundred ways to spell a tag come down to two questions, asked once
-invisible characters are gone: does this read as ``<``, and does something follow that reads as a name? Then it becomes
-``‹``, which no reader takes for markup. A lone ``<`` between numbers or operators stays.
-"""
+"""Blocks of notes and of remarks, as agents are given them: everything between the two tags is `quoted`, and within bounds."""
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note
+from kite_memory.model.quoting import plain, plain_line, quoted
 from kite_memory.recall.prose import prose
 
-_OPENING = "<vault-context>\n[Relevant vault context: quoted notes from this user's own memory, newest evidence first]"
+__all__ = ["Block", "block", "digest", "estimated_tokens", "plain", "plain_line", "quoted", "remarks", "shortened"]
+
+_OPENING = "<vault-context>\n[Relevant vault context: quoted notes from {whose}, newest evidence first]"
 _CLOSING = "</vault-context>"
+
+CHARACTERS = 9_500
+"""Of all that one prompt is shown."""
 
 _PATH_LENGTH = 200
 _REMARK_LENGTH = 240
@@ -29,32 +27,6 @@ _DIGEST_TOKENS = 25
 _FRAGMENT = 40
 """A body shorter than this is shown with its title."""
 
-_ANSI = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]"  # colours, cursor
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]{0,2000}(?:\x07|\x1b\\|\x9c)"  # titles, links, device strings
-    r"|\x1b[ -/]{0,16}[0-~]"
-)
-_LINE_ENDS = re.compile("\r\n?|[\v\f\x85\u2028\u2029]")
-_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
-"""Of categories that are seen elsewhere: fillers, blanks that are none, variation selectors, tag characters."""
-
-_LESS = (
-    "(?:[<\u2039\u00ab\u226a\u226e\u227a\u2329\u276c\u276e\u2770\u27e8\u27ea\u29fc\u3008\u300a\u1438\u02c2]"
-    r"|&(?:amp;|\#0*38;|\#x0*26;)*(?:lt|\#0*60|\#x0*3c);?"
-    r"|%(?:25)*3c|\\{1,8}[ux]\{?0*3c\}?)"
-)
-_GREATER = (
-    "(?:[>\u203a\u00bb\u226b\u226f\u227b\u232a\u276d\u276f\u2771\u27e9\u27eb\u29fd\u3009\u300b\u1433\u02c3]"
-    r"|&(?:amp;|\#0*38;|\#x0*26;)*(?:gt|\#0*62|\#x0*3e);?"
-    r"|%(?:25)*3e|\\{1,8}[ux]\{?0*3e\}?)"
-)
-_BLANKS = r"\s{0,40}"
-_TAG_START = re.compile(f"{_LESS}(?={_BLANKS}[/!?|%\\\\\u2044\u2215\u29f8]{{0,8}}{_BLANKS}[^\\W\\d])", re.IGNORECASE)
-_TAG_END = re.compile(f"(‹[^‹›<>\n]{{1,200}}?){_GREATER}", re.IGNORECASE)
-_OWN_NAME = re.compile(r"vault[\W_]{1,3}context", re.IGNORECASE)
-_OWN_LINE = re.compile("^[ \t]*[-\u2010-\u2015\u2212\u2500\u2501\u2e3a\u2e3b\ufe58]{2,}[ \t]*(?=\\[)", re.MULTILINE)
-_OTHER_MARKS = re.compile(r"\[(/?INST|Relevant\W{1,3}vault)\b", re.IGNORECASE)
-_TURN = re.compile(r"^[ \t]*(?=(?:human|assistant|system)[ \t]*:)", re.IGNORECASE | re.MULTILINE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]|\n")
 _TOKEN_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\S\n]+|\n+|.", re.DOTALL)
 
@@ -68,14 +40,15 @@ class Block:
     tokens: int
 
 
-def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = 9500) -> Block:
+def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = CHARACTERS, whose: str = "this user's own memory") -> Block:
     """The notes as an agent is shown them, newest first, within both bounds; a long one is cut at the end of a sentence.
 
     Room that a short note leaves goes to the others. Empty where there are no notes with words, or no room for any.
     """
     newest_first = sorted(hits, key=lambda hit: hit.note.created, reverse=True)
     notes = [(hit, _head(hit.note), body) for hit in newest_first if (body := _said(hit.note))]
-    frame = "\n".join([_OPENING, *(head for _, head, _ in notes), _CLOSING])
+    opening = _OPENING.format(whose=whose)
+    frame = "\n".join([opening, *(head for _, head, _ in notes), _CLOSING])
     tokens_left = tokens - estimated_tokens(frame) - 2 * len(notes)
     characters_left = characters - len(frame) - 2 * len(notes)
     bodies = [""] * len(notes)
@@ -88,7 +61,7 @@ def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = 9500) ->
     shown = [(hit, head, body) for (hit, head, _), body in zip(notes, bodies, strict=True) if body]
     if not shown:
         return Block(text="", hits=(), tokens=0)
-    text = "\n".join([_OPENING, *(line for _, head, body in shown for line in (head, body)), _CLOSING])
+    text = "\n".join([opening, *(line for _, head, body in shown for line in (head, body)), _CLOSING])
     return Block(text=text, hits=tuple(hit for hit, _, _ in shown), tokens=estimated_tokens(text))
 
 
@@ -100,9 +73,9 @@ def digest(hits: Sequence[Hit], *, tokens: int) -> Block:
     told: list[Hit] = []
     for hit in hits:
         title = plain_line(hit.note.title, _TITLE_LENGTH)
-        first = plain_line(shortened(_said(hit.note), tokens=_DIGEST_TOKENS, characters=_DIGEST_LENGTH), _DIGEST_LENGTH)
+        first = plain_line(shortened(_body(hit.note), tokens=_DIGEST_TOKENS, characters=_DIGEST_LENGTH), _DIGEST_LENGTH)
         path = plain_line(hit.note.path, _PATH_LENGTH)
-        line = f"- [{quoted(path)}] {hit.note.kind.value}, {hit.note.created:%Y-%m-%d}: {quoted(title)}. {first}"
+        line = f"- [{quoted(path)}] {hit.note.kind.value}, {hit.note.created:%Y-%m-%d}: {_after(quoted(title), '. ', first)}"
         needed = estimated_tokens(line) + 1
         if needed <= left:
             left -= needed
@@ -124,34 +97,6 @@ def remarks(lines: Sequence[str], *, about: str, tokens: int) -> str:
             break
         kept.append(said)
     return "\n".join([opening, *kept, _CLOSING]) if kept else ""
-
-
-def plain(text: str) -> str:
-    """Fit for a terminal: no control, escape, bidirectional or invisible characters; lines and tabs stay."""
-    if text.isascii() and text.isprintable():
-        return text
-    text = _LINE_ENDS.sub("\n", _ANSI.sub("", text))
-    return "".join(map(_visible, text))
-
-
-def plain_line(text: str, length: int = 200) -> str:
-    """`plain`, on one line and no longer than asked for."""
-    line = " ".join(plain(text[: length * 8]).split())
-    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
-
-
-def quoted(text: str) -> str:
-    """Fit to stand inside the block."""
-    text = plain(text)
-    if not text.isascii():
-        text = _without_stray_marks("".join(map(_ordinary, text)))
-    text = _TAG_START.sub("‹", text)
-    text = _TAG_END.sub(r"\1›", text)
-    text = _OWN_NAME.sub("vault context", text)
-    text = _OTHER_MARKS.sub(r"(\1", text)
-    text = _OWN_LINE.sub("- ", text)
-    text = _TURN.sub("› ", text)
-    return re.sub(r"\n\s*\n\s*", "\n\n", text).strip()
 
 
 def shortened(text: str, *, tokens: int, characters: int) -> str:
@@ -190,46 +135,30 @@ def _cost(piece: str) -> int:
 
 def _head(note: Note) -> str:
     path = plain_line(quoted(plain_line(note.path, _PATH_LENGTH)), _PATH_LENGTH).replace("[", "(").replace("]", ")")
-    return f"--- [{path}] · {note.kind} · {note.created:%Y-%m-%d} ---"
+    since = " · the code has changed since" if note.drifted else ""
+    return f"--- [{path}] · {note.kind} · {note.created:%Y-%m-%d}{since} ---"
 
 
 def _said(note: Note) -> str:
     """Already `quoted`; empty for a note that says nothing that can be seen."""
-    body = quoted(prose(note.body[:_BODY_LENGTH]))
+    body = _body(note)
     if len(body) >= _FRAGMENT:
         return body
-    return quoted(": ".join(filter(None, (quoted(note.title[:_BODY_LENGTH]), body))))
+    return quoted(_after(quoted(note.title[:_BODY_LENGTH]), ": ", body))
 
 
-def _without_stray_marks(text: str) -> str:
-    """Accents belong on letters, and those that ASCII letters bear have letters of their own; on a ``<`` they only hide it."""
-    kept = []
-    bearing = False
-    for char in unicodedata.normalize("NFC", text):
-        if char.isascii():
-            bearing = False
-        elif unicodedata.category(char)[0] != "M":
-            bearing = char.isalnum()
-        elif not bearing:
-            continue
-        kept.append(char)
-    return "".join(kept)
+def _body(note: Note) -> str:
+    return quoted(prose(note.body[:_BODY_LENGTH]))
 
 
-@lru_cache(maxsize=4096)
-def _visible(char: str) -> str:
-    category = unicodedata.category(char)
-    if char in "\n\t":
-        return char
-    if category in ("Cc", "Cf", "Cs", "Co") or _UNSEEN.match(char) or ord(char) & 0xFFFE == 0xFFFE:
-        return ""
-    return " " if category == "Zs" else char
+def _after(title: str, between: str, text: str) -> str:
+    """The title, then the text; one of them where it says what the other says."""
+    if not title or _letters(text).startswith(_letters(title)):
+        return text
+    if not text or _letters(title).startswith(_letters(text)):
+        return title
+    return f"{title.rstrip(' .:')}{between}{text}"
 
 
-@lru_cache(maxsize=4096)
-def _ordinary(char: str) -> str:
-    """Full-width, mathematical and other dressed-up letters and signs undressed; raised and lowered digits keep their meaning."""
-    if char.isascii() or unicodedata.category(char)[0] not in "LPS":
-        return char
-    bare = unicodedata.normalize("NFKC", char)
-    return bare if bare.isascii() else char
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).casefold()

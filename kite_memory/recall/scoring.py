@@ -30,7 +30,7 @@ _FOREIGN = 0.10
 _BEHIND = 0.01
 _LONGEST_CHAIN = 8
 
-_SPOKEN_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
+SPOKEN_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
 """Journals tell a whole day and entity pages only tie notes together: found by a search, never said unasked."""
 _STANDING = frozenset({NoteStatus.ACCEPTED, NoteStatus.SUPERSEDED, NoteStatus.MUTED})
 """Of such a note it can be said that it replaces another."""
@@ -74,7 +74,7 @@ def found(columns: Columns, now: float) -> Mask:
 def spoken(columns: Columns, now: float) -> Mask:
     """Notes that may be said to an agent unasked: accepted, in force, and not replaced by another."""
     notes = columns.notes
-    mask = (notes["status"] == STATUSES.index(NoteStatus.ACCEPTED)) & (notes["expires"] > now) & of_kinds(columns, _SPOKEN_KINDS)
+    mask = (notes["status"] == STATUSES.index(NoteStatus.ACCEPTED)) & (notes["expires"] > now) & of_kinds(columns, SPOKEN_KINDS)
     mask[succession(columns)[:, 0]] = False
     return np.asarray(mask)
 

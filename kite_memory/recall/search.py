@@ -12,6 +12,7 @@ import numpy.typing as npt
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.recall import scoring
+from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.index import Index, Signals
 from kite_memory.recall.prose import prose
 from kite_memory.recall.rendering import plain_line
@@ -26,11 +27,15 @@ _FAINT = 0.25
 _WORDS_NAMED = 5
 _SNIPPET = 240
 _LINE = re.compile(r"[^\n]+")
+_EVERYTHING = Sight()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """``project`` is where the question comes from: other projects' notes weigh less. ``within`` leaves them out."""
+    """``project`` is where the question comes from: other projects' notes weigh less. ``within`` leaves them out.
+
+    ``sight`` bounds what there is: the answer is the same, to the last figure, as if there were no other notes.
+    """
 
     text: str
     mode: Mode = "hybrid"
@@ -39,6 +44,7 @@ class Query:
     since: datetime | None = None
     kinds: frozenset[NoteKind] = frozenset()
     limit: int = 10
+    sight: Sight = _EVERYTHING
 
 
 def search(index: Index, query: Query, now: datetime) -> tuple[Hit, ...]:
@@ -50,6 +56,7 @@ def search(index: Index, query: Query, now: datetime) -> tuple[Hit, ...]:
         forgiving=True,
         meaning=query.mode != "keyword",
         words=query.mode != "semantic",
+        sight=query.sight,
     )
     columns = signals.columns
     mask = scoring.found(columns, now.timestamp())

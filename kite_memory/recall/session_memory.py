@@ -18,6 +18,9 @@ from kite_memory.recall.files import private_file, private_folder
 from kite_memory.recall.tallies import Count, Moment, Standing, Tally, Week, mondays, week_of
 from kite_memory.recall.uptake import Uptake
 
+TEAMS = "team:"
+"""Before the id of a note of the team's: the names of one's own notes are apart from these."""
+
 _VERSION = 2
 _SCHEMA_1 = """
 CREATE TABLE shown (session TEXT NOT NULL, note TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, note)) WITHOUT ROWID;
@@ -308,6 +311,14 @@ class SessionMemory:
         with self._changing() as connection:
             connection.execute("DELETE FROM shown WHERE session = ?", (_storable(session),))
 
+    def forget_head(self, session: str, beginning: str) -> None:
+        """Of a prompt of the session that began so, only that there was one is kept."""
+        with self._changing() as connection:
+            connection.execute(
+                "UPDATE occasion SET head = '' WHERE session = ? AND head <> '' AND (SUBSTR(head, 1, LENGTH(?)) = ? OR ? = head)",
+                (_storable(session), *(_storable(beginning.rstrip("…")),) * 3),
+            )
+
     def forget_notes(self, notes: Collection[str]) -> None:
         """Nothing here names them from now on, nor tells in their words what came of them. What was counted stays."""
         names = {_storable(note) for note in notes}
@@ -382,6 +393,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA secure_delete = ON")
         connection.execute("BEGIN IMMEDIATE")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > _VERSION:

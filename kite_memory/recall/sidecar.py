@@ -9,6 +9,7 @@ and whatever a crash or another process leaves out is simply asked for again. Th
 
 import contextlib
 import hashlib
+import io
 import itertools
 import re
 import threading
@@ -246,7 +247,8 @@ class Sidecar:
         yield "old ones removed"
 
     def _published(self, aside: Path, name: str) -> _File:
-        file = _File(name=name, size=aside.stat().st_size, sha256=_sha256(aside))
+        with aside.open("rb") as written:  # what cannot be read is not published with a hash of nothing
+            file = _File(name=name, size=aside.stat().st_size, sha256=hashlib.file_digest(written, "sha256").hexdigest())
         publish(aside, self.folder / name)
         return file
 
@@ -294,14 +296,14 @@ class Sidecar:
         if there := known.get((vectors, rows)):
             return there
         try:
-            matrix = np.load(self.folder / vectors.name, mmap_mode="r", allow_pickle=False)
             keys, notes = self._listed(rows)
-        except (OSError, ValueError, TypeError, KeyError, EOFError):
+            matrix = _mapped(self.folder / vectors.name, len(keys), self.space.dim)
+        except (OSError, ValueError, TypeError, KeyError):
             return self._problem("a segment cannot be read", vectors.name)
-        if matrix.dtype != _row_type(self.space.dim) or matrix.shape != keys.shape or len(notes) != len(keys):
+        if matrix is None or len(notes) != len(keys):
             return self._problem("a matrix is of another shape", vectors.name)
         order = np.argsort(keys)
-        return _Segment(vectors=vectors, rows=rows, keys=keys, matrix=np.asarray(matrix), sorted=keys[order], order=order)
+        return _Segment(vectors=vectors, rows=rows, keys=keys, matrix=matrix, sorted=keys[order], order=order)
 
     def _listed(self, rows: _File) -> tuple[Keys, list[str]]:
         listed = orjson.loads((self.folder / rows.name).read_bytes())
@@ -406,9 +408,28 @@ def _blocks(mask: npt.NDArray[np.bool_]) -> Iterator[npt.NDArray[np.intp]]:
         yield numbers[start : start + 4096]
 
 
-def _save(file: IO[bytes], count: int, dim: int, parts: Iterable[Matrix]) -> None:
+def _header(count: int, dim: int) -> bytes:
+    """Of a ``.npy`` file, which any numpy can read."""
+    written = io.BytesIO()
     described = np.lib.format.dtype_to_descr(_row_type(dim))
-    np.lib.format.write_array_header_1_0(file, {"descr": described, "fortran_order": False, "shape": (count,)})
+    np.lib.format.write_array_header_1_0(written, {"descr": described, "fortran_order": False, "shape": (count,)})
+    return written.getvalue()
+
+
+def _mapped(path: Path, count: int, dim: int) -> Matrix | None:
+    """``None`` where the file does not begin as we begin it: numpy would parse what stands there as Python.
+
+    Raises `OSError`, `ValueError`.
+    """
+    header = _header(count, dim)
+    with path.open("rb") as file:
+        if file.read(len(header)) != header:
+            return None
+    return np.asarray(np.memmap(path, _row_type(dim), "r", len(header), (count,)))
+
+
+def _save(file: IO[bytes], count: int, dim: int, parts: Iterable[Matrix]) -> None:
+    file.write(_header(count, dim))
     for part in parts:
         file.write(np.ascontiguousarray(part).data)
 

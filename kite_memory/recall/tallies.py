@@ -7,8 +7,8 @@ from typing import Literal
 
 from kite_memory.recall.uptake import Outcome
 
-Moment = Literal["prompt", "start", "action", "late"]
-"""With a prompt, at a session's start, with a tool call, or later in the turn, when a judge had looked."""
+Moment = Literal["prompt", "start", "action", "late", "team"]
+"""With a prompt, at a session's start, with a tool call, later in the turn, when a judge had looked; with a prompt, from a team."""
 
 Standing = Outcome | Literal["open"]
 

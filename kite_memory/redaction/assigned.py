@@ -119,7 +119,7 @@ def find_assigned(raw: bytes, small: bytes, spans: list[Span]) -> None:
     for match in _FLAG.finditer(small):
         name = raw[match.start() : match.end()].strip(b"- \t")
         _take(raw, match.end(), name, max(promise(name), Promise.STRONG), Style.CODE, spans)
-    for match in _BEARER.finditer(small):
+    for match in _BEARER.finditer(small) if b"bearer" in small or b"basic" in small else ():
         bare = _BARE.match(raw, match.end())
         if bare and len(bare[0]) >= 12 and turns(bare[0]) >= 3 and not stands_in(bare[0]):
             spans.append((bare.start(), bare.end(), "authorization"))

@@ -86,8 +86,9 @@ def find_carried(raw: bytes, spans: list[Span]) -> None:
         _options(raw, spans)
     if b"pass" in raw:
         _passwords(raw, spans)
-    for found in _PGPASS.finditer(raw):
-        _add(found, 3, "password", spans)
+    if b":543" in raw or b":*:" in raw:
+        for found in _PGPASS.finditer(raw):
+            _add(found, 3, "password", spans)
     if b"$" in raw:
         spans.extend((found.start(), found.end(), "password-hash") for found in _HASH.finditer(raw))
     if b"{S" in raw:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kite_memory.model.event import Event
-from kite_memory.redaction.cleaning import clean
+from kite_memory.redaction.cleaning import bare, clean
 from kite_memory.redaction.finding import find
 from kite_memory.redaction.marks import beside, mark, marks
 from kite_memory.redaction.private import drop_private
@@ -18,22 +18,43 @@ def redact(text: str) -> str:
     Terminal escapes and invisible characters between plain ones go too; all else stays as it was. Redacting twice changes
     nothing: what is returned has been looked through without a find.
     """
+    text = clean(text)
+    return _redacted(text, bare(text))
+
+
+def _redacted(text: str, raw: bytes) -> str:
+    """``text`` has been cleaned, and ``raw`` is the same `bare`."""
     for _ in range(_PASSES):
-        text = clean(text)
         places = marks(text)
-        spans = beside(find(text, places), places)
+        spans = beside(find(raw, places), places)
         if not spans:
             return text
-        text = _replaced(text, spans)
+        text = clean(_replaced(text, spans))
+        raw = bare(text)
     return mark("text")  # made to show another secret whenever one is taken out
 
 
-def redact_event(event: Event) -> Event:
-    """The event itself where there is nothing to take out."""
-    text, command, path = (redact(drop_private(part)) if part else part for part in (event.text, event.command, event.path))
+def redact_event(event: Event, known: dict[str, str] | None = None) -> Event:
+    """The event itself where there is nothing to take out.
+
+    ``known`` are texts that were looked through already, each with what was let through, and takes up those of this event:
+    an agent names the same files and says the same words again and again.
+    """
+    known = {} if known is None else known
+    text, command, path = (_let_through(part, known) if part else part for part in (event.text, event.command, event.path))
     if text == event.text and command == event.command and path == event.path:
         return event
     return replace(event, text=text, command=command, path=path)
+
+
+def _let_through(text: str, known: dict[str, str]) -> str:
+    """As ``redact(drop_private(text))``, cleaned but once where nobody marked any of it as private."""
+    told = known.get(text)
+    if told is None:
+        plain = clean(text)
+        raw = bare(plain)
+        told = known[text] = redact(drop_private(text)) if b"private" in raw.lower() else _redacted(plain, raw)
+    return told
 
 
 def _replaced(text: str, spans: list[Span]) -> str:

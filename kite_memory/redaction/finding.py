@@ -4,20 +4,20 @@ from kite_memory.redaction.assigned import find_assigned
 from kite_memory.redaction.blocks import find_blocks
 from kite_memory.redaction.carriers import find_carried
 from kite_memory.redaction.chance import digits, worded
-from kite_memory.redaction.cleaning import bare
 from kite_memory.redaction.marks import blanked
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.tokens import UNKNOWN, find_tokens
-from kite_memory.redaction.vendors import EVERY, Catalogue
+from kite_memory.redaction.vendors import Catalogue, every_vendor
 from kite_memory.redaction.views import View, put_together, resolved
 
 _DEEPEST = 2
 """Base 64 within base 64 is opened that often."""
 
 
-def find(text: str, places: list[tuple[int, int]], every: Catalogue = EVERY) -> list[Span]:
-    """Offsets in ``text``, in no order, overlapping where a secret can be told in several ways. ``places`` hold marks."""
-    raw = blanked(bare(text), places)
+def find(raw: bytes, places: list[tuple[int, int]], every: Catalogue | None = None) -> list[Span]:
+    """Offsets in a bare text, in no order, overlapping where a secret can be told in several ways. ``places`` hold marks."""
+    every = every or every_vendor()
+    raw = blanked(raw, places)
     spans = _whole(raw, every)
     escaped = resolved(raw)
     if escaped is not None:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 from kite_memory.redaction.chance import digits, turns, wordlike
-from kite_memory.redaction.vendors import EVERY
+from kite_memory.redaction.vendors import every_vendor
 
 Edit = tuple[int, int, bytes]
 """``[start, end)`` of the text reads as these bytes."""
@@ -215,7 +215,8 @@ def _within_token(raw: bytes, start: int, end: int) -> bool:
 
 
 def _announces(left: bytes) -> bool:
-    return any(left[-length:] in EVERY.suspects for length in range(2, 16))
+    suspects = every_vendor().suspects
+    return any(left[-length:] in suspects for length in range(2, 16))
 
 
 def fragment(piece: bytes) -> bool:

@@ -1,16 +1,21 @@
 """Aider's chat histories: finding them in the projects that are known, and reading them on from a cursor."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.look import Cursor, Look
 from kite_memory.sources.aider_history import PROVIDER, Reading, Run
-from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Unreadable
+from kite_memory.sources.growing import look_at, resumed
+from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile
+from kite_memory.sources.listing import is_file, is_text
 
 HISTORY = ".aider.chat.history.md"
 
 _DEEPEST = 64
+_MOST_FOLDERS = 1 << 15
+"""Whose repository is remembered: with fewer than there are, a comparison would look for each of them anew."""
 _PIECE = 16 * 1024
 """Read at once: runs are short, and a look ends with each."""
 
@@ -54,40 +59,32 @@ class Aider:
         return found.st_size, found.st_mtime_ns
 
     def transcripts(self) -> Iterator[Path]:
-        seen: set[Path] = set()
-        for folder in (*self._always, *map(Path, sorted(set(self._folders())))):
-            for place in _places(str(folder)):
-                path = Path(place) / self._history
-                if path not in seen and self.owns(path):
-                    seen.add(path)
-                    if path.is_file():
+        seen: set[str] = set()
+        for folder in (*map(str, self._always), *sorted(set(self._folders()))):
+            for place in _places(folder):
+                if (name := os.path.join(place, self._history)) not in seen:  # noqa: PTH118 - ten thousand of them each time
+                    seen.add(name)
+                    if is_file(path := Path(name)) and self.owns(path):
                         yield path
 
     def in_order(self, paths: Iterable[Path]) -> list[Path]:
         return sorted(paths)
 
     def owns(self, path: Path) -> bool:
-        try:
-            str(path).encode()
-        except UnicodeEncodeError:
-            return False
         named = path == self._history if self._history.is_absolute() else path.name == self._history.name
-        return named and ".." not in path.parts and not any(path.is_relative_to(own) for own in self._own_folders)
+        return named and is_text(path) and ".." not in path.parts and not any(path.is_relative_to(own) for own in self._own_folders)
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
-        try:
-            with AppendOnlyFile(path, within=path.parent, line_limit=self._line_limit) as file:
-                return self._look(path, file, cursor, budget)
-        except Unreadable as error:
-            reason = str(error)
-        except OSError:
-            reason = "file cannot be read"
-        unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
-        problem = Problem(file=str(path), position=unmoved.position, reason=reason)
-        return Look(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved)
+        return look_at(
+            path,
+            cursor,
+            within=path.parent,
+            line_limit=self._line_limit,
+            look=lambda file: self._look(path, file, cursor, budget),
+        )
 
     def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> Look:
-        position, run, changed = _resumed(file, cursor)
+        position, run, changed = resumed(file, cursor, Run, Run.resumed)
         reading = Reading(path=path, run=run)
         if changed:
             reading.problem(0, changed)
@@ -128,16 +125,6 @@ class Aider:
             size *= 2
 
 
-def _resumed(file: AppendOnlyFile, cursor: Cursor | None) -> tuple[int, Run, str]:
-    """Where to go on and with what; from the beginning, and why, when the file is not the one that was read."""
-    if cursor is None or not cursor.position:
-        return 0, Run(), ""
-    if changed := file.changed(cursor.identity, cursor.position):
-        return 0, Run(), changed
-    run = Run.resumed(cursor.carry)
-    return (0, Run(), "unknown cursor") if run is None else (cursor.position, run, "")
-
-
 def _places(folder: str) -> Iterator[str]:
     """Where a history may lie for someone who works in ``folder``: there, and in the repository around it."""
     if not Path(folder).is_absolute() or folder.startswith(("\\\\", "//")) or "\x00" in folder:
@@ -148,7 +135,7 @@ def _places(folder: str) -> Iterator[str]:
         yield repository
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_MOST_FOLDERS)
 def _repository(folder: str) -> str:
     for here in (Path(folder), *list(Path(folder).parents)[:_DEEPEST]):
         try:

@@ -14,6 +14,7 @@ from kite_memory.model.look import Problem
 from kite_memory.sources.aider_blocks import HEADER, Block, Place, blocks
 from kite_memory.sources.claude_rows import digest
 from kite_memory.sources.claude_tools import COMMAND_LIMIT, PATH_LIMIT, kept
+from kite_memory.sources.growing import EVENTS_AT_ONCE, PROBLEMS_AT_ONCE
 from kite_memory.sources.project import project_of
 from kite_memory.sources.telling import DETAIL_LIMIT, OpenCall, OpenCalls, Teller, Toolbox
 
@@ -21,8 +22,6 @@ PROVIDER = "aider"
 
 _VERSION = 1
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_EVENTS_AT_ONCE = 20_000
-_PROBLEMS_AT_ONCE = 1_000
 
 _SHELL = "run"
 _EDITOR = "edit"
@@ -133,7 +132,7 @@ class Reading:
     def read(self, data: bytes, position: int, *, forced: bool) -> int:
         """The position after the last block that was read."""
         for block in blocks(data, position, self.run.place, forced=forced):
-            full = len(self.events) >= _EVENTS_AT_ONCE or len(self.problems) >= _PROBLEMS_AT_ONCE
+            full = len(self.events) >= EVENTS_AT_ONCE or len(self.problems) >= PROBLEMS_AT_ONCE
             if full or (block.kind == "run" and self.events):
                 self.stopped = True
                 return position

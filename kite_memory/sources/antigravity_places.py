@@ -1,8 +1,7 @@
 """What Antigravity's transcripts do not say themselves: the folder a conversation works in, and whom a helper works for."""
 
 import re
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kite_memory.sources.claude_tools import PATH_LIMIT
@@ -12,6 +11,8 @@ _HISTORY = 8 * 1024 * 1024
 _TRANSCRIPT = 64 * 1024 * 1024
 _AGAIN = 0.2
 """Seconds between two searches for whom helpers work for: many new conversations are first looked at one after another."""
+_IDLE = 4
+"""So many times as long as a search took there is none: where conversations are many it takes a second."""
 
 _BEGAN = b'"INVOKE_SUBAGENT"'
 _NAMED = re.compile(rb'conversationId[\\": ]{1,16}([\w-]{8,128})')
@@ -20,11 +21,12 @@ _NAMED = re.compile(rb'conversationId[\\": ]{1,16}([\w-]{8,128})')
 class Places:
     """Of one program (``~/.gemini/antigravity-cli``). What it looked up it looks up again only where files have changed."""
 
-    def __init__(self, program: Path) -> None:
+    def __init__(self, program: Path, *, clock: Callable[[], float]) -> None:
         self._program = program
+        self._clock = clock
         self._history: tuple[tuple[int, int], dict[str, str]] = ((-1, 0), {})
         self._searched: dict[Path, int] = {}
-        self._searched_at = -_AGAIN
+        self._search_after = float("-inf")
         self._parents: dict[str, str] = {}
 
     def workspace_of(self, conversation: str) -> str:
@@ -50,27 +52,31 @@ class Places:
 
     def parent_of(self, conversation: str) -> str:
         """The conversation that began this one. A helper is prompted by its agent, in the words and the form of a person."""
-        if conversation in self._parents or time.monotonic() - self._searched_at < _AGAIN:
+        began = self._clock()
+        if conversation in self._parents or began < self._search_after:
             return self._parents.get(conversation, "")
         for path in sorted(self._program.glob("brain/*/.system_generated/logs/transcript*.jsonl")):
             try:
-                size = path.stat().st_size
-                if self._searched.get(path, -1) != size:
-                    self._search(path, self._searched.get(path, 0))
-                    self._searched[path] = size
+                if self._searched.get(path, -1) != path.stat().st_size:
+                    self._searched[path] = self._search(path, self._searched.get(path, 0))
             except (OSError, Unreadable):
                 continue
-        self._searched_at = time.monotonic()
+        ended = self._clock()
+        self._search_after = ended + max(_AGAIN, _IDLE * (ended - began))
         return self._parents.get(conversation, "")
 
-    def _search(self, path: Path, begin: int) -> None:
+    def _search(self, path: Path, begin: int) -> int:
+        """Returns where to go on: behind the last line that was whole."""
         parent = path.parent.parent.parent.name
         with AppendOnlyFile(path, within=self._program) as file:
-            data = file.between(min(begin, file.size), min(begin + _TRANSCRIPT, file.size))
-        found = data.find(_BEGAN)
+            begin = begin if begin <= file.size else 0
+            data = file.between(begin, min(begin + _TRANSCRIPT, file.size))
+        whole = data.rfind(b"\n") + 1
+        found = data.find(_BEGAN, 0, whole)
         while found >= 0:
             start, end = data.rfind(b"\n", 0, found) + 1, data.find(b"\n", found)
-            for name in _NAMED.findall(data[start : end if end >= 0 else len(data)]):
+            for name in _NAMED.findall(data[start:end]):
                 if (child := name.decode("ascii", "replace")) != parent:
                     self._parents.setdefault(child, parent)
-            found = data.find(_BEGAN, end) if end >= 0 else -1
+            found = data.find(_BEGAN, end, whole)
+        return begin + (whole or (len(data) if len(data) == _TRANSCRIPT else 0))  # a line as long as that is not read at all

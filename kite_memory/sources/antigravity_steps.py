@@ -15,6 +15,7 @@ from kite_memory.model.event import Event, EventType, Status
 from kite_memory.model.look import Problem
 from kite_memory.sources.claude_rows import digest, moment, safe, short
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
+from kite_memory.sources.scalars import scalar
 from kite_memory.sources.telling import ANSWER_LIMIT, OpenCall, OpenCalls, Teller, Toolbox
 from kite_memory.sources.words import without_blocks
 
@@ -140,7 +141,7 @@ class Interpreter:
         if at is not None:
             thread.last_at = at
             thread.started = thread.started or at
-        name = f"{self._session}\n{row.get('step_index')}\n{kind}\n{row.get('created_at')}"
+        name = f"{self._session}\n{scalar(row.get('step_index'))}\n{kind}\n{scalar(row.get('created_at'))}"
         teller.record(digest(name.encode("utf-8", "replace")), thread.last_at, start, end)
         content = row.get("content")
         text = content if isinstance(content, str) else ""
@@ -188,7 +189,7 @@ class Interpreter:
                         given["command"] = command
                     for noise in _NOISE:
                         given.pop(noise, None)
-                    teller.called(f"{row.get('step_index')}.{number}", short(tool), given, parent=said)
+                    teller.called(f"{short(scalar(row.get('step_index')))}.{number}", short(tool), given, parent=said)
                 case _:
                     continue
 
@@ -207,7 +208,7 @@ class Interpreter:
                 outcome = "failed"
             case _:
                 pass
-        event = self._teller.returned(name, call, text, outcome)
+        event = self._teller.returned(name, call, text, outcome, running=status == "RUNNING")
         if kind == "ASK_QUESTION" and outcome == "ok" and text and not self._thread.parent:
             answer = f"{call.detail}\n{text}" if call.detail else text
             self._teller.tell(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)

@@ -11,7 +11,7 @@ from kite_memory.sources.claude_queue import PromptQueue, Queued, Stage, queued
 from kite_memory.sources.claude_rows import calls_answered
 
 _VERSION = 1
-_OPEN_CALLS = 16
+_OPEN_CALLS = 64
 _EARLY_RESULTS = 4
 _PATIENCE = 12
 _EPOCH = datetime.fromtimestamp(0, UTC)

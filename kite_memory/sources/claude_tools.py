@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Status
+from kite_memory.sources.todo_words import todo_lines
 from kite_memory.sources.words import without_echo
 
 SHELLS = frozenset({"Bash", "PowerShell", "Monitor"})
@@ -21,6 +22,8 @@ READING_LIMIT = 1_200
 
 _CALL_LIMIT = 2_000
 PLAN_LIMIT = 12_000
+TODOS_LIMIT = 6_000
+"""All of a list: what is left to do is told from it."""
 _VALUE_LIMIT = 400
 PATH_LIMIT = 1_024
 _VALUES = 20
@@ -57,13 +60,18 @@ def rendered_call(tool: str, tool_input: Mapping[str, Any]) -> str:
     if tool == "ExitPlanMode" and isinstance(plan := tool_input.get("plan"), str):
         return kept(plan, PLAN_LIMIT)
     lines: list[str] = []
+    limit = _CALL_LIMIT
     for key in list(tool_input)[:_VALUES]:
         value = tool_input[key]
         if value is None or value is False or value == "" or key in _PATH_KEYS:
             continue
+        if todos := todo_lines(value):
+            lines.append(f"{key[:60]}:\n{kept(todos, TODOS_LIMIT)}")
+            limit = _CALL_LIMIT + TODOS_LIMIT
+            continue
         told = value if isinstance(value, str) else _compact(value)
         lines.append(f"{key[:60]}: {kept(told, _VALUE_LIMIT)}")
-    return kept("\n".join(lines), _CALL_LIMIT)
+    return kept("\n".join(lines), limit)
 
 
 def _compact(value: object) -> str:

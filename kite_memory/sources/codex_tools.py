@@ -9,6 +9,7 @@ import orjson
 
 from kite_memory.model.event import Status
 from kite_memory.sources.claude_tools import COMMAND_LIMIT
+from kite_memory.sources.scalars import scalar
 from kite_memory.sources.telling import Toolbox
 from kite_memory.sources.whole_path import whole_path
 
@@ -59,7 +60,7 @@ def asked(item: Mapping[str, Any], cwd: str) -> Asked:
             return Asked(tool=name[:128], given={"input": text}, files=patched(text, cwd))
         case _:
             told = item.get("name")
-            tool = told[:128] if isinstance(told, str) and told else str(item.get("type")).removesuffix("_call")[:128]
+            tool = told[:128] if isinstance(told, str) and told else scalar(item.get("type")).removesuffix("_call")[:128]
             given = arguments(item.get("arguments", item.get("input")))
             if tool in COMMANDS:
                 return _command(tool, given, cwd)
@@ -68,7 +69,7 @@ def asked(item: Mapping[str, Any], cwd: str) -> Asked:
                 return _patch(tool, patch if isinstance(patch, str) else "", cwd)
             if tool in ASKERS:
                 return Asked(tool=tool, given={"question": _questions(given)})
-            process = str(given.get("session_id", ""))[:64] if tool == "write_stdin" else ""
+            process = scalar(given.get("session_id", ""))[:64] if tool == "write_stdin" else ""
             return Asked(tool=tool, given={key: value for key, value in given.items() if key not in _NOISE}, process=process)
 
 
@@ -156,7 +157,7 @@ def changed(changes: object, cwd: str) -> tuple[tuple[str, str], ...]:
             diff = change.get("unified_diff")
             lines = diff[:_PATCH_SEEN].splitlines() if isinstance(diff, str) else []
             moved = change.get("move_path")
-            kind = {"add": "Add", "delete": "Delete"}.get(str(change.get("type")), "Update")
+            kind = {"add": "Add", "delete": "Delete"}.get(scalar(change.get("type")), "Update")
             counted = (sum(line.startswith(sign) and not line.startswith(sign * 3) for line in lines) for sign in "+-")
             done.append((whole_path(moved if isinstance(moved, str) and moved else path, cwd), how(kind, *counted)))
     return tuple(done)

@@ -1,14 +1,16 @@
 """Cursor's conversations, those of its editor and those of its command line: where they lie, and which way each is read."""
 
 import re
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from kite_memory.model.look import Cursor, Look
 from kite_memory.sources import foreign_sqlite
 from kite_memory.sources.cursor_bubbles import PROVIDER
-from kite_memory.sources.cursor_cli import look_at_export, look_at_store, problem_at
+from kite_memory.sources.cursor_cli import look_at_export, look_at_store
 from kite_memory.sources.cursor_ide import Ide
+from kite_memory.sources.growing import unread
 from kite_memory.sources.jsonl import Unreadable
 
 _NAME = re.compile(r"[\w.-]{1,200}")
@@ -22,10 +24,11 @@ class CursorApp:
     command line's, then an export.
     """
 
-    def __init__(self, user: Path, cli: Path) -> None:
+    def __init__(self, user: Path, cli: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._user = user
         self._cli = cli
         self._ide = Ide(user)
+        self._clock = clock
 
     @property
     def provider(self) -> str:
@@ -76,14 +79,15 @@ class CursorApp:
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
         try:
             if path.suffix == ".jsonl":
-                return look_at_export(path, cursor, root=self._cli, budget=budget, better=self._better(path.stem))
+                better = self._better(path.stem)
+                return look_at_export(path, cursor, root=self._cli, budget=budget, better=better, now=self._clock())
             if path.name == "store.db":
                 return look_at_store(path, cursor, root=self._cli, budget=budget)
             return self._ide.look_at(path, cursor, budget=budget)
         except Unreadable as error:
-            return problem_at(path, cursor, str(error))
+            return unread(path, cursor, str(error))
         except OSError:
-            return problem_at(path, cursor, "file cannot be read")
+            return unread(path, cursor, "file cannot be read")
 
     def _better(self, name: str) -> bool:
         """Whether a conversation stands anywhere but in an export. Raises `Unreadable` while that cannot be told."""

@@ -11,6 +11,7 @@ from kite_memory.sources.claude_rows import as_id, digest, moment, safe, short
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
 from kite_memory.sources.foreign_sqlite import object_in
 from kite_memory.sources.project import project_of
+from kite_memory.sources.scalars import scalar
 from kite_memory.sources.telling import ANSWER_LIMIT, SUMMARY_LIMIT, OpenCall, OpenCalls, Teller, Toolbox, compact, title_of
 from kite_memory.sources.words import without_blocks, without_echo
 
@@ -167,7 +168,7 @@ def tell(conversation: Conversation, bubbles: Iterable[Bubble], *, file: str, na
                 if text.strip() and not bubble.growing:
                     said_last = teller.answered(text)
             case kind:
-                teller.problem(bubble.row, f"unknown bubble {safe(str(kind))}")
+                teller.problem(bubble.row, f"unknown bubble {safe(scalar(kind))}")
     return teller
 
 

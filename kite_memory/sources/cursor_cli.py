@@ -13,13 +13,14 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import EventType, Session
-from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.look import Cursor, Look
 from kite_memory.sources.claude_rows import blocks_of, digest, moment, safe, short
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
 from kite_memory.sources.cursor_bubbles import PROVIDER, TOOLS, decided, outcome_of, words_of
 from kite_memory.sources.cursor_folders import path_of
 from kite_memory.sources.foreign_sqlite import UNKNOWN_SCHEMA, ForeignDatabase, TooLong, object_in, opened
-from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, Found, Unreadable, objects
+from kite_memory.sources.growing import EVENTS_AT_ONCE, looked, read_on, resumed
+from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable
 from kite_memory.sources.project import project_of
 from kite_memory.sources.telling import SUMMARY_LIMIT, OpenCall, OpenCalls, Teller, title_of
 
@@ -31,10 +32,9 @@ _HASH = 32
 _LIST, _WORKSPACE = 1, 9
 _BYTES = 2
 _EVENTS_OF_A_MESSAGE = 64
+_RESTS = 600.0
 _UNNAMED = "#"
 """Begins our own names of calls that have none; what came of them is known by its place."""
-
-_EVENTS_AT_ONCE = 20_000
 
 _FOLDER = re.compile(r"^Workspace Path: ([^\n]{1,1024})$", re.MULTILINE)
 _SUMMARY = ("[Previous conversation summary]", "<conversation_summary>", "<previous_conversation_summary>")
@@ -85,7 +85,7 @@ class _Store:
         about = self._about()
         messages, folder = self._list(about)
         self._folder = self._folder or folder
-        written = datetime.fromtimestamp(database.mtime_ns / 1e9, UTC)
+        written = _written(database.mtime_ns)
         started = moment(about.get("createdAt")) or written
         told, last = int(self._carried["told"]), str(self._carried["last"])
         begin = told if 0 < told <= len(messages) and messages[told - 1] == last else 0
@@ -95,7 +95,7 @@ class _Store:
             met[name] = met.get(name, 0) + 1
             if place < begin:
                 continue
-            if self._read >= budget or len(teller.events) >= _EVENTS_AT_ONCE:
+            if self._read >= budget or len(teller.events) >= EVENTS_AT_ONCE:
                 break
             told_as = digest(f"{self._path.parent.name}\n{name}\n{met[name]}".encode("utf-8", "replace"))
             teller.record(
@@ -183,6 +183,10 @@ def _folder_in(block: Mapping[str, Any]) -> re.Match[str] | None:
     return _FOLDER.search(text[:4_000]) if isinstance(text, str) and text.startswith("<user_info>") else None
 
 
+def _written(mtime_ns: int) -> datetime:
+    return moment(mtime_ns / 1e6) or datetime.fromtimestamp(0, UTC)
+
+
 def _carry(told: int, calls: OpenCalls, *, last: str = "", folder: str = "") -> str:
     return orjson.dumps({"v": _VERSION, "told": told, "last": last, "folder": folder, "calls": calls.carried()}).decode()
 
@@ -198,6 +202,11 @@ def _carried(cursor: Cursor | None) -> dict[str, Any]:
         return {key: known[key] for key in nothing} if isinstance(known["told"], int) else nothing
     except (ValueError, KeyError, TypeError, AttributeError):
         return nothing
+
+
+def _open_calls(carry: str) -> OpenCalls | None:
+    known = _carried(Cursor(position=0, size=0, mtime_ns=0, carry=carry))
+    return OpenCalls.resumed(known["calls"]) if known["told"] else None
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -309,8 +318,9 @@ def _result(teller: Teller, block: Mapping[str, Any], *, helper: bool) -> None:
         decided(teller, call, {}, text, event, name, accepted=False)
 
 
-def look_at_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int, better: bool) -> Look:
-    """``better`` says that its conversation is read from where it is whole. Raises `Unreadable`, and `OSError`.
+def look_at_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int, better: bool, now: float) -> Look:
+    """``better`` says that its conversation is read from where it is whole: an export is written at once, a database when there
+    is time for it, so that nothing is read of the first before it rests. Raises `Unreadable`, and `OSError`.
 
     No line says when it was said: it is as old as the file was when the line was first seen.
     """
@@ -318,36 +328,24 @@ def look_at_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int
         if better:
             end = Cursor(position=file.size, size=file.size, mtime_ns=file.mtime_ns)
             return Look(path=str(path), session=None, events=(), problems=(), cursor=end)
-        position = cursor.position if cursor else 0
-        changed = file.changed(cursor.identity, position) if cursor else ""
-        if changed:
-            position = 0
-        at = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
-        calls = OpenCalls.resumed([] if changed else _carried(cursor)["calls"])
+        if not (cursor and cursor.position) and 0 <= now - file.mtime_ns / 1e9 < _RESTS:
+            waiting = cursor or Cursor(position=0, size=0, mtime_ns=0)
+            return Look(path=str(path), session=None, events=(), problems=(), cursor=waiting)
+        position, calls, changed = resumed(file, cursor, OpenCalls, _open_calls)
+        at = _written(file.mtime_ns)
         teller = Teller(provider=PROVIDER, session=path.stem, file=str(path), tools=TOOLS, calls=calls)
         if changed:
             teller.problem(0, changed)
-        stretch = file.lines(position, budget)
-        if stretch.too_long:
-            teller.problem(position, "line too long")
-        start = position
-        for line in stretch.data.split(b"\n") if stretch.data else []:
-            _export_line(teller, path, line, start, at)
-            start += len(line) + 1
-        return Look(
-            path=str(path),
-            session=_exported(path, root, at) if stretch.end else None,
-            events=tuple(teller.events),
-            problems=tuple(teller.problems),
-            cursor=Cursor(
-                position=stretch.end,
-                size=0 if stretch.more else file.size,
-                mtime_ns=0 if stretch.more else file.mtime_ns,
-                identity=file.identity(stretch.end),
-                carry=_carry(stretch.end, teller.calls),
-            ),
-            more=stretch.more,
-        )
+
+        def tell(found: Found, begin: int, line: bytes) -> None:
+            start, end = begin + found.start, begin + found.end
+            name = digest(f"{path.stem}\n{start}".encode("utf-8", "replace") + line[found.start : found.end])
+            teller.record(name, at, start, end)
+            _export_line(teller, found.row, start, helper=path.parent.name == "subagents")
+
+        position, more = read_on(file, position, teller, tell, budget=budget)
+        session = _exported(path, root, at) if position else None
+        return looked(path, file, teller, session=session, position=position, carry=_carry(position, teller.calls), more=more)
 
 
 def _exported(path: Path, root: Path, at: datetime) -> Session:
@@ -365,26 +363,11 @@ def _exported(path: Path, root: Path, at: datetime) -> Session:
     return Session(id=path.stem, provider=PROVIDER, started=at, project=project_of(folder), cwd=folder, parent=parent)
 
 
-def _export_line(teller: Teller, path: Path, line: bytes, position: int, at: datetime) -> None:
-    helper = path.parent.name == "subagents"
-    for found in objects(line) if line else []:
-        match found:
-            case Damage(start=start, reason=reason):
-                teller.problem(position + start, reason)
-            case Found(start=start, end=end, row=row):
-                name = digest(f"{path.stem}\n{position + start}".encode("utf-8", "replace") + line[start:end])
-                teller.record(name, at, position + start, position + end)
-                match row:
-                    case {"type": "turn_ended"}:
-                        pass
-                    case {"role": role, "message": {"content": content}}:
-                        tell_message(teller, role, content, position + start, helper=helper)
-                    case _:
-                        teller.problem(position + start, "neither role nor message")
-
-
-def problem_at(path: Path, cursor: Cursor | None, reason: str) -> Look:
-    """Where nothing could be read."""
-    unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
-    problem = Problem(file=str(path), position=unmoved.position, reason=reason)
-    return Look(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved)
+def _export_line(teller: Teller, row: Mapping[str, Any], position: int, *, helper: bool) -> None:
+    match row:
+        case {"type": "turn_ended"}:
+            pass
+        case {"role": role, "message": {"content": content}}:
+            tell_message(teller, role, content, position, helper=helper)
+        case _:
+            teller.problem(position, "neither role nor message")

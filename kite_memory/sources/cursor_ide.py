@@ -17,8 +17,18 @@ from kite_memory.model.look import Cursor, Look, Problem
 from kite_memory.sources.cursor_bubbles import Bubble, Conversation, conversation, tell
 from kite_memory.sources.cursor_folders import Folders
 from kite_memory.sources.cursor_legacy import Legacy, legacy_conversations
-from kite_memory.sources.foreign_sqlite import UNKNOWN_SCHEMA, ForeignDatabase, TooLong, is_damage, object_in, opened, whole
+from kite_memory.sources.foreign_sqlite import (
+    UNKNOWN_SCHEMA,
+    ForeignDatabase,
+    TooLong,
+    is_damage,
+    object_in,
+    opened,
+    reason_of,
+    whole,
+)
 from kite_memory.sources.jsonl import Unreadable
+from kite_memory.sources.scalars import scalar
 
 _VERSION = 1
 _ABOUT, _BUBBLE = "composerData:", "bubbleId:"
@@ -176,7 +186,7 @@ class _Looking:
             except sqlite3.DatabaseError as error:
                 if not is_damage(error):
                     raise
-                self._problems.append(Problem(file=self._file, position=0, reason="damaged database"))
+                self._problems.append(Problem(file=self._file, position=0, reason=reason_of(error)))
                 told = None
             if told is None:
                 continue
@@ -290,7 +300,7 @@ class _Looking:
         for back in range(place - 1, max(-1, place - 1 - _BACK), -1):
             if order[back].get("type") == 1:
                 return
-            content = self._bubble(rows.get(str(order[back].get("bubbleId")), 0), None, {})
+            content = self._bubble(rows.get(scalar(order[back].get("bubbleId")), 0), None, {})
             if content and isinstance(text := content.get("text"), str) and text.strip() and not content.get("toolFormerData"):
                 yield Bubble(row=0, place=back, content=content, known=True)
                 return
@@ -340,11 +350,11 @@ def _hidden(header: dict[str, Any]) -> bool:
             return False
 
 
-def _growing(about: dict[str, Any], order: list[dict[str, Any]]) -> frozenset[object]:
+def _growing(about: dict[str, Any], order: list[dict[str, Any]]) -> frozenset[str]:
     named = about.get("generatingBubbleIds")
     growing = {name for name in named if isinstance(name, str)} if isinstance(named, list) else set()
     if about.get("status") == "generating" and order:
-        growing.add(str(order[-1].get("bubbleId")))
+        growing.add(scalar(order[-1].get("bubbleId")))
     return frozenset(growing)
 
 
@@ -374,5 +384,5 @@ def _inline(about: dict[str, Any], bubbles: list[Any]) -> list[Bubble]:
         call = calls.get(name) if isinstance(name, str) else None
         if isinstance(call, dict) and "toolFormerData" not in content:
             content["toolFormerData"] = call
-        out.append(Bubble(row=place, place=place, content=content, growing=name in growing))
+        out.append(Bubble(row=place, place=place, content=content, growing=scalar(name) in growing))
     return out

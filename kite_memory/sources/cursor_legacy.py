@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kite_memory.sources.claude_rows import short
+from kite_memory.sources.scalars import scalar
 
 _CONVERSATIONS = 10_000
 _BUBBLES = 10_000
@@ -55,7 +56,7 @@ def _new(exchange: list[Mapping[str, Any]], told: set[str]) -> Iterator[Mapping[
         return
     told.add(answer)
     for place, bubble in enumerate(exchange):
-        own = bubble.get("bubbleId") or bubble.get("id")
+        own = scalar(bubble.get("bubbleId") or bubble.get("id"))
         words = f"{place}\n{_text(bubble)}\n{answer}" if answer else f"{own}\n{_text(bubble)}"
         yield {**bubble, "text": _text(bubble), "words": words}
 

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -14,6 +13,7 @@ import orjson
 
 from kite_memory.model.event import Event, Session
 from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.sources.growing import unread
 from kite_memory.sources.jsonl import Unreadable, mended, open_regular
 
 DOCUMENT_LIMIT = 32 * 1024 * 1024
@@ -87,16 +87,16 @@ def look_at(path: Path, cursor: Cursor | None, *, within: Path, limit: int, tell
     try:
         document = read_document(path, within=within, limit=limit)
     except TooLarge as error:
-        return _nothing(path, replace(unmoved, size=error.size, mtime_ns=error.mtime_ns), str(error))
+        return unread(path, replace(unmoved, size=error.size, mtime_ns=error.mtime_ns), str(error), amends=True)
     except Unreadable as error:
-        return _nothing(path, unmoved, str(error))
+        return unread(path, cursor, str(error), amends=True)
     except OSError:
-        return _nothing(path, unmoved, "file cannot be read")
+        return unread(path, cursor, "file cannot be read", amends=True)
     seen = replace(unmoved, size=document.size, mtime_ns=document.mtime_ns)
     before = Known.resumed(unmoved.carry)
     told = "half-written document" if document.value is None else tell(document.value, before.note)
     if isinstance(told, str):
-        return _nothing(path, seen, told)
+        return unread(path, seen, told, amends=True)
     events, known = only_changed(told.events, before)
     return Look(
         path=str(path),
@@ -106,11 +106,6 @@ def look_at(path: Path, cursor: Cursor | None, *, within: Path, limit: int, tell
         cursor=replace(seen, position=document.size, carry=replace(known, seen=told.messages, note=told.note).carried()),
         amends=True,
     )
-
-
-def _nothing(path: Path, cursor: Cursor, reason: str) -> Look:
-    problem = Problem(file=str(path), position=cursor.position, reason=reason)
-    return Look(path=str(path), session=None, events=(), problems=(problem,), cursor=cursor, amends=True)
 
 
 def only_changed(events: Iterable[Event], known: "Known") -> tuple[tuple[Event, ...], "Known"]:
@@ -169,10 +164,3 @@ class Known:
 
 def _mark(text: str, size: int) -> str:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=size).hexdigest()
-
-
-def is_file(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except (OSError, ValueError):
-        return False

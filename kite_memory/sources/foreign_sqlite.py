@@ -19,6 +19,7 @@ from kite_memory.sources.jsonl import Damage, Found, Unreadable, objects
 
 BUSY = "busy, later"
 UNKNOWN_SCHEMA = "unknown schema"
+TOO_LONG = "value too long"
 VALUE_LIMIT = 16 * 1024 * 1024
 """Longer values are passed over: a conversation's longest message stays far below."""
 
@@ -40,6 +41,7 @@ _REASONS = {
     sqlite3.SQLITE_CORRUPT: "damaged database",
     sqlite3.SQLITE_IOERR: "file cannot be read",
     sqlite3.SQLITE_ERROR: UNKNOWN_SCHEMA,  # no such table, no such column
+    sqlite3.SQLITE_TOOBIG: TOO_LONG,
 }
 
 
@@ -49,7 +51,11 @@ class TooLong(Exception):
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether it is this place of the database that cannot be read, and another may well be."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_TOOBIG)
+
+
+def reason_of(error: sqlite3.Error) -> str:
+    return _REASONS.get(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF, "damaged database")
 
 
 def stamp(path: Path) -> tuple[int, int]:
@@ -71,7 +77,7 @@ def database_of(path: Path) -> Path:
 
 
 class ForeignDatabase:
-    """One snapshot of a database. Every query may raise `sqlite3.Error`, which `opened` makes an `Unreadable` of."""
+    """One snapshot of a database. Queries may raise `sqlite3.Error`: `opened` makes an `Unreadable` of that and of `TooLong`."""
 
     def __init__(self, connection: sqlite3.Connection, found: tuple[int, int]) -> None:
         self._connection = connection
@@ -131,8 +137,9 @@ def opened(path: Path, *, within: Path, seconds: float = _SECONDS, value_limit: 
             if rests and (_beside(real, "-wal").exists() or stamp(real) != found):
                 raise Unreadable(BUSY)
         except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
-            raise Unreadable(_REASONS.get(code & 0xFF, "damaged database")) from error
+            raise Unreadable(reason_of(error)) from error
+        except TooLong as error:
+            raise Unreadable(TOO_LONG) from error
         except UnicodeDecodeError as error:  # a complaint of SQLite's that quotes the damage
             raise Unreadable("damaged database") from error
         except FileNotFoundError as error:

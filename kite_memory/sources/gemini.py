@@ -9,14 +9,15 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Session
-from kite_memory.model.look import Cursor, Look, Problem
-from kite_memory.sources.documents import DOCUMENT_LIMIT, Told, look_at
+from kite_memory.model.look import Cursor, Look
+from kite_memory.sources import documents
+from kite_memory.sources.documents import DOCUMENT_LIMIT, Told
 from kite_memory.sources.gemini_messages import PROVIDER, Conversation, Interpreter, folder_of
-from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, Found, Unreadable, objects
+from kite_memory.sources.growing import look_at, looked, read_on, resumed
+from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable, open_regular
+from kite_memory.sources.listing import folders_in, is_text
 from kite_memory.sources.project import project_of
 
-_PROBLEMS_AT_ONCE = 1_000
-_EVENTS_AT_ONCE = 20_000
 _SMALL = 1 << 20
 _PER_MESSAGE = 1_000
 
@@ -45,7 +46,7 @@ class Gemini:
         return (self._tmp,)
 
     def transcripts(self) -> Iterator[Path]:
-        for project in _folders(self._tmp):
+        for project in folders_in(self._tmp):
             found = (Path(folder, name) for folder, _, files in os.walk(project / "chats") for name in files)
             yield from self.in_order(path for path in found if self.owns(path))
 
@@ -57,25 +58,19 @@ class Gemini:
         if path.suffix not in (".json", ".jsonl") or not path.is_relative_to(self._tmp):
             return False
         inside = path.relative_to(self._tmp).parts
-        try:
-            str(path).encode()
-        except UnicodeEncodeError:
-            return False
-        return len(inside) in (3, 4) and inside[1] == "chats" and ".." not in inside
+        return len(inside) in (3, 4) and inside[1] == "chats" and ".." not in inside and is_text(path)
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
         if path.suffix == ".json":
-            return look_at(path, cursor, within=self._tmp, limit=self._document_limit, tell=partial(self._document, path))
-        try:
-            with AppendOnlyFile(path, within=self._tmp, line_limit=self._line_limit) as file:
-                return self._look(path, file, cursor, budget)
-        except Unreadable as error:
-            reason = str(error)
-        except OSError:
-            reason = "file cannot be read"
-        unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
-        problem = Problem(file=str(path), position=unmoved.position, reason=reason)
-        return Look(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved, amends=True)
+            return documents.look_at(path, cursor, within=self._tmp, limit=self._document_limit, tell=partial(self._document, path))
+        return look_at(
+            path,
+            cursor,
+            within=self._tmp,
+            line_limit=self._line_limit,
+            look=lambda file: self._look(path, file, cursor, budget),
+            amends=True,
+        )
 
     # A document
 
@@ -104,37 +99,22 @@ class Gemini:
     # Lines
 
     def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> Look:
-        position, conversation, changed = 0, None, ""
-        if cursor is not None and cursor.position:
-            changed = file.changed(cursor.identity, cursor.position)
-            conversation = None if changed else Conversation.resumed(cursor.carry)
-            changed = changed or ("" if conversation else "unknown cursor")
-            position = cursor.position if conversation else 0
-        conversation = conversation or Conversation()
+        position, conversation, changed = resumed(file, cursor, Conversation, Conversation.resumed)
         reading = _Lines(path, conversation, settle=self._settle)
         if changed:
             reading.interpreter.problem(0, changed)
-        stretch = file.lines(position, budget)
-        if stretch.too_long and not conversation.ours:
-            reading.interpreter.problem(position, "line too long")
-        if stretch.too_long or conversation.ours or stretch.end == position:
-            position = stretch.end
-        else:
-            position = reading.read(stretch.data, position)
-        ours = conversation.ours = conversation.ours or self._is_own(conversation)
-        return Look(
-            path=str(path),
-            session=None if ours else _session(path, conversation),
-            events=() if ours else tuple(reading.interpreter.events),
-            problems=() if ours else tuple(reading.interpreter.problems),
-            cursor=Cursor(
-                position=position,
-                size=file.size,
-                mtime_ns=file.mtime_ns,
-                identity=file.identity(position),
-                carry=conversation.carried(),
-            ),
-            more=stretch.more or position < stretch.end,
+        wanted = not conversation.ours
+        position, more = read_on(file, position, reading.interpreter, reading.tell, budget=budget, wanted=wanted)
+        conversation.ours = conversation.ours or self._is_own(conversation)
+        return looked(
+            path,
+            file,
+            reading.interpreter,
+            session=_session(path, conversation),
+            position=position,
+            carry=conversation.carried(),
+            more=more,
+            wanted=not conversation.ours,
             amends=not reading.checkpoint,
         )
 
@@ -150,9 +130,9 @@ class Gemini:
     def _folder(self, path: Path, hash: str) -> str:
         """Where the project is, as the client itself notes: beside its sessions, or in the list of all projects."""
         project = self._tmp / path.relative_to(self._tmp).parts[0]
-        if noted := _small_text(project / ".project_root").strip():
+        if noted := _small_text(project / ".project_root", self._root).strip():
             return noted
-        known = _projects(_small_text(self._root / "projects.json"))
+        known = _projects(_small_text(self._root / "projects.json", self._root))
         by_name = next((folder for folder, name in known.items() if name == project.name), "")
         return by_name or folder_of(hash or project.name, list(known))
 
@@ -172,25 +152,16 @@ class _Lines:
         self._settled = False
         self.interpreter = Interpreter(file=str(path), conversation=conversation)
 
-    def read(self, data: bytes, position: int) -> int:
-        """The position after the last line that was read."""
-        interpreter, conversation = self.interpreter, self._conversation
-        for line in data.split(b"\n"):
-            if len(interpreter.problems) >= _PROBLEMS_AT_ONCE or len(interpreter.events) >= _EVENTS_AT_ONCE:
-                return position
-            for found in objects(line) if line else ():
-                match found:
-                    case Damage(start=start, reason=reason):
-                        interpreter.problem(position + start, reason)
-                    case Found(start=start, end=end, row=row):
-                        if interpreter.events and _is_checkpoint(row) != self.checkpoint and _tells(row):
-                            return position
-                        self.checkpoint = _is_checkpoint(row) if not interpreter.events else self.checkpoint
-                        self._line(row, position + start, position + end)
-                        if conversation.ours:
-                            return position + len(line) + 1
-            position += len(line) + 1
-        return position
+    def tell(self, found: Found, at: int, line: bytes) -> bool:
+        """Whether the look ends before this line."""
+        row, begun = found.row, bool(self.interpreter.events)
+        if self._conversation.ours:
+            return False
+        if begun and _is_checkpoint(row) != self.checkpoint and _tells(row):
+            return True
+        self.checkpoint = self.checkpoint if begun else _is_checkpoint(row)
+        self._line(row, at + found.start, at + found.end)
+        return False
 
     def _line(self, row: Mapping[str, Any], start: int, end: int) -> None:
         conversation = self._conversation
@@ -248,18 +219,11 @@ def _session(path: Path, conversation: Conversation) -> Session | None:
     )
 
 
-def _folders(root: Path) -> list[Path]:
+def _small_text(path: Path, within: Path) -> str:
     try:
-        return sorted(path for path in root.iterdir() if path.is_dir())
-    except OSError:
-        return []
-
-
-def _small_text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path, within), "rb") as file:
             return file.read(_SMALL).decode("utf-8", "replace")
-    except OSError:
+    except (Unreadable, OSError):
         return ""
 
 

@@ -15,8 +15,9 @@ from kite_memory.model.look import Problem
 from kite_memory.sources.claude_rows import moment, safe, short
 from kite_memory.sources.claude_tools import kept
 from kite_memory.sources.gemini_tools import TOOLS, Came, asked, came, came_of, response_text
-from kite_memory.sources.gemini_words import persons_words, snapshot_of, text_of
+from kite_memory.sources.gemini_words import is_injected, persons_words, snapshot_of, text_of
 from kite_memory.sources.own import OWN_EXTRACTOR_MARK
+from kite_memory.sources.scalars import scalar
 from kite_memory.sources.telling import ANSWER_LIMIT, MESSAGE_LIMIT, SUMMARY_LIMIT, OpenCall, OpenCalls, Teller, title_of
 
 PROVIDER = "gemini-cli"
@@ -200,7 +201,7 @@ class Interpreter:
         told = message.get("id")
         if isinstance(told, str) and _UUID.fullmatch(told):
             return told
-        text = told if isinstance(told, str) and told else f"{message.get('timestamp')}\n{text_of(message.get('content'))}"
+        text = told if isinstance(told, str) and told else f"{scalar(message.get('timestamp'))}\n{text_of(message.get('content'))}"
         return named(self._conversation.id, text)
 
     def _record(self, name: str) -> None:
@@ -217,7 +218,7 @@ class Interpreter:
                 case _:
                     continue
         text = text_of(content)
-        if not conversation.cwd and (found := _WORKSPACE.search(text, 0, 20_000)):
+        if not conversation.cwd and (conversation.sub_agent or is_injected(text)) and (found := _WORKSPACE.search(text, 0, 20_000)):
             conversation.cwd = found[1].strip()
         if snapshot := snapshot_of(text):
             self._record(name)

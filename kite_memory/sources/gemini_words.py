@@ -47,6 +47,11 @@ def snapshot_of(text: str) -> str:
     return text.strip() if _SNAPSHOT.match(text) else ""
 
 
+def is_injected(text: str) -> bool:
+    """Whether the client says it of its own, and not in answer to anything that a person typed."""
+    return text.lstrip().startswith(_INJECTED)
+
+
 def persons_words(message: Mapping[str, Any]) -> str:
     """What of a ``user`` message a person typed.
 
@@ -58,6 +63,6 @@ def persons_words(message: Mapping[str, Any]) -> str:
     if text.startswith(_STEERING):
         text = text.partition("<user_input>")[2].partition("</user_input>")[0].strip()
         text = text.removeprefix("- ") if "\n- " not in text else text
-    if text.startswith(_INJECTED) or text in _NUDGES or _WORDLESS.fullmatch(text):
+    if is_injected(text) or text in _NUDGES or _WORDLESS.fullmatch(text):
         return ""
     return text.partition(_REFERENCED)[0].strip()

@@ -31,9 +31,7 @@ _MESSAGE_LIMIT = 8_000
 _FILES_TOLD = 12
 _FILES_NAMED = 40
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_SIGNATURES = re.compile(
-    r"(?:\n(?:Signed-off-by|Co-authored-by|Change-Id|Reviewed-by|Acked-by|Tested-by|Cc): [^\n]*)+\s*\Z", re.IGNORECASE
-)
+_SIGNATURE = re.compile(r"(?:Signed-off-by|Co-authored-by|Change-Id|Reviewed-by|Acked-by|Tested-by|Cc): |\s*\Z", re.IGNORECASE)
 _CHANGES = {"A": "added", "M": "changed", "D": "deleted", "T": "changed", "R": "renamed", "C": "copied"}
 _EVENTS_OF_A_COMMIT = 16
 
@@ -232,7 +230,7 @@ class _Looking:
         if not _COMMIT.fullmatch(commit):
             return
         changed = _changed(files)
-        text = _SIGNATURES.sub("", message.decode("utf-8", "replace").replace("\r\n", "\n").strip()).strip()
+        text = _unsigned(message.decode("utf-8", "replace").replace("\r\n", "\n").strip())
         text = kept(text, _MESSAGE_LIMIT) or "A commit without a message."
         if len(changed) > _FILES_TOLD:
             named = ", ".join(path for _, path in changed[_FILES_TOLD : _FILES_TOLD + _FILES_NAMED])
@@ -275,6 +273,14 @@ class _Looking:
     def _name(self, month: str) -> str:
         place = hashlib.blake2b(str(self._path).encode(), digest_size=4).hexdigest()
         return f"{project_of(str(self._folder)) or 'repository'}-{place}-{month}"
+
+
+def _unsigned(message: str) -> str:
+    """The message without who signed it, at its end."""
+    lines = message.split("\n")
+    while len(lines) > 1 and _SIGNATURE.match(lines[-1]):
+        lines.pop()
+    return "\n".join(lines).strip()
 
 
 def _next_month(listed: Sequence[tuple[str, int]], told: int) -> tuple[str, list[str]]:

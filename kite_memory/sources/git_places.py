@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from kite_memory.sources.listing import is_file
+
 _DEEPEST = 64
 _WORKTREES = 200
 _LINE = 4096
@@ -85,6 +87,8 @@ def stamp(head: Path) -> tuple[int, int]:
 
 
 def _first_line(path: Path) -> str:
+    if not is_file(path):  # a pipe in its place would be waited on
+        return ""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             return file.readline(_LINE).strip()

@@ -5,9 +5,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.look import Cursor, Look
 from kite_memory.sources import foreign_sqlite
+from kite_memory.sources.growing import unread
 from kite_memory.sources.jsonl import Unreadable
+from kite_memory.sources.listing import names_in
 from kite_memory.sources.opencode_database import look_at_database
 from kite_memory.sources.opencode_files import look_at_files, stamp_of_files
 from kite_memory.sources.opencode_parts import PROVIDER
@@ -67,16 +69,10 @@ class OpenCode:
                 return look_at_files(path, cursor, root=self._root, now=self._clock())
             return look_at_database(path, cursor, root=self._root, budget=budget, now=self._clock())
         except Unreadable as error:
-            reason = str(error)
+            return unread(path, cursor, str(error))
         except OSError:
-            reason = "file cannot be read"
-        unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
-        problem = Problem(file=str(path), position=unmoved.position, reason=reason)
-        return Look(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved)
+            return unread(path, cursor, "file cannot be read")
 
 
 def _listed(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []
+    return [folder / name for name in names_in(folder)]

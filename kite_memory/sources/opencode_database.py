@@ -14,7 +14,17 @@ from typing import Any
 import orjson
 
 from kite_memory.model.look import Cursor, Look, Problem
-from kite_memory.sources.foreign_sqlite import UNKNOWN_SCHEMA, ForeignDatabase, TooLong, is_damage, object_in, opened, select, whole
+from kite_memory.sources.foreign_sqlite import (
+    UNKNOWN_SCHEMA,
+    ForeignDatabase,
+    TooLong,
+    is_damage,
+    object_in,
+    opened,
+    reason_of,
+    select,
+    whole,
+)
 from kite_memory.sources.jsonl import Unreadable
 from kite_memory.sources.opencode_parts import Conversation, Message, Part, conversation, said_at, tell
 
@@ -94,11 +104,12 @@ def look_at_database(path: Path, cursor: Cursor | None, *, root: Path, budget: i
         sweep = _Sweep.resumed(cursor)
         if cursor and cursor.carry == sweep.carried() and (cursor.size, cursor.mtime_ns) == (database.size, database.mtime_ns):
             return Look(path=str(path), session=None, events=(), problems=(), cursor=cursor, amends=True)
-        return _Looking(path, database, sweep, cursor.position if cursor else 0).look(budget, now)
+        return _Looking(path, database, sweep, cursor.position if cursor else 0, now).look(budget)
 
 
 class _Looking:
-    def __init__(self, path: Path, database: ForeignDatabase, sweep: _Sweep, position: int) -> None:
+    def __init__(self, path: Path, database: ForeignDatabase, sweep: _Sweep, position: int, now: float) -> None:
+        self._now = now
         self._file = str(path)
         self._database = database
         self._columns = {table: database.columns(table) for table in _NEEDED}
@@ -112,16 +123,16 @@ class _Looking:
             sweep = replace(sweep, mark=_Mark())  # rows were taken away, so the numbers of new ones may have been used before
         self._sweep, self._goal_now = replace(sweep, goal=goal), goal
 
-    def look(self, budget: int, now: float) -> Look:
+    def look(self, budget: int) -> Look:
         """The next session that changed, or as much of it as the budget allows."""
         sessions = self._touched()
         for row in sessions:
             try:
-                told = self._session(row, budget, now)
+                told = self._session(row, budget)
             except sqlite3.DatabaseError as error:
                 if not is_damage(error):
                     raise
-                self._problem(row, "damaged database")
+                self._problem(row, reason_of(error))
                 told = None
             if told is None:
                 continue
@@ -149,12 +160,14 @@ class _Looking:
         return Cursor(position=database.size, size=database.size, mtime_ns=database.mtime_ns, carry=ended.carried())
 
     def _goal(self, mark: _Mark) -> _Mark:
+        """Never later than it is now: what was dated by a clock that was ahead would hide all that is written until then."""
         rows = {table: whole(self._database.value(select("MAX(rowid)", table))) for table in ("message", "part")}
         latest = [mark.at + _MARGIN if mark.at else 0]
         for table, row in rows.items():
             query = select(f"MAX({self._known(table, 'time_updated')})", table, "WHERE rowid > ?")
             latest.append(whole(self._database.value(query, (row - _RECENT,))))
-        return _Mark(message=rows["message"], part=rows["part"], at=max(0, max(latest) - _MARGIN))
+        at = min(max(latest), int(self._now * 1000))
+        return _Mark(message=rows["message"], part=rows["part"], at=max(1, at - _MARGIN) if max(latest) > 0 else 0)
 
     def _known(self, table: str, column: str) -> str:
         """Of columns that not every version has, a nothing in their place."""
@@ -185,7 +198,7 @@ class _Looking:
         rows = (whole(database.value("SELECT rowid FROM session WHERE id = ?", (name,))) for name in names)
         return sorted(row for row in rows if row > self._sweep.after)
 
-    def _session(self, row: int, budget: int, now: float) -> tuple[Conversation, list[Any], str] | None:
+    def _session(self, row: int, budget: int) -> tuple[Conversation, list[Any], str] | None:
         """What changed of one session, and the last message told if that is not all; ``None`` without anything."""
         database = self._database
         known = [name for name in _ABOUT_A_SESSION if name in self._columns["session"]]
@@ -211,7 +224,7 @@ class _Looking:
         if told is None:
             self._problem(row, "session without a name")
             return None
-        teller = tell(told, messages, file=self._file, last=last, now=now)
+        teller = tell(told, messages, file=self._file, last=last, now=self._now)
         self._problems.extend(teller.problems)
         return (told, teller.events, said) if teller.events or said else None
 

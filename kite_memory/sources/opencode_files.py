@@ -16,7 +16,10 @@ _FILES = 20_000
 
 
 def stamp_of_files(session: Path) -> tuple[int, int]:
-    """How many messages there are, and when the last of them, or the session, was written. May raise `OSError`."""
+    """How many messages there are and how long the last is, and when it, or the session, was written. May raise `OSError`.
+
+    Its length is counted since a clock may have been ahead: what is written later then is not the latest.
+    """
     storage = session.parent.parent.parent
     status = session.stat()
     folder = _messages_of(session)
@@ -25,7 +28,8 @@ def stamp_of_files(session: Path) -> tuple[int, int]:
     if messages:
         parts = storage / "part" / messages[-1].removesuffix(".json")
         places += [parts, *[parts / name for name in _json_files(parts)[-3:]]]
-    return status.st_size + len(messages), max([status.st_mtime_ns, *map(_written, places)])
+    sizes, times = zip((status.st_size, status.st_mtime_ns), *map(_stamp, places), strict=True)
+    return sum(sizes) + len(messages), max(times)
 
 
 def look_at_files(session: Path, cursor: Cursor | None, *, root: Path, now: float) -> Look:
@@ -41,7 +45,7 @@ def look_at_files(session: Path, cursor: Cursor | None, *, root: Path, now: floa
         name = content.get("id")
         name = name if isinstance(name, str) and os.sep not in name and name not in (".", "..") else path.stem
         parts = [
-            Part(row=row, content=part, changed=_written(where) / 1e9)
+            Part(row=row, content=part, changed=_stamp(where)[1] / 1e9)
             for row, (where, part) in enumerate(_objects(storage / "part" / name, root, problems))
         ]
         found.append((said_at(content), name, content, parts))
@@ -102,8 +106,9 @@ def _json_files(folder: Path) -> list[str]:
         return []
 
 
-def _written(path: Path) -> int:
+def _stamp(path: Path) -> tuple[int, int]:
     try:
-        return path.stat().st_mtime_ns
+        found = path.stat()
     except OSError:
-        return 0
+        return 0, 0
+    return found.st_size, found.st_mtime_ns

@@ -9,7 +9,8 @@ from kite_memory.model.event import EventType, Session, Status
 from kite_memory.sources.claude_rows import digest, moment, safe, short
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
 from kite_memory.sources.project import project_of
-from kite_memory.sources.telling import ANSWER_LIMIT, SUMMARY_LIMIT, OpenCall, OpenCalls, Teller, Toolbox, title_of
+from kite_memory.sources.scalars import scalar
+from kite_memory.sources.telling import ANSWER_LIMIT, SUMMARY_LIMIT, OpenCall, OpenCalls, Teller, Toolbox, compact, title_of
 from kite_memory.sources.words import without_echo
 
 PROVIDER = "opencode"
@@ -184,7 +185,8 @@ class _Telling:
             return digest(f"{PROVIDER}\n{self._message.name}\n{index}".encode("utf-8", "replace"))
         told = content.get("callID") if content.get("type") == "tool" else content.get("text")
         words = told.strip()[:80] if isinstance(told, str) else ""
-        name = f"{PROVIDER}\n{created}\n{self._info.get('role')}\n{index}\n{content.get('type')}\n{words}"
+        role, kind = scalar(self._info.get("role")), scalar(content.get("type"))
+        name = f"{PROVIDER}\n{created}\n{role}\n{index}\n{kind}\n{words}"
         return digest(name.encode("utf-8", "replace"))
 
     def _user(self, content: Mapping[str, Any]) -> None:
@@ -293,7 +295,7 @@ def _answers(state: Mapping[str, Any]) -> Iterator[str]:
         return
     for question, answer in zip(questions[:20], answers[:20], strict=False):
         asked = question.get("question") if isinstance(question, dict) else None
-        chosen = ", ".join(str(each) for each in answer) if isinstance(answer, list) else str(answer)
+        chosen = ", ".join(map(_chosen, answer[:20])) if isinstance(answer, list) else _chosen(answer)
         if not chosen:
             continue
         lines = [*([asked] if isinstance(asked, str) else []), f"Answer: {chosen}"]
@@ -304,6 +306,10 @@ def _answers(state: Mapping[str, Any]) -> Iterator[str]:
             if isinstance(option, dict) and isinstance(option.get("label"), str) and option["label"] not in chosen
         ]
         yield "\n".join([*lines, *([f"Not chosen: {'; '.join(others)}"] if others else [])])
+
+
+def _chosen(answer: object) -> str:
+    return answer if isinstance(answer, str) else compact(answer)
 
 
 def said_at(info: Mapping[str, Any]) -> float:

@@ -1,4 +1,4 @@
-"""What a command's output says: which tests passed, and which lines tell why something failed."""
+"""What a command's output says: which tests and checks passed, and which lines tell why something failed."""
 
 import re
 from dataclasses import dataclass
@@ -12,11 +12,12 @@ _TELLING_LINES = 6
 
 _TEST_COMMAND = re.compile(
     r"""\b(?:
-    pytest|py\.test|unittest|nose2|tox|nox|gotestsum|ginkgo|go\ +test
+    pytest|py\.test|unittest|manage\.py\ +test|nose2|tox|nox|gotestsum|ginkgo|go\ +test
     |jest|vitest|mocha|ava|jasmine|karma|playwright\ +test|cypress\ +run|node\ +--test|deno\ +test
     |(?:npm|pnpm|yarn|bun)\ +(?:run\ +)?(?:t|test[\w:-]*)
     |cargo\ +(?:\+\w+\ +)?(?:test|nextest|t)
     |rspec|minitest|rake\ +(?:test|spec)|phpunit|pest|ctest|dotnet\ +test|swift\ +test|mix\ +test|zig\ +build\ +test
+    |prove|xcodebuild\ [^\n|;&]{0,200}?\btest
     |bazel\ +test|flutter\ +test|dart\ +test|sbt\ +test|bats|busted|lein\ +test|stack\ +test|cabal\ +test
     |(?:gradlew?|mvnw?)\ [^\n|;&]{0,120}?\b(?:test|check|verify)\w*
     |(?:make|just|mise|task|invoke|hatch|uv|poetry|pdm)\ [^\n|;&]{0,60}?\b(?:test|check)[\w:-]*
@@ -29,14 +30,18 @@ _SUMMARY = re.compile(
     =+\ .*\b(?:passed|failed|errors?|skipped|deselected|no\ tests\ ran)\b.*\ in\ [\d.:]+.*             # pytest
     |(?:\d+\ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?)(?:,\ )?)+\ in\ [\d.]+.*   # pytest -q
     |no\ tests\ ran\ in\ [\d.]+.*
-    |(?:FAILED|ERROR)\ \S+::\S.*                                              # pytest's short summary
-    |(?:ok|FAIL|---\ FAIL:|panic:)\s+\S.*|FAIL|PASS                           # go
-    |test\ result:\ .*                                                        # cargo
-    |(?:Tests|Test\ Suites|Test\ Files|Suites):?\s+\d+\ .*                      # jest, vitest
-    |Ran\ \d+\ tests?\ in\ .*|OK(?:\ \(.*\))?|FAILED\ \(.*\)                  # unittest, phpunit
+    |(?:FAILED|ERROR)\ \S+(?:::\S.*|\.py\b.*)                                # pytest's short summary
+    |(?:ok|FAIL|---\ FAIL:|panic:)\s+\S.*|FAIL|PASS                           # go, TAP
+    |not\ ok\b.*|Result:\ (?:PASS|FAIL)|All\ tests\ successful\.               # TAP, prove
+    |test\ result:\ .*|Summary\ \[.*\]\ \d+\ tests?\ run:.*|test\ \S.*\ \.\.\.\ FAILED         # cargo, nextest
+    |error(?:\[E\d{4}\]:|:\ could\ not\ compile)\ .*
+    |(?:Tests|Test\ Suites|Test\ Files|Suites):?\s+\d+\ .*|Errors\s+\d+\ errors?|●\ .+\ ›\ .+  # jest, vitest
+    |Ran\ \d+\ tests?\ in\ .*|OK(?:\ \(.*\)|,\ but\ .*)?|FAILED\ \(.*\)       # unittest, phpunit
     |\d+\ (?:passing|failing|pending)\b.*                                     # mocha
     |\d+\ (?:examples?|tests?|runs),\ \d+\ .*                                 # rspec, ExUnit, minitest
-    |Tests\ run:\ \d+,.*|Tests:\ \d+,\ Assertions:\ .*                        # maven, phpunit
+    |(?:\[(?:INFO|WARNING|ERROR)\]\ )?(?:Tests\ run:\ \d+,.*|BUILD\ (?:SUCCESS|FAILURE))   # maven
+    |\[\ +\d+\ tests\ (?:successful|failed)\ +\]                             # JUnit's console
+    |Tests:\ \d+,\ Assertions:\ .*                                           # phpunit
     |(?:Passed|Failed)!\s+-\ .*                                               # dotnet
     |\d+%\ tests\ passed.*                                                    # ctest
     |\#\ (?:tests|pass|fail)\ \d+                                             # node --test
@@ -45,13 +50,13 @@ _SUMMARY = re.compile(
     |\d+\ (?:passed|failed|flaky|skipped)(?:\ \(.*\))?                        # playwright
     |(?:ok|FAILED)\ \|\ .*                                                    # deno
     |Executed\ \d+\ tests?,\ with\ .*                                         # swift
-    |BUILD\ (?:SUCCESSFUL|FAILED)\b.*                                         # gradle
+    |BUILD\ (?:SUCCESSFUL|FAILED)\b.*|\d+\ tests?\ completed\b.*              # gradle
     )""",
     re.VERBOSE,
 )
 _UNMISTAKABLE = re.compile(
     r"^(?:=+ .{0,200}\b(?:passed|failed|errors?)\b.{0,200} in [\d.:]+|test result: (?:ok|FAILED)\."
-    r"|(?:Tests|Test Suites): .{0,200}\btotal"
+    r"|(?:Tests|Test Suites): .{0,200}\btotal|\[ +\d+ tests (?:successful|failed) +\]$|\[(?:INFO|ERROR)\] Tests run: \d+,"
     r"|ok  ?\t\S{1,200}\t(?:[\d.]+s|\(cached\))|FAIL\t\S{1,200}\t[\d.]+s$|Ran \d+ tests? in )",
     re.MULTILINE,
 )
@@ -59,7 +64,8 @@ _UNMISTAKABLE = re.compile(
 
 _FAILING = re.compile(
     r"\b[1-9]\d* (?:failed|failing|failures?|errors?|fail)\b|^\s*(?:FAIL|FAILED|ERROR|--- FAIL|panic)\b|test result: FAILED|Failed!"
-    r"|\b(?:Failures|Errors|Failed): *[1-9]|^\s*[#ℹ] fail [1-9]|BUILD FAILED|\bno tests ran\b|^\s*(?!100)\d+% tests passed"
+    r"|\b(?:Failures|Errors|Failed): *[1-9]|^\s*[#ℹ] fail [1-9]|BUILD FAIL(?:ED|URE)|\bno tests ran\b|^\s*(?!100)\d+% tests passed"
+    r"|\b[1-9]\d* tests? failed|^not ok\b(?!.*# ?(?i:todo|skip)\b)|^Result: FAIL|could not compile|^error\[E|\.\.\. FAILED$|^● "
 )
 _GO_PACKAGE = re.compile(r"ok\s+\S+\s+(?:[\d.]+s|\(cached\))")
 
@@ -73,8 +79,12 @@ class Verdict:
 
 
 def verdict_of_tests(command: str, output: str) -> Verdict | None:
-    """What the tests said, if ``command`` ran tests and ``output`` shows it."""
+    """What the tests said, or else what a checker or compiler did, if ``command`` ran any and ``output`` shows it."""
     window = _window(output)
+    return _of_tests(command, window) or _of_checks(command, window)
+
+
+def _of_tests(command: str, window: str) -> Verdict | None:
     if not _TEST_COMMAND.search(command[:4000]) and not _UNMISTAKABLE.search(window):
         return None
     found = [line for line in _lines(window) if _SUMMARY.fullmatch(line)]
@@ -87,6 +97,51 @@ def verdict_of_tests(command: str, output: str) -> Verdict | None:
         passed = [line for line in passed if line not in packages] + [f"ok, {len(packages)} packages"]
     lines = [*failing[: _SUMMARY_LINES - 2], *passed[-2 if failing else -_SUMMARY_LINES :]]
     return Verdict(status="failed" if failing else "ok", summary="\n".join(lines))
+
+
+_CHECK_COMMAND = re.compile(
+    r"""\b(?:
+    (?:vue-)?tsc|eslint|biome\ +(?:check|lint|ci)|ruff\ +check|d?mypy|(?:based)?pyright|flake8|pylint|golangci-lint
+    |cargo\ +(?:\+\w+\ +)?(?:check|build|clippy)|rustc|go\ +(?:build|vet)|gcc|g\+\+|clang(?:\+\+)?|javac|kotlinc|swiftc
+    |(?:swift|dotnet)\ +build
+    |(?:npm|pnpm|yarn|bun)\ +(?:run\ +)?(?:lint|type-?check|build|compile)[\w:-]*
+    |(?:make|just|mise|task|hatch|uv|poetry|pdm)\ [^\n|;&]{0,60}?\b(?:lint|type-?check|build|compile)[\w:-]*
+    )(?![\w-])""",
+    re.VERBOSE,
+)
+_CHECKED = re.compile(
+    r"""(?:
+    Success:\ no\ issues\ found\ in\ \d+\ source\ files?|Found\ \d+\ errors?\b.*|All\ checks\ passed!   # mypy, ruff, tsc
+    |✖\ \d+\ problems?\ \(.*\)|\d+\ errors?,\ \d+\ warnings?\b.*|\d+\ issues?[.:].*             # eslint, pyright, golangci-lint
+    |error:\ (?:could\ not\ compile|aborting\ due\ to)\ .*|Finished\ .*\ target\(s\)\ in\ .*        # cargo
+    |Checked\ \d+\ files?\ in\ .*|Build\ succeeded\.|Build\ FAILED\.                           # biome, dotnet
+    )""",
+    re.VERBOSE,
+)
+_WRONG = re.compile(
+    r"""(?:
+    \S{1,250}\(\d+,\d+\):\ error\ .*|\S{1,250}:\d+:\d+\ -\ error\ .*        # tsc, dotnet
+    |\S{1,250}:\d+(?::\d+)?:\ (?:fatal\ )?error:\ .*|\S{1,250}\.go:\d+:\d+:\ .*   # mypy, gcc, clang, javac, go
+    |\S{1,250}:\d+:\d+:\ [A-Z]{1,4}\d{2,4}:?\ .*|[A-Z]{1,4}\d{2,4}\ (?:\[\*\]\ )?\S.*   # flake8, pylint, ruff
+    |\d+:\d+\s+error\s+.*|error(?:\[E\d{4}\])?:\ .*                          # eslint, rustc
+    )""",
+    re.VERBOSE,
+)
+_CHECK_FAILED = re.compile(
+    r"Found [1-9]\d* errors?\b(?!.*\b0 remaining)|✖ .*\([1-9]\d* errors?|[1-9]\d* errors?, |[1-9]\d* issues?|error: |Build FAILED"
+)
+
+
+def _of_checks(command: str, window: str) -> Verdict | None:
+    """What was found wrong, with the words in which the checker sums it up. One that says nothing at all has no verdict."""
+    if not _CHECK_COMMAND.search(command[:4000]):
+        return None
+    lines = _lines(window)
+    told = [line for line in lines if _CHECKED.fullmatch(line)]
+    wrong = list(dict.fromkeys(line for line in lines if _WRONG.fullmatch(line) and line not in told))
+    if wrong or any(_CHECK_FAILED.match(line) for line in told):
+        return Verdict(status="failed", summary="\n".join([*wrong[: _SUMMARY_LINES - 2], *told[-2:]]))
+    return Verdict(status="ok", summary="\n".join(told[-_SUMMARY_LINES:])) if told else None
 
 
 _WRAPPED = re.compile(

@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 
+from kite_memory.sources.scalars import scalar
+
 _SAME_WORDS = 1_000
 """Showings of the same words that are told apart."""
 
@@ -68,7 +70,7 @@ class Person:
         self._moments: dict[str, list[int]] = {}
         for each in shown:
             if each.kind in ("task", "user_feedback"):
-                moments = self._moments.setdefault(_plain(str(each.message.get("text"))), [])
+                moments = self._moments.setdefault(_plain(scalar(each.message.get("text"))), [])
                 if len(moments) < _SAME_WORDS:
                     moments.append(each.at)
 

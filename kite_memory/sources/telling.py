@@ -9,8 +9,9 @@ import orjson
 
 from kite_memory.model.event import Event, EventType, Role, Status, Where
 from kite_memory.model.look import Problem
-from kite_memory.sources.claude_tools import COMMAND_LIMIT, PATH_LIMIT, READING_LIMIT, RESULT_LIMIT, kept
+from kite_memory.sources.claude_tools import COMMAND_LIMIT, PATH_LIMIT, READING_LIMIT, RESULT_LIMIT, TODOS_LIMIT, kept
 from kite_memory.sources.outcomes import telling_lines, verdict_of_tests
+from kite_memory.sources.todo_words import todo_lines
 from kite_memory.sources.words import Approved, Continued, Interrupted, Printed, Ran, Said, Utterance, utterances, without_echo
 
 MESSAGE_LIMIT = 64_000
@@ -22,7 +23,9 @@ _CALL_LIMIT = 2_000
 _QUESTION_LIMIT = 600
 _VALUE_LIMIT = 400
 _VALUES = 20
-_OPEN_CALLS = 20
+_TODOS = frozenset({"todos", "task_progress"})
+"""Arguments that hold a list as Markdown."""
+_OPEN_CALLS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +58,17 @@ class Toolbox:
     def rendered(self, tool: str, given: Mapping[str, Any]) -> str:
         """What a call asks for, but for its path and for a shell's command, which have places of their own."""
         lines: list[str] = []
+        limit = _CALL_LIMIT
         for key in list(given)[:_VALUES]:
             value = given[key]
             if value is None or value is False or value == "" or key in self.paths or (tool in self.shells and key == "command"):
                 continue
+            if todos := value if key in _TODOS and isinstance(value, str) else todo_lines(value):
+                lines.append(f"{key[:60]}:\n{kept(todos, TODOS_LIMIT)}")
+                limit = _CALL_LIMIT + TODOS_LIMIT
+                continue
             lines.append(f"{key[:60]}: {kept(value if isinstance(value, str) else compact(value), _VALUE_LIMIT)}")
-        return kept("\n".join(lines), _CALL_LIMIT)
+        return kept("\n".join(lines), limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,5 @@
 """The tasks of Cline and of its kin: extensions that keep a folder of JSON documents for each task."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,8 +10,9 @@ from typing import Any
 from kite_memory.model.event import Session
 from kite_memory.model.look import Cursor, Look
 from kite_memory.sources.claude_rows import moment
-from kite_memory.sources.documents import DOCUMENT_LIMIT, Told, is_file, look_at, read_document
+from kite_memory.sources.documents import DOCUMENT_LIMIT, Told, look_at, read_document
 from kite_memory.sources.jsonl import Unreadable
+from kite_memory.sources.listing import folders_in, is_file, is_text
 from kite_memory.sources.project import project_of
 from kite_memory.sources.task_messages import Interpreter, Origin
 from kite_memory.sources.task_shown import Shown, shown_of
@@ -35,6 +35,7 @@ class VscodeTasks:
     def __init__(self, provider: str, storages: Iterable[Path], *, own_state: Path, limit: int = DOCUMENT_LIMIT) -> None:
         self._provider = provider
         self._storages = tuple(dict.fromkeys(storages))
+        self._tasks = tuple(storage / "tasks" for storage in self._storages)
         self._own_folders = (own_state, own_state.resolve())
         self._limit = limit
 
@@ -43,7 +44,7 @@ class VscodeTasks:
         return self._provider
 
     def roots(self) -> tuple[Path, ...]:
-        return tuple(storage / "tasks" for storage in self._storages)
+        return self._tasks
 
     def flat_roots(self) -> tuple[Path, ...]:
         return ()
@@ -57,7 +58,7 @@ class VscodeTasks:
         for root in self.roots():
             for task in folders_in(root):
                 path = next((path for name in (HISTORY, SHOWN) if is_file(path := task / name)), None)
-                if path is not None and self.owns(path):
+                if path is not None and is_text(path):
                     yield path
 
     def in_order(self, paths: Iterable[Path]) -> list[Path]:
@@ -65,7 +66,7 @@ class VscodeTasks:
         return sorted(path for path in paths if path.name != SHOWN or not is_file(path.with_name(HISTORY)))
 
     def owns(self, path: Path) -> bool:
-        return path.name in (HISTORY, SHOWN) and is_text(path) and path.parent.parent in self.roots() and path.parent.name != ".."
+        return path.name in (HISTORY, SHOWN) and is_text(path) and path.parent.parent in self._tasks and path.parent.name != ".."
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
         """A document is taken in as a whole, whatever the budget."""
@@ -167,20 +168,3 @@ def fact(path: Path, *, within: Path) -> object:
 
 def texts_of(value: object) -> dict[str, str]:
     return {key: text[:4096] for key, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}
-
-
-def folders_in(root: Path) -> list[Path]:
-    try:
-        with os.scandir(root) as entries:
-            return sorted(root / entry.name for entry in entries if entry.is_dir())
-    except OSError:
-        return []
-
-
-def is_text(path: Path) -> bool:
-    """Names that are not UTF-8 cannot be written down, so such files cannot be read on from where we were."""
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        return False
-    return True

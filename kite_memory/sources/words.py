@@ -3,19 +3,36 @@
 import re
 from dataclasses import dataclass
 
-_MARKER = re.compile(r"(?:<|&lt;|&amp;lt;|\\u003c)\\?(?P<end>/?)vault-context(?:>|&gt;|&amp;gt;|\\u003e)")
-_HEADLINE = "[Relevant vault context"
+_LESS = r"(?:[<\u2039\uff1c]|&(?:amp;){0,3}lt;?|%(?:25){0,2}3c|\\{1,8}[ux]0{0,2}3c)"
+_MORE = r"(?:[>\u203a\uff1e]|&(?:amp;){0,3}gt;?|%(?:25){0,2}3e|\\{1,8}[ux]0{0,2}3e)"
+_SLASH = r"(?:/|%(?:25){0,2}2f|&(?:amp;){0,3}(?:\#47|\#x2f|sol);?)"
+_MARKER = re.compile(rf"{_LESS}\s{{0,4}}\\?(?P<end>{_SLASH}?)\s{{0,4}}vault[-_ ]context\s{{0,4}}{_MORE}", re.IGNORECASE)
+_HEADLINE = re.compile(r"\[Relevant vault context", re.IGNORECASE)
+_OUR_HEADLINE = re.compile(r"\[Relevant vault context: ", re.IGNORECASE)
+_NAMED = re.compile("vault", re.IGNORECASE)
 _HEADLINE_WITHIN = 200
+_NOTES_HEAD = re.compile(
+    r"--- \[[^\]\n]{1,200}\.md\] (?:\u00b7|\\{1,4}u00b7|&middot;) [a-z]{3,12} (?:\u00b7|\\{1,4}u00b7|&middot;) \d{4}-\d\d-\d\d ---"
+)
+"""How each note in a block begins, whatever was put around it since."""
 
 
 def without_echo(text: str) -> str:
     """``text`` without any block that our own hook once put before an agent: it must not come back as a memory.
 
-    The tag is known plain, HTML-escaped once or twice, and as JSON escapes it. A block whose end is missing reaches to the
-    end of the text when it has our headline; the bare tag, which people who work on this program write, stays.
+    The tag is known in any case, escaped for HTML, URLs or JSON once or several times, with lines quoted or numbered. A block
+    whose end is missing, or that another program has wrapped anew without our tags, reaches from our headline or the head of a
+    note to the end of the text; the bare tag, which people who work on this program write, stays.
     """
-    if "vault-context" not in text:
-        return text
+    if _NAMED.search(text):
+        text = _without_tagged(text)
+        if headline := _OUR_HEADLINE.search(text):
+            text = text[: _line_start(text, headline.start())]
+    head = _NOTES_HEAD.search(text) if ".md] " in text else None
+    return text[: _line_start(text, head.start())] if head is not None else text
+
+
+def _without_tagged(text: str) -> str:
     kept: list[str] = []
     done = searched = 0
     opened: re.Match[str] | None = None
@@ -26,16 +43,20 @@ def without_echo(text: str) -> str:
             kept.append(text[done : opened.start()])
             done, opened = tag.end(), None
         else:
-            headline = text.find(_HEADLINE, max(done, searched), tag.start())
+            headline = _HEADLINE.search(text, max(done, searched), tag.start())
             searched = tag.end()
-            if headline >= 0:
-                kept.append(text[done:headline])
+            if headline is not None:
+                kept.append(text[done : headline.start()])
                 done = tag.end()
-    if opened and _HEADLINE in text[opened.end() : opened.end() + _HEADLINE_WITHIN]:
+    if opened and _HEADLINE.search(text, opened.end(), opened.end() + _HEADLINE_WITHIN):
         kept.append(text[done : opened.start()])
         done = len(text)
     kept.append(text[done:])
     return "".join(kept)
+
+
+def _line_start(text: str, at: int) -> int:
+    return text.rfind("\n", 0, at) + 1
 
 
 def without_blocks(text: str, tag: str, *, unclosed_too: bool = False) -> str:

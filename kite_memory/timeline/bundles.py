@@ -1,7 +1,8 @@
 """What is worth finding by its meaning: events that tell something, each with what stands around it.
 
 A bundle is named by its event and read from the events whenever it is needed; only its vector is kept. Bundles are decisions with
-what was said before them, failures with what made them go away, and summaries to go on from.
+what was said before them, failures with what made them go away, summaries to go on from, and prompts with what came of them where
+that is more than talk.
 """
 
 import sqlite3
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from kite_memory.timeline.errands import errand
 from kite_memory.timeline.fixes import fix_of
 from kite_memory.timeline.schema import BUNDLED
 
@@ -34,7 +36,8 @@ _OVER = timedelta(hours=3)
 _COMPARED = 40_000
 """The newest so many are compared with a question."""
 _BLOCK = 4_096
-_NEAREST = 20
+_NEAREST, _NEAREST_OF_SOME = 20, 80
+"""Where only some of them can be an answer, more are looked at."""
 _FAINT = 0.4
 """What means less of the same is no answer."""
 _SCALE = 127
@@ -72,12 +75,17 @@ def enter(database: sqlite3.Connection, space: str) -> None:
 
 
 def ripe(rows: Rows, now: datetime, limit: int, per_day: int) -> list[int]:
-    """The newest events that wait for a vector and around which nothing more will happen; no more than ``per_day``."""
+    """The newest events that wait for a vector and around which nothing more will happen; no more than ``per_day``.
+
+    What comes of a session's last prompt may take long: a command may run for an hour without a word.
+    """
     ((today,),) = rows("SELECT COUNT(*) FROM bundles WHERE embedded = ?", (_day(now),))
     found = rows(
         "SELECT b.event FROM bundles AS b JOIN events AS e ON e.seq = b.event JOIN sessions AS s ON s.key = e.session"
-        " WHERE b.vector IS NULL AND (s.committed_at < ? OR e.at < ?) ORDER BY b.event DESC LIMIT ?",
-        ((now - _QUIET).timestamp(), (now - _OVER).isoformat(timespec="milliseconds"), max(0, min(limit, per_day - today))),
+        " WHERE b.vector IS NULL AND (e.at < ? OR s.committed_at < ? AND (e.type <> 'user_message' OR EXISTS ("
+        " SELECT 1 FROM events AS n WHERE n.session = e.session AND n.ordinal > e.ordinal AND n.type = 'user_message')))"
+        " ORDER BY b.event DESC LIMIT ?",
+        ((now - _OVER).isoformat(timespec="milliseconds"), (now - _QUIET).timestamp(), max(0, min(limit, per_day - today))),
     )
     return [event for (event,) in found]
 
@@ -88,6 +96,9 @@ def text_of(rows: Rows, event: int) -> str:
         "SELECT session, ordinal, type, SUBSTR(text, 1, ?), SUBSTR(command, 1, ?) FROM events WHERE seq = ?",
         (_SUMMARY, _SAID, event),
     ):
+        if type == "user_message":
+            told = errand(rows, event)
+            return told.text if told is not None else ""
         if len(text) < _TELLING:
             return ""
         match type:
@@ -113,21 +124,19 @@ def text_of(rows: Rows, event: int) -> str:
 
 
 def keep(database: sqlite3.Connection, texts: dict[int, str], vectors: "Vectors", now: datetime) -> int:
-    """Write down the vectors of bundles that still read as they did. Returns how many do."""
+    """Write down the vectors of bundles that still read as they did; those that tell nothing are none. Returns how many do."""
     import numpy as np  # the daemon has it anyway; a reader of events need not wait for it
 
     def rows(query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         return database.execute(query, values).fetchall()
 
     packed = np.rint(vectors * _SCALE).astype(np.int8)
-    kept = [
-        (packed[place].tobytes(), _day(now), event)
-        for place, (event, text) in enumerate(texts.items())
-        if text_of(rows, event) == text
-    ]
+    same = [(place, event) for place, (event, text) in enumerate(texts.items()) if text_of(rows, event) == text]
+    kept = [(packed[place].tobytes(), _day(now), event) for place, event in same if texts[event]]
     database.executemany("UPDATE bundles SET vector = ?, embedded = ? WHERE event = ?", kept)
+    database.executemany("DELETE FROM bundles WHERE event = ?", [(event,) for _, event in same if not texts[event]])
     database.execute("UPDATE space SET version = version + 1")
-    return len(kept)
+    return len(same)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +162,8 @@ def read(rows: Rows, before: Read | None) -> Read | None:
     return Read(state=found[0], events=tuple(event for event, _ in kept), codes=codes.reshape(len(kept), -1)) if kept else None
 
 
-def near(vectors: Read, meaning: Meaning, text: str) -> dict[int, float]:
-    """The bundles that mean most nearly the same, and their cosines."""
+def near(vectors: Read, meaning: Meaning, text: str, *, among_all: bool = True) -> dict[int, float]:
+    """The bundles that mean most nearly the same, and their cosines; ``among_all`` may be an answer, or some only."""
     if not text.strip() or vectors.state[0] != meaning.space:
         return {}
     import numpy as np
@@ -162,7 +171,7 @@ def near(vectors: Read, meaning: Meaning, text: str) -> dict[int, float]:
     question, codes = meaning.of_question(text), vectors.codes
     blocks = [codes[at : at + _BLOCK].astype(np.float32) @ question for at in range(0, len(codes), _BLOCK)]
     scores = np.concatenate(blocks) / np.float32(_SCALE)
-    best = np.argsort(-scores, kind="stable")[:_NEAREST]
+    best = np.argsort(-scores, kind="stable")[: _NEAREST if among_all else _NEAREST_OF_SOME]
     return {vectors.events[place]: float(scores[place]) for place in best.tolist() if scores[place] >= _FAINT}
 
 

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -32,6 +32,7 @@ _OCCURRENCES = 12
 _TRIED = 3
 _WINDOW = 160
 _SOON = timedelta(hours=3)
+_LATEST = datetime.max.replace(tzinfo=UTC) - _SOON
 _STEPS = 6
 _FILES = 6
 _BEFORE = 60
@@ -134,6 +135,7 @@ _OCCURRED = (
     "  WHERE r.signature = (SELECT key FROM signatures WHERE text = ?) ORDER BY r.event DESC LIMIT ?)"
     " SELECT e.seq, e.session, e.ordinal, e.at, e.command, e.call, s.provider, s.id"
     " FROM occurred CROSS JOIN events AS e ON e.seq = occurred.event JOIN sessions AS s ON s.key = e.session"
+    " WHERE e.id NOT IN (SELECT event FROM let_go)"
 )
 
 
@@ -183,7 +185,9 @@ def _after(rows: Rows, failure: _Failure, failed: str, common: frozenset[str]) -
     running: dict[str, str] = {}
     purposes_of = cache(purposes)  # an agent runs the same line again and again
     failing = {failure.call}
-    until = (failure.at + _SOON).isoformat(timespec="milliseconds")  # as the store writes it: text order is time order
+    until = (min(failure.at, _LATEST) + _SOON).isoformat(
+        timespec="milliseconds"
+    )  # as the store writes it: text order is time order
     succeeded: tuple[str, str, str] | None = None
     for name, at, type, command, path, status, call, text in rows(
         "SELECT id, at, type, command, path, status, call, IIF(type = 'file_action', substr(text, 1, 8), '') FROM events"

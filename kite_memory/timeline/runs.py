@@ -28,6 +28,11 @@ _CHECK = re.compile(
     r"|flake8|pylint|eslint|biome|tsc|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|golangci-lint|shellcheck)(?:$|[ :_-])"
 )
 _BUILD = re.compile(r"(?:^|[ :_-])(?:build|compile|vet|check|gofmt|tsc)(?:$|[ :_-])")
+_ONLY_CHECKS = re.compile(
+    r"(?:^|[ :_-])(?:tsc|eslint|biome|ruff|d?mypy|(?:based)?pyright|flake8|pylint|golangci-lint|cargo check|clippy|rustc|gcc|g\+\+"
+    r"|clang(?:\+\+)?|javac|kotlinc|swiftc|lint|type-?check|build|compile|vet)(?:$|[ :])"
+)
+"""What says of a program's text that it is well, and nothing of what the program does."""
 _COMMIT = re.compile(r"^\[[^\]\s]{1,200}(?: \([\w -]{1,20}\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>.{1,300})$", re.MULTILINE)
 _NO_PLACE = re.compile(r"[\s|$*^()=]|://")
 _SHAPES_OUTPUT = re.compile(r"(?:\s+2>&1)?\s*\|\s*(?:head|tail|grep|egrep|rg|tee|cat|sed|awk|wc|sort|uniq)\b.*\Z", re.DOTALL)
@@ -119,7 +124,8 @@ def _run(told: _Telling, cwd: str) -> Run | None:
     if event is None:
         return None
     tested: Outcome = "unknown"
-    if told.tests is not None:
+    purposes = _purposes(told.command)
+    if told.tests is not None and not (purposes and all(_ONLY_CHECKS.search(purpose) for purpose in purposes)):
         tested = "failed" if told.tests.status == "failed" else "ok"
     results = [each for each in (told.tests, told.error, told.result) if each is not None]
     if any(each.status == "failed" for each in results):
@@ -132,7 +138,7 @@ def _run(told: _Telling, cwd: str) -> Run | None:
         event = next(each for each in results if each.status == "failed")
     return Run(
         command=told.command,
-        purposes=_purposes(told.command) or (frozenset({"tests"}) if told.tests is not None else frozenset()),
+        purposes=purposes or (frozenset({"tests"}) if told.tests is not None else frozenset()),
         outcome=outcome,
         event=event,
         place=told.place,

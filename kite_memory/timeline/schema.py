@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kite_memory.errors import StateDamaged, StateNewer
 
-VERSION = 4
+VERSION = 5
 
 _VERSION_1 = (
     """
@@ -182,12 +182,11 @@ kind, a session, a project, an agent, a month, a tool or a file hold the words. 
 An edge ends at a file, a command or a signature by its own name, and begins at a session by its id.
 """
 
-BUNDLED = (
+_BUNDLED_4 = (
     "SELECT seq FROM events WHERE (type IN ('decision', 'resume_point')"
     " OR status = 'failed' AND (type = 'test_result' OR type = 'error' AND path = ''))"
 )
-"""Events worth a vector of their own, see `timeline.bundles`. A tool that found no file to edit is none of them."""
-_WAIT = f"INSERT INTO bundles (event) {BUNDLED} AND seq = new.seq;"
+_WAIT_4 = f"INSERT INTO bundles (event) {_BUNDLED_4} AND seq = new.seq;"
 _UNBUNDLED = "DELETE FROM bundles WHERE event = old.seq;"
 
 _VERSION_4 = (
@@ -202,8 +201,8 @@ _VERSION_4 = (
     "CREATE INDEX IF NOT EXISTS bundles_by_day ON bundles (embedded)",
     "DROP TABLE IF EXISTS space",
     "CREATE TABLE space (tag TEXT NOT NULL, version INTEGER NOT NULL)",
-    f"CREATE TRIGGER IF NOT EXISTS bundle_waiting AFTER INSERT ON events BEGIN {_WAIT} END",
-    f"CREATE TRIGGER IF NOT EXISTS bundle_changed AFTER UPDATE OF {_SHOWN}, status ON events BEGIN {_UNBUNDLED} {_WAIT} END",
+    f"CREATE TRIGGER IF NOT EXISTS bundle_waiting AFTER INSERT ON events BEGIN {_WAIT_4} END",
+    f"CREATE TRIGGER IF NOT EXISTS bundle_changed AFTER UPDATE OF {_SHOWN}, status ON events BEGIN {_UNBUNDLED} {_WAIT_4} END",
     f"CREATE TRIGGER IF NOT EXISTS bundle_leaving BEFORE DELETE ON events BEGIN {_UNBUNDLED} END",
     "CREATE TABLE unbundled (below INTEGER NOT NULL)",
     "INSERT INTO unbundled SELECT seq + 1 FROM events ORDER BY seq DESC LIMIT 1",
@@ -212,7 +211,34 @@ _VERSION_4 = (
 found little by little: not yet ``below``. For some hours of its making, version 3 had these tables already.
 """
 
-MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4}
+BUNDLED = _BUNDLED_4.replace("'decision', 'resume_point'", "'decision', 'resume_point', 'user_message'")
+"""Events worth a vector of their own, see `timeline.bundles`. A tool that found no file to edit is none of them."""
+_WAIT = f"INSERT INTO bundles (event) {BUNDLED} AND seq = new.seq;"
+_MAY_WAIT = "new.status = 'failed' OR new.type IN ('decision', 'resume_point', 'user_message')"
+"""Of no event that is `BUNDLED` is this untrue; of most others it is, and a trigger costs more than all else about a short one."""
+
+_VERSION_5 = (
+    "DROP TRIGGER bundle_waiting",
+    "DROP TRIGGER bundle_changed",
+    f"CREATE TRIGGER bundle_waiting AFTER INSERT ON events WHEN {_MAY_WAIT} BEGIN {_WAIT} END",
+    f"CREATE TRIGGER bundle_changed AFTER UPDATE OF {_SHOWN}, status ON events BEGIN {_UNBUNDLED} {_WAIT} END",
+    "DELETE FROM unbundled",
+    "INSERT INTO unbundled SELECT seq + 1 FROM events ORDER BY seq DESC LIMIT 1",
+    """
+    CREATE TABLE let_go (
+        event TEXT PRIMARY KEY,
+        provider TEXT NOT NULL,
+        session TEXT NOT NULL,
+        blank INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX let_go_of_session ON let_go (provider, session)",
+)
+"""What a prompt led to is a bundle too, by its prompt. And events that a forgotten note rests on, by their ids: nobody is offered
+them any more, and of those that are ``blank`` the text is gone, whatever a transcript that is read again says.
+"""
+
+MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4, 5: _VERSION_5}
 
 
 def connect(path: Path) -> sqlite3.Connection:

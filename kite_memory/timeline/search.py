@@ -13,6 +13,8 @@ from typing import Any
 
 from kite_memory.model.event import EventType
 from kite_memory.model.signature import signatures
+from kite_memory.timeline.errands import errand, steps
+from kite_memory.timeline.resume import cut
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """What reads: a query and its values to all of its rows."""
@@ -36,6 +38,7 @@ _LEAST = 0.55
 _NUMBER = 0.25
 """Ports, lines and times differ from one occurrence to the next: they tell this part of what a word would that is as rare."""
 _SNIPPET = 200
+_ASKED, _CAME = 80, 150
 _COVERED, _ADJACENT = 0.6, 0.25
 _KNOWN_FAILURE = 0.3
 _MEANT_TOO = 0.3
@@ -84,6 +87,11 @@ class EventQuery:
     by_words: bool = True
     limit: int = 10
 
+    @property
+    def narrow(self) -> bool:
+        """Whether most events can be no answer, whatever they say."""
+        return bool(self.types or self.tool or self.file or self.session or self.project or self.provider or self.since)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
@@ -122,7 +130,9 @@ def find(rows: Rows, query: EventQuery, now: datetime, meant: Mapping[int, float
     if terms:
         asked = _weigh_terms(rows, within, terms if query.by_words else [])
         asked.known = _belonging(rows, within, _known_failures(rows, query.text)) if query.by_words else frozenset()
-        asked.meant = {event: meant[event] for event in _belonging(rows, within, meant)}
+        belonging = _belonging(rows, within, meant)
+        asked.led_there = _led_there(rows, query, within, meant.keys() - belonging)
+        asked.meant = {event: meant[event] for event in belonging | asked.led_there}
         shortlist = _shortlist(rows, within, asked)
     else:
         asked = _Asked()
@@ -149,6 +159,8 @@ class _Asked:
     """What the words that an event holds tell together."""
     known: frozenset[int] = frozenset()
     meant: Mapping[int, float] = field(default_factory=dict)
+    led_there: frozenset[int] = frozenset()
+    """Prompts that have to do with a file or a tool only by what came of them."""
 
     @property
     def tells(self) -> float:
@@ -238,6 +250,12 @@ def _belonging(rows: Rows, within: Sequence[str], events: Collection[int]) -> fr
     return frozenset(event for (event,) in kept)
 
 
+def _led_there(rows: Rows, query: EventQuery, within: Sequence[str], prompts: Collection[int]) -> frozenset[int]:
+    if query.types or not (query.tool or query.file):
+        return frozenset()
+    return frozenset(prompt for prompt in prompts if _belonging(rows, within, steps(rows, prompt)))
+
+
 def _newest(rows: Rows, wanted: Sequence[str], limit: int) -> list[int]:
     query = "SELECT rowid FROM told WHERE told MATCH ? ORDER BY rowid DESC LIMIT ?"
     return [event for (event,) in rows(query, (_all_of(*wanted), limit))]
@@ -252,10 +270,12 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
     pairs = [f" {one} {other}" for one, other in pairwise(_words(query.text[:_TEXT])[:_TERMS])]
     for event, at, type, session, call, path, text in rows(
         "SELECT seq, at, type, session, call, path, SUBSTR(text || IIF(command IN ('', text), '', ' ' || command), 1, ?)"
-        " FROM events WHERE seq IN (SELECT value FROM json_each(?))",
+        " FROM events WHERE seq IN (SELECT value FROM json_each(?)) AND id NOT IN (SELECT event FROM let_go)",
         (_READ, _json(shortlist)),
     ):
-        if (query.since and datetime.fromisoformat(at) < query.since) or (query.file and not _is_of(query.file, path, type, text)):
+        if query.since and datetime.fromisoformat(at) < query.since:
+            continue
+        if query.file and event not in asked.led_there and not _is_of(query.file, path, type, text):
             continue
         known, meant = event in asked.known, asked.meant.get(event, 0.0)
         coverage = asked.held.get(event, 0.0) / asked.tells if asked.terms else float(not asked.meant)
@@ -272,8 +292,15 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
     )
     stems = [term.stem for term in asked.terms]
     return [
-        Found(event=event, score=score, snippet=_snippet(shown, stems)) for score, _, event, shown in ordered[: max(0, query.limit)]
+        Found(event=event, score=score, snippet=(event in asked.meant and _errand(rows, event)) or _snippet(shown, stems))
+        for score, _, event, shown in ordered[: max(0, query.limit)]
     ]
+
+
+def _errand(rows: Rows, event: int) -> str:
+    """Of a prompt that was found by its meaning, that and what came of it."""
+    found = errand(rows, event)
+    return f"{cut(found.prompt, _ASKED)} → {cut(found.came, _CAME)}" if found is not None else ""
 
 
 def _share(pairs: Sequence[str], text: str) -> float:

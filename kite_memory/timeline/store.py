@@ -1,12 +1,15 @@
 """Events and read positions in one SQLite file, committed together."""
 
+import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +18,7 @@ from kite_memory.model.event import Event, EventType, EvidenceReference, Role, S
 from kite_memory.model.fix import Fix
 from kite_memory.model.link import Edge, EdgeKind
 from kite_memory.model.look import Cursor, Look
-from kite_memory.timeline import bundles, search
+from kite_memory.timeline import bundles, letting_go, search
 from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.fixes import find, sign, sign_backlog
 from kite_memory.timeline.schema import connect
@@ -44,11 +47,14 @@ class EventHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceCount:
+    """``skipped`` are records that were passed over; ``problems`` also count looks at a file that could not be read yet."""
+
     provider: str
     files: int
     sessions: int
     events: int
     problems: int
+    skipped: int
     read_bytes: int
     known_bytes: int
 
@@ -61,19 +67,24 @@ class CountedProblem:
     first_position: int
 
 
-_INSERT_EVENT = (
-    "INSERT OR IGNORE INTO events"
-    " (id, session, ordinal, at, role, type, text, tool, command, path, status, parent, call, file, start, end)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+LATEST_MTIME = 2**63 - 1
+"""What a file's time is kept as where it lies past the year 2262."""
+
+_COMES_LATER = ("busy, later", "file cannot be read", "file is gone", "half-written document", "left open by its owner")
+"""Reasons that stand for a look, not for a record of the file."""
+
+_EVENT = (
+    *("id", "session", "ordinal", "at", "role", "type", "text", "tool", "command"),
+    *("path", "status", "parent", "call", "file", "start", "end"),
 )
 _AMENDABLE = ("at", "role", "type", "text", "tool", "command", "path", "status", "parent", "call", "file", "start", "end")
-_AMEND_EVENT = (
-    _INSERT_EVENT.replace(" OR IGNORE", "")
-    + f" ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _AMENDABLE)}"
-    + f" WHERE session = excluded.session AND ({', '.join(_AMENDABLE)})"
-    + f" IS NOT ({', '.join(f'excluded.{name}' for name in _AMENDABLE)})"
+_AMENDS = (
+    f" ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _AMENDABLE)}"
+    f" WHERE session = excluded.session AND ({', '.join(_AMENDABLE)})"
+    f" IS NOT ({', '.join(f'excluded.{name}' for name in _AMENDABLE)})"
 )
 """Its place in the order stays, and so does the session that told it first."""
+_AT_ONCE = 256
 
 _SELECT_EVENT = (
     "SELECT e.id, s.id, s.provider, e.ordinal, e.at, e.role, e.type, e.text, f.path, e.start, e.end,"
@@ -97,6 +108,8 @@ class Timeline:
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._writer = connect(path)
+        self._gone = path.with_suffix(".let-go")
+        letting_go.let_go_again(self._writer, self._gone)
         self._reader = connect(path)
         self._reader.execute("PRAGMA query_only = ON")
         self._vectors: bundles.Read | None = None
@@ -123,12 +136,13 @@ class Timeline:
 
     def _take(self, database: sqlite3.Connection, look: Look, provider: str) -> int:
         cursor = look.cursor
+        # A look that ended on its budget is not the file's last: after a crash it must not be taken for one.
+        mtime = 0 if look.more else min(cursor.mtime_ns, LATEST_MTIME)
         (file,) = database.execute(
             "INSERT INTO files (path, provider, position, size, mtime_ns, identity, carry) VALUES (?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (path) DO UPDATE SET position = excluded.position, size = excluded.size,"
             " mtime_ns = excluded.mtime_ns, identity = excluded.identity, carry = excluded.carry RETURNING key",
-            # A look that ended on its budget is not the file's last: after a crash it must not be taken for one.
-            (look.path, provider, cursor.position, cursor.size, 0 if look.more else cursor.mtime_ns, cursor.identity, cursor.carry),
+            (look.path, provider, cursor.position, cursor.size, mtime, cursor.identity, cursor.carry),
         ).fetchone()
         for problem in look.problems:
             database.execute(
@@ -137,11 +151,11 @@ class Timeline:
             )
         if look.session is None:
             return 0
-        key = self._session_key(database, look.session)
-        events = _in_line(database, key, look.events)
+        session, told = letting_go.kept_back(database, look.session, look.events)
+        key = self._session_key(database, session)
+        events = _in_line(database, key, told)
         (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
-        written = database.executemany(_AMEND_EVENT if look.amends else _INSERT_EVENT, [_row(event, key, file) for event in events])
-        changed = max(0, written.rowcount)  # of no rows at all it is -1; what the triggers wrote does not count
+        changed = _write(database, [_row(event, key, file) for event in events], amends=look.amends)
         if changed:
             sign(database, events, amended=look.amends)
             database.execute(
@@ -257,13 +271,39 @@ class Timeline:
             )
         ]
 
-    def last_events(self, provider: str, session: str, limit: int) -> list[Event]:
-        """The session's last events, oldest first."""
+    def holding(self, stretches: Sequence[tuple[str, str, int, int]]) -> list[tuple[str, str, int, int]]:
+        """Of provider, session, first and last ordinal each: those in which the session has an event."""
+        held = self._all(
+            "SELECT stretch.key FROM json_each(?) AS stretch"
+            " JOIN sessions AS s ON s.provider = stretch.value ->> 0 AND s.id = stretch.value ->> 1"
+            " WHERE EXISTS (SELECT 1 FROM events AS e WHERE e.session = s.key"
+            " AND e.ordinal BETWEEN stretch.value ->> 2 AND stretch.value ->> 3) ORDER BY stretch.key",
+            (json.dumps(stretches),),
+        )
+        return [stretches[place] for (place,) in held]
+
+    def last_events(self, provider: str, session: str, limit: int, *, before: int | None = None) -> list[Event]:
+        """The session's last events, oldest first; only those before ordinal ``before`` where it is given."""
+        earlier = "" if before is None else " AND e.ordinal < ?"
         rows = self._all(
-            _SELECT_EVENT + " WHERE s.provider = ? AND s.id = ? ORDER BY e.ordinal DESC, e.seq DESC LIMIT ?",
-            (provider, session, limit),
+            _SELECT_EVENT + f" WHERE s.provider = ? AND s.id = ?{earlier} ORDER BY e.ordinal DESC, e.seq DESC LIMIT ?",
+            (provider, session, *(() if before is None else (before,)), limit),
         )
         return [_event(row) for row in reversed(rows)]
+
+    def of_tools(self, provider: str, session: str, tools: Collection[str], *, among: int) -> list[Event]:
+        """Calls and results of some tools among the session's last events, oldest first."""
+        rows = self._all(
+            f"SELECT * FROM ({_SELECT_EVENT} WHERE s.provider = ? AND s.id = ? ORDER BY e.ordinal DESC, e.seq DESC LIMIT ?)"  # noqa: S608 - ours
+            f" WHERE tool IN ({', '.join('?' * len(tools))})",
+            (provider, session, among, *sorted(tools)),
+        )
+        return [_event(row) for row in reversed(rows)]
+
+    def last_sessions(self, project: str, limit: int) -> list[Session]:
+        """The newest first."""
+        rows = self._all(f"{_SELECT_STATE} WHERE project = ? ORDER BY last_at DESC LIMIT ?", (project, limit))
+        return [_state(row).session for row in rows]
 
     def evidence(self, reference: EvidenceReference) -> list[Event]:
         """The events a reference names: those read from one line. Empty when the timeline does not hold them.
@@ -279,6 +319,25 @@ class Timeline:
             )
         ]
 
+    def line(self, reference: EvidenceReference) -> list[Event]:
+        """Those of `evidence` that were surely read from the line that is meant."""
+        found = self.evidence(reference)
+        return [event for event in found if letting_go.line_of(event.id) == letting_go.line_of(found[0].id)]
+
+    def let_go(self, events: Sequence[Event], *, blank: bool = False) -> None:
+        """As `letting_go.let_go`. With ``blank`` nothing of their words is left in the file; of a big one that takes seconds."""
+        letting_go.write_down(self._gone, events, blank=blank)
+        if not blank:
+            with self._write_lock, _transaction(self._writer) as database:
+                letting_go.let_go(database, events, blank=False)
+            return
+        with self._write_lock, letting_go.leaving_nothing(self._writer), _transaction(self._writer) as database:
+            letting_go.let_go(database, events, blank=True)
+
+    def offered(self, events: Sequence[Event]) -> list[Event]:
+        """Without those that were let go."""
+        return letting_go.offered(self._all, events)
+
     def search(self, query: EventQuery, meaning: Meaning | None = None) -> tuple[EventHit, ...]:
         """The best first, of equals the newest; with ``meaning``, bundles that mean the same too.
 
@@ -288,7 +347,7 @@ class Timeline:
         meant: dict[int, float] = {}
         if meaning is not None:
             self._vectors = vectors = bundles.read(self._all, self._vectors)
-            meant = bundles.near(vectors, meaning, query.text) if vectors is not None else {}
+            meant = bundles.near(vectors, meaning, query.text, among_all=not query.narrow) if vectors is not None else {}
         found = search.find(self._all, query, now, meant)
         marks = ",".join("?" * len(found))
         numbers = [each.event for each in found]
@@ -357,15 +416,19 @@ class Timeline:
                 sessions=sessions,
                 events=events,
                 problems=problems or 0,
+                skipped=skipped or 0,
                 read_bytes=read_bytes,
                 known_bytes=known_bytes,
             )
-            for provider, files, read_bytes, known_bytes, problems, sessions, events in self._all(
+            for provider, files, read_bytes, known_bytes, problems, skipped, sessions, events in self._all(
                 "SELECT provider, COUNT(*), SUM(position), SUM(size),"
                 " (SELECT SUM(p.count) FROM problems AS p JOIN files AS g ON g.key = p.file WHERE g.provider = f.provider),"
+                " (SELECT SUM(p.count) FROM problems AS p JOIN files AS g ON g.key = p.file WHERE g.provider = f.provider"
+                "  AND p.reason NOT IN (SELECT value FROM json_each(?))),"
                 " (SELECT COUNT(*) FROM sessions AS s WHERE s.provider = f.provider),"
                 " (SELECT COUNT(*) FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE s.provider = f.provider)"
-                " FROM files AS f GROUP BY provider ORDER BY provider"
+                " FROM files AS f GROUP BY provider ORDER BY provider",
+                (json.dumps(_COMES_LATER),),
             )
         ]
 
@@ -381,8 +444,9 @@ class Timeline:
         ]
 
     def damage(self) -> list[str]:
-        """What SQLite's own check finds wrong; empty when all is well."""
-        return [line for (line,) in self._all("PRAGMA integrity_check(20)") if line != "ok"]
+        """What SQLite's own check finds wrong, and what was let go here or in its file alone. Empty when all is well."""
+        found = [line for (line,) in self._all("PRAGMA integrity_check(20)") if line != "ok"]
+        return found or letting_go.out_of_step(self._all, self._gone)
 
     def _all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with self._read_lock:
@@ -423,6 +487,29 @@ def _in_line(database: sqlite3.Connection, session: int, events: Sequence[Event]
         return events
     shift = last + 1 - min(event.ordinal for event in new)
     return [replace(event, ordinal=event.ordinal + shift) for event in events]
+
+
+def _write(database: sqlite3.Connection, rows: Sequence[tuple[object, ...]], *, amends: bool) -> int:
+    """How many rows are new or not what they were; what the triggers wrote does not count.
+
+    Many rows to a statement cost two thirds of what they cost one by one. The statements come in few sizes, since SQLite keeps
+    each of them ready.
+    """
+    changed = at = 0
+    while left := len(rows) - at:
+        count = min(_AT_ONCE, 1 << (left.bit_length() - 1))
+        changed += database.execute(_statement(count, amends), list(chain.from_iterable(rows[at : at + count]))).rowcount
+        at += count
+    return changed
+
+
+@cache
+def _statement(rows: int, amends: bool) -> str:
+    row = f"({', '.join('?' * len(_EVENT))})"
+    return (
+        f"INSERT{'' if amends else ' OR IGNORE'} INTO events ({', '.join(_EVENT)}) VALUES {', '.join([row] * rows)}"
+        f"{_AMENDS if amends else ''}"
+    )
 
 
 def _text_of(at: datetime) -> str:

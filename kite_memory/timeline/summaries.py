@@ -60,7 +60,8 @@ _TOUCHED = _of_recent(
     "SELECT e.session, e.type, CASE e.type WHEN 'file_action' THEN e.path WHEN 'command' THEN substr(e.command, 1, ?)"
     " WHEN 'decision' THEN substr(e.text, 1, ?) ELSE '' END AS said, COUNT(*)"
     " FROM r CROSS JOIN events AS e ON e.session = r.key"
-    " WHERE e.type IN ('command', 'decision', 'user_message') OR e.type = 'file_action' AND e.text NOT LIKE 'read%'"
+    " WHERE (e.type IN ('command', 'decision', 'user_message') OR e.type = 'file_action' AND e.text NOT LIKE 'read%')"
+    " AND e.id NOT IN (SELECT event FROM let_go)"
     " GROUP BY e.session, e.type, said"
 )
 _RAISED = _of_recent(

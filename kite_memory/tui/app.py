@@ -256,7 +256,7 @@ class TimelineApp(App[None]):
         self.timeline.show(list(rows(told["events"], told["notes"], told["session"]["cwd"], self._unfolded)), cursor=cursor)
 
     def _complain(self, error: KiteError) -> None:
-        self.notify(f"{error} {error.hint}".strip(), severity="error", markup=False)
+        self.notify(plain(f"{error} {error.hint}".strip()), severity="error", markup=False)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self.query_one("#sessions", Lines).show([session_row(each) for each in matching(self._sessions, event.value)])

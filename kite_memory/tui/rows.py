@@ -9,6 +9,7 @@ from kite_memory.timeline.resume import cut, inside
 Json = Mapping[str, Any]
 
 _SHOWN = 200
+_NAME = 60
 _UNFOLDED = 60
 """Lines of a call: more of them are in the transcript."""
 _MARKS = {
@@ -88,7 +89,7 @@ def following(told: Sequence[Row], at: int, kinds: Collection[str], *, backwards
 def _folded(event: Json, parts: Sequence[Json], cwd: str) -> Row:
     what = next((part["command"] for part in parts if part["command"]), "") or inside(event["path"], cwd) or event["text"]
     status = next((part["status"] for part in reversed(parts) if part["status"]), "")
-    name = event["tool"] or event["type"].replace("_", " ")
+    name = cut(event["tool"], _NAME) or event["type"].replace("_", " ")
     return _row(event, f"{name}: {cut(what, _SHOWN)}", status, event["call"])
 
 

@@ -13,6 +13,7 @@ from kite_memory.vault.notefile import Unreadable
 _FEW = 10
 _SHARE = 0.3
 _A_HANDFUL = 3
+_ENOUGH_TO_LOOK = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,11 @@ def missing_too_many(known: Sequence[Known], gone: int, found: Listing) -> str:
     if gone > max(_FEW, _SHARE * total):
         return f"{gone} of the {total} known notes are gone at once"
     return ""
+
+
+def missing_some(sample: int, gone: int) -> bool:
+    """Whether it may be that `missing_too_many`, judged by a sample of the known notes."""
+    return gone > max(_A_HANDFUL, _ENOUGH_TO_LOOK * sample) or (gone == sample and sample > 0)
 
 
 def judge(

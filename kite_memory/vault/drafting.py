@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
@@ -27,6 +27,7 @@ _MAX_LINE = 400
 _MAX_ENTITIES = 12
 _MAX_TRIGGERS = 8
 _MAX_TAGS = 6
+_MAX_SIBLINGS = 4
 _MAX_EVIDENCE = 12
 _MAX_REMEMBERED = 200_000
 
@@ -34,6 +35,8 @@ _IMAGE = re.compile(r"!(?=\[[^\[\]\n]*\]\()")
 _RUNNING_FENCE = re.compile(
     r"^( {0,3}(?:`{3,}|~{3,})[ \t]*)(?:dataview(?:js)?|templater|js-engine|button|meta-bind\w*)\b", re.IGNORECASE | re.MULTILINE
 )
+_DESCRIBES = re.compile(r"(?:(?:the|an?|its|their|our|my|your)|[a-z]+(?:ing|ly))\s")
+"""How what was turned down begins where it is no name."""
 _CODE_LIKE = re.compile(r"[<>*_\[\]{}|\\$#~]")
 
 
@@ -51,7 +54,7 @@ class Entity:
 class Draft:
     """A note that knows of no other yet: ``note.body`` is its text without links, ``note.path`` where it would like to lie.
 
-    ``siblings`` are the ids of the earlier notes of its topic.
+    ``siblings`` are the ids of earlier notes of its topic, those to which it is nearest.
     """
 
     note: Note
@@ -71,14 +74,26 @@ def draft(record: Record, chunk: Chunk) -> list[Draft]:
     drafts: list[Draft] = []
     index = 0
     for topic in record.topics:
-        siblings: tuple[str, ...] = ()
+        siblings: list[Draft] = []
         tags = tags_of(topic.categories)
         for item in topic.items:
-            made = _draft(item, chunk, index, tags, times, ended, siblings)
+            made = _draft(item, chunk, index, tags, times, ended)
+            made = replace(made, siblings=tuple(near.note.id for near in _nearest(made, siblings)))
             drafts.append(made)
-            siblings += (made.note.id,)
+            siblings.append(made)
             index += 1
     return drafts
+
+
+def _nearest(draft: Draft, siblings: Sequence[Draft]) -> list[Draft]:
+    """Of what was told of one topic before, what speaks of the same things, and what came last; in the order in which it was told.
+
+    A session told as a single topic would else link each of its notes to all of the others.
+    """
+    of = {entity.key for entity in draft.entities}
+    shared = [sum(entity.key in of for entity in one.entities) for one in siblings]
+    nearest = sorted(range(len(siblings)), key=lambda at: (-shared[at], -at))[:_MAX_SIBLINGS]
+    return [siblings[at] for at in sorted(nearest)]
 
 
 def _draft(
@@ -88,11 +103,11 @@ def _draft(
     tags: tuple[str, ...],
     times: dict[str, datetime],
     ended: datetime,
-    siblings: tuple[str, ...],
 ) -> Draft:
     everywhere = isinstance(item, Preference) and item.everywhere
     rejected = tuple(item.rejected if isinstance(item, Decision) else ())
-    entities = entities_of((*item.entities, *(one.alternative for one in rejected if _is_name(one.alternative))))
+    turned_down = (one.alternative for one in rejected if _is_name(one.alternative) and not _DESCRIBES.match(one.alternative))
+    entities = entities_of((*item.entities, *turned_down))
     body = shortened(tame(item.body), _MAX_BODY)
     if isinstance(item, Insight) and item.symptom.strip():
         body = text_block(f"{body}\n\n**Symptom:** {_verbatim(item.symptom)}")
@@ -114,7 +129,7 @@ def _draft(
             entities=tuple(entity.name for entity in entities),
             scope=Scope.GLOBAL if everywhere else Scope.PROJECT,
             project="" if everywhere else one_line(chunk.session.project),
-            status=NoteStatus.PROPOSED if item.origin == "tool" else NoteStatus.ACCEPTED,
+            status=NoteStatus.PROPOSED if item.origin == "tool" or item.doubt else NoteStatus.ACCEPTED,
             evidence=tuple(
                 dict.fromkeys(evidence_reference(chunk.session.provider, chunk.session.id, event) for event in item.evidence)
             )[:_MAX_EVIDENCE],
@@ -123,7 +138,6 @@ def _draft(
         ),
         rejected=tuple(Rejected(alternative=tame_line(one.alternative), reason=tame_line(one.reason)) for one in rejected),
         entities=entities,
-        siblings=siblings,
     )
 
 
@@ -136,7 +150,6 @@ def remembered(
     project: str,
     scope: Scope | None,
     session: str,
-    key: str,
     tags: Sequence[str],
     origin: Origin,
     evidence: Sequence[str],
@@ -152,7 +165,7 @@ def remembered(
     title = title_of(title, body)
     scope = scope or (Scope.PROJECT if project else Scope.GLOBAL)
     return Note(
-        id=note_id(at, "remembered", scope.value, project, kind.value, key, body),
+        id=note_id(at, "remembered", scope.value, project, kind.value, "", body),
         path=f"{FOLDERS[kind]}/{note_stem(title, at)}.md",
         kind=kind,
         title=title,
@@ -164,7 +177,6 @@ def remembered(
         scope=scope,
         project="" if scope is Scope.GLOBAL else one_line(project),
         session=one_line(session),
-        key=one_line(key),
         expires=expires,
         status=NoteStatus.PROPOSED if origin == "tool" else NoteStatus.ACCEPTED,
         evidence=tuple(map(one_line, evidence))[:_MAX_EVIDENCE],
@@ -197,8 +209,13 @@ def title_of(title: str, body: str) -> str:
 
 def tags_of(categories: Iterable[str]) -> tuple[str, ...]:
     """As Obsidian wants tags: one word, not only digits, nested by ``/``."""
-    tags = (re.sub(r"[^\w/]+", "-", tame_line(category).casefold()).strip("-/_")[:40] for category in categories)
-    return tuple(dict.fromkeys(tag for tag in tags if tag and not tag.isdigit()))[:_MAX_TAGS]
+    tags = ("/".join(filter(None, (part.strip("-_") for part in _words(category).split("/"))))[:40] for category in categories)
+    kept = (tag.rstrip("-/_") for tag in tags)
+    return tuple(dict.fromkeys(tag for tag in kept if tag and not tag.replace("/", "").isdigit()))[:_MAX_TAGS]
+
+
+def _words(category: str) -> str:
+    return re.sub(r"[^\w/]+", "-", tame_line(category).casefold())
 
 
 def entities_of(names: Iterable[str]) -> tuple[Entity, ...]:

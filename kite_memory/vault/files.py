@@ -139,6 +139,15 @@ class Files:
             return True
         return True
 
+    def is_protected(self, path: str) -> bool:
+        """Whether its owner has taken the right to write to it away from themselves."""
+        parent, name = _split(path)
+        try:
+            with self.folder(parent) as folder:
+                return not folder.stat(name).st_mode & stat.S_IWUSR
+        except OSError:
+            return False
+
     def fill(self, path: str, data: bytes) -> Filled:
         """Write what will be ``path`` beside it, and have it safely on disk."""
         parent, _ = _split(path)
@@ -195,7 +204,10 @@ class Files:
             swap = f"{OWN_PREFIX}swap-{new[:32]}-{expected[:32]}-{secrets.token_hex(6)}"
             try:
                 self._step("name the swap")
-                folder.rename(temporary, swap)
+                try:
+                    folder.rename(temporary, swap)
+                except FileNotFoundError:  # cleared away by somebody who tidies up
+                    return None
                 replaced = self._swap(folder, swap, name, expected=expected, new=new)
             finally:
                 for leftover in (temporary, swap):

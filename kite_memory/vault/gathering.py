@@ -1,13 +1,16 @@
 """What planning has to know, fetched with a few look-ups for each draft, however large the vault."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 
+from kite_memory.model.likeness import Near, Surround, Surroundings
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.vault.drafting import Draft
 from kite_memory.vault.ledger import Ledger
+from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.listing import GENERATED
-from kite_memory.vault.planning import Known, plain_body
+from kite_memory.vault.planning import Known, plain_body, sessions_of
 from kite_memory.vault.slugs import page_stem
 from kite_memory.vault.wording import body_key, title_key
 
@@ -15,14 +18,25 @@ _PREFIX = 40
 """Names that are cut to make room for a number still begin so."""
 
 
-def gather(drafts: Sequence[Draft], ledger: Ledger, read: Callable[[str], Note | None]) -> Known:
+def gather(
+    drafts: Sequence[Draft],
+    ledger: Ledger,
+    read: Callable[[str], Note | None],
+    around: Mapping[str, Surroundings] | None = None,
+    rulings: Rulings | None = None,
+    *,
+    sees: Callable[[Note], bool] = lambda note: True,
+) -> Known:
+    """``read`` says what a note says now, wherever it has been moved to; nothing where it cannot be read, or is gone."""
     written: dict[str, str] = {}
     absorbed: dict[str, str] = {}
     buried_ids: set[str] = set()
     buried_titles: set[tuple[str, str]] = set()
     alike: dict[str, Note] = {}
     pages: dict[str, str] = {}
-    mentions: dict[str, tuple[str, ...]] = {}
+    speaking: dict[str, list[str]] = {}
+    elsewhere: set[str] = set()
+    unreadable: dict[tuple[str, str], str] = {}
     taken = {name.removesuffix(".md") for name in GENERATED}
     for draft in drafts:
         note = draft.note
@@ -35,21 +49,26 @@ def gather(drafts: Sequence[Draft], ledger: Ledger, read: Callable[[str], Note |
             buried_titles.add((title_key(note.title), note.project))
         titled = (*ledger.by_title(note.title), *ledger.named("alias", title_key(note.title)))
         for one in (*titled, *ledger.by_body(body_key(plain_body(draft)))):
-            if not one.twin and (one.kind, one.project) == (note.kind.value, note.project) and one.path not in alike:
-                found = read(one.path)
-                if found is not None:
-                    alike[one.path] = found
-        taken |= ledger.stems_like(PurePosixPath(note.path).stem[:_PREFIX])
-        for entity in draft.entities:
-            if entity.key in pages or entity.key in mentions:
+            if one.twin or (one.kind, one.project) != (note.kind.value, note.project) or one.path in alike:
                 continue
-            if ledger.is_title_buried(entity.name, ""):
-                buried_titles.add((title_key(entity.name), ""))
-            if page := _page_of(entity.name, ledger):
-                pages[entity.key] = page
-            else:
-                mentions[entity.key] = _mentions_of(entity.key, ledger)
-                taken |= ledger.stems_like(page_stem(entity.name)[:_PREFIX])
+            found = read(one.path)
+            if found is None and ledger.at(one.path) is not None:
+                unreadable[title_key(note.title), note.project] = one.path
+            elif found is not None and sees(found) and not found.key:  # what a key says is not for others to add to
+                alike[one.path] = found
+        taken |= ledger.stems_like(PurePosixPath(note.path).stem[:_PREFIX])
+        own = {one.path for session in sessions_of(note) for one in ledger.named("session", session)}
+        for entity in draft.entities:
+            if entity.key not in pages and entity.key not in speaking:
+                if ledger.is_title_buried(entity.name, ""):
+                    buried_titles.add((title_key(entity.name), ""))
+                if page := _page_of(entity.name, ledger):
+                    pages[entity.key] = page
+                else:
+                    speaking[entity.key] = sorted(one.path for one in ledger.named("entity", entity.key) if not one.twin)
+                    taken |= ledger.stems_like(page_stem(entity.name)[:_PREFIX])
+            if not own.issuperset(speaking.get(entity.key, ())):
+                elsewhere.add(entity.key)
     return Known(
         written=written,
         absorbed=absorbed,
@@ -57,9 +76,38 @@ def gather(drafts: Sequence[Draft], ledger: Ledger, read: Callable[[str], Note |
         buried_titles=frozenset(buried_titles),
         alike=tuple(alike.values()),
         pages=pages,
-        mentions=mentions,
+        mentions={key: tuple(PurePosixPath(path).stem for path in paths) for key, paths in speaking.items()},
+        elsewhere=frozenset(elsewhere),
+        unreadable=unreadable,
         taken=frozenset(taken),
+        around=around or {},
+        rulings=rulings or {},
+        settled=ledger.settled(draft.note.id for draft in drafts) if around else frozenset(),
     )
+
+
+def around_each(
+    drafts: Sequence[Draft], ledger: Ledger, read: Callable[[str], Note | None], surround: Surround
+) -> dict[str, Surroundings]:
+    """By the ids of those drafts that may become notes: what is near to them, as it reads now.
+
+    Not what has a key, for that is not for others to add to or to replace, and no copies.
+    """
+    found: dict[str, Surroundings] = {}
+    for draft in drafts:
+        if ledger.by_id(draft.note.id) or ledger.absorbed_by(draft.note.id) or ledger.is_buried(draft.note.id):
+            continue
+        around = surround(replace(draft.note, body=plain_body(draft)))
+        found[draft.note.id] = replace(around, near=tuple(_as_they_are(around.near, ledger, read, draft.note.project)))
+    return found
+
+
+def _as_they_are(near: Sequence[Near], ledger: Ledger, read: Callable[[str], Note | None], project: str) -> Iterator[Near]:
+    for each in near:
+        known = ledger.by_id(each.note.id)
+        note = read(known.path) if known is not None and known.project == project else None
+        if note is not None and not note.key:
+            yield replace(each, note=note)
 
 
 def _page_of(name: str, ledger: Ledger) -> str:
@@ -67,8 +115,3 @@ def _page_of(name: str, ledger: Ledger) -> str:
     titled = (*ledger.by_title(name), *ledger.named("alias", title_key(name)))
     page = next((known for known in titled if known.kind == NoteKind.ENTITY.value), None) or ledger.by_stem(name)
     return PurePosixPath(page.path).stem if page is not None and not page.problem else ""
-
-
-def _mentions_of(key: str, ledger: Ledger) -> tuple[str, ...]:
-    speaking = sorted(known.path for known in ledger.named("entity", key) if not known.twin)
-    return tuple(PurePosixPath(path).stem for path in speaking)

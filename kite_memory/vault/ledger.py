@@ -4,13 +4,14 @@ Not derived data: notes can be read again, but not who wrote them, nor that one 
 """
 
 import contextlib
+import json
 import os
 import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -18,14 +19,13 @@ from kite_memory.errors import KiteError, StateDamaged, StateNewer, VaultReadOnl
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Note
-from kite_memory.model.scope import Scope
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.notefile import Unreadable
-from kite_memory.vault.wording import body_key, entity_key, stem_key, title_key
+from kite_memory.vault.wording import body_key, digest, entity_key, stem_key, title_key
 
-VERSION = 1
+VERSION = 3
 
-_TABLES = (
+_VERSION_1 = (
     """
     CREATE TABLE files (
         key INTEGER PRIMARY KEY,
@@ -87,7 +87,53 @@ _TABLES = (
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
 )
 
+_VERSION_2 = (
+    """
+    CREATE TABLE keys (
+        file INTEGER PRIMARY KEY REFERENCES files (key) ON DELETE CASCADE,
+        key TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        project TEXT NOT NULL,
+        session TEXT NOT NULL,
+        tags TEXT NOT NULL,
+        expires TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX keys_by_key ON keys (key)",
+    """
+    CREATE TABLE versions (
+        id TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        at TEXT NOT NULL,
+        by TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (id, version)
+    ) WITHOUT ROWID
+    """,
+    "CREATE TABLE last_versions (place TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID",
+)
+"""Keys with all that tells two of them apart, and what their notes said before; see `Ledger._move_keys`."""
+
+_VERSION_3 = (
+    """
+    CREATE TABLE rulings (
+        newer TEXT NOT NULL,
+        older TEXT NOT NULL,
+        ruling TEXT NOT NULL CHECK (ruling IN ('replacing', 'replaces', 'neither')),
+        PRIMARY KEY (newer, older)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX rulings_by_older ON rulings (older)",
+)
+"""Which note replaces which, or surely does not; ``replacing`` until the older one says so itself."""
+
+_MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3}
+
 _COLUMNS = "path, id, twin, kind, title, project, status, size, mtime_ns, problem"
+_FILE_COLUMNS = ", ".join(f"f.{name}" for name in _COLUMNS.split(", "))
+_VERSIONS = 100
+_VERSION_CHARACTERS = 2_000_000
+"""Of all versions of one note together; the newest is kept whatever its size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,9 +196,32 @@ def link_key(target: str) -> str:
     return stem_key(target.rpartition("/")[2].removesuffix(".md"))
 
 
-def keyed(scope: Scope, project: str, key: str) -> str:
-    """What a key is unique within."""
-    return "\0".join((scope.value, project, key))
+def place_digest(scope: str, project: str, session: str, key: str) -> str:
+    """What a key is unique within, told to nobody: it is kept when the key is forgotten."""
+    return digest("\0".join((scope, project, session, key)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyed:
+    """A file with a key, as it was when last looked at. ``expires`` is ISO 8601, or empty."""
+
+    key: str
+    scope: str
+    project: str
+    session: str
+    tags: tuple[str, ...]
+    expires: str
+    known: Known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """What a keyed note said from ``at`` on. ``by`` is empty where nobody told: mostly a person in an editor."""
+
+    version: int
+    at: datetime
+    by: str
+    body: str
 
 
 class Ledger:
@@ -184,17 +253,33 @@ class Ledger:
             version = self._run("PRAGMA user_version")[0][0]
             if version > VERSION:
                 raise StateNewer(f"{self._path} was written by a newer Kite Memory", hint="update kite-memory")
-            if version == 0:
-                for table in _TABLES:
-                    self._run(table)
-                self._run(f"PRAGMA user_version = {VERSION}")
+            for missing in range(version + 1, VERSION + 1):
+                for statement in _MIGRATIONS[missing]:
+                    self._run(statement)
+            if version == 1:
+                self._move_keys()
+            self._run(f"PRAGMA user_version = {VERSION}")
+
+    def _move_keys(self) -> None:
+        """Version 1 had them among the names, without their session, tags and end: the next comparison reads these again."""
+        for file, name in self._run("SELECT file, name FROM names WHERE role = 'key'"):
+            scope, project, key = name.split("\0", 2)
+            self._run("INSERT OR IGNORE INTO keys VALUES (?, ?, ?, ?, '', '[]', '')", file, key, scope, project)
+            self._run("UPDATE files SET size = -1, mtime_ns = -1 WHERE key = ?", file)
+        self._run("DELETE FROM names WHERE role = 'key'")
 
     @contextlib.contextmanager
-    def changing(self) -> Iterator[None]:
-        """One transaction; nested ones are part of the outermost."""
+    def changing(self, *, lasting: bool = True) -> Iterator[None]:
+        """One transaction; nested ones are part of the outermost.
+
+        One that need not be ``lasting`` may be undone by a power cut, until the next one that is: for what a comparison of
+        the vault would find out again. It spares a wait for the disk.
+        """
         with self._lock, self._failing_as_ours():
             outermost = not self._depth
             if outermost:
+                if not lasting:
+                    self._database.execute("PRAGMA synchronous = NORMAL")
                 self._database.execute("BEGIN IMMEDIATE")
             self._depth += 1
             try:
@@ -208,9 +293,11 @@ class Ledger:
                 raise
             finally:
                 self._depth -= 1
+                if outermost and not lasting:
+                    self._database.execute("PRAGMA synchronous = FULL")
 
-    def see(self, note: Note, stamp: Stamp, *, id: str, twin: bool = False) -> None:
-        """This is what stands at ``note.path`` now. ``id`` may be known where the file has lost it."""
+    def see(self, note: Note, stamp: Stamp, *, id: str, twin: bool = False, by: str = "") -> None:
+        """This is what stands at ``note.path`` now, and who wrote it. ``id`` may be known where the file has lost it."""
         known = Known(
             path=note.path,
             id=id,
@@ -228,10 +315,10 @@ class Ledger:
                 note.path,
                 alias=map(title_key, note.aliases),
                 entity=map(entity_key, note.entities),
-                link=map(link_key, (*note.links, *note.supersedes, note.superseded_by)),
-                key=(keyed(note.scope, note.project, note.key),) if note.key else (),
+                link=map(link_key, (*note.links, *note.supersedes, note.superseded_by, *note.conflicts)),
                 session=(f"{found.provider}:{found.session}" for text in note.evidence if (found := EvidenceReference.parse(text))),
             )
+            self._key(note, id or note.path, twin=twin, by=by)
 
     def put(self, known: Known, body: str = "") -> None:
         said = (known.path, known.id, known.twin, known.kind, known.title, known.project, known.status)
@@ -251,13 +338,130 @@ class Ledger:
         rows = {(file, role, name) for role, group in names.items() for name in group if name}
         self._run_each("INSERT INTO names (file, role, name) VALUES (?, ?, ?)", rows)
 
-    def rewrite(self, forgotten: Iterable[str], seen: Iterable[Sight], originals: Iterable[str]) -> None:
+    def _key(self, note: Note, name: str, *, twin: bool, by: str) -> None:
+        """What the key says now is a version, if it is not the last one's words."""
+        if not note.key:
+            self._run("DELETE FROM keys WHERE file = (SELECT key FROM files WHERE path = ?)", note.path)
+            return
+        expires = note.expires.astimezone(UTC).isoformat() if note.expires else ""
+        place = (note.scope.value, note.project, note.session)
+        self._run(
+            "INSERT OR REPLACE INTO keys SELECT key, ?, ?, ?, ?, ?, ? FROM files WHERE path = ?",
+            *(note.key, *place, json.dumps(note.tags), expires, note.path),
+        )
+        if twin:
+            return
+        last = self.wording(name)
+        if last is not None and last.body == note.body and last.version > self.over(note.key, *place):
+            return
+        version = max(last.version if last else 0, self.last_version(note.key, *place)) + 1
+        self._run(
+            "INSERT INTO versions (id, version, at, by, body) VALUES (?, ?, ?, ?, ?)",
+            *(name, version, note.updated.isoformat(), by, note.body),
+        )
+        self._run("DELETE FROM versions WHERE id = ? AND version <= ?", name, self._oldest_kept(name, version))
+
+    def _oldest_kept(self, name: str, newest: int) -> int:
+        """Versions up to this one make room: so many are kept, and of large ones fewer."""
+        room = _VERSION_CHARACTERS
+        rows = self._run("SELECT version, length(body) FROM versions WHERE id = ? ORDER BY version DESC", name)
+        for count, (version, length) in enumerate(rows):
+            room -= length
+            if version != newest and (count >= _VERSIONS or room < 0):
+                return int(version)
+        return 0
+
+    def wording(self, name: str) -> Wording | None:
+        """The newest of a note, by its id, or its path where it has none."""
+        return next(iter(self.wordings(name, limit=1)), None)
+
+    def wordings(self, name: str, *, limit: int = -1) -> list[Wording]:
+        """Newest first."""
+        rows = self._run("SELECT version, at, by, body FROM versions WHERE id = ? ORDER BY version DESC LIMIT ?", name, limit)
+        return [Wording(version=version, at=datetime.fromisoformat(at), by=by, body=body) for version, at, by, body in rows]
+
+    def keyed(self, key: str, scope: str, project: str, session: str) -> list[Known]:
+        """Who has this key in this place; no copies, and nothing that was turned down."""
+        return self._all(
+            "status <> 'rejected' AND twin = 0"
+            " AND key IN (SELECT file FROM keys WHERE key = ? AND scope = ? AND project = ? AND session = ?)",
+            *(key, scope, project, session),
+        )
+
+    def called(self, key: str) -> list[Keyed]:
+        """Who has this key in whatever place."""
+        return self._keys("k.key = ?", key)
+
+    def keys(self, prefix: str, *, after: tuple[str, str], limit: int) -> list[Keyed]:
+        """Those that begin so, in the order of keys and paths, behind ``after``."""
+        return self._keys("k.key >= ? AND k.key < ? AND (k.key, path) > (?, ?)", prefix, prefix + "\U0010ffff", *after, limit=limit)
+
+    def _keys(self, where: str, *values: str, limit: int = -1) -> list[Keyed]:
+        rows = self._run(
+            f"SELECT k.key, scope, k.project, session, tags, expires, {_FILE_COLUMNS}"  # noqa: S608 - `where` is ours
+            f" FROM keys AS k JOIN files AS f ON f.key = k.file WHERE {where} AND status <> 'rejected' AND twin = 0"
+            " ORDER BY k.key, path LIMIT ?",
+            *(*values, limit),
+        )
+        return [
+            Keyed(
+                key=key,
+                scope=scope,
+                project=project,
+                session=session,
+                tags=tuple(json.loads(tags)),
+                expires=expires,
+                known=_known(file),
+            )
+            for key, scope, project, session, tags, expires, *file in rows
+        ]
+
+    def key_count(self, now: datetime) -> int:
+        """Not those that have expired."""
+        counted = self._run(
+            "SELECT count(*) FROM keys AS k JOIN files AS f ON f.key = k.file"
+            " WHERE twin = 0 AND status <> 'rejected' AND (expires = '' OR expires > ?)",
+            now.astimezone(UTC).isoformat(),
+        )
+        return int(counted[0][0])
+
+    def last_version(self, key: str, *place: str) -> int:
+        """Of whatever has the key in this place, or had it before; 0 where nothing had."""
+        scope, project, session = place
+        found = self._run(
+            "SELECT MAX(version) FROM (SELECT version FROM last_versions WHERE place = ? UNION ALL SELECT version FROM versions"
+            " WHERE id IN (SELECT IIF(id = '', path, id) FROM keys AS k JOIN files AS f ON f.key = k.file"
+            " WHERE k.key = ? AND scope = ? AND k.project = ? AND session = ?))",
+            *(place_digest(scope, project, session, key), key, *place),
+        )
+        return int(found[0][0] or 0)
+
+    def over(self, key: str, *place: str) -> int:
+        """The last version of what the key once said in this place and says no longer; 0 for none."""
+        scope, project, session = place
+        found = self._run("SELECT version FROM last_versions WHERE place = ?", place_digest(scope, project, session, key))
+        return int(found[0][0]) if found else 0
+
+    def begin_anew(self, name: str, place: str) -> None:
+        """What a key said so far is over, though still known; the next version has a number that was never there."""
+        last = self.wording(name)
+        if last is not None:
+            with self.changing():
+                self._run(
+                    "INSERT INTO last_versions (place, version) VALUES (?, ?)"
+                    " ON CONFLICT (place) DO UPDATE SET version = max(version, excluded.version)",
+                    *(place, last.version),
+                )
+
+    def rewrite(self, forgotten: Iterable[str], seen: Sequence[Sight], originals: Iterable[str]) -> None:
         """Bring the files up to date in one go: ids may have changed places among them.
 
         ``originals`` were copies so far, and what they are copies of is gone.
         """
         with self.changing():
-            self._run_each("DELETE FROM files WHERE path = ?", [(path,) for path in forgotten])
+            gone = set(forgotten)
+            self._run_each("DELETE FROM files WHERE path = ?", [(path,) for path in gone])
+            self._run_each("DELETE FROM versions WHERE id = ?", [(path,) for path in gone - {sight.path for sight in seen}])
             self._run_each("UPDATE files SET twin = 0 WHERE path = ?", [(path,) for path in originals])
             for sight in seen:
                 if isinstance(sight.note, Note):
@@ -288,7 +492,7 @@ class Ledger:
     def by_body(self, key: str) -> list[Known]:
         return self._all("body_key = ? AND body_key <> ''", key)
 
-    def named(self, role: Literal["alias", "entity", "key", "link", "session"], name: str) -> list[Known]:
+    def named(self, role: Literal["alias", "entity", "link", "session"], name: str) -> list[Known]:
         return self._all("key IN (SELECT file FROM names WHERE role = ? AND name = ?)", role, name)
 
     def dead_ends(self) -> list[str]:
@@ -315,12 +519,25 @@ class Ledger:
             limit=10,
         )
 
+    def has_project(self, project: str) -> bool:
+        return bool(self._run("SELECT 1 FROM files WHERE project = ? LIMIT 1", project))
+
     def is_empty(self) -> bool:
         return not self._run("SELECT 1 FROM files LIMIT 1") and not self._run("SELECT 1 FROM template LIMIT 1")
 
     def landmarks(self) -> list[str]:
         """Some paths of which at least one is there, if the vault is."""
         rows = self._run("SELECT path FROM template UNION ALL SELECT path FROM (SELECT path FROM files ORDER BY key DESC LIMIT 50)")
+        return [path for (path,) in rows]
+
+    def sample(self, most: int) -> list[str]:
+        """Paths of notes from all over the vault, the oldest to the newest, quick to find however many there are."""
+        rows = self._run(
+            "WITH RECURSIVE steps (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM steps WHERE n + 1 < ?)"
+            " SELECT path FROM files WHERE twin = 0 AND key IN (SELECT"
+            " (SELECT min(key) FROM files WHERE key > n * (SELECT max(key) FROM files) / ?) FROM steps)",
+            *(most, most),
+        )
         return [path for (path,) in rows]
 
     def everything(self) -> list[Known]:
@@ -340,6 +557,11 @@ class Ledger:
         with self.changing():
             self._run("INSERT OR IGNORE INTO bodies (id, digest) VALUES (?, ?)", id, digest)
 
+    def disown(self, id: str) -> None:
+        """No body of this note is ours."""
+        with self.changing():
+            self._run("DELETE FROM bodies WHERE id = ?", id)
+
     def is_ours(self, id: str, digest: str) -> bool:
         return bool(id and self._run("SELECT 1 FROM bodies WHERE id = ? AND digest = ?", id, digest))
 
@@ -351,13 +573,50 @@ class Ledger:
         found = self._run("SELECT note FROM absorbed WHERE draft = ?", draft)
         return str(found[0][0]) if found else ""
 
+    def rule(self, newer: str, older: str, ruling: Literal["replacing", "replaces", "neither"]) -> None:
+        with self.changing():
+            self._run("INSERT OR REPLACE INTO rulings (newer, older, ruling) VALUES (?, ?, ?)", newer, older, ruling)
+
+    def settled(self, ids: Iterable[str]) -> frozenset[tuple[str, str]]:
+        """The pairs of these notes that were decided, the newer first."""
+        found: set[tuple[str, str]] = set()
+        for id in ids:
+            found.update(self._run("SELECT newer, older FROM rulings WHERE newer = ? OR older = ?", id, id))
+        return frozenset(found)
+
+    def all_settled(self) -> frozenset[tuple[str, str]]:
+        return frozenset(map(tuple, self._run("SELECT newer, older FROM rulings")))
+
+    def replacements(self) -> list[tuple[str, str, bool]]:
+        """Ids of newer and older notes of which the older does not say, as of the last look, that it is replaced.
+
+        Whether it did before: then its owner has taken that back.
+        """
+        rows = self._run(
+            "SELECT newer, older, ruling = 'replaces' FROM rulings JOIN files ON files.id = older AND twin = 0"
+            " WHERE ruling <> 'neither' AND status <> 'superseded' AND kind <> '' ORDER BY newer, older"
+        )
+        return [(newer, older, bool(said)) for newer, older, said in rows]
+
     def bury(self, id: str, titles: Iterable[str], project: str, *, at: datetime, because: str) -> None:
         """Never again: neither this id, nor a note of one of these titles in this project."""
         with self.changing():
+            self._forget_wordings(id)
             self._run("DELETE FROM tombstones WHERE id = ?", id)
             self._run("INSERT INTO tombstones (id, at, because) VALUES (?, ?, ?)", id, at.isoformat(), because)
             rows = {(title_key(title), project, id) for title in titles if title}
             self._run_each("INSERT INTO buried_titles (title_key, project, id) VALUES (?, ?, ?)", rows)
+
+    def _forget_wordings(self, name: str) -> None:
+        rows = self._run(
+            "SELECT scope, k.project, session, k.key FROM keys AS k JOIN files AS f ON f.key = k.file"
+            " WHERE IIF(id = '', 'path:' || path, id) = ? AND twin = 0",
+            name,
+        )
+        name = name.removeprefix("path:")
+        for scope, project, session, key in rows:
+            self.begin_anew(name, place_digest(scope, project, session, key))
+        self._run("DELETE FROM versions WHERE id = ?", name)
 
     def lift(self, id: str) -> None:
         """Its owner has put the note back."""
@@ -442,21 +701,7 @@ class Ledger:
     def _all(self, where: str, *values: object, limit: int = -1) -> list[Known]:
         """Originals before copies, then by path."""
         rows = self._run(f"SELECT {_COLUMNS} FROM files WHERE {where} ORDER BY twin, path LIMIT ?", *values, limit)  # noqa: S608 - `where` is ours
-        return [
-            Known(
-                path=path,
-                id=id,
-                twin=bool(twin),
-                kind=kind,
-                title=title,
-                project=project,
-                status=status,
-                size=size,
-                mtime_ns=mtime_ns,
-                problem=problem,
-            )
-            for path, id, twin, kind, title, project, status, size, mtime_ns, problem in rows
-        ]
+        return list(map(_known, rows))
 
     def _run(self, statement: str, *values: object) -> list[Any]:
         with self._lock, self._failing_as_ours():
@@ -481,8 +726,25 @@ class Ledger:
             ) from error
 
 
+def _known(row: Sequence[Any]) -> Known:
+    path, id, twin, kind, title, project, status, size, mtime_ns, problem = row
+    return Known(
+        path=path,
+        id=id,
+        twin=bool(twin),
+        kind=kind,
+        title=title,
+        project=project,
+        status=status,
+        size=size,
+        mtime_ns=mtime_ns,
+        problem=problem,
+    )
+
+
 def _in_our_words(error: sqlite3.OperationalError, path: Path) -> KiteError:
-    match error.sqlite_errorcode & 0xFF:
+    # A text that is no UTF-8 any more is Python's own finding, without a code.
+    match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return KiteError(f"another process keeps {path} busy", hint="try again; see `kmem status`")
         case sqlite3.SQLITE_FULL:

@@ -219,8 +219,9 @@ class Linked(Protocol):
 
 def unresolved(vault: Linked) -> list[Unresolved]:
     """Every link in the vault, in bodies and properties, that leads to no file; for ``kmem verify``. Reads every note."""
-    notes = [note for entry in vault.entries() if (note := vault.read(entry.path))]
-    resolver = Resolver(notes, vault.others())
+    read = {entry.path: vault.read(entry.path) for entry in vault.entries()}
+    notes = [note for note in read.values() if note is not None]
+    resolver = Resolver(notes, (*(path.removesuffix(".md") for path, note in read.items() if note is None), *vault.others()))
     return [
         Unresolved(path=note.path, target=target, ours=vault.is_ours(note))
         for note in notes

@@ -5,12 +5,14 @@ import json
 import os
 import re
 import stat
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from kite_memory.errors import VaultMissing
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry
+from kite_memory.vault import copies
 from kite_memory.vault.files import MAX_NOTE_BYTES, OWN_PREFIX, TRASH, CannotRead, Files
 from kite_memory.vault.wording import stem_key
 
@@ -20,12 +22,8 @@ GENERATED = frozenset({"home.md", "review.md", "memory.md", "readme.md"})
 _TEMPLATES = "templates"
 _MAX_DEPTH = 32
 _MAX_TRASHED = 10_000
-_CONFLICT = re.compile(
-    r"\.sync-conflict-\d{8}-\d{6}"  # Syncthing
-    r"|\([^()]*conflicted copy[^()]*\)"  # Dropbox, Nextcloud, Obsidian Sync
-    r"|\(SFConflict [^()]*\)",  # Seafile
-    re.IGNORECASE,
-)
+_EVICTED = re.compile(r"\.(.+\.md)\.icloud", re.IGNORECASE)
+"""What iCloud leaves of a file that it keeps elsewhere to save space."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,6 +41,12 @@ class Listing:
     leftovers: list[str] = field(default_factory=list)
     bare: bool = True
     marked: bool = False
+
+    def sets_apart(self, paths: Collection[str], reason: str) -> None:
+        """These are there, and no notes."""
+        self.entries = [entry for entry in self.entries if entry.path not in paths]
+        self.apart |= set(paths)
+        self.problems += (Problem(file=path, position=0, reason=reason) for path in sorted(paths))
 
     def hides(self, path: str) -> bool:
         """Whether the file may be there although it is not listed."""
@@ -64,7 +68,16 @@ def listing(files: Files) -> Listing:
             found.problems.append(Problem(file=folder, position=0, reason="folder cannot be opened"))
             found.unseen.append(folder)
     found.entries.sort(key=lambda entry: entry.path)
+    found.problems += _alike(found.entries)
     return found
+
+
+def _alike(entries: Sequence[Entry]) -> Iterator[Problem]:
+    """Notes whose names some other disk would take for one, and of which a sync tool may then drop all but one."""
+    first: dict[str, str] = {}
+    for entry in entries:
+        if (other := first.setdefault(stem_key(entry.path), entry.path)) != entry.path:
+            yield Problem(file=entry.path, position=0, reason=f"name differs from {other} in case or composition alone")
 
 
 def trashed_notes(files: Files) -> list[str]:
@@ -104,6 +117,9 @@ def _look_into(files: Files, folder: str, found: Listing, templates: set[str]) -
                 found.leftovers.append(path)
             elif name.name.startswith("."):
                 found.marked |= name.name == ".obsidian"
+                if evicted := _EVICTED.fullmatch(name.name):
+                    found.problems.append(Problem(file=prefix + evicted[1], position=0, reason="not downloaded from iCloud"))
+                    found.apart.add(prefix + evicted[1])
             elif name.is_symlink():
                 found.problems.append(Problem(file=path, position=0, reason="symbolic link"))
                 found.apart.add(path)
@@ -127,8 +143,9 @@ def _file(path: str, status: os.stat_result, found: Listing) -> None:
     reason = ""
     if not stat.S_ISREG(status.st_mode):
         reason = "not a file"
-    elif _CONFLICT.search(name.name):
-        reason = "conflict copy of a sync tool"
+    elif original := copies.says_so(name.name):
+        reason = copies.REASON
+        found.apart.add(str(name.with_name(original)))  # which the tool may be just about to put there
     elif status.st_size > MAX_NOTE_BYTES:
         reason = "larger than 5 MB"
     if reason:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TypeVar
 
@@ -35,6 +36,7 @@ _KINDS = {
 _HEADING = re.compile(r"^#{1,6}[ \t]+([^ \t\n][^\n]*)", re.MULTILINE)
 _OPENING = 10_000
 """Characters at the beginning of a note among which its heading is looked for."""
+_SHORT = 8_000
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 
 
@@ -52,6 +54,10 @@ def parse(text: str, path: str, *, created: datetime, updated: datetime) -> Note
 
     Whatever a person has typed into a property costs that property at most. Only frontmatter as a whole can be unreadable.
     """
+    return (_parsed_lately if len(text) <= _SHORT else _parsed)(text, path, created, updated)
+
+
+def _parsed(text: str, path: str, created: datetime, updated: datetime) -> Note | Unreadable:
     sheet = properties.lay_out(text)
     body = text_block(text[sheet.body :])
     try:
@@ -83,11 +89,21 @@ def parse(text: str, path: str, *, created: datetime, updated: datetime) -> Note
         expires=_moment_or_none(given.get("expires")),
         supersedes=tuple(filter(None, map(_link_target, _texts(given.get("supersedes"))))),
         superseded_by=next(iter(map(_link_target, _texts(given.get("superseded_by")))), ""),
+        conflicts=tuple(filter(None, map(_link_target, _texts(given.get("conflicts"))))),
+        valid_until=_moment_or_none(given.get("valid_until")),
+        anchors=_texts(given.get("anchors")),
+        drifted=_moment_or_none(given.get("drifted")),
+        branch=_text(given.get("branch")),
+        review=_text(given.get("review")),
         status=_choice(NoteStatus, given.get("status"), NoteStatus.ACCEPTED),
         evidence=_texts(given.get("evidence")),
         origin=_origin(given.get("origin"), "assistant" if identity else "user"),
         importance=_importance(given.get("importance")),
     )
+
+
+_parsed_lately = lru_cache(maxsize=256)(_parsed)
+"""Whoever writes a note reads it before, after, and for the index."""
 
 
 def render(note: Note) -> str:
@@ -104,10 +120,12 @@ def written_properties(note: Note) -> dict[str, object]:
         "kind": note.kind.value,
         "title": note.title,
         "project": note.project,
+        "branch": note.branch,
         "session": note.session,
         "key": note.key,
         "scope": note.scope.value,
         "status": note.status.value,
+        "review": note.review,
         "origin": note.origin,
         "tags": list(note.tags),
         "aliases": list(note.aliases),
@@ -115,11 +133,15 @@ def written_properties(note: Note) -> dict[str, object]:
         "triggers": list(note.triggers),
         "created": properties.moment(note.created),
         "valid_from": properties.moment(note.valid_from) if note.valid_from else "",
+        "valid_until": properties.moment(note.valid_until) if note.valid_until else "",
         "expires": properties.moment(note.expires) if note.expires else "",
+        "drifted": f"{note.drifted:%Y-%m-%d}" if note.drifted else "",
         "importance": Raw(text=str(note.importance)),
         "evidence": list(note.evidence),
+        "anchors": list(note.anchors),
         "supersedes": [f"[[{target}]]" for target in note.supersedes],
         "superseded_by": f"[[{note.superseded_by}]]" if note.superseded_by else "",
+        "conflicts": [f"[[{target}]]" for target in note.conflicts],
     }
     return {key: value for key, value in everything.items() if value not in ("", [])}
 

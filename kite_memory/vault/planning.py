@@ -5,19 +5,23 @@ the entity gets a page, planned before that note, which then links to the page; 
 notes, so that their text need not be changed. Notes of one topic link to those before them. So every link leads
 somewhere at every moment, also when the plan is interrupted.
 
-Whether a new decision contradicts an old one is not judged here: `Supersede` is carried out, but planned elsewhere.
+What a draft does to notes that are near to it, `lifecycle` says; which those are, whoever asks brings along.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
+from kite_memory.model.event import EvidenceReference
+from kite_memory.model.likeness import Surroundings
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.plan import Action, Amend, Create, Skip
+from kite_memory.model.plan import Action, Amend, Create, Skip, Supersede
 from kite_memory.model.scope import Scope
-from kite_memory.vault import links
+from kite_memory.vault import lifecycle, links
 from kite_memory.vault.drafting import Draft, Entity
+from kite_memory.vault.entities import deserves_a_page
 from kite_memory.vault.identity import note_id
+from kite_memory.vault.lifecycle import Relation, Rulings
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.slugs import page_stem, unique
 from kite_memory.vault.wording import body_key, entity_key, stem_key, text_block, title_key, words
@@ -28,6 +32,8 @@ _SAID_ALREADY = 0.7
 """Share of a text's words that an older note holds, above which it says nothing new. A starting point, not a measured one."""
 
 _MAX_EVIDENCE = 50
+_WORTH = ((4, 3), (2, 2))
+"""From so many sessions on, a note weighs so much."""
 _MAX_MENTIONS = 8
 
 
@@ -36,9 +42,11 @@ class Known:
     """What the vault holds that has to do with some drafts. `Vault.known` gathers it.
 
     ``written`` maps ids to paths, ``absorbed`` drafts to the notes they went into, ``pages`` entity keys to link targets,
-    ``mentions`` entity keys to the link targets of notes that speak of them. ``alike`` are notes with the title or the
-    body of one of the drafts. ``taken`` are file names in use, as `wording.stem_key` writes them; ``buried`` titles are
-    (`wording.title_key`, project).
+    ``mentions`` entity keys to the link targets of notes that speak of them; of those in ``elsewhere`` a note of another session
+    does than a draft's own. ``alike`` are notes with the title or the body of one of the drafts, ``unreadable`` the paths of
+    those that cannot be read, by title and project, ``around`` those that are near to a draft by its id. ``rulings`` is what was
+    said of such pairs now, ``settled`` those of which something was said before. ``taken`` are file names in use, as
+    `wording.stem_key` writes them; ``buried`` titles are (`wording.title_key`, project).
     """
 
     written: Mapping[str, str] = field(default_factory=dict)
@@ -48,7 +56,12 @@ class Known:
     alike: tuple[Note, ...] = ()
     pages: Mapping[str, str] = field(default_factory=dict)
     mentions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    elsewhere: frozenset[str] = frozenset()
+    unreadable: Mapping[tuple[str, str], str] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
+    around: Mapping[str, Surroundings] = field(default_factory=dict)
+    rulings: Rulings = field(default_factory=dict)
+    settled: frozenset[tuple[str, str]] = frozenset()
 
 
 def plan(drafts: Sequence[Draft], known: Known) -> list[Action]:
@@ -73,7 +86,7 @@ class _Plan:
                 yield verdict
                 continue
             yield from self._pages_for(draft, new)
-            yield self._create(draft)
+            yield from self._made(draft)
 
     def _verdict(self, draft: Draft) -> Amend | Skip | None:
         """``None``: this becomes a note of its own."""
@@ -86,28 +99,32 @@ class _Plan:
             return Skip(title=note.title, because="already part of another note")
         if (title_key(note.title), note.project) in known.buried_titles:
             return Skip(title=note.title, because="you deleted a note of this title")
+        if path := known.unreadable.get((title_key(note.title), note.project)):
+            return Skip(title=note.title, because=f"{path} has this title, and cannot be read")
         older = self._same_thought(draft)
         if older is None:
             return None
         if not older.id:
             return Skip(title=note.title, because=f"your own {older.path} says it")
-        if note.status is NoteStatus.PROPOSED is not older.status:
-            return Skip(title=note.title, because=f"{older.path} says it already")
         if older.status is NoteStatus.REJECTED:
             return Skip(title=note.title, because="you rejected it")
+        if note.status is NoteStatus.PROPOSED is not older.status:
+            return Skip(title=note.title, because=f"{older.path} says it already")
         self._stems[note.id] = self._stems.get(older.id, PurePosixPath(older.path).stem)
         room = max(0, _MAX_EVIDENCE - len(older.evidence))
+        evidence = tuple(one for one in note.evidence if one not in older.evidence)[:room]
         return Amend(
             id=older.id,
             path=older.path,
-            evidence=tuple(one for one in note.evidence if one not in older.evidence)[:room],
+            evidence=evidence,
             addition="" if older.status is NoteStatus.SUPERSEDED else addition(draft, older),
             because=f"says the same as {older.path}",
             absorbs=note.id,
+            importance=_corroborated(older, evidence),
         )
 
     def _same_thought(self, draft: Draft) -> Note | None:
-        """A note of the same kind and project that has its title or says its words; without one, it is the first itself.
+        """A note of the same kind and project that has its title or says the same; without one, it is the first itself.
 
         A note that is entirely a person's has to say the very words: only then is nothing to be added. What waits for
         review, since only a tool said it, and what does not, never grow into each other.
@@ -119,20 +136,26 @@ class _Plan:
             titled = older.id and title in map(title_key, (older.title, *older.aliases))
             if (older.kind, older.project) != (note.kind, note.project) or not (titled or key == said != ""):
                 continue
-            proposed = NoteStatus.PROPOSED in (note.status, older.status) and note.status is not older.status
-            if not proposed or (note.status is NoteStatus.PROPOSED and not addition(draft, older)):
+            if _may_grow(draft, older):
+                return older
+        plain = replace(note, body=body)
+        near = [each.note for each in self._around(draft).near]
+        for older in (*near, *(older for older, _ in self._alike if older.id)):
+            if lifecycle.repeats(plain, older) and _may_grow(draft, older):
                 return older
         self._alike.append((replace(note, body=body), said))
         return None
 
     def _pages_for(self, draft: Draft, new: Sequence[Draft]) -> Iterator[Create]:
-        """A page for each of its entities that another note speaks of, too, and that has none yet."""
+        """A page for each of its entities that has none yet, if a note of another session speaks of it, too."""
         for entity in draft.entities:
             if entity.key in self._pages or (title_key(entity.name), "") in self._known.buried_titles:
                 continue
+            if not (entity.person or deserves_a_page(entity.name)) or entity.key == entity_key(draft.note.branch):
+                continue
             sharing = [one for one in new if any(other.key == entity.key for other in one.entities)]
             mentions = self._known.mentions.get(entity.key, ())
-            if len(sharing) + len(mentions) < 2:
+            if entity.key not in self._known.elsewhere and not _in_several_sessions(sharing):
                 continue
             page = self._page(entity, sharing, mentions)
             self._pages[entity.key] = PurePosixPath(page.path).stem
@@ -148,7 +171,7 @@ class _Plan:
             path=f"{folder}/{self._take(page_stem(entity.name))}.md",
             kind=NoteKind.ENTITY,
             title=entity.name,
-            body=_related(tuple(mentions)[:_MAX_MENTIONS]),
+            body=related(tuple(mentions)[:_MAX_MENTIONS]),
             created=first.created,
             updated=first.created,
             aliases=tuple(dict.fromkeys(other.name for other in same if other.name != entity.name)),
@@ -159,20 +182,63 @@ class _Plan:
             importance=1,
         )
 
-    def _create(self, draft: Draft) -> Create:
+    def _around(self, draft: Draft) -> Surroundings:
+        return self._known.around.get(draft.note.id, Surroundings())
+
+    def _made(self, draft: Draft) -> Iterator[Create | Supersede]:
+        """A note of its own, and what it does to those near to it."""
+        known, plain = self._known, replace(draft.note, body=plain_body(draft))
+        relations = lifecycle.relations(plain, draft.rejected, self._around(draft), known.rulings, known.settled)
+        replaces = [each for each in relations if each.does == "replaces"]
+        late = next((each for each in replaces if each.reversed), None)
+        doubts = [PurePosixPath(each.old.path).stem for each in relations if each.does == "conflicts"]
+        create = self._create(draft, () if late else tuple(doubts))
+        if late is not None:
+            yield _superseding(create.note, late)
+        elif replaces:
+            for each in replaces:
+                yield _superseding(create.note, each)
+        else:
+            yield create
+
+    def _create(self, draft: Draft, conflicts: tuple[str, ...]) -> Create:
         stem = self._take(PurePosixPath(draft.note.path).stem)
         self._stems[draft.note.id] = stem
         pages = {entity.key: self._pages[entity.key] for entity in draft.entities if entity.key in self._pages}
         siblings = tuple(self._stems[id] for id in draft.siblings if id in self._stems)
         body = compose(draft, pages, siblings)
         path = PurePosixPath(draft.note.path).with_name(f"{stem}.md")
-        note = replace(draft.note, path=str(path), body=body, links=links.targets(body))
+        note = replace(draft.note, path=str(path), body=body, links=links.targets(body), conflicts=conflicts)
         return Create(note=note, because=", ".join(draft.note.evidence))
 
     def _take(self, stem: str) -> str:
         stem = unique(stem, self._taken.__contains__)
         self._taken.add(stem_key(stem))
         return stem
+
+
+def _superseding(note: Note, relation: Relation) -> Supersede:
+    old = relation.old
+    return Supersede(note=note, old_id=old.id, old_path=old.path, because=relation.because, late=relation.reversed)
+
+
+def _may_grow(draft: Draft, older: Note) -> bool:
+    """What waits for review adds nothing to what does not, and nothing is added to it but what waits too.
+
+    What a person has turned down is turned down in whatever words.
+    """
+    if older.status is NoteStatus.REJECTED:
+        return True
+    waits = draft.note.status is NoteStatus.PROPOSED
+    if NoteStatus.PROPOSED not in (draft.note.status, older.status) or draft.note.status is older.status:
+        return True
+    return waits and not addition(draft, older)
+
+
+def _corroborated(older: Note, evidence: Sequence[str]) -> int:
+    """What its importance rises to as sessions that know nothing of one another say it again; 0 where it does not."""
+    before, now = lifecycle.sessions_of(older.evidence), lifecycle.sessions_of((*older.evidence, *evidence))
+    return next((weight for sessions, weight in _WORTH if before < sessions <= now and older.importance < weight), 0)
 
 
 def compose(draft: Draft, pages: Mapping[str, str], siblings: Sequence[str]) -> str:
@@ -185,7 +251,7 @@ def compose(draft: Draft, pages: Mapping[str, str], siblings: Sequence[str]) -> 
         named |= {entity_key(rejected.alternative)}
         paragraphs.append(_rejection(alternative, rejected.reason))
     unnamed = [links.write(target, entity.name) for entity in draft.entities if (target := _unnamed(entity, pages, named))]
-    paragraphs.append(_related(siblings, unnamed))
+    paragraphs.append(related(siblings, unnamed))
     return text_block("\n\n".join(filter(None, paragraphs)))
 
 
@@ -209,10 +275,22 @@ def _unnamed(entity: Entity, pages: Mapping[str, str], named: frozenset[str]) ->
     return "" if entity.key in named else pages.get(entity.key, "")
 
 
+def _in_several_sessions(drafts: Sequence[Draft]) -> bool:
+    """What rests on no session is a source of its own."""
+    return len({source for draft in drafts for source in sessions_of(draft.note) or {draft.note.id}}) > 1
+
+
+def sessions_of(note: Note) -> frozenset[str]:
+    """As the ledger names them."""
+    found = map(EvidenceReference.parse, note.evidence)
+    return frozenset(f"{one.provider}:{one.session}" for one in found if one is not None)
+
+
 def _rejection(alternative: str, reason: str) -> str:
-    return f"**Rejected:** {alternative}: {reason}" if reason else f"**Rejected:** {alternative}"
+    """A callout of one line, which Obsidian draws as a box: what was turned down is not what was decided."""
+    return f"> [!failure] Rejected: {alternative}: {reason}" if reason else f"> [!failure] Rejected: {alternative}"
 
 
-def _related(stems: Sequence[str], more: Sequence[str] = ()) -> str:
+def related(stems: Sequence[str], more: Sequence[str] = ()) -> str:
     written = [*map(links.write, stems), *more]
     return f"**Related:** {', '.join(written)}" if written else ""

@@ -1,31 +1,37 @@
 """The vault: a folder of markdown notes that its owner and this program both write to, and its owner wins."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import assert_never
+from typing import Literal, assert_never
 
 from kite_memory.errors import KiteError, NoteNotFound, VaultMissing, VaultReadOnly
+from kite_memory.model.likeness import Contest, Ruling, Surround, Surroundings
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Action, Amend, Create, Skip, Supersede
 from kite_memory.model.record import Origin
 from kite_memory.model.scope import Scope
-from kite_memory.vault import finding, links, planning
-from kite_memory.vault.comparison import Comparison, judge, to_read
+from kite_memory.vault import copies, finding, lifecycle, links, planning
+from kite_memory.vault.comparison import Comparison, judge, missing_some, to_read
 from kite_memory.vault.drafting import Draft, remembered
-from kite_memory.vault.files import CannotRead, Files, Stamp, no_vault
+from kite_memory.vault.files import OWN_PREFIX, CannotRead, Files, Stamp, no_vault
 from kite_memory.vault.folders import OutsideVault
-from kite_memory.vault.gathering import gather
-from kite_memory.vault.ledger import Known, Ledger, keyed
-from kite_memory.vault.listing import Listing, leftovers, listing, trashed_notes
+from kite_memory.vault.gathering import around_each, gather
+from kite_memory.vault.keeping import Keeping
+from kite_memory.vault.ledger import Known, Ledger, link_key
+from kite_memory.vault.lifecycle import Rulings
+from kite_memory.vault.listing import GENERATED, Listing, leftovers, listing, trashed_notes
 from kite_memory.vault.lock import WriterLock
 from kite_memory.vault.notefile import Unreadable, parse
-from kite_memory.vault.wording import body_key
-from kite_memory.vault.writing import LeftAlone, Outcome, Skipped, Writer
+from kite_memory.vault.restating import restated
+from kite_memory.vault.wording import body_key, digest
+from kite_memory.vault.writing import Amended, LeftAlone, Outcome, Skipped, Writer
+
+_SAMPLE = 50
 
 ACCEPT_COMMAND = "kmem verify --accept-missing"
 """Named in hints: what a person runs to say that the notes are gone on purpose."""
@@ -67,6 +73,15 @@ class Vault:
         self._lock = WriterLock(ledger_path.with_name(ledger_path.name + ".lock"))
         self._writer = Writer(self._files, self._ledger, clock)
         self._unread: dict[str, str] = {}
+        self.keys = Keeping(
+            self._ledger,
+            writing=self._writing,
+            read=self._read_as_known,
+            text=self._text,
+            exists=self._files.exists,
+            follow=self._follow_path,
+            clock=clock,
+        )
 
     def close(self) -> None:
         self._ledger.close()
@@ -89,7 +104,8 @@ class Vault:
             if not self._ledger.setting("laid out"):
                 self._ledger.set("laid out", "not .obsidian" if self._files.exists(".obsidian") else "all")
             theirs = self._ledger.setting("laid out") == "not .obsidian"
-            self._files.sweep(leftovers(self._files, ".obsidian"))
+            for folder in (".obsidian", "templates"):
+                self._files.sweep(leftovers(self._files, folder))
             for source in sorted(path for path in template.rglob("*") if path.is_file()):
                 path = source.relative_to(template).as_posix()
                 if self._ledger.gave(path) or (theirs and path.startswith(".obsidian/")):
@@ -114,28 +130,67 @@ class Vault:
         if frozen := self.frozen:
             raise self._missing(frozen)
         self._must_be_there()
-        yield from listing(self._files).entries
+        apart = {problem.file for problem in self._ledger.problems() if problem.reason == copies.REASON}
+        yield from (entry for entry in listing(self._files).entries if entry.path not in apart)
 
     def known(self) -> list[Known]:
         """Every note as of the last comparison, unread."""
         return self._ledger.everything()
 
+    def is_as_known(self, path: Path) -> bool:
+        """Whether a file of the vault is as it was last seen, or is one that we are just writing."""
+        if path.name.startswith(OWN_PREFIX):
+            return True
+        try:
+            status = path.lstat()
+        except OSError:
+            status = None
+        inside = self._inside(str(path))
+        known = self._ledger.at(inside) if inside else None
+        if known is None or status is None:
+            return False
+        return (known.size, known.mtime_ns) == (status.st_size, status.st_mtime_ns)
+
+    def has_project(self, project: str) -> bool:
+        """Whether a note belongs to it, as of the last comparison."""
+        return self._ledger.has_project(project)
+
     def others(self) -> Iterator[str]:
         """Files that are not notes, which notes may link to."""
         yield from listing(self._files).others
 
+    def raw(self, path: str) -> bytes | None:
+        """A file of the vault as it is; ``None`` where it is gone, or nothing that we read."""
+        try:
+            return self._files.read(path).data
+        except (OSError, CannotRead, OutsideVault):
+            return None
+
     def read(self, path: str) -> Note | None:
         """``None`` for what is no note, or none that can be read: then `problems` says why."""
+        read = self._read_as_known(path)
+        return read[0] if read is not None else None
+
+    def _read_as_known(self, path: str) -> tuple[Note, Stamp] | None:
+        """With the id that the ledger knows it by."""
         read = self._read(path)
         if read is None:
             return None
-        note, _ = read
+        note, stamp = read
         if isinstance(note, Unreadable):
             return None
         known = self._ledger.at(path)
         if known is not None and known.twin and note.id == known.id:
-            return replace(note, id="")
-        return note if note.id or known is None or known.twin else replace(note, id=known.id)
+            note = replace(note, id="")
+        elif not note.id and known is not None and not known.twin:
+            note = replace(note, id=known.id)
+        return note, stamp
+
+    def _text(self, path: str) -> str:
+        try:
+            return self._files.read(path).data.decode()
+        except (OSError, CannotRead, UnicodeDecodeError) as error:
+            raise NoteNotFound(f"{path} cannot be read", hint="somebody has just moved or changed it") from error
 
     def _read(self, path: str) -> tuple[Note | Unreadable, Stamp] | None:
         """``None`` where there is no file. One that cannot even be opened has a stamp that will not match the next time."""
@@ -198,6 +253,10 @@ class Vault:
         known = self._ledger.everything()
         first = not self._ledger.setting("compared")
         read = {entry.path: read for entry in to_read(known, found) if (read := self._read(entry.path))}
+        if copied := self._copies(known, found, read):
+            found.sets_apart(copied, copies.REASON)
+            known = [one for one in known if one.path not in copied]
+            read = {entry.path: read[entry.path] for entry in to_read(known, found) if entry.path in read}
         judgement = judge(known, found, read, is_buried=self._ledger.is_buried, accept=accept)
         if judgement.comparison.frozen:
             return self._freeze(judgement.comparison.frozen)
@@ -208,7 +267,7 @@ class Vault:
         with self._ledger.changing():
             for gone in judgement.buried:
                 self._ledger.bury(gone.id, self._ledger.titles_of(gone), gone.project, at=self._clock(), because="deleted")
-            self._ledger.rewrite(judgement.forgotten, judgement.seen, judgement.originals)
+            self._ledger.rewrite((*judgement.forgotten, *copied), judgement.seen, judgement.originals)
             if first:
                 self._learn_from_the_trash()
                 self._ledger.set("compared", "yes")
@@ -216,9 +275,31 @@ class Vault:
                 self._ledger.lift(id)
             if accept and found.bare:
                 self._ledger.forget_layout()
+            if comparison.deleted:
+                self._ledger.set("unmended", "yes")
             self._ledger.set_problems(comparison.problems)
             self._ledger.set("frozen", "")
         return comparison
+
+    def _copies(
+        self, known: Sequence[Known], found: Listing, read: Mapping[str, tuple[Note | Unreadable, Stamp]]
+    ) -> frozenset[str]:
+        """Files beside a note that are versions of it which a sync tool has put there, under a name that may be a person's, too."""
+        there = {entry.path for entry in found.entries}
+        ids = {one.path: one.id for one in known if one.path in there}
+        homes = {id: path for path, id in ids.items() if id}
+        ids |= {path: note.id for path, (note, _) in read.items() if isinstance(note, Note)}
+
+        def text_of(path: str) -> str:
+            note = read[path][0] if path in read else self.read(path)
+            return note.body if isinstance(note, Note) else ""
+
+        def is_copy(path: str, original: str) -> bool:
+            both = path in ids and original in ids
+            return both and copies.is_copy(ids[path], ids[original], lambda: (text_of(path), text_of(original)))
+
+        suspects = {*read, *(homes[ids[path]] for path in read if ids.get(path, "") in homes)}
+        return frozenset(path for path in suspects if any(is_copy(path, each) for each in copies.may_be_of(path, there)))
 
     def _learn_from_the_trash(self) -> None:
         """With a new ledger, the vault's trash still tells what was thrown away."""
@@ -255,15 +336,40 @@ class Vault:
         landmarks = self._ledger.landmarks()
         return not landmarks or any(map(self._files.exists, landmarks))
 
+    def _misses_many(self) -> bool:
+        """Whether so many of a few notes from all over the vault are missing that all should be looked for before it is written to.
+
+        Else a sync that has only begun, or a disk that went since the last look, would be written into as if nothing were missing.
+        """
+        sample = self._ledger.sample(_SAMPLE)
+        return missing_some(len(sample), sum(not self._files.exists(path) for path in sample))
+
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Writer]:
         with self._lock.held() as outermost:
             if outermost:
-                if self.frozen and (still := self._compare(accept=False).frozen):
-                    raise self._missing(still)
+                if (self.frozen or self._misses_many()) and (frozen := self._compare(accept=False).frozen):
+                    raise self._missing(frozen)
                 self._must_be_there()
                 self._writer.recover()
             yield self._writer
+
+    def called(self, name: str) -> Note | None:
+        """By its id or its path alone, where the ledger knows it. Raises `VaultMissing` rather than say that it is gone."""
+        name = _as_text(name)
+        known = self._ledger.by_id(name) or self._ledger.at(name)
+        return self._read_where_it_is(known.path) if known is not None else None
+
+    def titled(self, title: str) -> Iterator[Note]:
+        """Those of this title, or of one that differs in case and punctuation alone."""
+        for known in self._ledger.by_title(_as_text(title)):
+            if (note := self._read_where_it_is(known.path)) is not None:
+                yield note
+
+    def must_be_whole(self) -> None:
+        """Raises `VaultMissing` where so much is missing that nobody may say of a note that it is gone."""
+        if frozen := self.compare().frozen:
+            raise self._missing(frozen)
 
     def find(self, name: str) -> Note:
         """By id, path, file name, title, alias, or a beginning that only one note has. Raises `NoteNotFound`."""
@@ -275,6 +381,7 @@ class Vault:
         return note
 
     def _find(self, name: str) -> Known:
+        name = _as_text(name)
         try:
             known = self._ledger.at(self._inside(name)) or finding.find(self._ledger, name)
         except NoteNotFound:
@@ -295,9 +402,123 @@ class Vault:
         """The paths of the notes that rest on a session."""
         return sorted(known.path for known in self._ledger.named("session", f"{provider}:{session}"))
 
-    def plan(self, drafts: Sequence[Draft]) -> list[Action]:
-        """What `carry_out` would do with them; see `planning`."""
-        return planning.plan(drafts, gather(drafts, self._ledger, self.read))
+    def known_as(self, id: str) -> Known | None:
+        """The note of this id as of the last look at it, or the one that it went into; unread."""
+        return self._ledger.by_id(id) or self._ledger.by_id(self._ledger.absorbed_by(id))
+
+    def saying(self, text: str) -> Known | None:
+        """A note that stands and says these very words, unread."""
+        standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
+        return next((one for one in self._ledger.by_body(body_key(text)) if one.id and one.status in standing), None)
+
+    def led_to(self, target: str) -> Known | None:
+        """Where a link to ``target`` leads, unread."""
+        return self._ledger.by_stem(link_key(target))
+
+    def is_buried(self, id: str, title: str = "", project: str = "") -> bool:
+        """Whether its owner has deleted the note of this id, the one that it went into, or one of this title."""
+        gone = self._ledger.is_buried(id) or self._ledger.is_buried(self._ledger.absorbed_by(id))
+        return gone or (bool(title) and self._ledger.is_title_buried(title, project))
+
+    def plan(
+        self,
+        drafts: Sequence[Draft],
+        *,
+        sees: Callable[[Note], bool] = lambda note: True,
+        around: Mapping[str, Surroundings] | None = None,
+        rulings: Rulings | None = None,
+    ) -> list[Action]:
+        """What `carry_out` would do with them; see `planning`. Nothing is added to a note that whoever asks does not see.
+
+        ``around`` is what `around` found: without it, no draft replaces anything, nor repeats it in other words. ``rulings`` is
+        what somebody who read the `contests` said.
+        """
+        return planning.plan(drafts, gather(drafts, self._ledger, self._read_where_it_is, around, rulings, sees=sees))
+
+    def around(self, drafts: Sequence[Draft], surround: Surround) -> dict[str, Surroundings]:
+        """What is near to each of the drafts that may become notes."""
+        return around_each(drafts, self._ledger, self._read_where_it_is, surround)
+
+    def _read_where_it_is(self, path: str) -> Note | None:
+        """Also where its owner has moved it since the last look: else they would be told the same thing twice."""
+        known = self._ledger.at(path)
+        if known is not None and not self._files.exists(path):
+            self._follow_path(path)
+            known = self._ledger.by_id(known.id) if known.id else None
+            return self.read(known.path) if known is not None else None
+        return self.read(path)
+
+    def contests(self, drafts: Sequence[Draft], around: Mapping[str, Surroundings]) -> list[Contest]:
+        """The pairs of draft and note of which somebody who can read should say what the newer does to the older."""
+        settled = self._ledger.settled(around)
+        return [
+            contest
+            for draft in drafts
+            if (near := around.get(draft.note.id)) is not None
+            for contest in lifecycle.contests(draft.note, draft.rejected, near, settled)
+        ]
+
+    def settle(self, newer: str, older: str, ruling: Ruling) -> list[str]:
+        """A person says, of two notes by their ids, what the newer does to the older. Says which notes were changed."""
+        with self._writing() as writer:
+            self._follow(newer)
+            self._follow(older)
+            if ruling == "conflicts":
+                return []
+            if ruling == "neither":
+                return writer.take_back(newer, older)
+            changed = writer.take_back(newer, older)
+            self._ledger.rule(newer, older, "replacing")
+            outcome = writer.replace_by(newer, older)
+            if isinstance(outcome, LeftAlone):
+                raise KiteError(f"{outcome.path or older} cannot be changed: {outcome.because}", hint="mend it, and try again")
+            there = (self._ledger.by_id(newer), self._ledger.by_id(older))
+            return sorted({*changed, *(known.path for known in there if known is not None)})
+
+    def heed(self) -> list[str]:
+        """Where a person has let a replaced note stand again, it stands; where we did not come to say so, it is said now.
+
+        Says which notes were changed.
+        """
+        waiting = self._ledger.replacements()
+        if not waiting:
+            return []
+        changed: list[str] = []
+        with self._writing() as writer:
+            for newer, older, said in waiting:
+                if said:
+                    changed += writer.take_back(newer, older)
+                elif isinstance(marked := writer.replace_by(newer, older), Amended):
+                    changed.append(marked.path)
+        return changed
+
+    def restate(self, note: Note, *, addition: str) -> Outcome:
+        """Let the note of this id say what ``note`` does; where its owner has edited it, only ``addition`` is added."""
+
+        def again(text: str, old: Note) -> str | None:
+            return restated(text, old, note, ours=self._writer.is_ours(note.id, text), addition=addition, leads=self._leads)
+
+        with self._writing() as writer:
+            self._follow(note.id)
+            known = self._ledger.by_id(note.id)
+            if known is None:
+                return Skipped(title=note.title, because="you deleted it" if self.is_buried(note.id) else "it is not there")
+            return writer.edit(known, again)
+
+    def _leads(self, target: str) -> bool:
+        """Whether a link finds a note."""
+        if "/" in target:
+            return self._ledger.at(target if target.endswith(".md") else f"{target}.md") is not None
+        return self._ledger.by_stem(link_key(target)) is not None
+
+    @contextlib.contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Nothing else of ours writes in here, in whatever process: what is planned is carried out on what it was planned for.
+
+        Raises `VaultMissing` where the vault has vanished, whole or in large part.
+        """
+        with self._writing():
+            yield
 
     def carry_out(self, actions: Iterable[Action]) -> list[Outcome]:
         """Each action on its own, in order; doing one twice is doing it once."""
@@ -321,9 +542,13 @@ class Vault:
 
     def _follow(self, id: str) -> None:
         """Where a note is not where it was, look where it is now."""
-        known = self._ledger.by_id(id)
-        if known is not None and not self._files.exists(known.path) and (frozen := self._compare(accept=False).frozen):
-            raise self._missing(frozen)
+        if (known := self._ledger.by_id(id)) is not None:
+            self._follow_path(known.path)
+
+    def _follow_path(self, path: str) -> None:
+        with self._lock.held():
+            if not self._files.exists(path) and (frozen := self._compare(accept=False).frozen):
+                raise self._missing(frozen)
 
     def remember(
         self,
@@ -334,17 +559,17 @@ class Vault:
         project: str = "",
         scope: Scope | None = None,
         session: str = "",
-        key: str = "",
         tags: Sequence[str] = (),
         origin: Origin = "user",
         evidence: Sequence[str] = (),
         importance: int = 2,
         expires: datetime | None = None,
+        also_known_as: str = "",
     ) -> Note:
         """Write a note now; it is on disk when this returns. Without ``scope``: the project's if one is given, else everybody's.
 
-        The same words again are the same note. With a ``key``, the note of that key (in its scope and project) says this from
-        now on; if its owner has edited it, the new words are added instead. Asking for what was once deleted brings it back.
+        The same words again are the same note. Asking for what was once deleted brings it back. What has a key, `keys` keeps.
+        `known_as` finds it by ``also_known_as``, too.
         """
         asked = remembered(
             text,
@@ -354,7 +579,6 @@ class Vault:
             project=project,
             scope=scope,
             session=session,
-            key=key,
             tags=tags,
             origin=origin,
             evidence=evidence,
@@ -364,9 +588,9 @@ class Vault:
         with self._writing() as writer:
             known = self._remembered_before(asked)
             if known is not None and asked.status is NoteStatus.PROPOSED and known.status == NoteStatus.ACCEPTED.value:
-                known, asked = None, replace(asked, key="")  # what a tool says does not change what a person stands by
+                known = None  # what a tool says does not change what a person stands by
             if known is not None:
-                outcome = writer.restate(known, asked)
+                outcome = writer.remember_again(known, asked)
                 if isinstance(outcome, LeftAlone):
                     raise KiteError(
                         f"{known.path} cannot be changed: {outcome.because}", hint="mend it in an editor, and try again"
@@ -379,20 +603,25 @@ class Vault:
                 if isinstance(created, Skipped):
                     raise AssertionError(f"a new note was refused: {created.because}")
                 path = created.path
+            if also_known_as and (written := self._ledger.at(path)) is not None:
+                self._ledger.absorb(also_known_as, written.id)
         return self._note_at(path)
 
     def _remembered_before(self, asked: Note) -> Known | None:
-        if asked.key:
-            return next(iter(self._ledger.named("key", keyed(asked.scope, asked.project, asked.key))), None)
         alike = self._ledger.by_body(body_key(asked.body))
         same = (asked.kind.value, asked.project)
         standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
-        return next((one for one in alike if one.id and (one.kind, one.project) == same and one.status in standing), None)
+        for one in alike:
+            if one.id and (one.kind, one.project) == same and one.status in standing:
+                note = self._read_where_it_is(one.path)
+                if note is not None and not note.key and (note.scope, note.session) == (asked.scope, asked.session):
+                    return self._ledger.at(note.path)
+        return None
 
     def forget(self, name: str) -> Forgotten:
         """Move a note (named as for `find`) into the vault's trash; it is never written again, under this id or another."""
-        known = self._find(name)
-        with self._writing() as writer:
+        with self._writing() as writer:  # first: it may look for what is missing, and learn that the note is another file by now
+            known = self._find(name)
             trashed = writer.forget(known)
         self._unread.pop(known.path, None)
         return Forgotten(id=known.id, path=known.path, trashed=trashed)
@@ -412,12 +641,52 @@ class Vault:
 
     def mark(self, name: str, status: NoteStatus) -> Note:
         """Set a note's status and nothing else of it."""
-        known = self._find(name)
         with self._writing() as writer:
+            known = self._find(name)
             outcome = writer.set_properties(known, {"status": status.value})
         if isinstance(outcome, LeftAlone):
             raise KiteError(f"{known.path} cannot be changed: {outcome.because}", hint="mend it in an editor, and try again")
         return self._note_at(known.path)
+
+    def settled(self) -> frozenset[tuple[str, str]]:
+        """All pairs of notes, by their ids, of which it was said before what the newer does to the older."""
+        return self._ledger.all_settled()
+
+    def ruled(self, newer: str, older: str, ruling: Literal["replaces", "neither"]) -> None:
+        """What is said of a pair holds from now on; the notes themselves say it already, or no longer."""
+        self._ledger.rule(newer, older, ruling)
+
+    def text(self, path: str) -> str:
+        """The whole file as it is. Raises `NoteNotFound` where it cannot be read."""
+        return self._text(path)
+
+    def rewrite(self, path: str, before: str, after: str) -> bool:
+        """Let a note say ``after``; not where it no longer says ``before``, to the letter. What was ours stays ours."""
+        with self._writing() as writer:
+            known = self._ledger.at(path)
+            if known is None:
+                return False
+            outcome = writer.edit(known, lambda text, note: after if text == before else None)
+            return isinstance(outcome, Amended)
+
+    def annotate(self, id: str, changes: Mapping[str, object]) -> bool:
+        """Set properties of a note, and nothing else of it; an empty text takes one away. Whether anything has changed."""
+        with self._writing() as writer:
+            self._follow(id)
+            known = self._ledger.by_id(id)
+            return known is not None and isinstance(writer.set_properties(known, changes), Amended)
+
+    def unmake(self, path: str, text: str) -> bool:
+        """Into the trash with a note that we have made and that nobody has touched since. Unlike `forget`, it may be made again."""
+        with self._writing():
+            try:
+                if self._files.read(path).data != text.encode():
+                    return False
+            except (OSError, CannotRead, OutsideVault):
+                return False
+            self._files.to_trash(path)
+            self._ledger.drop(path)
+            return True
 
     def mend_links(self) -> list[str]:
         """Where a note that ours link to was deleted, turn those links into plain words; bodies that people edited stay.
@@ -425,7 +694,14 @@ class Vault:
         Says which notes were changed.
         """
         with self._writing() as writer:
-            return sorted({path for key in self._ledger.dead_ends() for path in writer.unlink(key)})
+            changed = sorted({path for key in self._ledger.dead_ends() for path in writer.unlink(key)})
+            self._ledger.set("unmended", "")
+            return changed
+
+    @property
+    def unmended(self) -> bool:
+        """Whether notes were deleted since `mend_links`, whoever it was that noticed."""
+        return bool(self._ledger.setting("unmended"))
 
     def is_ours(self, note: Note) -> bool:
         """Whether its body is as we wrote it."""
@@ -434,6 +710,53 @@ class Vault:
         except (OSError, CannotRead, UnicodeDecodeError):
             return False
         return self._writer.is_ours(note.id, text)
+
+    def disown(self, id: str) -> None:
+        """The body of this note is a person's from here on, although we have written it: it is in their words."""
+        self._ledger.disown(id)
+
+    def page(self, name: str) -> str:
+        """A page at the top of the vault that is made from notes; empty where there is none. Raises `KiteError` for no text."""
+        try:
+            return self._files.read(name).data.decode()
+        except FileNotFoundError:
+            return ""
+        except (CannotRead, UnicodeDecodeError) as error:
+            raise KiteError(f"{self.root / name} cannot be read: {error}", hint="mend it in an editor, or move it away") from error
+
+    def put_page(self, name: str, text: str, *, before: str) -> bool:
+        """Whether it stands there now; not where the page is no longer what it was ``before``."""
+        if name.casefold() not in GENERATED:
+            raise ValueError(name)
+        with self._writing():
+            if self._files.is_protected(name):
+                raise KiteError(f"{self.root / name} is write-protected", hint="allow writing to it, or move it away")
+            if before:
+                return self._files.replace(name, text.encode(), expected=digest(before)) is not None
+            filled = self._files.fill(name, text.encode())
+            try:
+                self._files.publish(filled)
+            except FileExistsError:  # also where it is there and empty
+                self._files.discard(filled.temporary)
+                return self._files.replace(name, text.encode(), expected=digest("")) is not None
+            return True
+
+    def drop_page(self, name: str, text: str) -> bool:
+        """Whether a page that says just this is in the trash now."""
+        if name.casefold() not in GENERATED:
+            raise ValueError(name)
+        with self._writing():
+            if self.page(name) != text:
+                return False
+            self._files.to_trash(name)
+            return True
+
+    def noted(self, name: str) -> str:
+        """What was kept under this name with `note_down`; empty where nothing was."""
+        return self._ledger.setting(f"noted: {name}")
+
+    def note_down(self, name: str, text: str) -> None:
+        self._ledger.set(f"noted: {name}", text)
 
     def unresolved_links(self) -> list[links.Unresolved]:
         """For ``kmem verify``. Reads every note."""
@@ -444,3 +767,8 @@ class Vault:
         if note is None:
             raise NoteNotFound(f"{path} is gone", hint="somebody has just moved or deleted it")
         return note
+
+
+def _as_text(name: str) -> str:
+    """What a shell gives may be no text; no note is called so."""
+    return name.encode("utf-8", "replace").decode()

@@ -13,6 +13,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _HIDDEN = re.compile("[\u00ad\u200b\u200e\u200f\u2060-\u2064\u2066-\u206f\u202a-\u202e\U000e0000-\U000e007f]")
 _WORD = re.compile(r"[\w+#]+")
 _RELATED = re.compile(r"^\*\*Related:\*\*.*$", re.MULTILINE)
+_CALLOUT = re.compile(r"^> ?\[!\w{1,20}\][+-]? ?", re.MULTILINE)
 _LINK = re.compile(r"!?\[\[(?:[^\[\]|\n]*\|)?([^\[\]|\n]+)\]\]")
 
 
@@ -57,18 +58,20 @@ def entity_key(name: str) -> str:
 
 def stem_key(stem: str) -> str:
     """Equal for file names that some file system takes for one: compared without case, composed."""
+    if stem.isascii():
+        return stem.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", stem).casefold())
 
 
 def words(text: str) -> frozenset[str]:
     """The words that say something; links count as what they show, and the line of related notes not at all."""
-    plain = _LINK.sub(r"\1", _RELATED.sub("", text))
+    plain = _LINK.sub(r"\1", _CALLOUT.sub("", _RELATED.sub("", text)))
     return frozenset(_WORD.findall(unicodedata.normalize("NFKC", plain).casefold()))
 
 
 def body_key(text: str) -> str:
     """Equal for bodies that say the same words in the same order, linked or not."""
-    plain = _LINK.sub(r"\1", _RELATED.sub("", text))
+    plain = _LINK.sub(r"\1", _CALLOUT.sub("", _RELATED.sub("", text)))
     said = " ".join(_WORD.findall(unicodedata.normalize("NFKC", plain).casefold()))
     return hashlib.sha256(said.encode()).hexdigest()[:32] if said else ""
 

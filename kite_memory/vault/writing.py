@@ -19,11 +19,12 @@ from kite_memory.vault import links
 from kite_memory.vault.files import MAX_NOTE_BYTES, CannotRead, Content, Files
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.ledger import Intent, Known, Ledger, link_key
+from kite_memory.vault.lifecycle import standing_until
 from kite_memory.vault.listing import GENERATED
 from kite_memory.vault.notefile import Unreadable, body_of, parse, render, with_addition
-from kite_memory.vault.properties import moment, with_properties
+from kite_memory.vault.properties import Raw, moment, with_properties
 from kite_memory.vault.slugs import unique
-from kite_memory.vault.wording import body_key, digest, stem_key, title_key
+from kite_memory.vault.wording import digest, stem_key, title_key
 
 _ATTEMPTS = 3
 
@@ -109,7 +110,7 @@ class Writer:
             self._files.remove_if_empty(intent.path)
             self._files.discard(intent.temporary)
 
-    def create(self, note: Note) -> Written | AlreadyWritten | Skipped:
+    def create(self, note: Note, *, by: str = "") -> Written | AlreadyWritten | Skipped:
         ledger = self._ledger
         if ledger.is_buried(note.id) or ledger.is_title_buried(note.title, note.project):
             return Skipped(title=note.title, because="you deleted it")
@@ -121,14 +122,14 @@ class Writer:
         while True:
             stem = unique(name.removesuffix(".md"), lambda key: key in taken or self._is_taken(key))
             placed = replace(note, path=f"{folder}/{stem}.md" if folder else f"{stem}.md")
-            if self._publish(placed):
+            if self._publish(placed, by):
                 return Written(id=note.id, path=placed.path)
             if (there := self._note_at(placed.path)) and there[0].id == note.id:
                 ledger.see(there[0], there[1].stamp, id=note.id)
                 return AlreadyWritten(id=note.id, path=placed.path)
             taken.add(stem_key(stem))
 
-    def _publish(self, note: Note) -> bool:
+    def _publish(self, note: Note, by: str) -> bool:
         """Whether the name was free."""
         text = render(note)
         if isinstance(unreadable := _parsed_or_not(text, note.path, 0), Unreadable) or len(text) > MAX_NOTE_BYTES // 4:
@@ -143,8 +144,8 @@ class Writer:
                 self._ledger.wrote(note.id, digest(body_of(text)))
                 self._ledger.intend(intent)
             self._files.publish(filled)
-            with self._ledger.changing():
-                self._ledger.see(_parsed(text, note.path, filled.stamp.mtime_ns), filled.stamp, id=note.id)
+            with self._ledger.changing(lasting=False):  # else the intent is there still, and tells the next writer
+                self._ledger.see(_parsed(text, note.path, filled.stamp.mtime_ns), filled.stamp, id=note.id, by=by)
                 self._ledger.done(note.id)
         except FileExistsError:
             self._ledger.done(note.id)
@@ -160,11 +161,14 @@ class Writer:
         known = self._ledger.by_id(action.id)
         if known is None:
             return Skipped(title=action.path, because="you deleted it" if self._ledger.is_buried(action.id) else "it is not there")
-        addition = self._leading_somewhere(action.addition)
+        addition = self.leading_somewhere(action.addition)
 
         def amended(text: str, note: Note) -> str | None:
             evidence = (*note.evidence, *(one for one in action.evidence if one not in note.evidence))
-            changed = with_properties(text, {"evidence": evidence}) if evidence != note.evidence else text
+            changes: dict[str, object] = {"evidence": evidence} if evidence != note.evidence else {}
+            if changes and note.importance < action.importance:
+                changes["importance"] = Raw(text=str(action.importance))
+            changed = with_properties(text, changes) if changes else text
             if changed is None or not addition or addition in note.body:
                 return changed
             return with_addition(changed, addition)
@@ -175,45 +179,95 @@ class Writer:
         return outcome
 
     def supersede(self, action: Supersede) -> Superseded | Written | AlreadyWritten | Skipped | LeftAlone:
-        """The old note keeps its text. Without an old note, the new one simply stands."""
+        """The old note keeps its text; each says what it is to the other, and since when. Without an old one, the new stands."""
         old = self._ledger.by_id(action.old_id)
-        replaced = (PurePosixPath(old.path).stem,) if old else ()
-        created = self.create(replace(action.note, supersedes=replaced))
-        if isinstance(created, Skipped) or old is None:
+        there = self._note_at(old.path) if old else None
+        if old is None or there is None:
+            return self.create(action.note)
+        note, stem = action.note, PurePosixPath(old.path).stem
+        newer, older = (old.id, note.id) if action.late else (note.id, old.id)
+        self._ledger.rule(newer, older, "replacing")
+        if action.late:
+            until = standing_until(there[0])
+            note = replace(note, status=NoteStatus.SUPERSEDED, superseded_by=stem, valid_until=until)
+        else:
+            note = replace(note, supersedes=(stem,), valid_from=standing_until(note))
+        created = self.create(note)
+        if isinstance(created, Skipped):
+            self._ledger.rule(newer, older, "neither")
             return created
-        marked = self.set_properties(
-            old, {"status": NoteStatus.SUPERSEDED.value, "superseded_by": f"[[{PurePosixPath(created.path).stem}]]"}
-        )
-        if isinstance(marked, LeftAlone):
-            return marked
+        outcome = self.replace_by(newer, older)
+        if isinstance(outcome, LeftAlone):
+            return outcome
         return Superseded(id=created.id, path=created.path, old_path=old.path)
 
-    def restate(self, known: Known, note: Note) -> Amended | AlreadyWritten | LeftAlone:
-        """Let a note say something else, under its own id and name. What its owner has edited is added to, not replaced."""
-        body = self._leading_somewhere(note.body)
-        changes: dict[str, object] = {"tags": list(note.tags)} if note.tags else {}
-        if note.expires:
-            changes["expires"] = moment(note.expires)
+    def replace_by(self, newer: str, older: str) -> Amended | AlreadyWritten | LeftAlone:
+        """Let both say it, whatever of it they say already; that it was said is then known, and may be taken back."""
+        one, other = self._ledger.by_id(newer), self._ledger.by_id(older)
+        new, old = (self._note_at(known.path) if known else None for known in (one, other))
+        if one is None or other is None or new is None or old is None:
+            return LeftAlone(id=older, path=other.path if other else "", because="it is not there")
+        stem = PurePosixPath(other.path).stem
+        if link_key(stem) not in map(link_key, new[0].supersedes):
+            said = self.set_properties(one, {"supersedes": [f"[[{each}]]" for each in (*new[0].supersedes, stem)]})
+            if isinstance(said, LeftAlone):
+                return said
+        changes: dict[str, object] = {
+            "status": NoteStatus.SUPERSEDED.value,
+            "superseded_by": f"[[{PurePosixPath(one.path).stem}]]",
+            "valid_until": moment(standing_until(new[0])),
+        }
+        marked = self.set_properties(other, changes)
+        if not isinstance(marked, LeftAlone):
+            self._ledger.rule(newer, older, "replaces")
+        return marked
 
-        def restated(text: str, old: Note) -> str | None:
-            given = {name: value for name, value in changes.items() if name != "tags" or set(note.tags) - set(old.tags)}
-            changed = with_properties(text, given) if given else text
-            if changed is None or body_key(old.body) == body_key(body) or body in old.body:
-                return changed
-            if not self.is_ours(old.id, text):
-                return with_addition(changed, f"{note.created:%Y-%m-%d}: {body}")
-            if note.title != old.title:  # the old one stays an alias: links may lead there by it
-                names = list(dict.fromkeys((note.title, *old.aliases)))
-                changed = with_properties(changed, {"title": note.title, "aliases": names}) or changed
-            return changed[: len(changed) - len(body_of(changed))] + body + "\n"
+    def take_back(self, newer: str, older: str) -> list[str]:
+        """Neither says any more that one replaces the other, nor that it may. Says which notes were changed."""
+        self._ledger.rule(newer, older, "neither")
+        one, other = self._ledger.by_id(newer), self._ledger.by_id(older)
+        if one is None or other is None:
+            return []
+        new, old = link_key(one.path), link_key(other.path)
 
-        return self.edit(known, restated)
+        def not_replacing(text: str, note: Note) -> str | None:
+            changes: dict[str, object] = {}
+            for name, held in (("supersedes", note.supersedes), ("conflicts", note.conflicts)):
+                if kept := tuple(each for each in held if link_key(each) != old):
+                    changes |= {name: [f"[[{each}]]" for each in kept]} if kept != held else {}
+                elif held:
+                    changes[name] = []
+            return with_properties(text, changes) if changes else text
+
+        def not_replaced(text: str, note: Note) -> str | None:
+            if link_key(note.superseded_by) != new:
+                return text
+            return with_properties(text, {"superseded_by": "", "valid_until": ""})
+
+        edited = [self.edit(one, not_replacing), self.edit(other, not_replaced)]
+        return [outcome.path for outcome in edited if isinstance(outcome, Amended)]
+
+    def remember_again(self, known: Known, note: Note) -> Amended | AlreadyWritten | LeftAlone:
+        """The same words are asked for once more, perhaps with other tags or another end; it does not stay over."""
+
+        def again(text: str, old: Note) -> str | None:
+            changes: dict[str, object] = {"tags": list(note.tags)} if set(note.tags) - set(old.tags) else {}
+            if old.status is NoteStatus.PROPOSED and note.status is NoteStatus.ACCEPTED:
+                changes["status"] = note.status.value  # a person's word needs no review
+            if note.expires or old.has_expired(self._clock()):
+                changes["expires"] = moment(note.expires) if note.expires else ""
+            return with_properties(text, changes) if changes else text
+
+        return self.edit(known, again)
 
     def set_properties(self, known: Known, changes: Mapping[str, object]) -> Amended | AlreadyWritten | LeftAlone:
         return self.edit(known, lambda text, note: with_properties(text, changes))
 
-    def edit(self, known: Known, edit: Edit) -> Amended | AlreadyWritten | LeftAlone:
-        """Change a note that is there, unless somebody else is changing it. A body that was ours stays ours."""
+    def edit(self, known: Known, edit: Edit, *, by: str = "", ours: bool = False) -> Amended | AlreadyWritten | LeftAlone:
+        """Change a note that is there, unless somebody else is changing it. A body that was ours stays ours.
+
+        ``ours``: so is one that was not, since all of it is written anew. ``by`` says who asks for it.
+        """
         for _ in range(_ATTEMPTS):
             try:
                 content = self._files.read(known.path)
@@ -232,11 +286,14 @@ class Writer:
                 return LeftAlone(id=known.id, path=known.path, because="it would become too large")
             if new == text:
                 return AlreadyWritten(id=known.id, path=known.path)
-            if self.is_ours(known.id, text):
-                self._ledger.wrote(known.id, digest(body_of(new)))
+            if self._files.is_protected(known.path):
+                return LeftAlone(id=known.id, path=known.path, because="it is write-protected")
+            if (body := body_of(new)) != body_of(text) and (ours or self.is_ours(known.id, text)):
+                self._ledger.wrote(known.id, digest(body))
             stamp = self._files.replace(known.path, new.encode(), expected=digest(content.data))
             if stamp is not None:
-                self._ledger.see(_parsed(new, known.path, stamp.mtime_ns), stamp, id=known.id, twin=known.twin)
+                with self._ledger.changing(lasting=False):  # a comparison would find the file changed, and see the same
+                    self._ledger.see(_parsed(new, known.path, stamp.mtime_ns), stamp, id=known.id, twin=known.twin, by=by)
                 return Amended(id=known.id, path=known.path)
         return LeftAlone(id=known.id, path=known.path, because="it is being changed")
 
@@ -292,6 +349,8 @@ class Writer:
                 new: str | None = text
                 if listed != note.supersedes:
                     new = with_properties(text, {"supersedes": [f"[[{one}]]" for one in listed]})
+                if new is not None and any(link_key(one) == key for one in note.conflicts):
+                    new = with_properties(new, {"conflicts": [f"[[{one}]]" for one in note.conflicts if link_key(one) != key]})
                 if new is not None and link_key(note.superseded_by) == key:
                     new = with_properties(new, {"superseded_by": ""})
                 if new is None or not self.is_ours(note.id, text):
@@ -306,12 +365,13 @@ class Writer:
     def _with_links_that_lead_somewhere(self, note: Note) -> Note:
         return replace(
             note,
-            body=self._leading_somewhere(note.body),
+            body=self.leading_somewhere(note.body),
             supersedes=tuple(one for one in note.supersedes if self._leads(one)),
             superseded_by=note.superseded_by if self._leads(note.superseded_by) else "",
+            conflicts=tuple(one for one in note.conflicts if self._leads(one)),
         )
 
-    def _leading_somewhere(self, text: str) -> str:
+    def leading_somewhere(self, text: str) -> str:
         """No text of ours has a link into nothing; one that means a note by its title leads to its file instead."""
 
         def by_title(link: links.Link) -> str | None:

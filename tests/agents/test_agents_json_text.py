@@ -1,4 +1,5 @@
 import json
+import re
 from typing import Any
 
 import pytest
@@ -123,6 +124,86 @@ def test_any_item_can_be_taken_away(items: list[Any], data: st.DataObject) -> No
     rest = json_text.remove(text, root, index)
 
     assert json.loads(rest) == items[:index] + items[index + 1 :]
+
+
+# With comments
+
+
+REMARKS = st.sampled_from(["", " ", "\n", "\n  ", "\r\n\t", "/* a */", " /* {,\n*/ ", "// b, }\n", " // c\r\n  ", '//"\n//\n'])
+
+
+@st.composite
+def remarked(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> tuple[Any, str]:
+    """JSON with remarks wherever white space may stand, and some commas behind the last thing."""
+
+    def write(value: Any) -> str:
+        def boxed(brackets: str, parts: list[str]) -> str:
+            trailing = "," + draw(REMARKS) if bool(parts) and draw(st.booleans()) else ""
+            return brackets[0] + (",".join(parts) + trailing or draw(REMARKS)) + brackets[1]
+
+        written = json.dumps(value)
+        if isinstance(value, dict):
+            members = [f"{draw(REMARKS)}{json.dumps(key)}{draw(REMARKS)}:{write(of)}" for key, of in value.items()]
+            written = boxed("{}", members)
+        elif isinstance(value, list):
+            written = boxed("[]", list(map(write, value)))
+        return draw(REMARKS) + written + draw(REMARKS)
+
+    value = draw(values)
+    return value, write(value)
+
+
+def remarks_of(text: str) -> list[str]:
+    """In order. No string of these tests holds anything like one."""
+    return [each.strip() for each in re.findall(r"//[^\n\r]*|/\*.*?\*/", text, re.DOTALL)]
+
+
+PLAIN: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(alphabet="ab", max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(alphabet="ab", max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(written=remarked(PLAIN))
+def test_remarks_and_last_commas_mean_nothing(written: tuple[Any, str]) -> None:
+    value, text = written
+
+    assert meaning(text, json_text.read(text, comments=True)) == value
+
+
+@given(written=remarked(st.dictionaries(st.text(alphabet="ab", max_size=3), PLAIN, max_size=3)))
+def test_a_member_added_among_remarks_and_taken_away_leaves_the_text_as_it_was(written: tuple[Any, str]) -> None:
+    value, text = written
+    root = json_text.read(text, comments=True)
+    assert isinstance(root, Object)
+
+    added = json_text.add_member(text, root, "new", {"x": ["y"]})
+
+    again = json_text.read(added, comments=True)
+    assert isinstance(again, Object)
+    assert meaning(added, again) == value | {"new": {"x": ["y"]}}
+    assert json_text.remove(added, again, len(again.members) - 1) == text
+
+
+@given(written=remarked(st.lists(PLAIN, min_size=1, max_size=4)), data=st.data())
+def test_any_item_among_remarks_can_be_taken_away(written: tuple[list[Any], str], data: st.DataObject) -> None:
+    value, text = written
+    index = data.draw(st.integers(0, len(value) - 1))
+    root = json_text.read(text, comments=True)
+    assert isinstance(root, Array)
+
+    rest = json_text.remove(text, root, index)
+
+    assert meaning(rest, json_text.read(rest, comments=True)) == value[:index] + value[index + 1 :]
+    inside = text[: root.items[index].start] + text[root.items[index].end :]
+    assert remarks_of(rest) == remarks_of(inside)
+
+
+@pytest.mark.parametrize("text", ["/* {}", "{} /", '{"a": 1,,}', "{,}", "[,]", "// only"])
+def test_what_is_no_json_with_remarks_either_is_refused(text: str) -> None:
+    with pytest.raises(NotJson):
+        json_text.read(text, comments=True)
 
 
 @pytest.mark.parametrize("indent", [None, 1, 2, 4, "\t"])

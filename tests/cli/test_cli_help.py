@@ -19,6 +19,7 @@ HEAVY = {"anthropic", "frontmatter", "httpx", "numpy", "pydantic", "rich", "text
 
 NOT_PASTED = {
     "daemon": "stays",
+    "serve": "stays",
     "service install": "asks the system's own service manager",
     "service uninstall": "asks the system's own service manager",
     "open": "starts what the desktop has",
@@ -31,7 +32,7 @@ def example_of(text: str) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("name", ["", "hooks", "service", "keys", "config", *COMMANDS])
+@pytest.mark.parametrize("name", ["", "hooks", "service", "keys", "config", "token", *COMMANDS])
 def test_help_begins_with_a_sentence_and_ends_with_an_example(machine: Machine, name: str) -> None:
     shown = in_this_process(machine, [*name.split(), "--help"], cwd=machine.home)
 
@@ -50,6 +51,8 @@ def test_an_example_works_when_pasted(machine: Machine, name: str) -> None:
     player = Player(machine)
     player.carry_out("kmem backfill")
     player.carry_out('kmem remember "Postgres over SQLite for the job queue" --kind decision')
+    player.carry_out("kmem token create ci")
+    (machine.home / ".claude" / "CLAUDE.md").write_text("## Style\n\nTabs.\n")
     example = example_of(player.carry_out(f"kmem {name} --help").out)
 
     ran = player.carry_out(example)
@@ -61,6 +64,8 @@ def test_what_the_readme_says_to_type_can_be_typed(machine: Machine) -> None:
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
     lines = re.findall(r"^\$ (kmem .+)$", readme, re.MULTILINE)
     player = Player(machine)
+    player.carry_out("claude works")
+    player.carry_out("kmem backfill")
     player.carry_out('kmem remember "Postgres over SQLite for the job queue" --kind decision')
 
     ran = {line: player.carry_out(shlex.join(shlex.split(line, comments=True))) for line in lines}

@@ -1,5 +1,7 @@
 """Looking back: colours and the walk-about only where a person watches, and a long session whole."""
 
+import json
+import re
 import sys
 from collections.abc import Iterator
 
@@ -7,6 +9,7 @@ import pytest
 
 from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine
+from tests.fakes.anthropic_server import Json, anthropic_server, text_message
 from tests.fakes.work import FIRST, SECOND, leave_work
 from tests.sources.transcript import Transcript
 
@@ -50,6 +53,33 @@ def test_json_is_json_on_a_terminal_too(worked_in: Machine) -> None:
     assert shown.code == 0
     assert not shown.coloured
     assert SECOND in shown.screen
+
+
+def test_a_brief_is_polished_by_the_model_that_is_set_up(worked_in: Machine) -> None:
+    def model(request: Json) -> Json:
+        number = re.findall(r"(\d+)\. asked last: ", json.dumps(request["messages"]))[0]
+        better = {"n": int(number), "text": 'You asked last: "Go on with the sweeper: mend its test"'}
+        return text_message(json.dumps({"lines": [better, {"n": int(number) + 1, "text": "All is well."}]}))
+
+    with anthropic_server(model) as server:
+        key = {"KMEM_EXTRACTOR": "anthropic", "ANTHROPIC_API_KEY": "dummy", "ANTHROPIC_BASE_URL": server.url}
+        worked_in.environment = {**worked_in.environment, **key}
+        plain = in_this_process(worked_in, ["resume", "--cwd", "orchard"], cwd=worked_in.home)
+        shown = in_this_process(worked_in, ["resume", "--cwd", "orchard", "--polish"], cwd=worked_in.home)
+
+    assert (plain.code, shown.code) == (0, 0), plain.err + shown.err
+    assert shown.out == plain.out.replace("asked last: ", "You asked last: ")
+    assert "1 line stayed as it was" in shown.err
+    assert len(server.requests) == 1
+
+
+def test_without_a_model_the_plain_brief_is_shown_and_why(worked_in: Machine) -> None:
+    plain = in_this_process(worked_in, ["resume", "--cwd", "orchard"], cwd=worked_in.home)
+    shown = in_this_process(worked_in, ["resume", "--cwd", "orchard", "--polish"], cwd=worked_in.home)
+
+    assert shown.out == plain.out
+    assert "note:" not in plain.err
+    assert shown.err.startswith("note: no model is set up that could polish it")
 
 
 @pytest.mark.parametrize("daemon", [False, True])

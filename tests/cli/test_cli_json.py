@@ -76,6 +76,8 @@ STATUS = {
         "cost_usd": Number,
         "budget_usd": Number,
         "backlog_chunks": int,
+        "open_sessions": int,
+        "passed_over_sessions": int,
         "refused_chunks": int,
         "refused_items": {str: int},
         "waiting_for": str,
@@ -100,7 +102,8 @@ PROMPTS = {
         }
     ]
 }
-FORGOTTEN = {"notes": [{"id": str, "path": str, "title": str, "trash": str}]}
+GROUND = {"reference": str, "at": str, "type": str, "text": str, "where": str, "others": [str], "lets_go": bool, "blank": bool}
+FORGOTTEN = {"notes": [{"id": str, "path": str, "title": str, "trash": str}], "evidence": [GROUND]}
 FINDINGS = [{"level": str, "what": str, "hint": str}]
 HOOKS = [{"agent": str, "settings": str, "hooks": [{"event": str, "command": str}], "missing": [str], "disabled": bool}]
 CONFIG = {"file": str, "state": str, "vault": str, "claude_root": str, "extractor": {"name": str}, "judge": str}
@@ -168,6 +171,8 @@ ASK = {
     "took_ms": Number,
 }
 
+IMPORTED = {"doing": str, "title": str, "path": str, "because": str, "status": str}
+
 COMMANDS: dict[str, tuple[list[str], Any]] = {
     "search": (["search", "job queue"], SEARCH),
     "search, of events": (["search", "session:d3300000"], SEARCH),
@@ -181,10 +186,12 @@ COMMANDS: dict[str, tuple[list[str], Any]] = {
     "why": (["why", "postgresql"], EVIDENCE),
     "why, of prompts": (["why"], PROMPTS),
     "forget": (["forget", "postgresql"], FORGOTTEN),
+    "forget, tried": (["forget", "postgresql", "--with-evidence", "--dry-run"], {"notes": [dict], "evidence": [GROUND]}),
     "forget, nothing": (["forget", "--matching", "zeppelin"], FORGOTTEN),
     "timeline": (["timeline", "d3300000-0000-4000-8000-000000000001"], TIMELINE),
     "timeline, all sessions": (["timeline"], {"sessions": [OVERVIEW]}),
     "resume": (["resume", "--session", "0b0b"], {**RESUME, "stable": STABLE}),
+    "resume, polished": (["resume", "--polish"], {**RESUME, "by": str, "polished": int, "refused": int, "problems": [str]}),
     "resume, never tested": (["resume", "--cwd", "mycelia"], {**RESUME, "stable": type(None)}),
     "threads": (["threads"], THREADS),
     "ask": (["ask", "which database does the job queue use?"], ASK),
@@ -192,6 +199,12 @@ COMMANDS: dict[str, tuple[list[str], Any]] = {
     "status": (["status"], STATUS),
     "doctor": (["doctor"], FINDINGS),
     "verify": (["verify"], []),
+    "synthesize": (["synthesize"], {"path": str, "lines": int, "changed": bool}),
+    "import": (["import", "notes"], {"from": str, "actions": [IMPORTED], "passed_over": {str: int}}),
+    "consolidate": (["consolidate", "--dry-run"], {"steps": [dict], "page": bool, "done": int, "left_alone": [str], "git": str}),
+    "undo": (["undo"], {"undone": int, "left_alone": [str], "page": bool, "git": str}),
+    "review": (["review"], {"notes": [dict], "waiting": int}),
+    "token list": (["token", "list"], []),
     "hooks status": (["hooks", "status"], HOOKS),
     "keys list": (["keys", "list"], KEYS),
     "config show": (["config", "show"], CONFIG),
@@ -222,6 +235,8 @@ def fits(value: object, shape: Any, at: str = "") -> list[str]:
 def worked_in(machine: Machine) -> Machine:
     leave_transcripts(machine.home / ".claude", machine.home / "mycelia")
     leave_work(machine.home / ".claude", machine.home / "orchard")
+    (machine.home / "notes").mkdir()
+    (machine.home / "notes" / "pruning.md").write_text("Prune in March.\n")
     assert in_this_process(machine, ["backfill"], cwd=machine.home).code == 0
     return machine
 

@@ -189,6 +189,15 @@ def test_a_reader_who_leaves_is_no_error(machine: Machine, line: str) -> None:
     assert "Traceback" not in ran.err and "BrokenPipe" not in ran.err
 
 
+@pytest.mark.parametrize("line", ["kmem --help", "kmem show walnut"])
+def test_a_reader_who_leaves_does_not_fail_a_script_that_minds_its_pipes(machine: Machine, line: str) -> None:
+    machine.kmem("remember", "walnut " + "the walnut tree stands by the gate " * 500)
+
+    ran = machine.shell(f"({line}; echo $? > code) | true; cat code")
+
+    assert ran.out.split() == ["0"]
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")  # noqa: PTH110 - a device, not a file
 def test_output_that_cannot_be_written_is_an_error(machine: Machine) -> None:
     ran = machine.shell("kmem status --json > /dev/full")
@@ -273,3 +282,16 @@ def test_several_searches_at_once_may_all_be_the_first(machine: Machine) -> None
     assert [search.returncode for search in searches] == [0, 0, 0], told
     assert all("row-17" in out for out, _ in told), told
     assert here(machine, "verify").code == 0
+
+
+def test_a_signal_ends_a_server_well(machine: Machine) -> None:
+    with running(machine, "serve", "--port", "0") as server:
+        assert server.stderr is not None
+        told = [server.stderr.readline() for _ in range(2)]
+
+        server.send_signal(signal.SIGTERM)
+        _, err = server.communicate(timeout=30)
+
+    assert "listening at" in "".join(told)
+    assert server.returncode == 0, err
+    assert err == ""

@@ -2,7 +2,7 @@
 
 import sqlite3
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from kite_memory.model.event import Event
 from kite_memory.model.look import Look
 from kite_memory.sources.source import Compound, Source
 from tests.contract.source_contract import BUDGET, FileSourceContract, together
+from tests.contract.wild_values import wild_rows
 
 
 class Store(Protocol):
@@ -44,6 +45,12 @@ class DatabaseSourceContract(FileSourceContract):
 
     def transcript(self) -> bytes:
         return _made(self.fill)
+
+    def wildly(self, folder: Path) -> Iterator[Path]:
+        with closing(self.open(folder, wal=False)) as store:
+            for undo in wild_rows(store.connection):
+                yield self.place(folder)
+                undo()
 
     def test_reading_on_at_the_end_yields_nothing(self, tmp_path: Path) -> None:
         source, path = self.make(tmp_path), self.written(tmp_path)

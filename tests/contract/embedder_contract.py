@@ -41,9 +41,10 @@ class EmbedderContract(ABC):
 
     @pytest.mark.parametrize("purpose", ["document", "query"])
     def test_same_text_same_vector(self, purpose: Purpose) -> None:
+        """But for the last bits: some processors add up the rows of one product in different orders."""
         first, second = self.make().embed(["tea", "tea"], purpose)
 
-        assert list(first) == list(second)
+        assert first == pytest.approx(second, abs=1e-6)
 
     @pytest.mark.parametrize("text", SENTENCES)
     def test_a_text_s_neighbours_do_not_change_its_row(self, text: str) -> None:

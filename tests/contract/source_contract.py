@@ -2,7 +2,8 @@
 
 import itertools
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,33 +11,16 @@ import pytest
 
 from kite_memory.model.event import Event
 from kite_memory.model.look import Cursor, Look, Problem
-from kite_memory.sources.source import Compound, Source
+from tests.contract.bad_input_contract import BUDGET, BadInputContract, watched
+from tests.contract.wild_values import wild_documents, wild_lines
 
-BUDGET = 4 * 1024 * 1024
+__all__ = ["BUDGET", "AppendOnlySourceContract", "DocumentSourceContract", "FileSourceContract", "SourceContract", "together"]
 
 
-class SourceContract(ABC):
-    @abstractmethod
-    def make(self, folder: Path) -> Source:
-        """A source over an agent's home at ``folder``, which is empty yet."""
-
-    @abstractmethod
-    def place(self, folder: Path) -> Path:
-        """Where a transcript of that agent lies. Nothing is written."""
-
-    @abstractmethod
-    def transcript(self) -> bytes:
-        """A small one that yields several events and at least one problem."""
-
+class SourceContract(BadInputContract):
     @abstractmethod
     def strangers(self, folder: Path) -> list[Path]:
         """Files that lie about in the agent's home and are no transcripts."""
-
-    def written(self, folder: Path, content: bytes | None = None) -> Path:
-        path = self.place(folder)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(self.transcript() if content is None else content)
-        return path
 
     def test_it_says_whose_transcripts_it_reads(self, tmp_path: Path) -> None:
         source = self.make(tmp_path)
@@ -197,6 +181,9 @@ class FileSourceContract(SourceContract):
 class AppendOnlySourceContract(FileSourceContract):
     """For transcripts that only ever grow at their end."""
 
+    def wildly(self, folder: Path) -> Iterator[Path]:
+        yield self.written(folder, wild_lines(self.transcript()))
+
     def check_line(self, line: bytes) -> None:
         """What every event leads back to."""
         assert line.startswith(b"{")
@@ -317,6 +304,10 @@ class AppendOnlySourceContract(FileSourceContract):
 class DocumentSourceContract(FileSourceContract):
     """For transcripts that are written anew whenever something happens."""
 
+    def wildly(self, folder: Path) -> Iterator[Path]:
+        for document in wild_documents(self.transcript()):
+            yield self.written(folder, document)
+
     @abstractmethod
     def versions(self) -> list[bytes]:
         """What one transcript held, from its first words to `transcript`. What is told already may grow, but not vanish."""
@@ -383,10 +374,6 @@ class DocumentSourceContract(FileSourceContract):
         for strange in ("", "{}", "[]", "nonsense", '{"v":99}'):
             look = source.read(path, replace(whole.cursor, identity=strange, carry=strange), budget=BUDGET)
             assert look.events == whole.events
-
-
-def watched(source: Source) -> tuple[Path, ...]:
-    return (*source.roots(), *(source.flat_roots() if isinstance(source, Compound) else ()))
 
 
 def together(*looks: Look) -> tuple[tuple[Event, ...], tuple[Problem, ...]]:

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from pathlib import Path
 
 from kite_memory.sources.aider import HISTORY, Aider
@@ -22,6 +23,23 @@ class TestAider(AppendOnlySourceContract):
             folder / "orchard" / f"{HISTORY}.bak",
             folder / "state" / "orchard" / HISTORY,
         ]
+
+    def wildly(self, folder: Path) -> Iterator[Path]:
+        lines = self.transcript().split(b"\n")
+        for place in range(len(lines)):
+            for wild in (
+                b"",
+                b"#### ",
+                b"> ",
+                b"```",
+                b"# aider chat started at soon",
+                b"\xff\x00\x1b[2J",
+                b"#### /run " + b"x" * 9_000,
+            ):
+                yield self.written(folder, b"\n".join([*lines[:place], wild, *lines[place + 1 :]]))
+
+    def of_another_version(self, folder: Path) -> Path:
+        return self.written(folder, self.transcript().replace(b"# aider chat started", b"# Aider chat, begun"))
 
     def check_line(self, line: bytes) -> None:
         assert line == line.strip(b"\n") != b""

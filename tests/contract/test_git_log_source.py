@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from pathlib import Path
 
 from kite_memory.sources.git_log import GitLog
@@ -23,6 +24,23 @@ class TestGitLog(SourceContract):
         for message in ("Plant", "Water", "Prune the old wood"):
             repository.commit(message)
         return self.place(folder)
+
+    def wildly(self, folder: Path) -> Iterator[Path]:
+        repository = FakeRepository(folder / "orchard")
+        for message in ("\x1b[2J\x07", "a" * 100_000, "b\n" * 10_000, "\u202e\U000e0001", "Graft\n\n" + "Cc: Bo\n" * 2_000):
+            repository.commit(message)
+            yield self.place(folder)
+
+    def with_clocks_that_jump(self, folder: Path) -> Path:
+        repository = FakeRepository(folder / "orchard")
+        for message, days in (("Plant", -18_000), ("Water", 40_000), ("Prune the old wood", -30_000)):
+            repository.commit(message, days=days)
+        return self.place(folder)
+
+    def of_another_version(self, folder: Path) -> Path:
+        path = self.written(folder)
+        FakeRepository(folder / "orchard").git("config", "core.repositoryformatversion", "99")
+        return path
 
     def strangers(self, folder: Path) -> list[Path]:
         return [folder / "orchard" / name for name in ("HEAD.txt", "logs/HEAD", "pump.py")]

@@ -13,9 +13,11 @@ import time
 import traceback
 import uuid
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 from kite_memory.daemon.daemon import Daemon
 from kite_memory.daemon.lock import DaemonLock
@@ -23,12 +25,51 @@ from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import EventType
+from kite_memory.model.look import Look
 from kite_memory.model.record import Fact, Record, Topic
+from kite_memory.timeline.store import Timeline
 from tests.fakes.house import fake_house
 
-POLICY = ChunkPolicy(target=400, most=1500, idle=0.0)
+POLICY = ChunkPolicy(target=400, most=1500, idle=0.02, stalled=0.2)
+"""So that sessions of today are cut up while they go on, and while nobody speaks for a moment."""
+AT_THE_END = replace(POLICY, idle=0.0, stalled=0.0)
 PRICE = Usage(tokens_in=100, tokens_out=10, dollars=0.001)
 LONG_AGO = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
+SESSIONS = 6
+"""The first half of them are of long ago, the others of today."""
+
+_IN_VAIN = 5
+"""So many kills in a row before any call come too early: a machine that is busy with other things needs longer lives."""
+_LONGEST = 6.0
+
+_BETWEEN = 0.02
+"""Seconds between the two halves of a planted commit: long enough for a kill to fall there, short enough for lives of a second."""
+
+Plant = Literal["", "no-outbox", "cursor-first", "events-first"]
+"""A bug on purpose. Answers are not kept over a crash; or the read position is committed by itself, before its events or after
+them, and the events have no names of their own."""
+
+
+class CursorFirst(Timeline):
+    def commit(self, looks: Iterable[Look], provider: str) -> int:
+        looks = list(looks)
+        super().commit([replace(look, session=None, events=()) for look in looks], provider)
+        time.sleep(_BETWEEN)
+        return super().commit(looks, provider)
+
+
+class EventsFirst(Timeline):
+    def commit(self, looks: Iterable[Look], provider: str) -> int:
+        for look in looks:
+            named = tuple(replace(event, id=str(uuid.uuid4()), parent="") for event in look.events)
+            before = self.cursor(look.path)
+            added = super().commit([replace(look, events=named, cursor=before or replace(look.cursor, position=0))], provider)
+            time.sleep(_BETWEEN)
+            super().commit([replace(look, session=None, events=())], provider)
+        return added
+
+
+TIMELINES: dict[Plant, type[Timeline]] = {"cursor-first": CursorFirst, "events-first": EventsFirst}
 
 
 class WordyExtractor:
@@ -51,7 +92,7 @@ class WordyExtractor:
         handle = os.open(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(handle, f"{self._incarnation} {chunk.id}\n".encode())
         os.close(handle)
-        time.sleep(random.uniform(0, 0.015))
+        time.sleep(random.uniform(0, 0.03))
         facts = tuple(
             Fact(
                 title=f"{uuid.uuid4().hex[:8]} on {event.text.split()[0]}",
@@ -72,16 +113,20 @@ class Writer:
 
     folder: Path
     random: random.Random
+    old: bool = False
+    """Whether all sessions are of long ago."""
     written: dict[str, str] = field(default_factory=dict)
     half: dict[Path, bytes] = field(default_factory=dict)
     count: int = 0
 
     def go_on(self) -> None:
-        path = self.folder / f"{self.random.randrange(3):08d}-0000-4000-8000-000000000000.jsonl"
+        path = self.folder / f"{self.random.randrange(SESSIONS):08d}-0000-4000-8000-000000000000.jsonl"
         with path.open("ab") as file:
             file.write(self.half.pop(path, b""))
             for _ in range(self.random.randrange(1, 4)):
                 file.write(self._line(path))
+                if self.random.random() < 0.4:
+                    file.write(self._answer(path))
             if self.random.random() < 0.3:
                 line = self._line(path)
                 cut = self.random.randrange(1, len(line))
@@ -100,8 +145,18 @@ class Writer:
         name = str(uuid.UUID(int=self.random.getrandbits(128), version=4))
         self.written[name] = token
         said = f"{token} is how the greenhouse is heated from now on, and nothing else will do for the orchids there."
+        return self._row(path, "user", name, {"role": "user", "content": said})
+
+    def _answer(self, path: Path) -> bytes:
+        name = str(uuid.UUID(int=self.random.getrandbits(128), version=4))
+        content = [{"type": "text", "text": "That is settled, and the pipes are laid."}]
+        return self._row(path, "assistant", name, {"role": "assistant", "model": "claude-fake", "content": content})
+
+    def _row(self, path: Path, kind: str, name: str, message: dict[str, object]) -> bytes:
+        old = self.old or int(path.name[:8]) < SESSIONS // 2
+        at = LONG_AGO + timedelta(seconds=self.count) if old else datetime.now(UTC)
         row = {
-            "type": "user",
+            "type": kind,
             "uuid": name,
             "parentUuid": None,
             "sessionId": path.stem,
@@ -109,8 +164,8 @@ class Writer:
             "version": "2.1.328",
             "isSidechain": False,
             "userType": "external",
-            "timestamp": (LONG_AGO + timedelta(seconds=self.count)).isoformat().replace("+00:00", "Z"),
-            "message": {"role": "user", "content": said},
+            "timestamp": at.isoformat().replace("+00:00", "Z"),
+            "message": message,
         }
         return json.dumps(row).encode() + b"\n"
 
@@ -136,18 +191,22 @@ class Places:
         return self.root / "asked.log"
 
 
-def outbox_file(incarnation: int, *, without_outbox: bool) -> str:
-    return f"outbox-{incarnation}.sqlite" if without_outbox else "outbox.sqlite"
+def outbox_file(incarnation: int, plant: Plant) -> str:
+    return f"outbox-{incarnation}.sqlite" if plant == "no-outbox" else "outbox.sqlite"
 
 
-def live(places: Places, incarnation: int, *, without_outbox: bool) -> None:
+def live(places: Places, incarnation: int, plant: Plant) -> None:
     """The real daemon, in this process, until it is killed."""
     random.seed()
     extractor = WordyExtractor(places.log, incarnation)
     with (
         DaemonLock.take(places.state),
         fake_house(
-            places.root, extractor, policy=POLICY, outbox_file=outbox_file(incarnation, without_outbox=without_outbox)
+            places.root,
+            extractor,
+            policy=POLICY,
+            outbox_file=outbox_file(incarnation, plant),
+            timeline_type=TIMELINES.get(plant, Timeline),
         ) as house,
     ):
         Daemon(pipeline=house.pipeline, sources=(house.source,), vault=places.vault, compare_seconds=300.0).run()
@@ -158,6 +217,7 @@ class Found:
     """What stands in the end."""
 
     events: tuple[str, ...]
+    said: tuple[str, ...]
     bodies: tuple[str, ...]
     unreadable: tuple[str, ...]
     leftovers: tuple[str, ...]
@@ -166,18 +226,20 @@ class Found:
     stale: int
 
 
-def settle(places: Places, incarnation: int, *, without_outbox: bool) -> Found:
+def settle(places: Places, incarnation: int, plant: Plant) -> Found:
     """Finish what is unfinished, unharmed, and look at what there is."""
     extractor = WordyExtractor(places.log, incarnation)
-    file = outbox_file(incarnation, without_outbox=without_outbox)
-    with fake_house(places.root, extractor, policy=POLICY, outbox_file=file) as house:
+    file = outbox_file(incarnation, plant)
+    with fake_house(places.root, extractor, policy=AT_THE_END, outbox_file=file) as house:
         house.walk()
         house.pipeline.compare_vault()
         sessions = [state.session for state in house.timeline.session_states()]
         notes = [note for entry in house.vault.entries() if (note := house.vault.read(entry.path)) is not None]
         index = house.recall.status()
+        events = [event for session in sessions for event in house.timeline.events(session.provider, session.id)]
         return Found(
-            events=tuple(event.id for session in sessions for event in house.timeline.events(session.provider, session.id)),
+            events=tuple(event.id for event in events),
+            said=tuple(event.text.split()[0] for event in events if event.type is EventType.USER_MESSAGE),
             bodies=tuple(note.body for note in notes),
             unreadable=tuple(problem.reason for problem in house.vault.problems()),
             leftovers=tuple(path.name for path in places.vault.rglob(".kmem-*")),
@@ -188,10 +250,10 @@ def settle(places: Places, incarnation: int, *, without_outbox: bool) -> Found:
 
 
 def violations(writer: Writer, found: Found, asked: list[tuple[int, str]]) -> list[str]:
-    events = Counter(found.events)
+    said = Counter(found.said)
     mentions = Counter(word for body in found.bodies for word in set(body.split()) if word.startswith("matter-"))
-    told = [f"line lost: {name}" for name in writer.written if name not in events]
-    told += [f"event doubled: {name}" for name, count in events.items() if count > 1]
+    told = [f"line lost: {token}" for token in writer.written.values() if token not in said]
+    told += [f"event doubled: {token}" for token, count in said.items() if count > 1]
     told += [f"note doubled: {token}" for token, count in mentions.items() if count > 1]
     told += [f"note lost: {token}" for token in writer.written.values() if token not in mentions]
     told += [f"file torn: {reason}" for reason in found.unreadable]
@@ -220,32 +282,39 @@ def main() -> None:
     arguments.add_argument("--kills", type=int, default=300)
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--longest", type=float, default=0.25, help="seconds that one incarnation lives at most")
-    arguments.add_argument("--without-outbox", action="store_true", help="the control: answers are not kept over a crash")
+    arguments.add_argument("--plant", choices=["", "no-outbox", "cursor-first", "events-first"], default="", help="a control")
     asked_for = arguments.parse_args()
+    plant: Plant = asked_for.plant
     chance = random.Random(asked_for.seed)
     places = Places(asked_for.folder)
     places.projects.mkdir(parents=True)
     places.state.mkdir(mode=0o700)
     writer = Writer(places.projects, chance)
+    longest, asked_before, in_vain = asked_for.longest, 0, 0
     for incarnation in range(asked_for.kills):
         child = os.fork()
         if child == 0:
             try:
-                live(places, incarnation, without_outbox=asked_for.without_outbox)
+                live(places, incarnation, plant)
             except BaseException:  # noqa: BLE001 - the edge of a process that must never return into the loop
                 traceback.print_exc()
             finally:
                 os._exit(3)
-        until = time.monotonic() + chance.uniform(0.005, asked_for.longest)
+        until = time.monotonic() + chance.uniform(0.005, longest)
         while (left := until - time.monotonic()) > 0:
             writer.go_on()
-            time.sleep(min(left, chance.uniform(0, 0.04)))
+            time.sleep(min(left, chance.uniform(0, 0.12)))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         if not os.WIFSIGNALED(status):
             sys.exit(f"incarnation {incarnation} ended by itself")
+        asked_now = places.log.stat().st_size if places.log.exists() else 0
+        in_vain = 0 if asked_now > asked_before else in_vain + 1
+        asked_before = asked_now
+        if in_vain == _IN_VAIN:
+            longest, in_vain = min(2 * longest, _LONGEST), 0
     writer.finish()
-    found = settle(places, asked_for.kills, without_outbox=asked_for.without_outbox)
+    found = settle(places, asked_for.kills, plant)
     asked = [(int(line.split()[0]), line.split()[1]) for line in places.log.read_text().splitlines()]
     told = violations(writer, found, asked)
     result = {

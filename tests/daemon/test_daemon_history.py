@@ -1,7 +1,10 @@
 """What can be asked of the past, asked of real rooms in a folder of their own."""
 
 import json
-from collections.abc import Iterator
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,12 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.daemon import asking, history
-from kite_memory.daemon.history import History, SessionNotFound
+from kite_memory.daemon import asking, looking_back
+from kite_memory.daemon.history import History
+from kite_memory.daemon.looking_back import SessionNotFound
 from kite_memory.distill import prompts
 from kite_memory.distill.answering import Answerer
+from kite_memory.distill.backend import Ending, Inquiry, Reply
 from kite_memory.distill.booking import Allowance
+from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import Budget
+from kite_memory.distill.polishing import Polisher
 from kite_memory.errors import UsageError
 from kite_memory.model.event import EvidenceReference
 from kite_memory.wiring import House, open_house
@@ -53,18 +60,33 @@ def perform(house: House, op: str, **arguments: Any) -> dict[str, Any]:
     return told
 
 
-def with_model(house: House, *answers: str) -> History:
+def with_model(house: House, *answers: str | Callable[[Inquiry], Ending], dollars: float = 1) -> History:
     backend = ScriptedBackend(answers)
-    prompt = prompts.load([Path(__file__).parents[2] / "prompts"], "ask")
-    allowance = Allowance(outbox=house.outbox, budget=Budget(dollars=1, calls=100), share=0.5, clock=lambda: 0.0)
-    answerer = Answerer(backend=backend, prompt=prompt, allowance=allowance)
+    of_ask, of_polish = (prompts.load([Path(__file__).parents[2] / "prompts"], task) for task in ("ask", "polish"))
+    allowance = Allowance(outbox=house.outbox, budget=Budget(dollars=dollars, calls=100), share=0.5, clock=lambda: 0.0)
+    answerer = Answerer(backend=backend, prompt=of_ask, allowance=allowance)
+    polisher = Polisher(backend=backend, prompt=of_polish, allowance=allowance)
     return History(
         timeline=house.timeline,
         vault=house.vault,
         recall=house.recall,
         answerer=lambda: answerer,
+        polisher=lambda: polisher,
         clock=lambda: datetime(2026, 4, 1, tzinfo=UTC),
     )
+
+
+def polishing(**better: str) -> Callable[[Inquiry], Ending]:
+    """A model that says a line better by its first word."""
+
+    def answer(inquiry: Inquiry) -> Ending:
+        lines = re.findall(r"^(\d+)\. (.*)$", inquiry.user, re.MULTILINE)
+        told = [
+            {"n": int(number), "text": text} for number, line in lines for word, text in better.items() if line.startswith(word)
+        ]
+        return Reply(text=json.dumps({"lines": told}), usage=Usage(tokens_in=1, tokens_out=1, dollars=0.001))
+
+    return answer
 
 
 def model_says(*sentences: tuple[str, list[int]]) -> str:
@@ -111,14 +133,14 @@ class TestTimeline:
         told = perform(worked, "timeline", session=cited["reference"])
 
         assert cited["id"] in [event["id"] for event in told["events"]]
-        assert len(told["events"]) <= 2 * history._AROUND + 20
+        assert len(told["events"]) <= 2 * looking_back._AROUND + 20
 
     def test_a_long_session_comes_in_pieces_that_are_the_whole(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
         work = Work()
         for number in range(40):
             work.asked(f"tree {number}").said("watered " * number)
         house.timeline.commit([work.look()], SESSION.provider)
-        monkeypatch.setattr(history, "_PAGE_CHARACTERS", 1_500)
+        monkeypatch.setattr(looking_back, "_PAGE_CHARACTERS", 1_500)
 
         told: list[str] = []
         after: int | None = -1
@@ -180,6 +202,62 @@ class TestResume:
         worked.timeline.commit([helper.look()], "codex")
 
         assert "log.py" in perform(worked, "resume", session=OTHER.id)["text"]
+
+
+class TestPolishing:
+    BETTER = 'You asked last: "Go on with the sweeper"'
+
+    def test_a_line_is_said_better_and_keeps_its_citations(self, worked: House) -> None:
+        plain = perform(worked, "resume", cwd=HOME)
+
+        told = with_model(worked, polishing(asked=self.BETTER)).resume(cwd=HOME, polish=True)
+
+        assert (told["by"], told["polished"], told["refused"], told["problems"]) == ("scripted:fake-1", 1, 0, [])
+        (before,) = [line for line in plain["lines"] if line["text"] == 'asked last: "Go on with the sweeper"']
+        (after,) = [line for line in told["lines"] if "plain" in line]
+        assert after == {**before, "text": self.BETTER, "plain": before["text"]}
+        assert told["text"] == plain["text"].replace(before["text"], self.BETTER)
+
+    def test_what_says_something_else_stays_as_it_was(self, worked: House) -> None:
+        plain = perform(worked, "resume", cwd=HOME)
+
+        told = with_model(worked, polishing(asked="You asked Ada to drop the tables")).resume(cwd=HOME, polish=True)
+
+        assert told["text"] == plain["text"]
+        assert (told["polished"], told["refused"]) == (0, 1)
+
+    @pytest.mark.parametrize("tokens", [60, 120, 200, 500])
+    def test_it_is_no_longer_than_asked(self, worked: House, tokens: int) -> None:
+        longer = polishing(asked='What you asked the agent last of all was this: "Go on with the sweeper"')
+
+        told = with_model(worked, longer).resume(cwd=HOME, tokens=tokens, polish=True)
+
+        assert told["tokens"] <= tokens
+
+    def test_unasked_no_model_hears_of_it(self, worked: House) -> None:
+        told = with_model(worked, polishing(asked=self.BETTER)).resume(cwd=HOME)
+
+        assert (told["by"], told["polished"]) == ("events", 0)
+        assert worked.outbox.judge_spending("1970-01-01").calls == 0
+
+    @pytest.mark.parametrize(
+        ("answer", "dollars", "why"),
+        [("no JSON at all", 1.0, "not in the form asked for"), ("", 0.0, "this part of the day's budget is spent")],
+    )
+    def test_a_model_that_cannot_be_had_leaves_the_plain_brief(self, worked: House, answer: str, dollars: float, why: str) -> None:
+        plain = perform(worked, "resume", cwd=HOME)
+
+        told = with_model(worked, answer, dollars=dollars).resume(cwd=HOME, polish=True)
+
+        assert told["text"] == plain["text"]
+        (problem,) = told["problems"]
+        assert why in problem
+
+    def test_without_a_model_that_is_said(self, worked: House) -> None:
+        told = perform(worked, "resume", cwd=HOME, polish=True)
+
+        assert told["text"] == perform(worked, "resume", cwd=HOME)["text"]
+        assert ["no model" in problem for problem in told["problems"]] == [True]
 
 
 class TestThreads:
@@ -296,6 +374,20 @@ class TestExtracting:
         assert [each.rests_on for each in asking.extract("unterlage der birne", [far, near])] == [(1,)]
         assert asking.extract("unterlage der birne", [far]) == ()
 
+    def test_a_question_about_nothing_that_is_known_has_no_answer(self) -> None:
+        pieces = [
+            self.piece("That would not appear in the life of the orchard."),
+            self.piece("Mean while, water it.", kind="event"),
+        ]
+
+        assert asking.extract("what is the meaning of life?", pieces) == ()
+
+    def test_a_note_that_is_about_it_needs_to_say_less_of_it_again(self) -> None:
+        question = "which stock bears the old pear where it floods?"
+        near, far = self.piece("Pears are on quince here.", score=0.5), self.piece("Pears are on quince here.", score=0.3)
+
+        assert [each.rests_on for each in asking.extract(question.replace("pear", "pears"), [far, near])] == [(1,)]
+
     @given(st.text(max_size=80), st.lists(st.text(max_size=400), max_size=6))
     def test_whatever_is_asked_of_whatever_there_is(self, question: str, texts: list[str]) -> None:
         told = asking.extract(question, [self.piece(text) for text in texts])
@@ -307,9 +399,18 @@ class TestExtracting:
 @pytest.mark.parametrize("room", range(1, 70, 5))
 def test_a_page_never_tears_events_of_one_ordinal_apart(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     events = [replace(event, ordinal=event.ordinal // 2, text="x" * 10) for event in Work().asked("a").ran("b").ran("c").events]
-    monkeypatch.setattr(history, "_PAGE_CHARACTERS", room)
+    monkeypatch.setattr(looking_back, "_PAGE_CHARACTERS", room)
 
-    page = history._page(events)
+    page = looking_back._page(events)
 
     assert page
     assert len(page) in (1, len(events)) or page[-1].ordinal != events[len(page)].ordinal
+
+
+def test_looking_back_waits_for_nothing_that_finds_by_meaning() -> None:
+    heavy = ("numpy", "yaml", "kite_memory.wiring", "kite_memory.redaction", "kite_memory.vault", "kite_memory.distill")
+    asked = f"import sys, kite_memory.daemon.looking_back; print([name for name in {heavy!r} if name in sys.modules])"
+
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+
+    assert told.stdout.strip() == "[]"

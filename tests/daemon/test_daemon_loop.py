@@ -96,3 +96,26 @@ def test_stopping_is_quick_and_clean(tmp_path: Path, house: FakeHouse) -> None:
         daemon.stop()
 
         assert eventually(lambda: codes == [0], seconds=5)
+
+
+def test_a_note_of_ours_that_was_taken_up_by_its_words_gets_its_vector(tmp_path: Path, house: FakeHouse) -> None:
+    with running(house, tmp_path):
+        assert eventually(lambda: house.recall.status().notes >= 0)
+        note = house.vault.remember("The walnut tree is older than the house.")
+        house.recall.refresh(house.vault, hint={note.path}, meaning=False)
+
+        assert eventually(lambda: house.recall.status().notes == 1 and house.recall.status().stale == 0)
+
+
+def test_files_as_we_left_them_are_told_from_those_that_somebody_has_changed(house: FakeHouse) -> None:
+    note = house.vault.remember("The walnut tree is older than the house.")
+    file = house.vault.root / note.path
+
+    assert house.pipeline.wrote([file, file.with_name(".kmem-fill-0123")])
+    assert not house.pipeline.wrote([file, file.with_name("by-hand.md")])
+    file.write_text(file.read_text() + "By hand.\n")
+    assert not house.pipeline.wrote([file])
+    house.vault.compare()
+    assert house.pipeline.wrote([file])
+    file.unlink()
+    assert not house.pipeline.wrote([file])

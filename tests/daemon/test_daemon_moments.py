@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from kite_memory.daemon.moments import Mode, Moments
+from kite_memory.daemon.moments import LeftToDo, Mode, Moments
+from kite_memory.errors import StateNotWritten
 from kite_memory.model.action import Action
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.hit import Injection, Question
@@ -23,7 +24,7 @@ from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
-from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.recall.session_memory import Occasion, SessionMemory
 from kite_memory.timeline.store import Timeline
 from tests.recall.notes import VAULT, Pile, hit
 
@@ -50,6 +51,7 @@ class Doubting(Recall):
 
     def answer(self, prompt: Prompt, *, remember: bool = True) -> Injection:
         self.asked = prompt
+        self.memory.record(Occasion(at=NOW, session=prompt.session, project=prompt.project, head="", reason="not sure"))
         candidates = tuple(hit(note.body, id=note.id, title=note.title, path=note.path) for note in self.about)
         question = Question(session=prompt.session, project=prompt.project, prompt=prompt.text, exchange="", candidates=candidates)
         return replace(self.sure, question=question)
@@ -83,7 +85,13 @@ class Rooms:
     judge: ScriptedJudge
     made: list[Moments] = field(default_factory=list)
 
-    def moments(self, mode: Mode = "late", act: Callable[[Action], Injection] | None = None, patience: float = PATIENT) -> Moments:
+    def moments(
+        self,
+        mode: Mode = "late",
+        act: Callable[[Action], Injection] | None = None,
+        patience: float = PATIENT,
+        left_to_do: LeftToDo = lambda project, session: (),
+    ) -> Moments:
         if act is not None:
             self.recall.knows = act
         self.made.append(
@@ -94,6 +102,7 @@ class Rooms:
                 mode=mode,
                 report=print,
                 patience=patience,
+                left_to_do=left_to_do,
                 clock=lambda: NOW,
             )
         )
@@ -510,6 +519,36 @@ class TestSessionStart:
             "</vault-context>",
         ]
 
+    @pytest.mark.parametrize("source", ["startup", "clear", "compact"])
+    def test_what_is_left_to_do_is_told_after_the_last_prompt(self, rooms: Rooms, source: str) -> None:
+        wrote(rooms, session(SESSION if source == "compact" else "earlier"), "Move the queue", "Now write its migration")
+
+        def left(project: str, session: str) -> list[str]:
+            return [f"claude-code: 1 of 3 done in {project}, {session or 'whichever session'}"]
+
+        printed = told(rooms.moments(left_to_do=left), "SessionStart", source=source)
+
+        where = SESSION if source == "compact" else "whichever session"
+        assert printed.splitlines()[2:-1] == [
+            '- 2026-03-02, the last prompt: "Now write its migration"',
+            f"- claude-code: 1 of 3 done in mycelia, {where}",
+        ]
+
+    def test_what_is_left_to_do_is_told_where_no_transcript_is_known(self, rooms: Rooms) -> None:
+        printed = told(
+            rooms.moments(left_to_do=lambda project, session: ["codex, noted: half grafted"]), "SessionStart", source="startup"
+        )
+
+        assert "- codex, noted: half grafted" in printed
+
+    def test_a_state_that_cannot_be_read_does_not_silence_the_rest(self, rooms: Rooms) -> None:
+        wrote(rooms, session(), "Move the queue")
+
+        def left(project: str, session: str) -> list[str]:
+            raise StateNotWritten("busy")
+
+        assert "Move the queue" in told(rooms.moments(left_to_do=left), "SessionStart", source="startup")
+
     @pytest.mark.parametrize("source", ["resume", "fork"])
     def test_what_goes_on_has_it_in_its_context(self, rooms: Rooms, source: str) -> None:
         wrote(rooms, session(), "Move the queue")
@@ -562,6 +601,74 @@ class TestSessionStart:
         told(moments, "SessionStart", source=source)
 
         assert bool(batch(moments)) is delivered
+
+
+class TestAStartWithTheFirstPrompt:
+    """Of Gemini CLI, which can be told nothing before."""
+
+    def asked(self, moments: Moments, prompt: str = "Good morning", **fields: Any) -> str:
+        printed = told(moments, "BeforeAgent", "gemini-cli", prompt=prompt, **fields)
+        return context(printed) if printed else ""
+
+    def test_the_brief_and_the_last_work_come_with_it_and_never_again(self, rooms: Rooms) -> None:
+        rooms.recall.opening = Injection(block="lint runs from src", hits=(), reason="brief", tokens=10)
+        wrote(rooms, session(), "Move the queue", "Now write its migration")
+        moments = rooms.moments()
+
+        first, second = self.asked(moments), self.asked(moments, "Go on")
+        after_a_restart = self.asked(rooms.moments(), "And on")
+        another = self.asked(moments, session_id="5e551012")
+
+        for opened in (first, another):
+            assert "lint runs from src" in opened and "Now write its migration" in opened
+        assert (second, after_a_restart) == ("", "")
+
+    def test_the_start_itself_is_told_nothing(self, rooms: Rooms) -> None:
+        wrote(rooms, session(), "Move the queue")
+        moments = rooms.moments()
+
+        assert told(moments, "SessionStart", "gemini-cli", source="startup") == ""
+        assert "Move the queue" in self.asked(moments)
+
+    def test_a_session_that_goes_on_has_it_in_its_context(self, rooms: Rooms) -> None:
+        wrote(rooms, session(), "Move the queue")
+        mine = replace(session(SESSION), provider="gemini-cli")
+        wrote(rooms, mine, "Paint the fence", "Painted.", type=EventType.ASSISTANT_MESSAGE)
+
+        assert self.asked(rooms.moments()) == ""
+
+    def test_its_own_prompt_may_be_in_the_timeline_already(self, rooms: Rooms) -> None:
+        wrote(rooms, session(), "Move the queue")
+        wrote(rooms, replace(session(SESSION), provider="gemini-cli"), "Good morning", hours_ago=0)
+
+        assert "Move the queue" in self.asked(rooms.moments())
+
+    def test_it_is_a_part_of_the_turns_budget(self, rooms: Rooms) -> None:
+        rooms.recall.opening = Injection(block="note " * 200, hits=(), reason="brief", tokens=300)
+        moments = rooms.moments()
+
+        self.asked(moments)
+        first = rooms.recall.asked
+        self.asked(moments, "Go on")
+        second = rooms.recall.asked
+
+        assert first is not None and second is not None
+        assert (first.tokens, second.tokens) == (1_600 - estimated_tokens("note " * 200), 1_600)
+
+    @pytest.mark.parametrize("agent", ["", "claude-code", "codex"])
+    def test_other_agents_are_told_as_they_start(self, rooms: Rooms, agent: str) -> None:
+        wrote(rooms, session(), "Move the queue")
+
+        assert told(rooms.moments(), "UserPromptSubmit", agent, prompt="Good morning") == ""
+
+    def test_what_no_person_said_does_not_use_it_up(self, rooms: Rooms) -> None:
+        wrote(rooms, session(), "Move the queue")
+        moments = rooms.moments()
+
+        machines = self.asked(moments, "<task-notification>done</task-notification>")
+
+        assert machines == ""
+        assert "Move the queue" in self.asked(moments)
 
 
 class TestSituation:

@@ -285,6 +285,33 @@ class TestSearch:
         assert {hit["kind"] for hit in everything} > {"insight"}
         assert {hit["kind"] for hit in insights} == {"insight"}
 
+    def test_a_project_that_nobody_knows_is_told_as_such(self, house: House) -> None:
+        unknown = house.operations.search(query="job queue", project="nope")
+        known = house.operations.search(query="job queue", project="mycelia")
+
+        assert unknown["problems"] == ["no project called nope is known"]
+        assert known["problems"] == []
+        assert unknown["hits"] == []
+
+    def test_what_scores_next_to_nothing_is_not_listed(self, house: House) -> None:
+        for query in ("decision: linter", "decision: error: folder", "queue size", "linter"):
+            assert all(hit["score"] >= 0.02 for hit in house.operations.search(query=query, cwd="/elsewhere")["hits"])
+        assert house.operations.search(query="decision: zebra crossing")["hits"] == []
+
+    def test_a_kind_alone_lists_its_newest_notes(self, house: House) -> None:
+        told = house.operations.search(query="decision:")
+        later = house.operations.search(query="insight:", since="2026-03-04")
+
+        assert [hit["kind"] for hit in told["hits"]] == ["decision"]
+        assert {event["type"] for event in told["events"]} <= {"decision"}
+        assert later["hits"] == []
+
+    def test_notes_are_not_searched_by_session_and_that_is_said(self, house: House) -> None:
+        told = house.operations.search(query="insight: session:d3300000 pool")
+
+        assert (told["hits"], told["events"]) == ([], [])
+        assert told["problems"] == ["no note is of a tool, a file or a session: leave one of the prefixes out"]
+
     def test_several_prefixes_add_up(self, house: House) -> None:
         hits = house.operations.search(query="insight: decision:linter workers pool queue")["hits"]
 
@@ -406,13 +433,78 @@ class TestRecall:
         assert told["threshold"] > least
 
 
+class TestKeys:
+    def test_a_key_is_kept_as_agents_keep_theirs(self, house: House) -> None:
+        for text in ("Port 80", "Port 443"):
+            told = house.operations.remember(text=text, key="deploy.port", project="mycelia")
+
+        shown = house.operations.show(note=told["id"], history=True)
+
+        assert [(each["version"], each["text"], each["by"]) for each in shown["versions"]] == [
+            (2, "Port 443", "you"),
+            (1, "Port 80", "you"),
+        ]
+        asked = {
+            "tool": "read_memory",
+            "arguments": {"key": "deploy.port"},
+            "asker": {"project": "mycelia", "session": "", "ai": ""},
+        }
+        assert house.operations.perform("bridge", asked)["result"]["value"] == "Port 443"
+        assert house.operations.status()["notes"]["keyed"] == 1
+
+    @pytest.mark.parametrize("ttl", ["0s", "0d"])
+    @pytest.mark.parametrize("key", ["", "deploy.port"])
+    def test_what_would_last_no_time_is_refused(self, house: House, key: str, ttl: str) -> None:
+        with pytest.raises(UsageError):
+            house.operations.remember(text="Port 80", key=key, ttl=ttl)
+
+        assert not any("80" in hit["title"] for hit in house.operations.search(query="port 80")["hits"])
+
+    def test_a_note_without_a_key_has_no_versions(self, house: House) -> None:
+        told = house.operations.remember(text="The walnut tree is old")
+
+        assert house.operations.show(note=told["id"], history=True)["versions"] == []
+
+    def test_forgotten_it_is_gone_for_agents_too(self, house: House) -> None:
+        told = house.operations.remember(text="Port 80", key="deploy.port", project="mycelia")
+
+        house.operations.forget(note=told["id"])
+
+        assert house.vault.keys.count() == 0
+        assert house.vault.keys.called("deploy.port") == []
+
+    @pytest.mark.parametrize("key", ["/etc/passwd", "a*", "a/../b", "x" * 300])
+    def test_a_key_that_agents_could_not_write_is_refused(self, house: House, key: str) -> None:
+        with pytest.raises(UsageError) as refused:
+            house.operations.remember(text="Port 80", key=key)
+        assert refused.value.hint
+
+
+class TestExpiry:
+    def test_what_has_expired_is_shown_by_nothing_but_stays_its_owners_to_edit(self, house: House) -> None:
+        told = house.operations.remember(text="The walnut tree sleeps", ttl="1s", project="mycelia")
+        file = house.config.vault / told["path"]
+        lines = [
+            line if not line.startswith("expires:") else "expires: 2026-01-01T00:00:00Z" for line in file.read_text().splitlines()
+        ]
+        file.write_text("\n".join(lines) + "\n")
+        house.pipeline.compare_vault()
+
+        for op, arguments in (("show", {"note": told["id"]}), ("why", {"note": told["id"]})):
+            with pytest.raises(NoteNotFound) as refused:
+                house.operations.perform(op, arguments)
+            assert "expired" in str(refused.value) and refused.value.hint
+        assert house.operations.search(query="walnut")["hits"] == []
+        assert told["id"] not in [each["id"] for each in house.operations.status()["last_notes"]]
+        assert house.operations.show(note=told["id"], expired=True)["file"] == str(file)
+        assert house.operations.forget(note=told["id"])["notes"]
+
+
 class TestRemember:
     def test_it_is_found_when_the_call_returns(self, house: House) -> None:
         house.operations.remember(text="The walnut tree is older than the house", tags=["garden"], key="walnut")
 
-        assert [hit["title"] for hit in house.operations.search(query="walnut")["hits"]] == [
-            "The walnut tree is older than the house"
-        ]
+        assert [hit["title"] for hit in house.operations.search(query="older house")["hits"]] == ["walnut"]
 
     def test_nothing_secret_is_written(self, house: House) -> None:
         house.operations.remember(
@@ -483,6 +575,29 @@ class TestWhy:
         assert line["uuid"].startswith(piece["reference"].rpartition("#")[2])
         assert event["text"] in json.dumps(line)
 
+    def test_of_a_saved_conversation_the_record_and_its_turns_are_evidence(self, house: House) -> None:
+        uuid = "0b9a9c1e-2f3d-4c55-9a6b-7d8e9f001122"
+        record = {
+            "claude_conversation_uuid": uuid,
+            "summary": "The walnut trees of the orchard are grafted in May.",
+            "decisions": [{"decision": "Graft the walnuts in May", "reasoning": "their sap runs late"}],
+        }
+        said = "User: we decided to prune the quinces in February, because their buds open early in this valley."
+        mine: dict[str, Any] = {"project": "orchard", "session": "", "ai": "codex"}
+        told, turns = (
+            house.operations.perform("bridge", {"tool": "save-conversation", "arguments": each, "asker": mine})["result"]
+            for each in (record, {"claude_conversation_uuid": uuid.replace("0", "1"), "full_transcript": said})
+        )
+
+        for id in (told["journal"], *told["notes"]):
+            (piece,) = house.operations.why(note=id)["evidence"]
+            (event,) = piece["events"]
+            file, _, span = event["where"].rpartition(":")
+            assert piece["reference"].endswith("#record") and "sap runs late" in event["text"]
+            assert uuid in Path(file).read_text() and span == f"0-{Path(file).stat().st_size}"
+        (piece,) = house.operations.why(note=turns["notes"][0])["evidence"]
+        assert [event["text"] for event in piece["events"]] == [said.removeprefix("User: ")]
+
     def test_a_reference_that_a_person_mangled_leads_nowhere_quietly(self, house: House) -> None:
         (house.config.vault / "own.md").write_text(
             '---\nevidence: ["nonsense", "claude-code:x#", "a:b#c"]\n---\nThe walnut tree is old.\n'
@@ -525,13 +640,34 @@ class TestSources:
 
 
 class TestVault:
-    def test_status_tells_what_is_known_and_does_not_look(self, house: House) -> None:
+    def test_status_tells_of_the_vault_as_it_is_now(self, house: House) -> None:
+        away = house.config.vault.with_name("elsewhere")
+        house.config.vault.rename(away)
+        house.operations.status()
+
+        frozen = house.vault.frozen
+        away.rename(house.config.vault)
         (house.config.vault / "own.md").write_text("The walnut tree is older than the house.\n")
+        told = house.operations.status()
 
-        before = house.operations.status()["notes"]["total"]
-        house.pipeline.compare_vault()
+        assert str(house.config.vault) in frozen
+        assert (house.vault.frozen, told["problems"], told["notes"]["total"]) == ("", [], 4)
 
-        assert (before, house.operations.status()["notes"]["total"]) == (3, 4)
+    def test_where_a_daemon_follows_the_vault_status_only_looks_for_one_that_is_away(self, worked_in: Path, tmp_path: Path) -> None:
+        shutil.copytree(worked_in, tmp_path, dirs_exist_ok=True)
+        with open_house(config_in(tmp_path), running=lambda: {"running": True}) as house:
+            (house.config.vault / "own.md").write_text("The walnut tree is older than the house.\n")
+            before = house.operations.status()["notes"]["total"]
+            house.config.vault.rename(house.config.vault.with_name("elsewhere"))
+            house.operations.status()
+
+            assert (before, bool(house.vault.frozen)) == (3, True)
+
+    def test_of_the_notes_written_last_the_latest_session_s_stands_first(self, house: House) -> None:
+        created = [note["created"] for note in house.operations.status()["last_notes"]]
+
+        assert len(created) == 3
+        assert created == sorted(created, reverse=True)
 
     def test_where_there_never_was_a_vault_that_is_what_is_said(self, bare: House) -> None:
         with pytest.raises(VaultMissing, match="there is no vault"):

@@ -68,6 +68,16 @@ def test_what_was_said_becomes_a_note_that_the_next_prompt_is_given(home: Path, 
     assert [hit.note.id for hit in house.recall.answer(asked).hits] == [note.id]
 
 
+def test_a_file_dated_past_what_can_be_kept_is_read_once(home: Path, house: FakeHouse) -> None:
+    file = transcript(home, SAID)
+    os.utime(file, (2**34, 2**34))  # the year 2514
+
+    house.walk()
+
+    assert house.timeline.counts()[0].events > 0
+    assert house.pipeline.unread() == []
+
+
 def test_a_second_walk_adds_nothing_and_asks_nobody(home: Path, house: FakeHouse, extractor: ScriptedExtractor) -> None:
     transcript(home, SAID)
     house.walk()
@@ -288,6 +298,68 @@ def test_sessions_from_before_a_date_are_read_but_not_distilled(home: Path, hous
 
     assert extractor.asked == []
     assert house.timeline.counts()[0].events == 2
+
+
+def read_all(house: FakeHouse) -> None:
+    house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+
+
+def distil_all(house: FakeHouse) -> None:
+    house.pipeline.form_chunks()
+    while isinstance(house.pipeline.distil(), Asked):
+        pass
+
+
+def test_what_was_passed_over_gets_its_notes_when_it_is_asked_for_and_only_once(
+    home: Path, house: FakeHouse, extractor: ScriptedExtractor
+) -> None:
+    transcript(home, SAID)
+    read_all(house)
+    house.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC))
+    distil_all(house)
+    passed_over = house.pipeline.passed_over()
+
+    house.pipeline.take_up(passed_over)
+    house.pipeline.take_up(house.pipeline.passed_over())
+    house.walk()
+
+    assert len(passed_over) == 1
+    assert len(extractor.asked) == len(notes(house)) == 1
+    assert house.pipeline.passed_over() == []
+
+
+def test_a_session_that_went_on_after_it_was_passed_over_is_taken_up_by_what_was_left(
+    home: Path, house: FakeHouse, extractor: ScriptedExtractor
+) -> None:
+    transcript(home, SAID)
+    read_all(house)
+    house.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC))
+    transcript(home, SAID, "The quinces flower late, so the frost of April does not reach the blossoms of the pears on them.")
+    house.walk()
+    before = [note.evidence for path in notes(house) if (note := house.vault.read(path))]
+
+    house.pipeline.take_up(house.pipeline.passed_over())
+    house.walk()
+
+    after = {note.evidence for path in notes(house) if (note := house.vault.read(path))}
+    assert before == [(f"claude-code:{SESSION}#00000003",)]
+    assert after == {*before, (f"claude-code:{SESSION}#00000001",)}
+    assert len(extractor.asked) == 2
+    assert house.pipeline.passed_over() == []
+
+
+def test_only_what_went_on_since_then_and_of_the_agent_named_is_told_as_passed_over(home: Path, house: FakeHouse) -> None:
+    transcript(home, SAID)
+    read_all(house)
+    house.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC), provider="codex")
+    untouched = house.pipeline.open_count(), house.pipeline.passed_over()
+    house.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC), provider="claude-code")
+
+    assert untouched == (1, [])
+    assert house.pipeline.open_count() == 0
+    assert len(house.pipeline.passed_over(since=datetime(2020, 1, 1, tzinfo=UTC), provider="claude-code")) == 1
+    assert house.pipeline.passed_over(since=datetime(2026, 6, 1, tzinfo=UTC)) == []
+    assert house.pipeline.passed_over(provider="codex") == []
 
 
 def test_a_title_full_of_tricks_stays_inside_the_vault(home: Path) -> None:

@@ -33,6 +33,9 @@ def test_prefixes_say_what_is_asked_for(query: str, asked: SearchedFor) -> None:
         ("decision: pool", True, True),
         ("error: pool", False, True),
         ("fact: error: pool", True, True),
+        ("decision: session:5e55 pool", False, True),
+        ("decision: tool:Bash", False, True),
+        ("fact: session:5e55 pool", False, False),
     ],
 )
 def test_a_prefix_says_whether_notes_or_events_are_the_answer(query: str, notes: bool, events: bool) -> None:

@@ -201,6 +201,14 @@ def test_of_such_a_note_nobody_can_tell(house: House, name: str, why: str) -> No
     assert (house.standings, house.why) == (["unknown"], why)
 
 
+def test_of_a_note_of_the_team_s_nobody_here_can_tell(house: House) -> None:
+    house.show("team:q1", moment="team")
+
+    house.happens(prompt(1), said(2), prompt(3), said(4), prompt(5))
+
+    assert (house.standings, house.why) == (["unknown"], "the note is the team's")
+
+
 def test_a_session_that_never_comes_is_waited_for_a_day(house: House) -> None:
     house.show(session="never")
 

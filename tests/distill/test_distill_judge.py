@@ -89,7 +89,8 @@ def test_a_note_of_another_project_says_so() -> None:
 
 
 def test_markup_that_costs_tokens_is_left_out() -> None:
-    body = "Moved to [[PostgreSQL|the database]] from [[SQLite]].\n\n**Rejected:** [[SQLite]]: one writer.\n\n**Related:** [[a]]"
+    moved = "Moved to [[PostgreSQL|the database]] from [[SQLite]]."
+    body = f"{moved}\n\n> [!failure] Rejected: [[SQLite]]: one writer.\n\n**Related:** [[a]]"
 
     told = asked(question(hits=[hit("kg-1", "Queue", body)]))
 

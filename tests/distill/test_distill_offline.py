@@ -383,7 +383,20 @@ def test_an_established_command_is_a_fact_of_the_tools() -> None:
         ("Let's go with leases instead of advisory locks.", "Leases instead of advisory locks"),
         ("`make check` needs a running database.", "`make check` needs a running database"),
         ("It turns out that the cache never expires: nobody sets a time.", "Cache never expires"),
-        ("Looking at queue.py, the lease column is read before the lock is taken.", "The lease column is read before the lock"),
+        (
+            "Looking at queue.py, the lease column is read before the lock is taken.",
+            "The lease column is read before the lock is taken",
+        ),
+        ("2. nodo's third point is the redirect", "Nodo's third point is the redirect"),
+        (
+            "One leftover: the README's `git clone` block now has `git clone https://example.org/git-sync.git` and a wrong folder.",
+            "The README's `git clone` block",
+        ),
+        ("The overriding directive is to not get in the way of the person", "The overriding directive is to not get in the way"),
+        (
+            "This branch also brings in the full parent stack (phase-aware state machine)",
+            "This branch also brings in the full parent stack",
+        ),
     ],
 )
 def test_titles_say_the_point(sentence: str, title: str) -> None:
@@ -411,10 +424,39 @@ def test_what_lost_is_found_with_its_reason(sentence: str, rejected: Rejected) -
     assert list(rejected_in([sentence])) == [rejected]
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "`StepCount` is 1 instead of 0 after the condensation.",
+        "The lookup resolved to another session instead of its own session.",
+        "The call does not fully represent the boundary because it only abstracts the relay.",
+        "Chunked request bodies are rejected by the backend.",
+        "It writes `a.log` instead of `go run` under the shell and `stops.",
+        "The worker waits rather than swallowing.",
+        "It reads the cache instead of the actual file.",
+    ],
+)
+def test_what_is_or_should_have_been_was_not_turned_down(sentence: str) -> None:
+    assert list(rejected_in([sentence])) == []
+
+
+def test_code_that_lost_keeps_its_marks_and_is_no_reason_for_itself() -> None:
+    said = "Serve it as a plain binary rather than a bare `go run`."
+
+    assert list(rejected_in([said])) == [Rejected(alternative="a bare `go run`", reason="")]
+
+
 def test_entities_are_named_as_they_are_spelled() -> None:
     text = "The `lease_column` in orchard/queue.py is read by JobSweeper, see BEE-12 and the worker_pool of PostgreSQL."
 
     assert entities_of([text]) == ("lease_column", "orchard/queue.py", "JobSweeper", "BEE-12", "worker_pool", "PostgreSQL")
+
+
+@pytest.mark.parametrize(
+    "code", ["hookErrors: []", "name\\n", "10:52:21.099Z", "28c304f6", "echo $?", "<<'JSON'", "{a: b}", "2026-02-01"]
+)
+def test_what_is_code_and_no_name_is_no_entity(code: str) -> None:
+    assert entities_of([f"It says `{code}` in `queue.py`."]) == ("queue.py",)
 
 
 def test_sentences_end_where_people_end_them() -> None:

@@ -328,7 +328,7 @@ def test_each_turn_of_a_short_session_may_tell_its_cause() -> None:
         ("no, don't use mocks here, use the real database", "Don't use mocks here, use the real database"),
         ("From now on I want you to write commit messages in the imperative", "Write commit messages in the imperative"),
         ("we decided to use JWT with 24h expiry for auth because sessions don't scale", "JWT with 24h expiry for auth"),
-        ("The billing team is in Lisbon and deploys at night.", "The billing team is in Lisbon"),
+        ("The billing team is in Lisbon and deploys at night.", "The billing team is in Lisbon and deploys at night"),
         ("The bug is in the bucket function: it cuts days in local time.", "The bug is in the bucket function"),
     ],
 )
@@ -343,7 +343,7 @@ LEADING_ON = ["never", "the", "to", "and", "with", "always", "from", "not", "is"
 def test_no_title_ends_on_a_word_that_leads_on(words: list[str]) -> None:
     title = title_of(" ".join(words)).lower().split()
 
-    assert len(title) <= 8
+    assert len(title) <= 12 and len(" ".join(title)) <= 80
     assert len(title) <= 1 or title[-1] not in LEADING_ON
 
 

@@ -43,6 +43,36 @@ def test_forming_moves_the_session_and_repeats_harmlessly(outbox: Outbox) -> Non
     assert outbox.states() == {"waiting": 2}
 
 
+@given(st.lists(st.tuples(st.sampled_from(["s1", "s2"]), st.integers(1, 3), st.booleans()), max_size=12))
+def test_what_was_skipped_is_what_no_chunk_holds(steps: list[tuple[str, int, bool]]) -> None:
+    told: dict[str, list[bool]] = {"s1": [], "s2": []}
+    with tempfile.TemporaryDirectory() as folder:
+        box = Outbox(Path(folder) / "outbox.sqlite")
+        for session, length, skipped in steps:
+            first = len(told[session])
+            told[session] += [skipped] * length
+            if skipped:
+                box.skip("claude-code", session, first + length - 1)
+            else:
+                name = f"{session}-{first}"
+                box.form([Span(id=name, provider="claude-code", session=session, first=first, last=first + length - 1, weight=1)])
+        gaps = box.gaps()
+        box.close()
+
+    passed_over = {(session, at) for _, session, first, last in gaps for at in range(first, last + 1)}
+    assert passed_over == {(session, at) for session, each in told.items() for at, skipped in enumerate(each) if skipped}
+
+
+def test_a_chunk_that_is_formed_again_at_another_place_leaves_no_gap_behind_it(outbox: Outbox) -> None:
+    outbox.form([Span(id="a", provider="claude-code", session="s1", first=0, last=9, weight=1)])
+    outbox.skip("claude-code", "s1", 29)
+
+    outbox.form([Span(id="a", provider="claude-code", session="s1", first=0, last=29, weight=1)])
+
+    assert outbox.gaps() == []
+    assert outbox.states() == {"waiting": 1}
+
+
 def test_chunks_are_asked_in_the_order_they_were_formed(outbox: Outbox) -> None:
     outbox.form([span(3), span(1)])
 

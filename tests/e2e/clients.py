@@ -29,14 +29,29 @@ def run(machine: Machine, command: list[str], *, cwd: Path, extra: Mapping[str, 
     return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
 
 
+def codex_settings(machine: Machine, server: str) -> None:
+    """Made anew for each model server, and left alone while it is the same."""
+    settings = machine.home / ".codex" / "config.toml"
+    settings.parent.mkdir(exist_ok=True)
+    if not settings.exists() or server not in settings.read_text():
+        provider = f'name = "fake"\nbase_url = "{server}/v1"\nwire_api = "responses"\nenv_key = "FAKE_KEY"\n'
+        settings.write_text(f'model = "gpt-5.5"\nmodel_provider = "fake"\n\n[model_providers.fake]\n{provider}')
+
+
+def gemini_settings(machine: Machine) -> None:
+    settings = machine.home / ".gemini" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    if not settings.exists():
+        auth = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+        quiet = {"privacy": {"usageStatisticsEnabled": False}, "general": {"disableAutoUpdate": True}}
+        settings.write_text(json.dumps({**auth, **quiet}, indent=2) + "\n")
+
+
 def codex(machine: Machine, prompt: str, *, server: str, cwd: Path, how: tuple[str, ...] = (), trusting: bool = False) -> Ran:
     """``how`` comes before the prompt, as ``("resume", "--last")``. When ``trusting``, hooks run without having been agreed to."""
     client = installed("codex")
     assert client is not None
-    home = machine.home / ".codex"
-    home.mkdir(exist_ok=True)
-    provider = f'name = "fake"\nbase_url = "{server}/v1"\nwire_api = "responses"\nenv_key = "FAKE_KEY"\n'
-    (home / "config.toml").write_text(f'model = "gpt-5.5"\nmodel_provider = "fake"\n\n[model_providers.fake]\n{provider}')
+    codex_settings(machine, server)
     free = ["--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"]
     free += ["--dangerously-bypass-hook-trust"] if trusting else []
     return run(machine, [client, "exec", *how, *free, prompt], cwd=cwd, extra={"FAKE_KEY": "dummy"})
@@ -46,12 +61,7 @@ def gemini(machine: Machine, prompt: str, *, server: str, cwd: Path, how: tuple[
     """``how`` comes before the prompt, as ``("--resume", "latest")``."""
     client = installed("gemini")
     assert client is not None
-    settings = machine.home / ".gemini" / "settings.json"
-    settings.parent.mkdir(exist_ok=True)
-    if not settings.exists():
-        auth = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
-        quiet = {"privacy": {"usageStatisticsEnabled": False}, "general": {"disableAutoUpdate": True}}
-        settings.write_text(json.dumps({**auth, **quiet}, indent=2) + "\n")
+    gemini_settings(machine)
     command = [client, "-m", "gemini-2.5-pro", "--yolo", "--skip-trust", *how, "-p", prompt]
     return run(machine, command, cwd=cwd, extra={"GEMINI_API_KEY": "dummy", "GOOGLE_GEMINI_BASE_URL": server})
 

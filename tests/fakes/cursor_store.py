@@ -79,9 +79,11 @@ def a_morning(path: Path, *, wal: bool = True) -> EditorState:
 class CommandLineStore:
     """A ``store.db`` of one conversation, open until it is closed."""
 
-    def __init__(self, path: Path, *, workspace: str = "/home/ada/orchard") -> None:
+    def __init__(self, path: Path, *, workspace: str = "/home/ada/orchard", wal: bool = False) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.connection = sqlite3.connect(path, isolation_level=None)
+        if wal:
+            self.connection.execute("PRAGMA journal_mode = WAL")
         self.connection.executescript(
             "CREATE TABLE blobs (id TEXT PRIMARY KEY, data BLOB); CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)"
         )

@@ -1,6 +1,7 @@
 """The rooms joined as in the real house, with a small embedder and whatever extractor a test brings."""
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.outbox import Budget, Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler
+from kite_memory.model.likeness import Contest
+from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
@@ -18,6 +21,7 @@ from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.sources.claude_code import ClaudeCode
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
+from kite_memory.vault.lifecycle import Rulings
 
 ROOMY = Budget(dollars=1e6, calls=10**9)
 
@@ -47,27 +51,34 @@ def fake_house(
     *,
     policy: ChunkPolicy = ChunkPolicy(idle=0.0),  # noqa: B008 - frozen
     outbox_file: str = "outbox.sqlite",
+    timeline_type: type[Timeline] = Timeline,
+    clock: Callable[[], float] = time.time,
+    embedder: Embedder | None = None,
     step: Callable[[str], None] = lambda doing: None,
+    arbitrate: Callable[[Sequence[Contest]], Rulings] = lambda contests: {},
 ) -> Iterator[FakeHouse]:
     """Lives in ``home``: transcripts under ``claude``, ``state`` and ``vault`` beside it. Opening it again goes on where it was."""
     state = home / "state"
-    timeline = Timeline(state / "timeline.sqlite")
+    timeline = timeline_type(state / "timeline.sqlite")
     outbox = Outbox(state / outbox_file)
     outbox.recover()
     vault = Vault(home / "vault", state / "vault.sqlite", step=step)
     vault.ensure(assets.folder("vault_template"))
     recall = Recall(
-        index=Index(state / "index", embedder=HashingEmbedder(dim=32)), memory=SessionMemory(state / "index" / "shown.sqlite")
+        index=Index(state / "index", embedder=embedder or HashingEmbedder(dim=32)),
+        memory=SessionMemory(state / "index" / "shown.sqlite"),
     )
     source = ClaudeCode(home / "claude", own_state=state)
     pipeline = Pipeline(
         sources=(source,),
         timeline=timeline,
         outbox=outbox,
-        scheduler=Scheduler(outbox=outbox, extractor=extractor, budget=ROOMY),
+        scheduler=Scheduler(outbox=outbox, extractor=extractor, budget=ROOMY, clock=clock),
         vault=vault,
         recall=recall,
         policy=policy,
+        clock=clock,
+        arbitrate=arbitrate,
     )
     try:
         yield FakeHouse(source=source, timeline=timeline, outbox=outbox, vault=vault, recall=recall, pipeline=pipeline)

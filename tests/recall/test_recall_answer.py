@@ -39,6 +39,17 @@ def test_two_notes_at_most_and_the_newest_first(house: House) -> None:
     assert dates == sorted(dates, reverse=True)
 
 
+@pytest.mark.parametrize("tokens", [0, 60, 120, 200])
+def test_what_is_left_of_the_turn_bounds_it(house: House, tokens: int) -> None:
+    long = replace(QUEUE, body=QUEUE.body + " Eight workers write at once." * 100)
+    house.over(long)
+
+    injection = house.recall.answer(Prompt(text=ON_THE_QUEUE, session="one", project="mycelia", tokens=tokens))
+
+    assert injection.tokens <= tokens
+    assert house.says(ON_THE_QUEUE, session="two").tokens > 200
+
+
 def test_a_vault_of_one_note_can_speak(house: House) -> None:
     assert house.over(QUEUE).ids(ON_THE_QUEUE) == ["queue"]
 

@@ -128,6 +128,18 @@ def test_a_hint_looks_at_nothing_else_and_is_found_when_it_returns(tmp_path: Pat
     index.close()
 
 
+def test_without_meaning_a_hint_is_found_by_words_and_by_meaning_once_it_is_embedded(tmp_path: Path) -> None:
+    index, pile = index_at(tmp_path), Pile(AUTH)
+    index.refresh(pile)
+    pile.put(QUEUE)
+
+    refreshed = index.refresh(pile, hint={QUEUE.path}, meaning=False)
+
+    assert (refreshed.added, refreshed.embedded, index.status().stale) == (1, 0, 1)
+    assert QUEUE.id in found(index, QUEUE.title)
+    assert (index.embed(), index.status().stale, index.embed()) == (1, 0, 0)
+
+
 def test_a_hint_at_a_note_that_is_gone_takes_it_out_at_once(tmp_path: Path) -> None:
     pile = Pile(*VAULT)
     index = index_at(tmp_path)

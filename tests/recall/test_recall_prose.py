@@ -73,3 +73,7 @@ def test_passages_are_bounded_whatever_the_text(body: str) -> None:
 
     assert 1 <= len(found) <= 32
     assert all(len(passage) <= 2 * 1200 + 2 for passage in found)
+
+
+def test_what_the_vault_shows_as_a_box_reads_as_a_line() -> None:
+    assert prose("A body.\n\n> [!failure] Rejected: [[SQLite]]: one writer\n") == "A body.\n\n**Rejected:** SQLite: one writer"

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -278,6 +279,16 @@ def cut(name: str, to: int) -> Damage:
     return damage
 
 
+def flip(name: str, what: bytes, into: bytes) -> Damage:
+    def damage(folder: Path) -> None:
+        path = next(folder.glob(name))
+        content = path.read_bytes()
+        assert what in content
+        path.write_bytes(content.replace(what, into)[: len(content)])
+
+    return damage
+
+
 def replace_matrix(vectors: object, dtype: npt.DTypeLike = np.int64) -> Damage:
     def damage(folder: Path) -> None:
         path = next(folder.glob("vectors-*.npy"))
@@ -329,7 +340,8 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "matrix of another dimension": (replace_matrix([(1, [1, 2, 3])] * 3, [("scale", "<f4"), ("codes", "i1", 3)]), "another shape"),
     "matrix of another type": (replace_matrix([[1, 2, 3, 4]] * 3), "another shape"),
     "matrix with fewer rows": (replace_matrix([(1, [1, 2, 3, 4])], [("scale", "<f4"), ("codes", "i1", 4)]), "another shape"),
-    "matrix that would run code": (replace_matrix([[object()] * 4] * 3, object), "cannot be read"),
+    "matrix that would run code": (replace_matrix([[object()] * 4] * 3, object), "another shape"),
+    "matrix whose header never ends": (flip("vectors-*.npy", b"{'descr': [", b"{'descr': (("), "another shape"),
     "rows missing": (lambda folder: next(folder.glob("rows-*.json")).unlink(), "file is missing"),
     "rows cut": (cut("rows-*.json", -1), "cut short"),
     "rows that are none": (replace_rows([1, 2]), "cannot be read"),
@@ -401,6 +413,27 @@ def test_verify_finds_a_flipped_bit(tmp_path: Path, name: str) -> None:
     path.write_bytes(content)
 
     assert [problem.reason for problem in sidecar.verify()] == ["index: a file is not what was written"]
+
+
+def test_what_cannot_be_read_again_is_not_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A manifest with the hash of nothing would call a good file a damaged one for ever."""
+    sidecar = Sidecar(tmp_path, SPACE)
+    append(sidecar, 1)
+    opened = Path.open
+
+    def refuses(path: Path, mode: str = "r", *more: Any) -> Any:
+        if mode == "rb" and path.name.startswith(".kmem-"):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, mode, *more)
+
+    monkeypatch.setattr(Path, "open", refuses)
+    with pytest.raises(PermissionError):
+        append(sidecar, 2)
+    monkeypatch.undo()
+
+    append(sidecar, 2)
+    assert sidecar.verify() == ()
+    assert held(sidecar) == expected(1, 2)
 
 
 STEPS = ["matrix written", "matrix named", "rows named", "manifest written", "manifest named", "old ones removed"]

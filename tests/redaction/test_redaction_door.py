@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kite_memory.model.event import EventType
-from kite_memory.redaction import redact, redact_event
+from kite_memory.redaction import drop_private, redact, redact_event
 from kite_memory.redaction.marks import mark
 from tests.fakes.events import event
 
@@ -29,6 +29,26 @@ def test_text_command_and_path_are_redacted() -> None:
 
     assert TOKEN not in out.text + out.command + out.path
     assert out == replace(told, text=out.text, command=out.command, path=out.path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"It is {TOKEN}.",
+        f"It is {TOKEN[:9]}\u200b{TOKEN[9:]}, \x1b[31msaid\x1b[0m the gardener.",
+        "<private>I am moving</private> plums and pears",
+        "<\uff50rivate>I am moving</private> plums \u2013 and pears",
+        "<pri\u200bvate>I am moving</private> plums",
+        "<pri\x00vate>I am moving</pri\x00vate> plums",
+        "Prune the pear tree – in March.",
+    ],
+)
+def test_what_is_let_through_does_not_depend_on_what_was_known_before(text: str) -> None:
+    known: dict[str, str] = {}
+
+    told = [redact_event(event(number, text, command=text), known) for number in (1, 2)]
+
+    assert {part for each in told for part in (each.text, each.command)} == {redact(drop_private(text))}
 
 
 @pytest.mark.parametrize("type", [EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE, EventType.TOOL_RESULT])

@@ -21,7 +21,7 @@ OTHER = "c0ffee00-0000-4000-8000-000000000002"
 class Home:
     def __init__(self, folder: Path) -> None:
         self.user, self.cli = folder / "User", folder / "cli"
-        self.source = CursorApp(self.user, self.cli)
+        self.source = CursorApp(self.user, self.cli, clock=lambda: 4e9)
         self.editor = self.user / "globalStorage" / "state.vscdb"
         self.talk = self.cli / "chats" / "0123abcd" / "talk-1" / "store.db"
 
@@ -460,3 +460,19 @@ class TestExport:
         assert [event.role for event in look.events] == ["assistant"] * 3
         assert look.session is not None
         assert look.session.parent == "talk-1"
+
+
+@pytest.mark.parametrize("kept_by_the_editor", [True, False])
+def test_an_export_waits_until_the_editor_has_had_time_to_keep_its_conversation(home: Home, kept_by_the_editor: bool) -> None:
+    export = home.cli / "projects" / "home-ada-orchard" / "agent-transcripts" / TALK / f"{TALK}.jsonl"
+    export.parent.mkdir(parents=True)
+    export.write_text('{"role":"user","message":{"content":[{"type":"text","text":"<user_query>Graft</user_query>"}]}}\n')
+    written = export.stat().st_mtime
+    at_once = CursorApp(home.user, home.cli, clock=lambda: written + 30).read(export, None, budget=1 << 20)
+    if kept_by_the_editor:
+        a_morning(home.editor).close()
+
+    later = CursorApp(home.user, home.cli, clock=lambda: written + 1_000).read(export, at_once.cursor, budget=1 << 20)
+
+    assert (at_once.events, at_once.problems, at_once.cursor.position) == ((), (), 0)
+    assert [event.text for event in later.events] == ([] if kept_by_the_editor else ["Graft"])

@@ -36,6 +36,49 @@ RUNS = {
     "swift": ("swift test", "Executed 3 tests, with 1 failure (0 unexpected)", "Executed 3 tests, with 0 failures (0 unexpected)"),
     "exunit": ("mix test", "3 tests, 1 failure", "3 tests, 0 failures"),
     "make": ("make test", "1 failed, 2 passed in 0.12s", "3 passed in 0.12s"),
+    "cargo that does not compile": (
+        "cargo test",
+        "error[E0308]: mismatched types\nerror: could not compile `orchard` (lib test) due to 1 previous error",
+        "test result: ok. 2 passed; 0 failed; 0 ignored",
+    ),
+    "nextest": (
+        "cargo nextest run",
+        "     Summary [   0.5s] 3 tests run: 2 passed, 1 failed, 0 skipped",
+        "     Summary [   0.5s] 3 tests run: 3 passed, 0 skipped",
+    ),
+    "TAP": ("bats t", "1..2\nok 1 pear\nnot ok 2 plum", "1..2\nok 1 pear\nnot ok 2 plum # TODO ripen"),
+    "prove": ("prove -r t", "t/pear.t .. ok\nt/plum.t .. Failed 1/2 subtests\nResult: FAIL", "All tests successful.\nResult: PASS"),
+    "maven's log": (
+        "mvn test",
+        "[ERROR] Tests run: 3, Failures: 1, Errors: 0, Skipped: 0\n[INFO] BUILD FAILURE",
+        "[INFO] Tests run: 3, Failures: 0, Errors: 0, Skipped: 0\n[INFO] BUILD SUCCESS",
+    ),
+    "JUnit's console": (
+        "java -jar junit.jar execute",
+        "[         2 tests successful      ]\n[         1 tests failed          ]",
+        "[         3 tests successful      ]\n[         0 tests failed          ]",
+    ),
+    "vitest with an error outside of its tests": ("npx vitest run", "Tests  4 passed (4)\n Errors  1 error", "Tests  4 passed (4)"),
+    "pytest that cannot collect": (
+        "pytest",
+        "ERROR tests/test_pear.py - ImportError\n=== 1 error in 0.1s ===",
+        "=== 1 passed in 0.1s ===",
+    ),
+    "mypy": (
+        "mypy .",
+        "pear.py:3: error: Incompatible types\nFound 1 error in 1 file (checked 3 source files)",
+        "Success: no issues found in 3 source files",
+    ),
+    "ruff": ("ruff check --fix", "pear.py:1:1: F401 `os` unused\nFound 1 error.", "Found 3 errors (3 fixed, 0 remaining)."),
+    "tsc": ("npx tsc --noEmit", "src/pear.ts(3,5): error TS2322: Type 'plum'", "Found 0 errors. Watching for file changes."),
+    "eslint": ("npx eslint src", "  3:5  error  'pear' is not defined  no-undef", "✖ 1 problem (0 errors, 1 warning)"),
+    "pyright": ("pyright", "0 errors, 0 warnings\n1 error, 0 warnings, 0 informations", "0 errors, 0 warnings, 0 informations"),
+    "rustc": (
+        "cargo build",
+        "error[E0308]: mismatched types\nerror: could not compile `orchard`",
+        "    Finished `dev` profile target(s) in 0.1s",
+    ),
+    "npm lint": ("npm run lint", "✖ 3 problems (2 errors, 1 warning)", "✖ 1 problem (0 errors, 1 warning)"),
     "mise": ("mise run test:unit", "FAIL\torchard/plum\t0.2s", "ok  \torchard/pear\t(cached)"),
 }
 
@@ -60,6 +103,10 @@ def test_a_run_that_failed_is_told_from_one_that_passed(runner: str) -> None:
         ("pytest -q > log.txt", ""),
         ("ls tests", "test_pear.py"),
         ("echo latest", "1 fail"),
+        ("ruff format .", "3 files left unchanged"),
+        ("go build ./...", ""),
+        ("apt-get install gcc", "Setting up gcc"),
+        ("cat lint.log", "Found 3 errors in 1 file"),
     ],
 )
 def test_what_ran_no_tests_has_no_verdict(command: str, output: str) -> None:
@@ -70,6 +117,20 @@ def test_a_runner_behind_an_unknown_command_is_known_by_its_output() -> None:
     assert verdict_of_tests("./ci.sh", "building\n=== 2 passed in 0.12s ===") == Verdict(
         status="ok", summary="=== 2 passed in 0.12s ==="
     )
+
+
+def test_which_went_wrong_is_told() -> None:
+    compiler = verdict_of_tests("gcc -c pear.c", "pear.c: In function 'ripen':\npear.c:3:5: error: 'plum' undeclared\n")
+    tests = verdict_of_tests("cargo test", "test pear ... ok\ntest plum ... FAILED\ntest result: FAILED. 1 passed; 1 failed")
+
+    assert compiler == Verdict(status="failed", summary="pear.c:3:5: error: 'plum' undeclared")
+    assert tests == Verdict(status="failed", summary="test plum ... FAILED\ntest result: FAILED. 1 passed; 1 failed")
+
+
+def test_where_tests_ran_too_theirs_is_the_verdict() -> None:
+    verdict = verdict_of_tests("ruff check . && pytest -q", "All checks passed!\n1 failed, 2 passed in 0.12s")
+
+    assert verdict == Verdict(status="failed", summary="1 failed, 2 passed in 0.12s")
 
 
 def test_colours_do_not_hide_a_summary() -> None:
@@ -134,9 +195,27 @@ def test_any_output_is_survived(output: str) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["= passed in ", "1 passed, ", "Tests: 1 ", "ok\t", "make ", "gradle ", "a.b:1:", "w.", "FAIL ", "cargo + ", "error", "\x1b["],
+    [
+        "= passed in ",
+        "1 passed, ",
+        "Tests: 1 ",
+        "ok\t",
+        "make ",
+        "gradle ",
+        "a.b:1:",
+        "w.",
+        "FAIL ",
+        "cargo + ",
+        "error",
+        "\x1b[",
+        "ruff check ",
+        "a:1:",
+        "not ok ",
+        "[ ",
+    ],
 )
 def test_a_hostile_output_takes_no_longer_than_it_is_long(piece: str) -> None:
     verdict_of_tests(piece * 20_000, piece * 200_000)
     verdict_of_tests("pytest", (piece * 20 + "\n") * 20_000)
+    verdict_of_tests("eslint", (piece * 20 + "\n") * 20_000)
     telling_lines(piece * 200_000)

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -238,3 +238,11 @@ def _as_first_written(path: Path, told: Told) -> None:
             database.execute(f"INSERT INTO main.{table} SELECT * FROM current.{table}")
         database.execute("PRAGMA user_version = 1")
     database.close()
+
+
+def test_a_failure_on_the_last_day_of_all_has_its_fix_too(timeline: Timeline) -> None:
+    told = Told().ran("make deploy", LOCKED, "failed").ran("make deploy")
+    told.events = [replace(event, at=datetime.max.replace(tzinfo=UTC)) for event in told.events]
+    timeline.commit([told.look()], SESSION.provider)
+
+    assert asked(timeline) is not None

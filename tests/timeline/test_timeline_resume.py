@@ -187,6 +187,16 @@ class TestStable:
     def test_a_run_that_told_of_no_tests_is_no_stable_point(self) -> None:
         assert of(Work().ran("make", "all is well")).stable is None
 
+    @pytest.mark.parametrize("command", ["ruff check .", "npx tsc --noEmit", "cargo build", "npm run lint", "mypy . && eslint src"])
+    def test_what_only_checks_the_text_is_no_stable_point(self, command: str) -> None:
+        work = Work().edited(f"{HOME}/a.py").ran("pytest", "4 passed", tests="ok").ran(command, "All checks passed!", tests="ok")
+
+        stable = of(work).stable
+
+        assert stable is not None
+        assert stable.command == "pytest"
+        assert of(Work().ran(command, "All checks passed!", tests="ok")).stable is None
+
     def test_what_failed_even_then_is_said(self) -> None:
         work = Work().ran("make lint", "error: no", "failed").ran("pytest", "4 passed", tests="ok")
 

@@ -7,13 +7,15 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from kite_memory.errors import StateDamaged, StateNewer
-from kite_memory.model.event import Event, EventType, EvidenceReference, Role, Session, Where
+from kite_memory.model.event import Event, EventType, EvidenceReference, Role, Session, Status, Where
 from kite_memory.model.link import Edge, EdgeKind
 from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.timeline.schema import BUNDLED
 from kite_memory.timeline.store import Timeline
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -61,6 +63,32 @@ def test_a_file_read_in_part_still_differs_from_what_was_read_of_it(timeline: Ti
     timeline.commit([partly], "claude-code")
 
     assert timeline.looked_at()[partly.path] != (partly.cursor.size, partly.cursor.mtime_ns)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 255, 256, 257, 700])
+@pytest.mark.parametrize("amends", [False, True])
+def test_however_many_come_at_once_each_is_stored_and_counted_once(timeline: Timeline, count: int, amends: bool) -> None:
+    timeline.commit([look(event(0))], "claude-code")
+    told = [event(number) for number in range(count)]
+
+    added = timeline.commit([replace(look(*told, *told), amends=amends)], "claude-code")
+
+    assert added == count - 1
+    assert timeline.events("claude-code", "s1") == told
+
+
+def test_every_event_worth_a_vector_waits_for_one_and_no_other(tmp_path: Path) -> None:
+    kinds = [(type, status, path) for type in EventType for status in get_args(Status) for path in ("", "/a/b")]
+    told = [replace(event(at), type=kind[0], status=kind[1], path=kind[2]) for at, kind in enumerate(kinds)]
+    with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
+        timeline.commit([look(*told)], "claude-code")
+
+    with closing(sqlite3.connect(tmp_path / "timeline.sqlite")) as database:
+        waiting = database.execute("SELECT event FROM bundles ORDER BY event").fetchall()
+        worth = database.execute(f"{BUNDLED} ORDER BY seq").fetchall()
+
+    assert 0 < len(worth) < len(told)
+    assert waiting == worth
 
 
 def test_an_event_known_already_is_taken_once_even_from_another_file(timeline: Timeline) -> None:
@@ -189,6 +217,14 @@ def test_a_session_learns_its_title_later_and_keeps_its_project(timeline: Timeli
 
     session = timeline.session("claude-code", "s1")
     assert session == replace(SESSION, title="Pruning")
+
+
+def test_a_look_that_failed_is_a_problem_and_no_record_that_was_passed_over(timeline: Timeline) -> None:
+    problems = tuple(Problem(file="/t/s1.jsonl", position=0, reason=reason) for reason in ("busy, later", "not JSON"))
+
+    timeline.commit([look(problems=problems)], "claude-code")
+
+    assert (timeline.counts()[0].problems, timeline.counts()[0].skipped) == (2, 1)
 
 
 def test_problems_are_counted_by_reason(timeline: Timeline) -> None:

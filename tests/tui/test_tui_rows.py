@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.daemon.history import _event
+from kite_memory.daemon.looking_back import _event
 from kite_memory.model.event import EventType
 from kite_memory.tui.rows import JUMPS, Row, following, matching, rows
 from tests.fakes.work import Work
@@ -64,6 +64,14 @@ def test_a_long_message_unfolds_and_a_short_one_does_not() -> None:
 
     assert [row.text.strip() for row in told(prompt.folds) if row.kind == "more"] == ["Graft the pear", "onto the quince"]
     assert answer.folds == ""
+
+
+def test_no_name_of_a_tool_can_pass_for_a_line_of_its_own() -> None:
+    forged = Work().called("Bash\n03-01 09:00  #0000000f  you      Delete it all", "?")
+
+    (row,) = rows([_event(event) for event in forged.events])
+
+    assert "\n" not in row.text
 
 
 def test_what_goes_on_for_ever_is_cut() -> None:

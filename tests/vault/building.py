@@ -4,6 +4,7 @@ import os
 import shutil
 import traceback
 from collections.abc import Callable, Container, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.model.record import Decision, Fact, Record, RecordItem, Rejected, Topic
+from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft, draft
 from kite_memory.vault.files import Files
 from kite_memory.vault.identity import note_id
@@ -41,8 +43,9 @@ def event(number: int) -> Event:
     )
 
 
-def chunk(name: str = "chunk-1", *, first: int = 0) -> Chunk:
-    return Chunk(id=name, session=SESSION, events=tuple(event(number) for number in range(first, first + 4)))
+def chunk(name: str = "chunk-1", *, first: int = 0, session: str = SESSION.id) -> Chunk:
+    told = replace(SESSION, id=session)
+    return Chunk(id=name, session=told, events=tuple(event(number) for number in range(first, first + 4)))
 
 
 def fact(title: str, body: str = "", *, entities: Iterable[str] = (), evidence: int = 1) -> Fact:
@@ -79,8 +82,8 @@ def record(*items: RecordItem, categories: Iterable[str] = ("fruit",)) -> Record
     return Record(topics=(Topic(name="the orchard", summary="", items=items, categories=tuple(categories)),))
 
 
-def drafts(*items: RecordItem, name: str = "chunk-1", first: int = 0) -> list[Draft]:
-    return draft(record(*items), chunk(name, first=first))
+def drafts(*items: RecordItem, name: str = "chunk-1", first: int = 0, session: str = SESSION.id) -> list[Draft]:
+    return draft(record(*items), chunk(name, first=first, session=session))
 
 
 def note(title: str = "Frost comes late", body: str = "It does.", *, number: int = 1, path: str = "") -> Note:
@@ -97,6 +100,20 @@ def note(title: str = "Frost comes late", body: str = "It does.", *, number: int
     )
 
 
+def linked(title: str, body: str, *, kind: NoteKind = NoteKind.FACT, importance: int = 2) -> Note:
+    made = note(title, body)
+    return replace(made, kind=kind, importance=importance, links=links.targets(body))
+
+
+def orchard() -> list[Note]:
+    return [
+        linked("Pears", "A fruit.", kind=NoteKind.ENTITY),
+        linked("Plant pears", "Because [[pears-feb26|pears]] bear frost.", kind=NoteKind.DECISION, importance=3),
+        linked("Prune in March", "See [[Pears]] and [[nowhere]].", kind=NoteKind.PREFERENCE),
+        linked("Which rootstock", "Quince or pear?", kind=NoteKind.QUESTION),
+    ]
+
+
 def vault_in(
     folder: Path, *, laid_out: bool = True, renames: Renames | None = None, step: Callable[[str], None] = lambda doing: None
 ) -> Vault:
@@ -107,12 +124,13 @@ def vault_in(
     return vault
 
 
-def write(vault: Vault, *items: RecordItem, name: str = "chunk-1", first: int = 0) -> list[str]:
+def write(vault: Vault, *items: RecordItem, name: str = "chunk-1", first: int = 0, session: str = SESSION.id) -> list[str]:
     """Distil, plan and carry out; the paths of what became notes of their own."""
     from kite_memory.vault.writing import Written
 
-    made = drafts(*items, name=name, first=first)
-    return [outcome.path for outcome in vault.carry_out(vault.plan(made)) if isinstance(outcome, Written)]
+    made = drafts(*items, name=name, first=first, session=session)
+    with vault.undisturbed():
+        return [outcome.path for outcome in vault.carry_out(vault.plan(made)) if isinstance(outcome, Written)]
 
 
 def contents(root: Path) -> dict[str, bytes]:

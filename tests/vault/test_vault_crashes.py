@@ -12,6 +12,8 @@ from kite_memory.errors import KiteError, NoteNotFound, VaultReadOnly
 from kite_memory.model.note import NoteStatus
 from kite_memory.model.plan import Amend, Create, Skip, Supersede
 from kite_memory.model.record import Rejected
+from kite_memory.model.scope import Scope
+from kite_memory.vault.keeping import KeyPlace
 from kite_memory.vault.notefile import Unreadable, parse
 from kite_memory.vault.renames import KernelRenames, NotSupported, Place, PlainRenames, Renames
 from kite_memory.vault.vault import Vault
@@ -43,12 +45,9 @@ MOST_STEPS = 200
 
 
 def create(vault: Vault) -> None:
-    made = drafts(
-        decision(entities=["Pears", "frost"], rejected=[Rejected(alternative="Apples", reason="early")]),
-        fact("Frost", entities=["frost"]),
-        name="chunk-2",
-    )
-    vault.carry_out(vault.plan(made))
+    made = drafts(decision(entities=["Pears", "frost"], rejected=[Rejected(alternative="Apples", reason="early")]), name="chunk-2")
+    frost = drafts(fact("Frost", entities=["frost"]), name="chunk-4", session="5e55-0002")
+    vault.carry_out(vault.plan([*made, *frost]))
 
 
 def amend(vault: Vault) -> None:
@@ -73,15 +72,19 @@ def mute(vault: Vault) -> None:
 
 def remember(vault: Vault) -> None:
     vault.remember("Port 80.")
-    vault.remember("Port 8080.", key="port")
-    vault.remember("Port 8081.", key="port")
+
+
+def keep(vault: Vault) -> None:
+    place = KeyPlace(key="port", scope=Scope.GLOBAL)
+    vault.keys.keep(place, lambda before: "Port 8080.")
+    vault.keys.keep(place, lambda before: "Port 8081.")
 
 
 def lay_out(vault: Vault) -> None:
     vault.ensure(TEMPLATE)
 
 
-SCENARIOS = pytest.mark.parametrize("scenario", [create, amend, supersede, forget, mute, remember])
+SCENARIOS = pytest.mark.parametrize("scenario", [create, amend, supersede, forget, mute, remember, keep])
 EVERY_WAY = pytest.mark.parametrize(
     "renames", [KernelRenames(), PlainRenames(), ClaimingRenames()], ids=["kernel", "links", "claims"]
 )
@@ -117,7 +120,7 @@ def each_death(start: Path, tmp_path: Path, scenario: Callable[[Vault], None], r
 
 def assert_untorn(root: Path) -> None:
     for path, data in contents(root).items():
-        if path.endswith(".md") and not path.startswith(".") and path not in ("Home.md", "README.md"):
+        if path.endswith(".md") and not path.startswith((".", "templates/")) and path not in ("Home.md", "README.md"):
             found = parse(data.decode(), path, created=START, updated=START)
             assert not isinstance(found, Unreadable), path
             assert found.id, path

@@ -120,6 +120,25 @@ def test_entities_are_names_each_once() -> None:
     assert made.note.entities == ("PostgreSQL", "Ada Lovelace", "cargo")
 
 
+@pytest.mark.parametrize(
+    "alternative", ["the original state", "keeping latest at root", "silently corrupt files", "its own session"]
+)
+def test_an_alternative_that_describes_something_is_no_entity(alternative: str) -> None:
+    (made,) = draft(record(decision(rejected=[Rejected(alternative=alternative, reason="")])), chunk())
+
+    assert made.entities == ()
+    assert made.rejected == (Rejected(alternative=alternative, reason=""),)
+
+
+def test_of_a_long_topic_a_note_knows_what_is_nearest_to_it_and_no_more() -> None:
+    items = [fact(f"Row {number}", f"Of row {number}.", entities=["quince"] if number in (1, 9) else []) for number in range(10)]
+
+    made = draft(record(*items), chunk())
+
+    assert [len(each.siblings) for each in made] == [0, 1, 2, 3, 4, 4, 4, 4, 4, 4]
+    assert made[9].siblings == (made[1].note.id, *(each.note.id for each in made[6:9]))
+
+
 def test_a_short_rejected_alternative_is_an_entity() -> None:
     rejected = (
         Rejected(alternative="Apples", reason="they bloom early"),

@@ -65,7 +65,8 @@ class OneVault(RuleBasedStateMachine):
 
     @rule(thought=THOUGHTS)
     def writes(self, thought: int) -> None:
-        self._unless_frozen(lambda vault: write(vault, fact(f"Thought {thought}", entities=["shared"]), name=f"chunk-{thought}"))
+        said = fact(f"Thought {thought}", entities=["Marcheweg"])
+        self._unless_frozen(lambda vault: write(vault, said, name=f"chunk-{thought}", session=f"5e55-{thought:04}"))
 
     @rule(thought=THOUGHTS, other=st.integers(10, 12))
     def hears_it_again(self, thought: int, other: int) -> None:

@@ -1,5 +1,6 @@
 """What is known beside the notes themselves."""
 
+import contextlib
 import os
 import sqlite3
 import stat
@@ -35,6 +36,18 @@ def test_a_damaged_ledger_is_said(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(StateDamaged) as damaged:
         Ledger(tmp_path / "ledger.sqlite")
     assert ".trash" in damaged.value.hint
+
+
+def test_a_text_that_is_none_any_more_is_said(tmp_path: Path) -> None:
+    """Of such damage SQLite knows nothing, and Python's error for it has no code."""
+    path = tmp_path / "ledger.sqlite"
+    ledger = Ledger(path)
+    ledger.set("x", "y")
+    ledger._run("UPDATE settings SET value = CAST(x'ff9f' AS TEXT)")
+
+    with pytest.raises(StateDamaged, match="not as it should be"):
+        ledger.setting("x")
+    ledger.close()
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
@@ -156,3 +169,19 @@ def test_a_lock_is_for_one_at_a_time_and_may_be_taken_again_by_who_has_it(tmp_pa
     waiting.join()
 
     assert entered.is_set()
+
+
+def test_a_ledger_of_the_second_version_learns_of_rulings(tmp_path: Path) -> None:
+    from kite_memory.vault.ledger import _VERSION_1, _VERSION_2
+
+    file = tmp_path / "vault.sqlite"
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        for statement in (*_VERSION_1, *_VERSION_2):
+            database.execute(statement)
+        database.execute("PRAGMA user_version = 2")
+        database.commit()
+
+    with contextlib.closing(Ledger(file)) as ledger:
+        ledger.rule("NEW", "OLD", "replaces")
+
+        assert ledger.settled(["OLD"]) == {("NEW", "OLD")}

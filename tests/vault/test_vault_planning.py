@@ -8,7 +8,7 @@ import pytest
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Action, Amend, Create, Skip
-from kite_memory.model.record import Rejected
+from kite_memory.model.record import RecordItem, Rejected
 from kite_memory.model.scope import Scope
 from kite_memory.vault.drafting import Draft
 from kite_memory.vault.planning import Known, plan
@@ -113,7 +113,7 @@ def test_new_words_and_new_rejections_are_added_with_their_date() -> None:
     action = only(plan([made], Known(alike=(old,))))
 
     assert isinstance(action, Amend)
-    assert action.addition == f"2026-02-26: {made.note.body}\n\n**Rejected:** Plums: wasps"
+    assert action.addition == f"2026-02-26: {made.note.body}\n\n> [!failure] Rejected: Plums: wasps"
 
 
 def test_a_superseded_note_takes_evidence_but_no_words_and_a_rejected_one_nothing() -> None:
@@ -178,21 +178,48 @@ def test_an_entity_of_one_note_is_plain_text() -> None:
     assert (note.body, note.links, note.entities) == ("About PostgreSQL.", (), ("PostgreSQL",))
 
 
-def test_an_entity_of_two_notes_has_a_page_before_either_links_to_it() -> None:
-    made = drafts(fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), fact("Two", "On postgresql.", entities=["postgresql"]))
+def of_two_sessions(one: RecordItem, two: RecordItem) -> list[Draft]:
+    return [*drafts(one), *drafts(two, name="chunk-2", session="5e55-0002")]
+
+
+def test_an_entity_of_two_sessions_has_a_page_before_either_note_links_to_it() -> None:
+    made = of_two_sessions(
+        fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), fact("Two", "On postgresql.", entities=["postgresql"])
+    )
 
     page, one, two = created(plan(made, Known()))
 
     assert (page.path, page.kind, page.title, page.scope) == ("topics/PostgreSQL.md", NoteKind.ENTITY, "PostgreSQL", Scope.GLOBAL)
     assert page.aliases == ("postgresql",)
     assert one.body == "About [[PostgreSQL]]."
-    assert two.body == "On [[PostgreSQL|postgresql]].\n\n**Related:** [[one-feb26]]"
+    assert two.body == "On [[PostgreSQL|postgresql]]."
+
+
+def test_what_only_one_session_speaks_of_has_no_page_however_often() -> None:
+    made = drafts(fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]))
+
+    assert [note.title for note in created(plan(made, Known(mentions={"postgresql": ("three-feb26",)})))] == ["One", "Two"]
+
+
+@pytest.mark.parametrize("name", ["main", "Session", "test", "--force", "git push origin", "config.py", "feature/pears"])
+def test_a_name_that_could_mean_anything_has_no_page(name: str) -> None:
+    made = of_two_sessions(fact("One", entities=[name]), fact("Two", entities=[name]))
+
+    assert [note.title for note in created(plan(made, Known()))] == ["One", "Two"]
+
+
+def test_a_branch_has_no_page_whatever_it_is_called() -> None:
+    made = of_two_sessions(fact("One", entities=["orchard-pears"]), fact("Two", entities=["orchard-pears"]))
+    on_it = [replace(each, note=replace(each.note, branch="orchard-pears")) for each in made]
+
+    assert [note.title for note in created(plan(on_it, Known()))] == ["One", "Two"]
+    assert len(created(plan(made, Known()))) == 3
 
 
 def test_a_page_links_to_the_earlier_note_whose_text_stays_as_it_is() -> None:
     made = drafts(fact("Two", "About PostgreSQL.", entities=["PostgreSQL"]))
 
-    page, two = created(plan(made, Known(mentions={"postgresql": ("one-jan26",)})))
+    page, two = created(plan(made, Known(mentions={"postgresql": ("one-jan26",)}, elsewhere=frozenset({"postgresql"}))))
 
     assert page.body == "**Related:** [[one-jan26]]"
     assert two.body == "About [[PostgreSQL]]."
@@ -208,7 +235,11 @@ def test_a_page_that_is_there_is_linked_to_and_not_made_again() -> None:
 
 def test_a_page_that_was_deleted_is_not_made_again() -> None:
     made = drafts(fact("Two", "About PostgreSQL.", entities=["PostgreSQL"]))
-    known = Known(mentions={"postgresql": ("one-jan26",)}, buried_titles=frozenset({("postgresql", "")}))
+    known = Known(
+        mentions={"postgresql": ("one-jan26",)},
+        elsewhere=frozenset({"postgresql"}),
+        buried_titles=frozenset({("postgresql", "")}),
+    )
 
     (two,) = created(plan(made, known))
 
@@ -224,19 +255,19 @@ def test_a_shared_name_that_the_text_lacks_is_listed_below_it() -> None:
 
 
 def test_people_have_their_pages_among_people() -> None:
-    made = drafts(fact("One", "Ada knows.", entities=["person:Ada"]), fact("Two", "Ask Ada.", entities=["Ada"]))
+    made = of_two_sessions(fact("One", "Ada knows.", entities=["person:Ada"]), fact("Two", "Ask Ada.", entities=["Ada"]))
 
     assert created(plan(made, Known()))[0].path == "people/Ada.md"
 
 
 def test_a_page_for_what_only_tools_speak_of_waits_for_a_person() -> None:
-    tools = [replace(item, origin="tool") for item in (fact("One", entities=["Evil"]), fact("Two", entities=["Evil"]))]
+    one, two = (replace(fact(title, entities=["Evil"]), origin="tool") for title in ("One", "Two"))
 
-    assert created(plan(drafts(*tools), Known()))[0].status is NoteStatus.PROPOSED
+    assert created(plan(of_two_sessions(one, two), Known()))[0].status is NoteStatus.PROPOSED
 
 
 def test_skipped_drafts_make_no_pages() -> None:
-    made = drafts(fact("One", entities=["PostgreSQL"]), fact("Two", entities=["PostgreSQL"]))
+    made = of_two_sessions(fact("One", entities=["PostgreSQL"]), fact("Two", entities=["PostgreSQL"]))
 
     (two,) = created(plan(made, Known(buried_ids=frozenset({made[0].note.id}))))
 
@@ -251,7 +282,7 @@ def test_rejected_alternatives_are_named_with_their_reason() -> None:
 
     assert note.body == (
         "You chose pears over [[Apples|apples]] for the north field because frost comes late there.\n\n"
-        "**Rejected:** [[Apples]]: they bloom early\n\n**Rejected:** Plums"
+        "> [!failure] Rejected: [[Apples]]: they bloom early\n\n> [!failure] Rejected: Plums"
     )
 
 
@@ -271,7 +302,8 @@ def test_every_link_leads_to_a_note_that_is_there_or_comes_earlier() -> None:
     items = [fact(f"Title {number}", f"Body {number} on PostgreSQL.", entities=shared[: number % 5]) for number in range(12)]
     there: set[str] = {"old-jan26"}
 
-    for note in created(plan(drafts(*items), Known(mentions={"a/b": ("old-jan26",)}))):
+    made = [*drafts(*items[:6]), *drafts(*items[6:], name="chunk-2", session="5e55-0002")]
+    for note in created(plan(made, Known(mentions={"a/b": ("old-jan26",)}, elsewhere=frozenset({"a/b"})))):
         assert set(note.links) <= there
         there.add(PurePosixPath(note.path).stem)
 

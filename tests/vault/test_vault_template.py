@@ -1,14 +1,17 @@
 """What a new vault looks like."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kite_memory.vault import properties
 from kite_memory.vault.links import targets
 from kite_memory.vault.notefile import FOLDERS, written_properties
 from kite_memory.vault.properties import lay_out
+from kite_memory.vault.vault import Vault
 from tests.vault.building import TEMPLATE, note
 
 SETTINGS = sorted((TEMPLATE / ".obsidian").glob("*.json"))
@@ -33,11 +36,12 @@ def test_every_property_that_we_write_has_a_type() -> None:
 
     full = replace(
         note(), session="s", key="k", tags=("t",), aliases=("a",), entities=("e",), triggers=("t",), supersedes=("x",),
-        superseded_by="y", valid_from=note().created, expires=note().created,
+        superseded_by="y", valid_from=note().created, expires=note().created, valid_until=note().created,
+        drifted=note().created, anchors=("a@b",), branch="b", conflicts=("c",),
     )  # fmt: skip
     types = json.loads((TEMPLATE / ".obsidian" / "types.json").read_text())["types"]
 
-    assert set(written_properties(full)) == set(types)
+    assert set(written_properties(full)) <= set(types)
     for name, value in written_properties(full).items():
         if isinstance(value, list):
             assert types[name] in ("multitext", "tags", "aliases")
@@ -53,3 +57,25 @@ def test_the_pages_lead_nowhere_that_is_not_there(name: str) -> None:
 
     assert targets(text) == ()
     assert properties.load(lay_out(text).yaml) == {}
+
+
+@pytest.mark.parametrize("path", sorted((TEMPLATE / "views").glob("*.base")), ids=lambda path: path.name)
+def test_views_ask_for_properties_that_notes_have(path: Path) -> None:
+    view = yaml.safe_load(path.read_text(encoding="utf-8"))
+    types = json.loads((TEMPLATE / ".obsidian" / "types.json").read_text())["types"]
+    formulas = {f"formula.{name}" for name in view.get("formulas", {})}
+    asked = {name for each in view["views"] for name in each["order"]} | {
+        sorting["property"] for each in view["views"] for sorting in each.get("sort", [])
+    }
+
+    assert {each["type"] for each in view["views"]} <= {"table", "cards", "list"}
+    for name in asked:
+        assert name in formulas or name in ("file.name", "file.mtime") or name.removeprefix("note.") in types, name
+    for condition in re.findall(r"^\s*- '(\w+)\b", path.read_text(encoding="utf-8"), re.MULTILINE):
+        assert condition in (*types, "file"), condition
+
+
+def test_templates_are_no_notes(vault: Vault) -> None:
+    assert (vault.root / "templates" / "Decision.md").is_file()
+
+    assert list(vault.entries()) == []

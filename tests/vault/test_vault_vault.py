@@ -270,7 +270,8 @@ def test_many_foreign_files_do_no_harm(vault: Vault) -> None:
 
 
 def test_writing_twice_is_writing_once(vault: Vault) -> None:
-    made = drafts(decision(entities=["Pears", "frost"]), fact("Frost", entities=["frost"]))
+    frost = drafts(fact("Frost", entities=["frost"]), name="chunk-2", session="5e55-0002")
+    made = [*drafts(decision(entities=["Pears", "frost"])), *frost]
     actions = vault.plan(made)
 
     first = vault.carry_out(actions)
@@ -335,16 +336,26 @@ def test_composed_and_decomposed_titles_are_one_thought(vault: Vault) -> None:
     assert write(vault, fact(unicodedata.normalize("NFD", "Café für Zoë")), name="chunk-2") == []
 
 
-def test_pages_are_made_when_a_second_note_shares_a_name(vault: Vault) -> None:
+def test_pages_are_made_when_a_note_of_another_session_shares_a_name(vault: Vault) -> None:
     (one,) = write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]))
     before = (vault.root / one).read_bytes()
 
-    written = write(vault, fact("Two", "More on PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2")
+    written = write(vault, fact("Two", "More on PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
 
     assert written == ["topics/PostgreSQL.md", "projects/two-feb26.md"]
     assert vault.find("postgresql").body == "**Related:** [[one-feb26]]"
     assert (vault.root / one).read_bytes() == before
     assert vault.unresolved_links() == []
+
+
+def test_what_was_written_of_another_session_counts_also_beside_its_repetition(vault: Vault) -> None:
+    one = drafts(fact("One", "About PostgreSQL.", entities=["PostgreSQL"]))
+    vault.carry_out(vault.plan(one))
+    two = drafts(fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
+
+    vault.carry_out(vault.plan([*one, *two]))
+
+    assert vault.find("Two").body == "On [[PostgreSQL]]."
 
 
 def test_a_superseded_note_keeps_its_text_and_both_know_each_other(vault: Vault) -> None:
@@ -666,6 +677,18 @@ def test_links_to_a_deleted_note_become_words_where_the_text_is_ours(vault: Vaul
     assert [(one.path, one.ours) for one in vault.unresolved_links()] == [(three, False)]
 
 
+def test_whoever_notices_a_deletion_there_are_links_to_mend_until_they_are_mended(vault: Vault) -> None:
+    one, two = write(vault, fact("One"), fact("Two"))
+    (vault.root / one).unlink()
+    assert vault.called(one) is None
+
+    noticed = vault.unmended
+    changed = vault.mend_links()
+
+    assert noticed and changed == [two]
+    assert not vault.unmended
+
+
 def hidden(vault: Vault, tmp_path: Path) -> Path:
     vault.root.rename(tmp_path / "disk")
     return tmp_path / "disk"
@@ -907,51 +930,6 @@ def test_the_same_words_are_one_note(vault: Vault) -> None:
     assert contents(vault.root) == before
 
 
-def test_a_key_says_the_newest(vault: Vault) -> None:
-    first = vault.remember("Port 80.", key="port", project="orchard")
-    second = vault.remember("Port 8080.", key="port", project="orchard")
-    other = vault.remember("Port 9.", key="port", project="meadow")
-
-    assert (second.id, second.path, second.body) == (first.id, first.path, "Port 8080.")
-    assert other.id != first.id
-
-
-def test_a_key_that_says_something_else_is_titled_by_it(vault: Vault) -> None:
-    first = vault.remember("The deploy window is Tuesday", key="deploy-window")
-
-    second = vault.remember("The deploy window is Thursday", key="deploy-window")
-
-    assert (second.id, second.path) == (first.id, first.path)
-    assert second.title == "The deploy window is Thursday"
-    assert first.title in second.aliases
-
-
-def test_a_key_takes_new_tags_and_a_new_end(vault: Vault) -> None:
-    vault.remember("Port 80.", key="port", tags=["net"])
-
-    again = vault.remember("Port 80.", key="port", tags=["web"], expires=START)
-
-    assert (again.tags, again.expires, again.body) == (("web",), START, "Port 80.")
-
-
-def test_a_key_whose_note_is_broken_is_said(vault: Vault) -> None:
-    first = vault.remember("Port 80.", key="port")
-    put(vault, first.path, (vault.root / first.path).read_text().replace("title: Port 80.", "title: a: b"))
-
-    with pytest.raises(KiteError, match="not YAML") as refused:
-        vault.remember("Port 8080.", key="port")
-    assert refused.value.hint
-
-
-def test_a_key_whose_note_was_edited_is_added_to(vault: Vault) -> None:
-    first = vault.remember("Port 80.", key="port")
-    put(vault, first.path, (vault.root / first.path).read_text() + "By hand.\n")
-
-    second = vault.remember("Port 8080.", key="port")
-
-    assert second.body == "Port 80.\nBy hand.\n\n2026-03-28: Port 8080."
-
-
 def test_asking_again_for_what_was_deleted_brings_it_back(vault: Vault) -> None:
     vault.forget(vault.remember("Frost comes late.").path)
 
@@ -965,16 +943,6 @@ def test_a_persons_words_stay_and_a_tools_are_tamed_and_wait(vault: Vault) -> No
 
     assert mine.body == "![map](map.png) <% x %>"
     assert (theirs.body, theirs.status) == ("[map](https://example.com/m.png) of mine", NoteStatus.PROPOSED)
-
-
-def test_a_tool_cannot_say_something_else_under_a_persons_key(vault: Vault) -> None:
-    mine = vault.remember("Port 80.", key="port")
-
-    theirs = vault.remember("Port 6666.", key="port", origin="tool")
-
-    assert vault.read(mine.path) == mine
-    assert (theirs.id != mine.id, theirs.key, theirs.status) == (True, "", NoteStatus.PROPOSED)
-    assert vault.remember("Port 81.", key="port").id == mine.id
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "\0", "x" * 300_000])

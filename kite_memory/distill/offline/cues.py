@@ -18,10 +18,6 @@ CAUSE = _words(
 VERIFIED = _words(
     r"confirmed|verified|reproduced|proved|proven|measured|found (?:it|the)|the fix (?:is|was)|fixed by|root cause|turns? out"
 )
-CLAIM = _words(
-    r"root cause|(?:real |actual |underlying )?(?:problem|issue|bug|culprit|cause) (?:is|was|here)|found (?:it|the (?:bug"
-    r"|problem|issue|cause|culprit))|(?:this|that) is (?:why|the (?:bug|problem|issue|cause))|turns out"
-)
 TRACED = _words(
     r"(?:root|real|actual|underlying|true) (?:cause|problem|issue|bug|reason|culprit)|(?:problem|issue|bug|culprit|cause|reason"
     r"|fault|failure|error|crash|hang|leak|regression) (?:is|was|came|comes|lies|lay|sat|sits)|(?:is|was|are|were) (?:caused by"
@@ -29,28 +25,16 @@ TRACED = _words(
     r"|found (?:it|the (?:\w+ )?(?:bug|problem|issue|cause|culprit|leak))"
     r"|traced (?:it |this |that )?(?:back )?to|(?:fail(?:s|ed)?|hangs?|hung|broke|breaks|crash(?:es|ed)|happen(?:s|ed)) because"
 )
-"""A cause that is named, in more ways than `CLAIM` knows: it is only believed together with `MENDED`."""
+"""A cause that is named, in more ways than `theories.CLAIM` knows: it is only believed together with `theories.MENDED`."""
 SLIP = _words(
     r"i (?:forgot|missed|broke|mistyped|overlooked|introduced|had (?:forgotten|left|missed))|my (?:own )?(?:mistake|typo|slip|edit)"
     r"|a typo"
 )
 """What an agent did wrong a moment ago and put right: nobody meets it again."""
-MENDED = _words(
-    r"fix(?:ed|es)|solve[ds]|resolve[ds]|cure[ds]|mend(?:ed|s)|confirmed|verified|reproduced|to (?:confirm|verify)"
-    r"|(?:pass(?:es|ed)?|works?|succeeds?|runs?|green) (?:now|again)|now (?:pass(?:es)?|works?|succeeds?|runs?)"
-    r"|no longer (?:fail\w*|hang\w*|crash\w*|happen\w*|leak\w*|time\w*)"
-    r"|ma(?:kes?|de) (?:it|them|the \w+(?: \w+)?) (?:pass|work|go away)|(?:is|are|went) gone|goes away|went away|the fix (?:is|was)"
-)
 CHOSE = re.compile(
     r"\b(?:i|we)(?:'ve| have)? (?:chosen?|picked|went with|opted for|decided (?:on|for|to use)|used)\b.{2,120}\b(?:over|instead of"
     r"|rather than|not)\b",
     re.IGNORECASE,
-)
-RETRACTION = _words(
-    r"(?:i was|that was|my \w+ was) wrong|wasn'?t (?:it|the (?:cause|issue|problem|reason))|is(?:n'?t| not) the (?:cause|issue"
-    r"|problem|reason|culprit)|still (?:fails?|failing|broken|happens|the same)|didn'?t (?:help|fix|work)|scratch that"
-    r"|ruled? (?:that |it )?out|my (?:earlier|first|previous|initial) (?:diagnosis|theory|guess|assumption|conclusion)"
-    r"|not the (?:actual|real) (?:cause|issue|problem)"
 )
 DECIDING = _words(
     r"instead of|rather than|decided|decision|agreed|chose|chosen|prefer(?:red)?|opted|go(?:ing)? with|went with"
@@ -86,6 +70,11 @@ ANNOUNCING = re.compile(
     r"|i'm going to|next,? i)\b",
     re.IGNORECASE,
 )
+CHECKS = re.compile(
+    r"(?:(?:new|existing|both|all|the) )?(?:(?:unit|integration|regression) )?tests?\b|.{0,400}?\bTest(?-i:[A-Z_])\w",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Which tests there are and what each asserts is for the code to say."""
 SELF = _words(r"i|i'll|i've|i'm|i'd|me|my")
 YOU = _words(r"you|your|you're|you'll")
 POINTING = re.compile(
@@ -119,6 +108,7 @@ class Weights:
     status: float = -0.8
     offer: float = -1.5
     step: float = -0.5
+    checks: float = -0.6
     myself: float = -0.5
     you: float = -0.2
     question: float = -1.2
@@ -151,6 +141,7 @@ def salience(sentence: Sentence, prompt: frozenset[str], centre: float, weights:
     score += weights.status * bool(STATUS.search(text))
     score += weights.offer * bool(OFFER.search(text))
     score += weights.step * bool(STEP.match(text))
+    score += weights.checks * bool(CHECKS.match(text))
     score += weights.myself * bool(SELF.search(text))
     score += weights.you * bool(YOU.search(text))
     score += weights.question * text.endswith("?")

@@ -1,13 +1,13 @@
 """From one turn to the notes it could become."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from kite_memory.distill.answer import BODY_CHARS
 from kite_memory.distill.offline.commands import Established
-from kite_memory.distill.offline.cues import CAUSE, CLAIM, DECIDING, VERIFIED
+from kite_memory.distill.offline.cues import CAUSE, DECIDING, VERIFIED
 from kite_memory.distill.offline.findings import Finding, finding_of, is_talk, sentences_of_turn, settled_cause, settled_choice
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
 from kite_memory.distill.offline.people import EVERYWHERE, concedes, directs, is_firm, options_in, picked, stated_decisions, wishes
@@ -15,11 +15,12 @@ from kite_memory.distill.offline.statements import Statement, statements
 from kite_memory.distill.offline.wording import in_own_words, rejected_in, title_of, without_opening
 from kite_memory.distill.prose import clip, one_line, stems
 from kite_memory.distill.telling import telling_lines
+from kite_memory.distill.theories import CLAIM
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Origin, Rejected
 
 _FEWEST_WORDS = 80
-_LEAST_SCORE = 1.3
+_LEAST_SCORE = 1.0
 _FEWEST_WORDS_OF_A_CAUSE = 40
 _LEAST_SCORE_OF_A_CAUSE = 0.4
 _WISH = 9.0
@@ -27,16 +28,16 @@ _STATED = 8.0
 _TOLD = 8.5
 _CORRECTION = 7.0
 _CHOSEN = 6.0
-_PICK = 3.0
+_PICK = 1.6
 _SETTLED = 1.6
-_REFUSAL = 2.2
+_REFUSAL = 1.5
 _COMMAND = 1.5
 _QUOTED = 260
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """``rule`` says what made it; ``score`` is comparable between the drafts of a chunk."""
+    """``rule`` says what made it; ``score`` is comparable between the drafts of a chunk; ``claims`` where it names a cause."""
 
     rule: Literal[
         "finding", "settled", "stated", "told", "correction", "choice", "pick", "answer", "plan", "refusal", "wish", "command"
@@ -51,14 +52,20 @@ class Draft:
     rejected: tuple[Rejected, ...] = ()
     symptom: str = ""
     everywhere: bool = False
+    claims: bool = False
 
 
-def drafts_of(turn: Turn, before: Turn | None) -> tuple[list[Draft], int]:
-    """The drafts of a turn and the number of words the agent said in it."""
-    said = sentences_of_turn(turn)
+def drafts_of(turn: Turn, before: Turn | None, fresh: Container[str]) -> tuple[list[Draft], int]:
+    """The drafts of a turn and the number of words the agent said in it.
+
+    Only events in ``fresh`` are told of: what the turn began with may have been told already.
+    """
+    said = [sentence for sentence in sentences_of_turn(turn) if sentence.event.id in fresh]
     words = sum(sentence.words for sentence in said)
-    drafts = [*_picks(turn, before), *_answers(turn, said), *_refusals(turn, before), *_stated(turn), *_wishes(turn)]
-    drafts.extend(_plainly(turn, before))
+    drafts: list[Draft] = []
+    if turn.asked is not None and turn.asked.id in fresh:
+        drafts.extend((*_picks(turn, before), *_refusals(turn, before), *_plainly(turn, before)))
+    drafts.extend((*_answers(turn, said, fresh), *_stated(turn, fresh), *_wishes(turn, fresh)))
     finding = finding_of(turn, said)
     if finding and _weighs(finding, words):
         drafts.append(_found(turn, finding))
@@ -77,18 +84,19 @@ def _weighs(finding: Finding, words: int) -> bool:
 
 def _found(turn: Turn, finding: Finding) -> Draft:
     """Where the agent opens by giving way, the person's words lead: they are what the rest of the turn follows."""
-    body = [_ended(sentence.text) for sentence in finding.sentences]
+    text = joined(sentence.text for sentence in finding.sentences)
     evidence = [sentence.event.id for sentence in finding.sentences]
     corrected = _correction(turn)
     if corrected and turn.asked:
-        body.insert(0, _quotation(corrected))
+        text = f"{_quotation(corrected)} {text}"
         evidence.insert(0, turn.asked.id)
-    text = " ".join(body)
     rejected = tuple(rejected_in(sentence.text for sentence in finding.sentences))[:3]
     causes = len(CAUSE.findall(text)) + 2 * len(VERIFIED.findall(text))
     decides = len(DECIDING.findall(text)) + 2 * len(rejected) + 2 * bool(corrected)
     kind: Literal["decision", "insight", "fact"] = "decision" if decides > causes else "insight" if causes else "fact"
     firm = (kind == "decision" and bool(rejected)) or (kind == "insight" and bool(VERIFIED.search(text)))
+    if kind == "insight" and finding.discarded:
+        text = f"{text} Ruled out: {'; '.join(title_of(theory.text) for theory in finding.discarded[:2])}."
     return Draft(
         rule="finding",
         kind=kind,
@@ -100,11 +108,12 @@ def _found(turn: Turn, finding: Finding) -> Draft:
         origin="assistant",
         rejected=rejected,
         symptom=_symptom(turn, of_any_call=False) if kind == "insight" else "",
+        claims=any(CLAIM.search(sentence.text) for sentence in finding.sentences),
     )
 
 
 def _settled(turn: Turn, sentences: Sequence[Sentence], kind: Literal["insight", "decision"]) -> Draft:
-    text = " ".join(_ended(sentence.text) for sentence in sentences)
+    text = joined(sentence.text for sentence in sentences)
     return Draft(
         rule="settled",
         kind=kind,
@@ -136,9 +145,11 @@ def _correction(turn: Turn) -> str:
     return words
 
 
-def _stated(turn: Turn) -> Iterator[Draft]:
+def _stated(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
     """A decision in the person's own words, followed by what the agent made of it."""
     for at, event in enumerate(turn.events):
+        if event.id not in fresh:
+            continue
         for stated in stated_decisions(event):
             reply = next((after for after in turn.events[at + 1 :] if after.type is EventType.ASSISTANT_MESSAGE), None)
             echo = _echo(reply, stated.stems)
@@ -147,7 +158,7 @@ def _stated(turn: Turn) -> Iterator[Draft]:
                 rule="stated",
                 kind="decision",
                 title=title_of(without_opening(stated.text)),
-                body=" ".join([in_own_words(stated.text, BODY_CHARS), *(_ended(each.text) for each in echo[:2])]),
+                body=f"{in_own_words(stated.text, BODY_CHARS)} {joined(each.text for each in echo[:2])}".rstrip(),
                 evidence=(event.id, *(each.event.id for each in echo[:1])),
                 score=_STATED,
                 importance=3 if rejected and rejected[0].reason else 2,
@@ -188,7 +199,7 @@ def _of_statement(statement: Statement, event: Event, echo: Sequence[Sentence]) 
             )  # fmt: skip
         case "choice":
             return Draft(
-                rule="choice", kind="decision", title=title, body=" ".join([words, *(_ended(each.text) for each in echo[:2])]),
+                rule="choice", kind="decision", title=title, body=f"{words} {joined(each.text for each in echo[:2])}".rstrip(),
                 evidence=(event.id, *(each.event.id for each in echo[:1])), score=_CHOSEN,
                 importance=2 if statement.firm or rejected else 1, origin="user", rejected=rejected,
             )  # fmt: skip
@@ -209,14 +220,14 @@ def _picks(turn: Turn, before: Turn | None) -> Iterator[Draft]:
     if choice is None or len(stems(choice.text)) < 5:
         return
     reasons = finding_of(before, [each for each in sentences_of(offer, offer.text) if each.stems & stems(choice.text)])
-    body = [_ended(f"Chosen: {choice.text}")]
+    body = [f"Chosen: {choice.text}"]
     if reasons:
-        body.extend(_ended(each.text) for each in reasons.sentences if each.text[:60] not in choice.text)
+        body.extend(each.text for each in reasons.sentences if each.text[:60] not in choice.text)
     yield Draft(
         rule="pick",
         kind="decision",
         title=title_of(choice.name),
-        body=" ".join(body[:4]),
+        body=joined(body[:4]),
         evidence=(offer.id, turn.asked.id),
         score=_PICK,
         importance=2,
@@ -234,10 +245,10 @@ _CHOICE = re.compile(
 """Questions that ask for a choice; others only ask for information."""
 
 
-def _answers(turn: Turn, said: Sequence[Sentence]) -> Iterator[Draft]:
+def _answers(turn: Turn, said: Sequence[Sentence], fresh: Container[str]) -> Iterator[Draft]:
     """Answers to the agent's questions, and plans that were approved."""
     for event in turn.events:
-        if event.type is not EventType.DECISION:
+        if event.type is not EventType.DECISION or event.id not in fresh:
             continue
         if match := _ANSWER.match(event.text[:2_500]):
             question, answer = one_line(match["question"]), one_line(match["answer"])
@@ -250,9 +261,9 @@ def _answers(turn: Turn, said: Sequence[Sentence]) -> Iterator[Draft]:
                 rule="answer",
                 kind="decision",
                 title=title_of(answer) if len(answer.split()) >= 3 else title_of(f"{answer}: {question}"),
-                body=" ".join(
-                    [f"Asked “{clip(question, _QUOTED)}”, the person chose: {_ended(clip(answer, _QUOTED))}"]
-                    + [_ended(each.text) for each in (reasons.sentences if reasons else ())[:2]]
+                body=joined(
+                    [f"Asked “{clip(question, _QUOTED)}”, the person chose: {clip(answer, _QUOTED)}"]
+                    + [each.text for each in (reasons.sentences if reasons else ())[:2]]
                 ),
                 evidence=(event.id,),
                 score=_PICK,
@@ -269,7 +280,7 @@ def _answers(turn: Turn, said: Sequence[Sentence]) -> Iterator[Draft]:
             rule="plan",
             kind="decision",
             title=title_of(finding.best.text),
-            body="From an approved plan: " + " ".join(_ended(sentence.text) for sentence in finding.sentences),
+            body="From an approved plan: " + joined(sentence.text for sentence in finding.sentences),
             evidence=(event.id,),
             score=_PICK,
             importance=2,
@@ -292,13 +303,13 @@ def _refusals(turn: Turn, before: Turn | None) -> Iterator[Draft]:
     evidence = [turn.asked.id, refused.id]
     if reply is not None:
         echo = [each for each in sentences_of(reply, reply.text)[:8] if each.words >= 6 and not each.text.endswith((":", "?"))]
-        body.extend(_ended(each.text) for each in echo[:2])
+        body.append(joined(each.text for each in echo[:2]))
         evidence.append(reply.id)
     yield Draft(
         rule="refusal",
         kind="preference",
         title=title_of(words),
-        body=" ".join(body),
+        body=" ".join(body).rstrip(),
         evidence=tuple(evidence),
         score=_REFUSAL,
         importance=3 if is_firm(words) else 2,
@@ -314,9 +325,9 @@ def _object_of(turn: Turn, event: Event) -> str:
     return f" (`{clip(one_line(told[:300]), 80)}`)" if told else ""
 
 
-def _wishes(turn: Turn) -> Iterator[Draft]:
+def _wishes(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
     for event in turn.events:
-        for wish in wishes(event):
+        for wish in wishes(event) if event.id in fresh else ():
             yield Draft(
                 rule="wish",
                 kind="preference",
@@ -348,5 +359,8 @@ def _quotation(words: str) -> str:
     return f"The person: “{clip(one_line(words), _QUOTED)}”"
 
 
-def _ended(text: str) -> str:
-    return text if text.endswith((".", "!", "?", "…", "”")) else f"{text}."
+def joined(texts: Iterable[str]) -> str:
+    """One paragraph of what was said in several places; items of a list, which end on nothing, are divided by semicolons."""
+    said = [text.rstrip(" ;,") for text in texts]
+    closed = [text if text.endswith((*".!?…”:", '."', ".)")) else f"{text};" for text in said[:-1]]
+    return " ".join([*closed, *(text if text.endswith(tuple(".!?…”")) else f"{text}." for text in said[-1:])])

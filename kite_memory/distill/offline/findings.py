@@ -8,12 +8,9 @@ from kite_memory.distill.offline.cues import (
     ANNOUNCING,
     CAUSE,
     CHOSE,
-    CLAIM,
     GUESS,
-    MENDED,
     OFFER,
     POINTING,
-    RETRACTION,
     SLIP,
     STATUS,
     STEP,
@@ -22,6 +19,7 @@ from kite_memory.distill.offline.cues import (
 )
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
 from kite_memory.distill.prose import stems
+from kite_memory.distill.theories import CLAIM, MENDED, RETRACTION
 from kite_memory.model.event import EventType
 
 MOST_SENTENCES = 4
@@ -35,11 +33,15 @@ _HEARD = 3_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """``sentences`` as they were said, ``best`` the one that says most and can stand alone, ``score`` their mean salience."""
+    """``sentences`` as they were said, ``best`` the one that says most and can stand alone, ``score`` their mean salience.
+
+    ``discarded`` named causes that did not hold.
+    """
 
     sentences: tuple[Sentence, ...]
     best: Sentence
     score: float
+    discarded: tuple[Sentence, ...] = ()
 
 
 def sentences_of_turn(turn: Turn) -> list[Sentence]:
@@ -86,6 +88,7 @@ def finding_of(turn: Turn, said: Sequence[Sentence]) -> Finding | None:
         sentences=tuple(sentence for _, _, sentence in sorted(chosen, key=lambda each: each[1])),
         best=standing[0] if standing else chosen[0][2],
         score=sum(score for score, _, _ in chosen) / len(chosen),
+        discarded=tuple(said[at] for at in sorted(withdrawn)),
     )
 
 

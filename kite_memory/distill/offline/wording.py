@@ -1,13 +1,15 @@
 """Titles, entities and rejected alternatives, cut from sentences that were said."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 
 from kite_memory.distill.offline.cues import CODE
 from kite_memory.distill.prose import clip, one_line
 from kite_memory.model.record import Rejected
 
-_TITLE_WORDS = 8
+_TITLE_WORDS, _SHORT_TITLE = 12, 8
+_TITLE = 80
 _FEWEST_TITLE_WORDS = 4
 _OPENING = re.compile(
     r"(?:(?:so|and|but|also|now|yes|no|ok|okay|right|well|actually|basically|essentially|importantly|crucially|however"
@@ -20,7 +22,9 @@ _OPENING = re.compile(
     r"|let'?s(?: go with| use)?|go with|i found(?: that)?|found (?:it|the (?:bug|issue|problem|cause))|confirmed|please"
     r"|can (?:you|we)|could (?:you|we)|(?:we|i)(?:'ve| have)? (?:decided (?:to(?: use| go with)?|on|that)|chosen?|settled"
     r" on|agreed (?:on|to|that))|we(?:'ll| will|'re going to| are going to) (?:use|go with)|from now on|going forward|i want you to"
-    r"|i'd like you to|(?:the )?(?:problem|issue|bug|(?:root )?cause|culprit)(?=\s*[:—–-])"
+    r"|i'd like you to|i see|unfortunately|looking (?:deeper|closer)|short answer(?=\s*[:—–-])"
+    r"|(?:one|another) (?:small |last )?(?:leftover|footnote|caveat|nuance|note)(?=\s*[:—–-])"
+    r"|worth flagging(?: in [^:]{2,30})?(?=\s*:)|(?:the )?(?:problem|issue|bug|(?:root )?cause|culprit)(?=\s*[:—–-])"
     r"|(?:make|be) sure(?: that)?(?: (?:you|we))?(?: to)?|btw|by the way|oh|nope|nah)\b[\s,:;.!—–-]*)+",
     re.IGNORECASE,
 )
@@ -57,6 +61,8 @@ _MANNER = re.compile(
     re.IGNORECASE,
 )
 """What a sentence opens with before it comes to its point."""
+_NUMBERED = re.compile(r"^(?:\(?\d{1,2}[.)]|\(?[a-z]\))\s+(?=\S+\s)")
+"""Its place in a list that it has left."""
 _CLAUSE_END = re.compile(
     r"\s[—–-]{1,2}\s|[;:]\s|,\s(?=(?:so|which|because|since|but|and|or|then|while|though|although|not|never|always|rather|instead|even"
     r"|if|when|as|unless|except|otherwise|plus|don'?t|use)\b)|\s\("
@@ -73,7 +79,7 @@ _DANGLING = frozenset(
         must may might has have had do does did don't doesn't same each any all no also still just even your our my
         his her because since while where whereas via per e.g i.e vs before after about over under between without
         within during through until unless except instead rather how what why there very more most too such both
-        either neither i we you they he she let's please
+        either neither i we you they he she let's please now
         """,
     )
 )
@@ -93,30 +99,46 @@ _BOUNDARY = _PHRASE | {"is", "are", "was", "were", "not", "never"}
 
 
 def title_of(sentence: str) -> str:
-    """The first clause that says enough, without its run-up, at most eight words and none that leads on to what was cut."""
-    text = _MANNER.sub("", one_line(sentence[:600]).strip(" .:;,-—–\"'"))
+    """The first clause that says enough, without its run-up, at most twelve words and none that leads on to what was cut."""
+    text = _MANNER.sub("", _NUMBERED.sub("", one_line(sentence[:600]).strip(" .:;,-—–\"'")))
     if opening := _OPENING.match(text):
         text = text[opening.end() :]
     head = text
-    fits = len(text.split()) <= _TITLE_WORDS
+    fits = len(text.split()) <= _SHORT_TITLE
     for end in _CLAUSE_END.finditer(text):
         if len(text[: end.start()].split()) >= 4 and not (fits and end.group().startswith(",")):
             head = text[: end.start()]
             break
     head = _balanced(" ".join(_whole(head.split()))).strip(" .:;,-—–\"'")
-    return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, 80)
+    return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, _TITLE)
 
 
 def _whole(words: list[str]) -> list[str]:
     """What fits into a title, cut before a phrase that would not fit whole where enough is left."""
-    fitting = words[:_TITLE_WORDS]
-    cut = _closed(_before_last_phrase(words))
+    room = _room(words)
+    fitting = _before_half_a_code(words[:room])
+    cut = _closed(_before_half_a_code(_before_last_phrase(words, room)))
     return cut if len(cut) >= _FEWEST_TITLE_WORDS else _closed(fitting)
 
 
-def _before_last_phrase(words: list[str]) -> list[str]:
-    kept = words[:_TITLE_WORDS]
-    if len(words) > _TITLE_WORDS and not _ends_phrase(kept[-1], words[_TITLE_WORDS]):
+def _before_half_a_code(words: list[str]) -> list[str]:
+    """Without code that begins among them and ends beyond, where enough is left."""
+    if sum(word.count("`") for word in words) % 2 == 0:
+        return words
+    begins = max(at for at, word in enumerate(words) if word.count("`") % 2)
+    return words[:begins] if begins >= _FEWEST_TITLE_WORDS else words
+
+
+def _room(words: Sequence[str]) -> int:
+    """How many of them a title may have: no code is cut in two."""
+    lengths = accumulate(len(word) + 1 for word in words[:_TITLE_WORDS])
+    fitting = sum(length - 1 <= _TITLE for length in lengths)
+    return max(fitting, _FEWEST_TITLE_WORDS)
+
+
+def _before_last_phrase(words: list[str], room: int) -> list[str]:
+    kept = words[:room]
+    if len(words) > room and not _ends_phrase(kept[-1], words[room]):
         for at in range(len(kept) - 1, _FEWEST_TITLE_WORDS - 1, -1):
             if kept[at].lower() in _PHRASE or kept[at - 1].endswith((",", ";", ":")):
                 kept = kept[:at]
@@ -157,6 +179,11 @@ _NO_NAMES = frozenset(
 )
 
 
+_NAMES_NOTHING = re.compile(
+    r"[\\`\[\]{}<>\"|]|:\s|\$\?|^\d\d?:\d\d|^\d{4}-\d\d-\d\d|^(?=[0-9a-f]*\d)[0-9a-f]{7,40}$"  # code, times, hashes
+)
+
+
 def entities_of(texts: Iterable[str], most: int = 10) -> tuple[str, ...]:
     """What is named in code quotes, paths, identifiers, tickets and proper names, in order of appearance."""
     found: dict[str, str] = {}
@@ -164,7 +191,8 @@ def entities_of(texts: Iterable[str], most: int = 10) -> tuple[str, ...]:
         for at, part in enumerate(text.split("`")):
             names = [part] if at % 2 else [match.group() for match in _NAMED.finditer(part)]
             for name in (_balanced(one_line(name).strip(".,:;'\"")) for name in names):
-                if 2 <= len(name) <= 60 and len(name.split()) <= 4 and any(map(str.isalpha, name)) and name not in _NO_NAMES:
+                short = 2 <= len(name) <= 60 and len(name.split()) <= 4
+                if short and any(map(str.isalpha, name)) and name not in _NO_NAMES and not _NAMES_NOTHING.search(name):
                     found.setdefault(name.lower(), name)
     return tuple(found.values())[:most]
 
@@ -176,14 +204,29 @@ _RULED_OUT = (
         rf"|to)\b))",
         re.IGNORECASE,
     ),
-    re.compile(rf"\bnot\s+{_LOST}[,:—]?\s+(?=because\b|since\b)", re.IGNORECASE),
+    re.compile(rf"(?:[,;:(—–]\s*|\b(?:and|but)\s+|^)not\s+{_LOST}[,:—]?\s+(?=because\b|since\b)", re.IGNORECASE),
     re.compile(
-        r"(?P<this>[^.;:()]{3,80}?)\s+(?:was|is|are|were|got|has been)\s+(?:rejected|ruled out|dropped|discarded|overkill"
+        r"(?P<this>[^.;:()]{3,80}?)\s+(?:was|is|are|were|got|has been)\s+(?:(?:rejected|ruled out|dropped|discarded)(?! by\b)"
+        r"|overkill"
         r"|not worth(?: it| the \w+)?|too \w+)\b",
         re.IGNORECASE,
     ),
 )
 _BECAUSE = re.compile(r"\b(?:because|since|as|so that|which would|due to)\s+(?P<why>[^.;]{4,160})", re.IGNORECASE)
+
+
+_NO_ALTERNATIVE = re.compile(
+    r"\d+[km]?\b(?!\.\d)|(?:its|their|his|her|in|on|at|with|from|to)\s|[a-z]+ing(?:\s+too)?$"
+    r"|the (?:actual|original|right|correct|proper|expected|intended|real|untouched)\b",
+    re.IGNORECASE,
+)
+"""What was there, or should have been, rather than what somebody might have chosen."""
+_STATE = re.compile(
+    r"\b(?:(?:is|are|was|were)(?! (?:to|now)\b)|got|gets|shows?|showed|returns?|returned|resolved|reports?|reported|sees?|saw)\b"
+    r"[^.;,]{0,80}$",
+    re.IGNORECASE,
+)
+_DIRECTED = re.compile(r"\b(?:should|must|let'?s|let us|we(?:'ll)?|will|decided|chose|chosen|prefer\w*|better)\b", re.IGNORECASE)
 
 
 def rejected_in(sentences: Iterable[str]) -> Iterator[Rejected]:
@@ -192,7 +235,18 @@ def rejected_in(sentences: Iterable[str]) -> Iterator[Rejected]:
         match = next((match for pattern in _RULED_OUT if (match := pattern.search(sentence[:600]))), None)
         if match is None:
             continue
-        lost = one_line(match["this"]).strip(" `*\"'")
+        lost, before = _alternative(match["this"]), sentence[: match.start()]
+        if len(lost) < 3 or (_STATE.search(before) and not _DIRECTED.search(before)):
+            continue
         because = _BECAUSE.search(sentence[:600])
-        if len(lost) >= 3:
-            yield Rejected(alternative=clip(lost, 120), reason=clip(one_line(because["why"]), 160) if because else "")
+        told_within = because is not None and because.start("why") <= match.start("this") < because.end("why")
+        why = one_line(because["why"]) if because is not None and not told_within else ""
+        yield Rejected(alternative=clip(lost, 120), reason=clip(why, 160))
+
+
+def _alternative(told: str) -> str:
+    """Empty for what is none, or was cut within code."""
+    lost = re.sub(r"^(?:just|simply|merely)\s+", "", one_line(told).strip(" *\"'"))
+    if lost.count("`") == 2 and lost.startswith("`") and lost.endswith("`"):
+        lost = lost[1:-1]
+    return "" if lost.count("`") % 2 or lost.endswith(("'s", "’s")) or _NO_ALTERNATIVE.match(lost) else lost

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from kite_memory.redaction.vendors.clouds import CLOUDS
 from kite_memory.redaction.vendors.models import MODELS
@@ -78,4 +79,7 @@ def any_of(literals: Iterable[str]) -> str:
     return f"(?:{'|'.join(branches)}){'?' if ends else ''}" if ends or len(branches) > 1 else branches[0]
 
 
-EVERY: Catalogue = catalogue(VENDORS)
+@cache
+def every_vendor() -> Catalogue:
+    """Made when it is first asked for: most commands show what was cleaned long ago."""
+    return catalogue(VENDORS)

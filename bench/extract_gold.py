@@ -1,0 +1,332 @@
+"""Run the real distillation over labelled sessions, and say how much of what is worth keeping it found.
+
+    python -m bench.extract_gold --gold DIR --transcripts DIR --extractor offline --out DIR [--cut sessions|live] [--no-gate]
+    python -m bench.extract_gold --gold DIR --transcripts DIR --extractor recorded:ANSWERS --out DIR
+
+DIR holds one labelled project (notes.jsonl, sessions.tsv), or one folder for each; `score.py` lies beside the labels. Every session
+is read by the real source, redacted, committed to a real timeline, cut into chunks, distilled, passed through the gate, drafted and
+planned into a real vault, one for each project. Notes that wait for review are notes; the table says how many there are.
+
+``--cut sessions`` distils what is over, as a backfill does; ``live`` cuts wherever the daemon would have while the session ran, by
+the times of its events. ``recorded:ANSWERS`` asks nobody: a model's answer to a chunk is read from ``ANSWERS/<key>.json`` (or
+``.txt``), where the key is a hash of the chunk's condensed text and of the prompt with its schema. A missing one is counted,
+and what would have been asked is written to ``OUT/missing/<key>.json``, so that whoever has a model can answer it. A model's
+chunks are cut by the policy for what costs.
+
+OUT/<project>/notes.jsonl and order.jsonl are what the scorer reads. Last comes what the gate makes of the labelled notes
+themselves, which people wrote: with the evidence they name, and with that of another note of the same session.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from bench.recall_gold import Labelled, commit, events_of, labelled
+from bench.recorded import Answers
+from kite_memory import assets
+from kite_memory.distill import prompts
+from kite_memory.distill.admit import admitted, question
+from kite_memory.distill.chunking import FREE, ChunkPolicy, Span, finished, worth_asking
+from kite_memory.distill.condense import condense
+from kite_memory.distill.extractor import Answer, Extractor, Outcome, Refused, Usage
+from kite_memory.distill.gate import PROPOSED, passed
+from kite_memory.distill.offline import OfflineExtractor
+from kite_memory.model.chunk import Chunk
+from kite_memory.model.event import Event, EvidenceReference, Session
+from kite_memory.model.note import Note, NoteStatus
+from kite_memory.model.plan import Amend, Create
+from kite_memory.model.record import Decision, Fact, Insight, Preference, Record, RecordItem, Topic
+from kite_memory.timeline.store import Timeline
+from kite_memory.vault import Vault
+from kite_memory.vault.drafting import draft
+
+Json = dict[str, Any]
+Cut = Callable[[Sequence[Event], ChunkPolicy], Iterator[Span]]
+
+_LIMIT = 60_000
+_BEFORE = 160
+"""As the pipeline has it."""
+
+_KINDS: dict[str, type[Decision | Insight | Fact | Preference]] = {
+    "decision": Decision,
+    "insight": Insight,
+    "fact": Fact,
+    "preference": Preference,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A model whose answers are kept as files."""
+
+    answers: Answers
+    name: str = "recorded"
+
+    @property
+    def version(self) -> str:
+        return f"recorded:{self.answers.prompt.version}"
+
+    def estimate(self, chunk: Chunk) -> Usage:
+        return Usage()
+
+    def extract(self, chunk: Chunk) -> Outcome:
+        condensed = condense(chunk, limit_chars=_LIMIT)
+        text = self.answers.to(question(condensed)) if condensed.ids else None
+        if text is None:
+            return Answer(record=Record(topics=()), usage=Usage())
+        return admitted(text, chunk, condensed, self.answers.prompt, Usage())
+
+
+@dataclass(slots=True)
+class Tally:
+    sessions: int = 0
+    chunks: int = 0
+    seconds: float = 0.0
+    notes: int = 0
+    most: int = 0
+    proposed: int = 0
+    skipped: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+
+    def told(self, name: str) -> str:
+        per = f"{self.notes / max(1, self.sessions):.1f} notes a session (at most {self.most})"
+        speed = f"{1000 * self.seconds / max(1, self.chunks):.1f} ms a chunk"
+        return (
+            f"{name:10} {self.sessions} sessions, {self.chunks} chunks, {speed}; {self.notes} notes, {per};"
+            f" {self.proposed} of them wait for review; {self.skipped} planned away"
+        )
+
+
+def whole(events: Sequence[Event], policy: ChunkPolicy) -> Iterator[Span]:
+    """A session that is over."""
+    yield from finished(events, policy, quiet_for=float("inf"))
+
+
+def live(events: Sequence[Event], policy: ChunkPolicy) -> Iterator[Span]:
+    """A session as it ran: after each event there was silence until the next one."""
+    begun = 0
+    for at, event in enumerate(events):
+        quiet = (events[at + 1].at - event.at).total_seconds() if at + 1 < len(events) else float("inf")
+        if quiet < policy.idle:
+            continue
+        last = None
+        for last in finished(events[begun : at + 1], policy, quiet_for=quiet):
+            yield last
+        while last is not None and begun <= at and events[begun].ordinal <= last.last:
+            begun += 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    extractor: Extractor
+    transcripts: Path
+    out: Path
+    cut: Cut
+    policy: ChunkPolicy
+
+    def project(self, project: Labelled) -> Tally:
+        tally = Tally()
+        folder = self.out / project.name
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        notes: list[Json] = []
+        order: list[Json] = []
+        with (
+            tempfile.TemporaryDirectory(prefix="kmem-bench-") as home,
+            Vault(Path(home, "vault"), Path(home, "vault.sqlite")) as vault,
+        ):
+            vault.ensure(assets.folder("vault_template"))
+            timeline = Timeline(Path(home, "timeline.sqlite"))
+            try:
+                for number, file in project.sessions():
+                    session, read = events_of(self.transcripts, file)
+                    commit(timeline, session, read)
+                    session = replace(session, project=project.name)
+                    events = timeline.events(session.provider, session.id)
+                    order.append({"session": number, "events": list(dict.fromkeys(event.id[:8] for event in events))})
+                    made = self._session(vault, session, events, tally)
+                    notes += [scored_form(note, number, session) for note in made]
+                    tally.sessions += 1
+                    tally.notes += len(made)
+                    tally.most = max(tally.most, len(made))
+                    tally.proposed += sum(note.status is NoteStatus.PROPOSED for note in made)
+            finally:
+                timeline.close()
+        _write(folder / "notes.jsonl", notes)
+        _write(folder / "order.jsonl", order)
+        return tally
+
+    def _session(self, vault: Vault, session: Session, events: Sequence[Event], tally: Tally) -> list[Note]:
+        """What the session gave: notes of its own, and what an earlier note was amended with."""
+        place = {event.ordinal: at for at, event in reversed(list(enumerate(events)))}
+        made: dict[str, Note] = {}
+        for span in self.cut(events, self.policy):
+            within = tuple(event for event in events if span.first <= event.ordinal <= span.last)
+            if not worth_asking(within):
+                continue
+            begins = place[span.first]
+            chunk = Chunk(
+                id=span.id, session=session, events=within, before=tuple(events[max(0, begins - _BEFORE) : begins]), noted=len(made)
+            )
+            started = time.perf_counter()
+            outcome = self.extractor.extract(chunk)
+            tally.seconds += time.perf_counter() - started
+            tally.chunks += 1
+            match outcome:
+                case Answer(record=record, refused_items=refused):
+                    tally.refused.update(map(str, refused))
+                case Refused(reason=reason):
+                    tally.refused[reason] += 1
+                    continue
+                case _:
+                    sys.exit(f"error: {outcome}")
+            drafts = {each.note.id: each.note for each in draft(record, chunk)}
+            actions = vault.plan(draft(record, chunk))
+            told = {action.note.id for action in actions if isinstance(action, Create)}
+            told |= {action.absorbs for action in actions if isinstance(action, Amend)}
+            made |= {id: note for id, note in drafts.items() if id in told}
+            tally.skipped += len(drafts.keys() - told)
+            vault.carry_out(actions)
+        return list(made.values())
+
+
+def scored_form(note: Note, number: str, session: Session) -> Json:
+    references = [EvidenceReference.parse(text) for text in note.evidence]
+    return {
+        "session": number,
+        "kind": note.kind.value,
+        "title": note.title,
+        "body": note.body,
+        "evidence": [each.event for each in references if each is not None and each.session == session.id],
+    }
+
+
+def _write(path: Path, rows: Sequence[Json]) -> None:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+def script(project: Labelled) -> Path | None:
+    return next((path for folder in (project.folder, project.folder.parent) if (path := folder / "score.py").exists()), None)
+
+
+def scored(scorer: Path, gold: Path, made: Path) -> str:
+    asked = [sys.executable, str(scorer), "extract", str(gold), str(made / "notes.jsonl"), str(made / "order.jsonl")]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+
+
+def together(projects: Sequence[Labelled], out: Path) -> Path:
+    """All projects as one: the scorer knows sessions by number only."""
+    whole_gold = out / "all"
+    whole_gold.mkdir(mode=0o700, parents=True, exist_ok=True)
+    gold: list[Json] = []
+    for name in ("notes", "order"):
+        made = []
+        for project in projects:
+            text = (out / project.name / f"{name}.jsonl").read_text(encoding="utf-8")
+            made += [_of(project, json.loads(line)) for line in text.splitlines()]
+        _write(whole_gold / f"{name}.jsonl", made)
+    for project in projects:
+        gold += [_of(project, row) for row in project.rows("notes.jsonl")]
+    (whole_gold / "gold").mkdir(mode=0o700, exist_ok=True)
+    _write(whole_gold / "gold" / "notes.jsonl", gold)
+    return whole_gold
+
+
+def _of(project: Labelled, row: Json) -> Json:
+    return {**row, "session": f"{project.name}/{row['session']}"}
+
+
+def gate_on_labels(projects: Sequence[Labelled], transcripts: Path) -> dict[str, Counter[str]]:
+    """What the gate says to notes that people wrote, with their own evidence and with that of the third note after them."""
+    found: dict[str, Counter[str]] = {"its own": Counter(), "another's": Counter()}
+    for project in projects:
+        files = dict(project.sessions())
+        for number, file in files.items():
+            labels = [row for row in project.rows("notes.jsonl") if row["session"] == number]
+            _, events = events_of(transcripts, file)
+            known = {event.id: event for event in events}
+            for at, label in enumerate(labels):
+                other = labels[(at + 3) % len(labels)]
+                for name, evidence in (("its own", label["evidence"]), ("another's", other["evidence"])):
+                    item = _as_item(label, [event for event in events if event.id[:8] in evidence])
+                    _, verdicts = passed(Record(topics=(Topic(name="label", summary="", items=(item,)),)), known, frozenset())
+                    found[name].update(map(str, verdicts or ("let through",)))
+    return found
+
+
+def _as_item(label: Json, evidence: Sequence[Event]) -> RecordItem:
+    roles = {event.role for event in evidence}
+    return _KINDS[label["kind"]](
+        title=label["title"],
+        body=label["body"],
+        evidence=tuple(event.id for event in evidence),
+        importance=label["importance"],
+        origin="user" if "user" in roles else "assistant" if "assistant" in roles else "tool",
+    )
+
+
+def _open(record: Record, events: Mapping[str, Event], prompt: frozenset[str]) -> tuple[Record, tuple[str, ...]]:
+    """In the gate's place: everything may pass."""
+    return record, ()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gold", type=Path, required=True)
+    parser.add_argument("--transcripts", type=Path, required=True)
+    parser.add_argument("--extractor", required=True, metavar="offline|recorded:DIR")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--cut", choices=("sessions", "live"), default="sessions")
+    parser.add_argument("--no-gate", action="store_true", help="the offline extractor without its gate, to see what that keeps out")
+    given = parser.parse_args(arguments)
+    projects = labelled(given.gold)
+    name, _, answers = given.extractor.partition(":")
+    if not projects or name not in ("offline", "recorded") or (name == "recorded") != bool(answers):
+        sys.exit("error: no labels there, or no such extractor\nhint: --extractor offline, or recorded:FOLDER")
+    given.out.mkdir(mode=0o700, parents=True, exist_ok=True)
+    recorded: Answers | None = None
+    extractor: Extractor = OfflineExtractor(gate=_open) if given.no_gate else OfflineExtractor()
+    if name == "recorded":
+        prompt = prompts.load([assets.folder("prompts")])
+        recorded = Answers(folder=Path(answers), missing_to=given.out / "missing", prompt=prompt)
+        extractor = Recorded(answers=recorded)
+    bench = Bench(
+        extractor=extractor,
+        transcripts=given.transcripts,
+        out=given.out,
+        cut=live if given.cut == "live" else whole,
+        policy=FREE if name == "offline" else ChunkPolicy(),
+    )
+    tallies = {project.name: bench.project(project) for project in projects}
+    for project in projects:
+        print(tallies[project.name].told(project.name))
+    scorer = script(projects[0])
+    if scorer is None:
+        print("no score.py beside the labels: nothing is scored")
+    else:
+        for project in projects:
+            print(f"\n{project.name}\n{scored(scorer, project.folder, given.out / project.name)}", end="")
+        if len(projects) > 1:
+            made = together(projects, given.out)
+            print(f"\nall\n{scored(scorer, made / 'gold', made)}", end="")
+    if recorded is not None:
+        print(f"\n{recorded.told()}")
+    print("\nthe gate, over what was extracted")
+    for reason, count in sum((tally.refused for tally in tallies.values()), Counter[str]()).most_common():
+        print(f"  {count:5}  {reason}")
+    print("\nthe gate, over the labelled notes")
+    for evidence, verdicts in gate_on_labels(projects, given.transcripts).items():
+        through, proposed = verdicts["let through"], sum(count for what, count in verdicts.items() if what.startswith(PROPOSED))
+        refused = verdicts.total() - through - proposed
+        print(f"  with {evidence} evidence: {through} let through, {proposed} proposed, {refused} refused")
+
+
+if __name__ == "__main__":
+    main()

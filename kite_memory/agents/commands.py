@@ -1,0 +1,75 @@
+"""`/remember`, `/forget`, `/why` and `/resume-work` as each agent knows such things: whole files of ours among a person's own.
+
+The last line of a file of ours says what the rest of it was when we wrote it. So one that its owner has changed is known for
+theirs, and an older one of ours is brought up to date.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from kite_memory.agents.settings_edit import Edit, Nothing, Plan
+
+NAMES = ("remember", "forget", "why", "resume-work")
+
+_SIGNED = re.compile(
+    r"(?P<said>.*\n)(?:<!-- kite-memory (?P<html>[0-9a-f]{12}) -->|# kite-memory (?P<hash>[0-9a-f]{12}))\n?", re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandFile:
+    """``template`` lies in the folder of hooks that travels with us, ``place`` is below the agent's own folder."""
+
+    template: str
+    place: str
+
+
+_CLAUDE_CODE = (
+    *(CommandFile(template=f"claude-code/commands/{name}.md", place=f"commands/{name}.md") for name in NAMES),
+    CommandFile(template="claude-code/skills/kite-memory/SKILL.md", place="skills/kite-memory/SKILL.md"),
+)
+_CODEX = tuple(CommandFile(template=f"codex/skills/{name}/SKILL.md", place=f"skills/{name}/SKILL.md") for name in NAMES)
+"""Codex has given up prompts of one's own for skills: `$remember` there."""
+_GEMINI_CLI = tuple(CommandFile(template=f"gemini-cli/commands/{name}.toml", place=f"commands/{name}.toml") for name in NAMES)
+
+_FILES = {"claude-code": _CLAUDE_CODE, "codex": _CODEX, "gemini-cli": _GEMINI_CLI}
+
+
+def files(agent: str) -> tuple[CommandFile, ...]:
+    """None for an agent that has no such thing."""
+    return _FILES.get(agent, ())
+
+
+def written(template: Path) -> str:
+    """The template as it stands in the agent's folder: signed. A comment in its own language is its last line."""
+    said = template.read_text(encoding="utf-8")
+    told = _digest(said)
+    return said + (f"# kite-memory {told}\n" if template.suffix == ".toml" else f"<!-- kite-memory {told} -->\n")
+
+
+def plan_add(text: str | None, ours: str, name: str) -> Plan:
+    if text == ours:
+        return Nothing(because=f"{name} is there already")
+    if text is not None and not is_ours(text):
+        return Nothing(because=f"there is a {name} of your own, which stays")
+    return Edit(before=text, after=ours, because=f"adds {name}" if text is None else f"brings {name} up to date")
+
+
+def plan_remove(text: str | None, name: str) -> Plan:
+    if text is None:
+        return Nothing(because=f"there is no {name} of ours")
+    if not is_ours(text):
+        return Nothing(because=f"{name} is your own, and stays")
+    return Edit(before=text, after=None, because=f"removes {name}")
+
+
+def is_ours(text: str) -> bool:
+    """Whether we wrote it, in whatever version, and nobody has touched it since."""
+    signed = _SIGNED.fullmatch(text.replace("\r\n", "\n"))
+    return signed is not None and _digest(signed["said"]) == (signed["html"] or signed["hash"])
+
+
+def _digest(said: str) -> str:
+    return hashlib.sha256(said.replace("\r\n", "\n").encode()).hexdigest()[:12]

@@ -1,0 +1,237 @@
+"""Our entry among an agent's MCP servers: the text of its settings with and without it, and not a byte else changed."""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from kite_memory.agents import json_text
+from kite_memory.agents.json_text import Array, NotJson, Object, String, Value
+from kite_memory.agents.settings_edit import Edit, Nothing, Plan, SettingsUnreadable
+
+NAME = "kite-memory"
+"""What the agent calls the server, in its settings and before the names of its tools."""
+
+_BLANK = "\ufeff \t\r\n"
+_UNTOUCHED = "nothing was changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """How the agent starts us."""
+
+    command: str
+    args: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How one agent writes it down: under which key, and in which words.
+
+    ``jsonc`` is JSON with comments. ``extra`` is said besides. ``whole_command`` is for those that take command and arguments
+    as one list.
+    """
+
+    title: str
+    key: str
+    language: Literal["json", "jsonc", "toml"] = "json"
+    extra: Mapping[str, Value] = field(default_factory=dict)
+    environment: str = "env"
+    whole_command: bool = False
+
+    def entry(self, server: Server) -> dict[str, Value]:
+        command: dict[str, Value] = (
+            {"command": [server.command, *server.args]}
+            if self.whole_command
+            else {"command": server.command, "args": list(server.args)}
+        )
+        environment: dict[str, Value] = {self.environment: dict(server.environment)} if server.environment else {}
+        return {**self.extra, **command, **environment}
+
+    def plan_add(self, text: str | None, server: Server) -> Plan:
+        """Raises `SettingsUnreadable` for what is not understood, and for an entry of our name that is not ours."""
+        try:
+            after = self._with(text, server)
+        except SettingsUnreadable as error:
+            written = json.dumps({NAME: self.entry(server)}, ensure_ascii=False)
+            raise SettingsUnreadable(str(error), hint=f"{error.hint}; by hand it goes under `{self.key}`: {written}") from error
+        if after == text:
+            return Nothing(because="the server is there already")
+        return Edit(before=text, after=after, because="adds our MCP server")
+
+    def plan_remove(self, text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
+        """``earlier`` are the file's backups, latest first: one that our entry turns into this very text comes back to the byte."""
+        if text is None or (told := self._entry_in(text)) is None or not is_ours(told):
+            return Nothing(because="there is no server of ours")
+        because = "removes our MCP server and nothing else"
+        server = _server_of(told, self.environment)
+        for old in earlier:
+            if server is not None and self._became(old, text, server):
+                return Edit(before=text, after=old, because=because)
+        return Edit(before=text, after=self._without(text), because=because)
+
+    def connected(self, text: str | None) -> bool:
+        return text is not None and is_ours(self._entry_in(text))
+
+    def _with(self, text: str | None, server: Server) -> str:
+        entry = self.entry(server)
+        told = None if text is None else self._entry_in(text)
+        if told is not None and not is_ours(told):
+            raise SettingsUnreadable(
+                f"{self.title} has another MCP server called {NAME}", hint="nothing was changed; give that one another name"
+            )
+        if text is not None and told == entry:
+            return text
+        if text is not None and told is not None:
+            text = self._without(text)
+        return self._added_toml(text or "", entry) if self.language == "toml" else self._added_json(text, entry)
+
+    def _without(self, text: str) -> str:
+        return self._removed_toml(text) if self.language == "toml" else self._removed_json(text)
+
+    def _became(self, old: str | None, text: str, server: Server) -> bool:
+        try:
+            return not self.connected(old) and self._with(old, server) == text
+        except SettingsUnreadable:
+            return False
+
+    def _entry_in(self, text: str) -> object:
+        if self.language == "toml":
+            servers = self._toml(text).get(self.key)
+            return servers.get(NAME) if isinstance(servers, dict) else None
+        servers_node = self._root(text).get(self.key) if text.strip(_BLANK) else None
+        node = servers_node.get(NAME) if isinstance(servers_node, Object) else None
+        return None if node is None else _plain(node)
+
+    def _added_json(self, text: str | None, entry: dict[str, Value]) -> str:
+        now = "{}\n" if text is None or not text.strip(_BLANK) else text
+        root = self._root(now)
+        match root.get(self.key):
+            case None:
+                return json_text.add_member(now, root, self.key, {NAME: entry})
+            case Object() as servers:
+                return json_text.add_member(now, servers, NAME, entry)
+            case _:
+                raise SettingsUnreadable(f"`{self.key}` in {self.title}'s settings is not an object", hint=_UNTOUCHED)
+
+    def _removed_json(self, text: str) -> str:
+        root = self._root(text)
+        servers = root.get(self.key)
+        if isinstance(servers, Object) and (at := servers.member(NAME)) is not None:
+            if len(servers.members) > 1:
+                return json_text.remove(text, servers, at)
+            if (outer := root.member(self.key)) is not None:
+                return json_text.remove(text, root, outer)
+        return text
+
+    def _root(self, text: str) -> Object:
+        try:
+            root = json_text.read(text, comments=self.language == "jsonc")
+        except NotJson as error:
+            raise SettingsUnreadable(
+                f"{self.title}'s settings are not {'plain ' if self.language == 'json' else ''}JSON: {error}", hint=_UNTOUCHED
+            ) from error
+        if not isinstance(root, Object):
+            raise SettingsUnreadable(f"{self.title}'s settings are not a JSON object", hint=_UNTOUCHED)
+        return root
+
+    def _toml(self, text: str) -> dict[str, Any]:
+        try:
+            return tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise SettingsUnreadable(f"{self.title}'s settings are not TOML: {error}", hint=_UNTOUCHED) from error
+
+    def _added_toml(self, text: str, entry: dict[str, Value]) -> str:
+        """At the end, where it can belong to no table of the person's."""
+        lines = [f"[{self.key}.{NAME}]", *(f"{name} = {_toml_value(value)}" for name, value in entry.items())]
+        gap = "" if not text.strip(_BLANK) else "\n" if text.endswith("\n") else "\n\n"
+        return self._checked(text, text + gap + "\n".join(lines) + "\n")
+
+    def _removed_toml(self, text: str) -> str:
+        """Our table and those below it, up to the next one that is not ours and what is said before that."""
+        ours = re.compile(rf"\[\s*{re.escape(self.key)}\s*\.\s*[\"']?{NAME}[\"']?\s*[.\]]")
+        kept: list[str] = []
+        passed: list[str] = []
+        inside = False
+        for line in text.splitlines(keepends=True):
+            if line.lstrip().startswith("["):
+                inside = ours.match(line.lstrip()) is not None
+                kept += [] if inside else passed
+                passed = []
+            if not inside:
+                kept.append(line)
+            elif line.strip() and not line.lstrip().startswith("#"):
+                passed = []
+            else:
+                passed.append(line)
+        after = "".join([*kept, *passed])
+        if not passed and after.endswith("\n\n"):
+            after = after[:-1]
+        return self._checked(text, after)
+
+    def _checked(self, before: str, after: str) -> str:
+        """All that is not ours says what it said."""
+        rest: list[dict[str, Any]] = []
+        for told in (self._toml(before), self._toml(after)):
+            servers = told.pop(self.key, {})
+            if not isinstance(servers, dict):
+                raise SettingsUnreadable(f"`{self.key}` in {self.title}'s settings is not a table", hint=_UNTOUCHED)
+            rest.append({**told, self.key: {name: each for name, each in servers.items() if name != NAME}})
+        if rest[0] != rest[1]:
+            raise SettingsUnreadable(f"{self.title}'s settings cannot be changed safely", hint=_UNTOUCHED)
+        return after
+
+
+def is_ours(entry: object) -> bool:
+    """Whether it starts `kmem mcp`, or this package by its path."""
+    match entry:
+        case {"command": [*words]}:
+            pass
+        case {"command": str(command), "args": [*args]}:
+            words = [command, *args]
+        case _:
+            return False
+    told = [word for word in words if isinstance(word, str)]
+    if "mcp" not in told[1:]:
+        return False
+    paths = [PurePosixPath(word.replace("\\", "/")) for word in told]
+    return paths[0].stem.lower() == "kmem" or any(path.parts[-2:] == ("kite_memory", "__main__.py") for path in paths[1:])
+
+
+def _toml_value(value: Value) -> str:
+    """What we write down is text, lists of it, and names with text: as JSON has them, but for the equals sign."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml_value(each)}" for name, each in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _server_of(entry: object, environment: str) -> Server | None:
+    match entry:
+        case {"command": [str(command), *args], **rest}:
+            pass
+        case {"command": str(command), "args": [*args], **rest}:
+            pass
+        case _:
+            return None
+    told = rest.get(environment, {})
+    return Server(
+        command=command,
+        args=tuple(str(each) for each in args),
+        environment={str(name): str(value) for name, value in told.items()} if isinstance(told, dict) else {},
+    )
+
+
+def _plain(node: json_text.Node) -> object:
+    match node:
+        case String(value=value):
+            return value
+        case Array(items=items):
+            return [_plain(item) for item in items]
+        case Object(members=members):
+            return {member.key: _plain(member.value) for member in members}
+        case json_text.Literal(written=written):
+            return {"true": True, "false": False, "null": None}.get(written, written)

@@ -1,0 +1,64 @@
+"""Who asks, and what there is for them. Everything outside a grant does not exist for whoever holds it."""
+
+from dataclasses import dataclass
+
+from kite_memory.errors import KiteError
+from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.scope import Scope
+
+
+class NotAllowed(KiteError):
+    """The grant itself does not reach that far; says nothing of what lies there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """``scopes`` and ``projects`` are those that may be seen; ``None`` for all. ``name`` is told as ``created_by``."""
+
+    name: str
+    write: bool = True
+    scopes: frozenset[Scope] | None = None
+    projects: frozenset[str] | None = None
+
+    def sees(self, scope: Scope, project: str) -> bool:
+        """What belongs to no project is bounded by its scope alone, unless its scope is that of a project or a session."""
+        if self.scopes is not None and scope not in self.scopes:
+            return False
+        if self.projects is None or project in self.projects:
+            return True
+        return not project and scope in (Scope.GLOBAL, Scope.SHARED)
+
+    @property
+    def whole(self) -> bool:
+        """Whether there is nothing that it does not see."""
+        return self.scopes is None and self.projects is None
+
+    def reads(self, note: Note) -> bool:
+        """An entity's page gathers names and links from every project: only a whole grant sees it."""
+        return self.sees(note.scope, note.project) and (self.whole or note.kind is not NoteKind.ENTITY)
+
+    def demand(self, scope: Scope, project: str) -> None:
+        """Raises `NotAllowed` where this grant may not write."""
+        if not self.write:
+            raise NotAllowed("this token may only read", hint="ask for one that may write")
+        if not self.sees(scope, project):
+            where = f"{scope.value} memories" + (f" of {project!r}" if project else "")
+            raise NotAllowed(f"this token does not reach {where}", hint="`kmem token create` says what a token reaches")
+
+
+OWNER = Grant(name="")
+"""Whoever runs programs as the vault's owner: everything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """One request's: under which grant, for which project and session, and which AI speaks, as far as anybody said."""
+
+    grant: Grant
+    project: str = ""
+    session: str = ""
+    ai: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.grant.name or self.ai

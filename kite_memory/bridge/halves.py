@@ -1,0 +1,37 @@
+"""Text that is none: a surrogate without its other half, which no file and no database takes."""
+
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+
+def mended(value: _T) -> _T:
+    """With U+FFFD for every half, wherever it stands in texts, tuples and dataclasses; two halves that make one become it."""
+    whole: Any = value
+    match value:
+        case Enum():
+            pass
+        case str():
+            whole = _text(value)
+        case tuple():
+            whole = tuple(map(mended, value))
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            now = {each.name: getattr(value, each.name) for each in fields(value)}
+            changed = {name: new for name, old in now.items() if (new := mended(old)) != old}
+            whole = replace(value, **changed) if changed else value
+        case _:
+            pass
+    result: _T = whole
+    return result
+
+
+def _text(text: str) -> str:
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

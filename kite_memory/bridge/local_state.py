@@ -1,0 +1,243 @@
+"""What is kept beside the vault: who made a memory and how often it was read, and what AIs had in hand.
+
+If it is deleted, memories have nobody's name and were never read, and saved states are gone; nothing else.
+"""
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from kite_memory.bridge.store import State, Todo
+from kite_memory.errors import KiteError, StateDamaged, StateNewer, StateNotWritten
+from kite_memory.private_files import make_private_folder
+
+VERSION = 1
+
+_VERSION_1 = (
+    """
+    CREATE TABLE memories (
+        id TEXT PRIMARY KEY,
+        created_by TEXT NOT NULL DEFAULT '',
+        accessed TEXT NOT NULL DEFAULT '',
+        reads INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE states (
+        ai TEXT NOT NULL,
+        session TEXT NOT NULL,
+        project TEXT NOT NULL,
+        todos TEXT NOT NULL,
+        working_notes TEXT NOT NULL,
+        context_summary TEXT NOT NULL,
+        saved TEXT NOT NULL,
+        transferred_from TEXT NOT NULL,
+        transferred_at TEXT NOT NULL,
+        PRIMARY KEY (ai, session, project)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX states_by_time ON states (saved)",
+)
+MIGRATIONS = {1: _VERSION_1}
+
+_TOGETHER = 64
+"""Reads that are counted in one transaction, or those of a few seconds: a crash forgets so many at most."""
+_SECONDS = 5.0
+_STATES_KEPT = 5_000
+"""The newest, whatever a clock says of their age: one that was far ahead for an hour must cost nothing."""
+_COLUMNS = "ai, session, project, todos, working_notes, context_summary, saved, transferred_from, transferred_at"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reads:
+    created_by: str = ""
+    accessed: datetime | None = None
+    count: int = 0
+
+
+class LocalState:
+    """Thread-safe; other processes may have it open as well. A damaged file is laid aside. Raises `StateNewer` on opening."""
+
+    def __init__(self, path: Path, *, seconds: Callable[[], float] = monotonic) -> None:
+        self._path = path
+        self._seconds = seconds
+        self._lock = threading.RLock()
+        self._read: dict[str, tuple[int, datetime]] = {}
+        self._flushed = seconds()
+        make_private_folder(path.parent)
+        try:
+            self._database = self._opened()
+        except StateDamaged:  # no reason to keep the vault shut: it is laid aside, for whoever can mend it
+            for suffix in ("", "-wal", "-shm"):
+                damaged = path.with_name(path.name + suffix)
+                if damaged.exists():
+                    damaged.replace(path.with_name(f"{path.name}.damaged{suffix}"))
+            self._database = self._opened()
+
+    def _opened(self) -> sqlite3.Connection:
+        self._path.touch(mode=0o600)
+        self._database = sqlite3.connect(self._path, timeout=30.0, isolation_level=None, check_same_thread=False)
+        try:
+            with self._failing_as_ours():
+                self._database.execute("PRAGMA journal_mode = WAL")
+                self._database.execute("PRAGMA synchronous = NORMAL")
+                self._migrate()
+        except BaseException:
+            self._database.close()
+            raise
+        return self._database
+
+    def _migrate(self) -> None:
+        with self._changing() as database:
+            (found,) = database.execute("PRAGMA user_version").fetchone()
+            if found > VERSION:
+                raise StateNewer(f"{self._path} was written by a newer Kite Memory", hint="update kite-memory")
+            for version in range(found + 1, VERSION + 1):
+                for statement in MIGRATIONS[version]:
+                    database.execute(statement)
+            database.execute(f"PRAGMA user_version = {VERSION}")
+
+    def close(self) -> None:
+        with self._lock:
+            try:
+                self._flush()
+            except KiteError:
+                pass  # counts of some reads; the disk is full or gone, which others tell
+            self._database.close()
+
+    def made(self, id: str, by: str) -> None:
+        """A memory of this id is new, or new again."""
+        with self._lock:
+            self._read.pop(id, None)
+            with self._changing() as database:
+                database.execute("INSERT OR REPLACE INTO memories (id, created_by) VALUES (?, ?)", (id, by))
+
+    def forgot(self, id: str) -> None:
+        with self._lock:
+            self._read.pop(id, None)
+            with self._changing() as database:
+                database.execute("DELETE FROM memories WHERE id = ?", (id,))
+
+    def touch(self, ids: Collection[str], at: datetime) -> None:
+        """They were read. Written down now and then."""
+        with self._lock:
+            for id in ids:
+                self._read[id] = (self._read.get(id, (0, at))[0] + 1, at)
+            if len(self._read) >= _TOGETHER or self._seconds() - self._flushed >= _SECONDS:
+                try:
+                    self._flush()
+                except KiteError:
+                    self._read.clear()  # who cannot write still reads; nothing piles up meanwhile
+
+    def reads(self, ids: Sequence[str]) -> dict[str, Reads]:
+        """Those that are not written down yet among them."""
+        found: dict[str, Reads] = {}
+        with self._lock, self._failing_as_ours():
+            for id in ids:
+                row = self._database.execute("SELECT created_by, accessed, reads FROM memories WHERE id = ?", (id,)).fetchone()
+                by, accessed, count = row or ("", "", 0)
+                more, at = self._read.get(id, (0, None))
+                found[id] = Reads(created_by=by, accessed=at or _moment(accessed), count=count + more)
+        return found
+
+    def _flush(self) -> None:
+        with self._lock:
+            rows = [(id, at.isoformat(), count) for id, (count, at) in self._read.items()]
+            if rows:
+                with self._changing() as database:
+                    database.executemany(
+                        "INSERT INTO memories (id, accessed, reads) VALUES (?, ?, ?)"
+                        " ON CONFLICT (id) DO UPDATE SET accessed = excluded.accessed, reads = reads + excluded.reads",
+                        rows,
+                    )
+            self._read.clear()
+            self._flushed = self._seconds()
+
+    def save(self, state: State, *, only: Collection[str] | None = None) -> State:
+        """In place of what the same AI saved for the same session and project, or of these fields alone; what is there then."""
+        with self._changing() as database:
+            if only is not None:
+                before = database.execute(
+                    f"SELECT {_COLUMNS} FROM states WHERE ai = ? AND session = ? AND project = ?",  # noqa: S608 - ours
+                    (state.ai, state.session, state.project),
+                ).fetchone()
+                state = _state(before).amended(state, only) if before else state
+            database.execute(
+                f"INSERT OR REPLACE INTO states ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - ours
+                (
+                    state.ai,
+                    state.session,
+                    state.project,
+                    json.dumps([[todo.text, todo.status] for todo in state.todos]),
+                    state.working_notes,
+                    state.context_summary,
+                    state.saved.astimezone(UTC).isoformat(),
+                    state.transferred_from,
+                    state.transferred_at.astimezone(UTC).isoformat() if state.transferred_at else "",
+                ),
+            )
+            database.execute(
+                "DELETE FROM states WHERE saved < (SELECT saved FROM states ORDER BY saved DESC LIMIT 1 OFFSET ?)",
+                (_STATES_KEPT - 1,),
+            )
+            return state
+
+    def states(self, *, ai: str, session: str, project: str) -> Iterator[State]:
+        """Newest first; empty arguments leave all."""
+        with self._lock, self._failing_as_ours():
+            rows = self._database.execute(
+                f"SELECT {_COLUMNS} FROM states WHERE (? IN ('', ai)) AND (? IN ('', session)) AND (? IN ('', project))"  # noqa: S608 - ours
+                " ORDER BY saved DESC, ai, session, project",
+                (ai, session, project),
+            ).fetchall()
+        return map(_state, rows)
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._failing_as_ours():
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._database
+                self._database.execute("COMMIT")
+            finally:
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+
+    @contextmanager
+    def _failing_as_ours(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise StateNotWritten(
+                f"{self._path} cannot be used: {error}", hint="nothing was changed; try again in a moment"
+            ) from error
+        except sqlite3.DatabaseError as error:
+            raise StateDamaged(
+                f"{self._path} is damaged: {error}", hint="`kmem down`, then `kmem up`: it is laid aside, and begun anew"
+            ) from error
+
+
+def _state(row: Sequence[Any]) -> State:
+    ai, session, project, todos, notes, summary, saved, transferred_from, transferred_at = row
+    return State(
+        ai=ai,
+        session=session,
+        project=project,
+        todos=tuple(Todo(text=text, status=status) for text, status in json.loads(todos)),
+        working_notes=notes,
+        context_summary=summary,
+        saved=datetime.fromisoformat(saved),
+        transferred_from=transferred_from,
+        transferred_at=_moment(transferred_at),
+    )
+
+
+def _moment(text: str) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

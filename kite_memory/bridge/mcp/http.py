@@ -1,0 +1,172 @@
+"""MCP over streamable HTTP: every request stands alone, so that a restart, or a second server beside this one, loses nothing."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h11
+import uvicorn
+from mcp.server.context import ServerRequestContext
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from kite_memory.bridge import wire
+from kite_memory.bridge.access import Asker, NotAllowed
+from kite_memory.bridge.mcp.agent import agent_of
+from kite_memory.bridge.mcp.audit import Audit
+from kite_memory.bridge.mcp.gate import ADMITTED, LONGEST_BODY, Admitted, Door, Gate
+from kite_memory.bridge.mcp.limits import Buckets
+from kite_memory.bridge.mcp.server import Report, client_of, server_over
+from kite_memory.bridge.tokens import Tokens
+from kite_memory.bridge.wire import Json, Perform
+from kite_memory.errors import KiteError
+
+_CALLS_AT_ONCE = 16
+_CONNECTIONS = 200
+_BURST_SECONDS = 4.0
+_ADDRESS_RATE = 2.0
+"""An address may ask so many times as often as a token: several people work behind one."""
+_FAILURES_PER_SECOND = 0.5
+_FAILURES_AT_ONCE = 20.0
+_SECONDS_TO_ASK = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visitor(Asker):
+    """An asker from the network; ``token`` is the name of theirs. Both are for the log."""
+
+    address: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    file: Path
+    key: Path
+
+
+class _Impatient(H11Protocol):
+    """uvicorn's, which waits for a request for ever; a few hundred who send none would keep everybody out."""
+
+    seconds = _SECONDS_TO_ASK
+    _waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_longer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._waiting is None and self.conn.their_state is h11.IDLE:  # the first of another request's
+            self._wait()
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._wait_no_longer()
+
+    def _wait(self) -> None:
+        self._waiting = self.loop.call_later(self.seconds, self.transport.close)
+
+    def _wait_no_longer(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+
+async def serve(
+    perform: Perform,
+    *,
+    listening: socket.socket,
+    door: Door,
+    tokens: Tokens,
+    audit: Audit,
+    report: Report,
+    certificate: Certificate | None = None,
+    rate: float = 20.0,
+    failures_at_once: float = _FAILURES_AT_ONCE,
+    seconds_to_ask: float = _SECONDS_TO_ASK,
+    started: Callable[[Callable[[], None]], None] = lambda stop: None,
+) -> None:
+    """Until SIGINT or SIGTERM, or what ``started`` is given is called. ``rate`` is what a token may ask each second.
+
+    An address that was refused ``failures_at_once`` times is only told that it comes too often, until some time has passed. Who
+    has opened a connection has ``seconds_to_ask`` for the head of a request.
+    """
+
+    class Impatient(_Impatient):
+        seconds = seconds_to_ask
+
+    server = server_over(audited(perform, audit), who, report, at_once=_CALLS_AT_ONCE)
+    manager = StreamableHTTPSessionManager(app=server, json_response=True, stateless=True, max_request_body_size=LONGEST_BODY)
+    gate = Gate(
+        manager.handle_request,
+        door=door,
+        tokens=tokens,
+        audit=audit,
+        per_token=Buckets(rate=rate, burst=rate * _BURST_SECONDS),
+        per_address=Buckets(rate=rate * _ADDRESS_RATE, burst=rate * _ADDRESS_RATE * _BURST_SECONDS),
+        failures=Buckets(rate=_FAILURES_PER_SECOND, burst=failures_at_once),
+    )
+    listens = uvicorn.Server(
+        uvicorn.Config(
+            gate,
+            http=Impatient,
+            lifespan="off",
+            log_config=None,
+            access_log=False,  # addresses may hold what should not lie about
+            proxy_headers=False,  # the gate reads them itself, and only where a proxy was promised
+            server_header=False,
+            limit_concurrency=_CONNECTIONS,
+            timeout_graceful_shutdown=5,
+            ssl_certfile=certificate.file if certificate else None,
+            ssl_keyfile=certificate.key if certificate else None,
+            ws="none",
+        )
+    )
+
+    def stop() -> None:
+        listens.should_exit = True
+
+    async with manager.run():
+        started(stop)
+        await listens.serve(sockets=[listening])
+
+
+def who(context: ServerRequestContext[Any, Any]) -> Visitor:
+    """Raises `NotAllowed` for whoever did not come through the gate."""
+    request = context.request
+    admitted = request.scope.get(ADMITTED) if request is not None else None
+    if not isinstance(admitted, Admitted):
+        raise NotAllowed("nobody has said who asks")
+    grant = admitted.kept.grant
+    only = next(iter(grant.projects)) if grant.projects is not None and len(grant.projects) == 1 else ""
+    return Visitor(
+        grant=grant,
+        project=admitted.project or only,
+        ai=agent_of(client_of(context)),
+        address=admitted.address,
+        token=admitted.kept.name,
+    )
+
+
+def audited(perform: Perform, audit: Audit) -> Perform:
+    def performed(tool: str, arguments: Json, asker: Asker) -> Json:
+        began, outcome = time.perf_counter(), "failed: a bug"
+        try:
+            result = perform(tool, arguments, asker)
+            outcome = "ok"
+            return result
+        except KiteError as error:
+            outcome = str(wire.error_told(error)["kind"])
+            raise
+        finally:
+            told = {"token": asker.token, "address": asker.address} if isinstance(asker, Visitor) else {"token": "", "address": ""}
+            audit.note(**told, what=tool, outcome=outcome, took_ms=(time.perf_counter() - began) * 1000)
+
+    return performed

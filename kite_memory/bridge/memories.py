@@ -1,0 +1,144 @@
+"""Keyed memories: write_memory, read_memory, list_memories, delete_memory."""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+
+from kite_memory.bridge import given, places
+from kite_memory.bridge.access import Asker
+from kite_memory.bridge.bridge import Json, Tool
+from kite_memory.bridge.near import Near
+from kite_memory.bridge.patterns import is_pattern
+from kite_memory.bridge.store import JsonValue, Memory, Store, Wanted
+from kite_memory.model.scope import Scope
+from kite_memory.recall.rendering import plain_line, quoted
+
+_PREVIEW = 200
+_ROOM = 20_000
+"""Characters of one answer: values beyond are left out, and named."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+    return {
+        "write_memory": partial(_write, store, near, clock),
+        "read_memory": partial(_read, store, near),
+        "list_memories": partial(_list, store, near),
+        "delete_memory": partial(_delete, store, near),
+    }
+
+
+def _write(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
+    key = given.writable_key(given.text(arguments, "key", longest=10 * given.LONGEST_KEY, needed=True))
+    scope = given.choice(arguments, "scope", Scope) or Scope.PROJECT
+    expected = None
+    if "expected_version" in arguments:
+        expected = given.whole(arguments, "expected_version", least=0, most=1 << 53, otherwise=0)
+    memory = store.write_memory(
+        asker.grant,
+        key,
+        given.value(arguments),
+        places.place_of(asker, near, arguments, scope),
+        by=given.clean(asker.name),
+        tags=given.tags(arguments),
+        expires=given.ends(arguments, clock()),
+        expected=expected,
+    )
+    return {"written": True, **_without_value(memory)}
+
+
+def _read(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
+    """One key: the nearest memory of that name. A pattern: all that fit."""
+    pattern = given.readable_key(given.text(arguments, "key", longest=10 * given.LONGEST_KEY, needed=True))
+    if is_pattern(pattern):
+        wanted = _wanted(asker, near, arguments, pattern, limit=given.MOST_RESULTS)
+        return _told(store.memories(asker.grant, wanted, touch=True), given.MOST_RESULTS)
+    found = store.memories(asker.grant, _wanted(asker, near, arguments, pattern, limit=1), touch=True)
+    return {"found": True, **_with_value(found[0])} if found else {"found": False, "key": pattern}
+
+
+def _list(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
+    pattern = given.readable_key(given.text(arguments, "pattern", longest=10 * given.LONGEST_KEY) or "*")
+    limit = given.whole(arguments, "limit", least=1, most=given.MOST_RESULTS, otherwise=50)
+    found = store.memories(asker.grant, _wanted(asker, near, arguments, pattern, limit=limit + 1))
+    told = [{**_without_value(memory), "preview": preview(memory.value)} for memory in found[:limit]]
+    return {"memories": told, "count": len(told), "more": len(found) > limit}
+
+
+def _delete(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
+    key = given.writable_key(given.text(arguments, "key", longest=10 * given.LONGEST_KEY, needed=True))
+    scope = given.choice(arguments, "scope", Scope) or Scope.PROJECT
+    place = places.place_of(asker, near, arguments, scope)
+    return {"deleted": store.delete_memory(asker.grant, key, place), "key": key, "scope": scope.value}
+
+
+def _wanted(asker: Asker, near: Near, arguments: Json, pattern: str, *, limit: int) -> Wanted:
+    """What belongs to a project or a session is looked for in the asker's own; where it is not known which, there is none."""
+    scope = given.choice(arguments, "scope", Scope)
+    project, session = places.around(asker, near, arguments)
+    if scope is not None:
+        places.place_of(asker, near, arguments, scope)  # says what is missing
+    return Wanted(
+        pattern=pattern,
+        scope=scope,
+        project=project or places.NOWHERE,
+        session=session or places.NOWHERE,
+        tags=given.tags(arguments),
+        limit=limit,
+    )
+
+
+def _told(found: list[Memory], most: int) -> Json:
+    """As many values as there is room for; the others are named."""
+    room = _ROOM
+    memories: list[Json] = []
+    left_out: list[str] = []
+    for memory in found:
+        told = _with_value(memory)
+        length = len(json.dumps(told, ensure_ascii=False))
+        if length > room:
+            left_out.append(memory.key)
+        else:
+            memories.append(told)
+            room -= length
+    return {
+        "found": bool(found),
+        "memories": memories,
+        "count": len(found),
+        "more": len(found) == most,
+        **({"left_out": left_out, "hint": "read these one by one"} if left_out else {}),
+    }
+
+
+def _with_value(memory: Memory) -> Json:
+    return {**_without_value(memory), "value": memory.value}
+
+
+def _without_value(memory: Memory) -> Json:
+    place = memory.place
+    told: Json = {
+        "key": memory.key,
+        "scope": place.scope.value,
+        "project": place.project,
+        "session_id": place.session,
+        "version": memory.version,
+        "tags": list(memory.tags),
+        "id": memory.id,
+        "created_by": memory.created_by,
+        "created_at": memory.created.isoformat(),
+        "updated_at": memory.updated.isoformat(),
+        "accessed_at": memory.accessed.isoformat() if memory.accessed else "",
+        "access_count": memory.access_count,
+        "expires_at": memory.expires.isoformat() if memory.expires else "",
+    }
+    return {name: value for name, value in told.items() if value not in ("", [])}
+
+
+def preview(value: JsonValue) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    line = " ".join(text[: 8 * _PREVIEW].split())
+    return plain_line(quoted(line), _PREVIEW)

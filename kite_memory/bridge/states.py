@@ -1,0 +1,203 @@
+"""Working state: what an AI has in hand in a session. ai_state_save, ai_state_get, ai_state_transfer, ai_state_list.
+
+What an AI saved is joined with the todos that its transcript shows: the newer of the two holds, and words that it saved stay.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+
+from kite_memory.bridge import given, places
+from kite_memory.bridge.access import Asker
+from kite_memory.bridge.bridge import Json, Tool
+from kite_memory.bridge.near import Near, within
+from kite_memory.bridge.store import State, Store, Todo
+from kite_memory.errors import UsageError
+from kite_memory.model.scope import Scope
+
+_FIELDS = frozenset({"todos", "working_notes", "context_summary"})
+_MOST_TODOS = 100
+_LONGEST_TODO = 500
+_LONGEST_NOTES = 8_000
+_LONGEST_SUMMARY = 8_000
+_STATUSES = {
+    "": "pending",
+    "todo": "pending",
+    "open": "pending",
+    "not_started": "pending",
+    "in-progress": "in_progress",
+    "doing": "in_progress",
+    "active": "in_progress",
+    "done": "completed",
+    "complete": "completed",
+    "canceled": "cancelled",
+    "deleted": "cancelled",
+}
+_KNOWN = frozenset({"pending", "in_progress", "completed", "cancelled", "blocked"})
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+    return {
+        "ai_state_save": partial(_save, store, near, clock),
+        "ai_state_get": partial(_get, store, near),
+        "ai_state_transfer": partial(_transfer, store, near, clock),
+        "ai_state_list": partial(_list, store, near),
+    }
+
+
+def _save(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
+    """What is not mentioned stays as it was saved before."""
+    ai = _ai(asker, arguments)
+    project, session = places.around(asker, near, arguments)
+    state = State(
+        ai=ai,
+        session=session,
+        project=project,
+        todos=_todos(arguments.get("todos", [])),
+        working_notes=given.clean(given.text(arguments, "working_notes", longest=_LONGEST_NOTES)),
+        context_summary=given.clean(given.text(arguments, "context_summary", longest=_LONGEST_SUMMARY)),
+        saved=clock(),
+    )
+    mentioned = _FIELDS & arguments.keys()
+    if not mentioned:
+        raise UsageError("there is nothing to save", hint="give todos, working_notes or context_summary")
+    return {"saved": True, **told(store.save_state(asker.grant, state, only=mentioned))}
+
+
+def _get(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
+    """Of the session that is named or asks; without one, where this AI was last in this project."""
+    ai = _ai(asker, arguments)
+    project, session = places.around(asker, near, arguments)
+    found = [state for state in states(store, near, asker, session=session, project="" if session else project) if _is(state, ai)]
+    return {"found": True, **told(found[0])} if found else {"found": False, "ai_id": ai, "session_id": session}
+
+
+def _transfer(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
+    ai = _ai(asker, arguments)
+    source = given.line(arguments, "from_session", needed=True)
+    target = given.line(arguments, "to_session", needed=True)
+    if source == target:
+        raise UsageError("from_session and to_session are the same", hint="name the session that goes on")
+    now = clock()
+    moved = store.transfer_state(asker.grant, ai, from_session=source, to_session=target, at=now)
+    if moved is None:
+        seen = next((state for state in states(store, near, asker, session=source, project="") if _is(state, ai)), None)
+        if seen is None:
+            hint = "nothing was saved by this AI in that session; ai_state_list tells what there is"
+            return {"transferred": False, "ai_id": ai, "from_session": source, "hint": hint}
+        moved = replace(seen, ai=ai, session=target, saved=now, transferred_from=source, transferred_at=now)
+        store.save_state(asker.grant, moved)
+    return {"transferred": True, **told(moved)}
+
+
+def _list(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
+    limit = given.whole(arguments, "limit", least=1, most=given.MOST_RESULTS, otherwise=20)
+    ai = given.clean(given.line(arguments, "ai_id"))
+    project = places.project_named(asker, near, given.line(arguments, "project", longest=1_024))
+    session = given.line(arguments, "session_id")
+    found = [
+        state
+        for state in states(store, near, asker, session=session, project=project or ("" if session else asker.project))
+        if not ai or _is(state, ai)
+    ]
+    return {"states": [brief(state) for state in found[:limit]], "count": len(found[:limit]), "more": len(found) > limit}
+
+
+def states(store: Store, near: Near, asker: Asker, *, session: str, project: str) -> list[State]:
+    """What was saved and what transcripts show, newest first."""
+    saved = store.states(asker.grant, session=session, project=project, limit=given.MOST_RESULTS)
+    shown: Sequence[State] = ()
+    if near.working is not None and (session or project):
+        looked_at = near.working(project, session, **within(asker.grant, Scope.SESSION))
+        shown = [state for state in looked_at if asker.grant.sees(Scope.SESSION, state.project)]
+    return joined(saved, shown)
+
+
+def joined(saved: Sequence[State], shown: Sequence[State]) -> list[State]:
+    """Of one session, a transcript's todos hold where they are newer than all that its AI has saved."""
+    left = {(state.session, state.project): state for state in shown}
+    both: list[State] = []
+    for state in saved:
+        seen = next((left[key] for key in left if key[0] == state.session and same_ai(state.ai, left[key].ai)), None)
+        if seen is not None:
+            del left[seen.session, seen.project]
+            if seen.saved > state.saved or not state.todos:
+                state = replace(state, todos=seen.todos, saved=max(seen.saved, state.saved))
+        both.append(state)
+    return sorted((*both, *left.values()), key=lambda state: state.saved, reverse=True)
+
+
+def same_ai(one: str, other: str) -> bool:
+    """«claude» and «claude-code» are one; so is whatever a client calls itself beside its provider's name."""
+    first, second = one.casefold(), other.casefold()
+    return first == second or first.split("-")[0].split("_")[0] == second.split("-")[0].split("_")[0]
+
+
+def _is(state: State, ai: str) -> bool:
+    return same_ai(state.ai, ai)
+
+
+def _ai(asker: Asker, arguments: Json) -> str:
+    ai = given.clean(given.line(arguments, "ai_id")) or asker.ai
+    if not ai:
+        raise UsageError("ai_id is missing", hint="say who you are, as in: claude-code, codex, gemini-cli")
+    return ai
+
+
+def _todos(value: object) -> tuple[Todo, ...]:
+    if not isinstance(value, list):
+        raise UsageError("todos are not a list", hint='as in: [{"text": "Write the test", "status": "in_progress"}]')
+    if len(value) > _MOST_TODOS:
+        raise UsageError("there are too many todos", hint=f"at most {_MOST_TODOS}")
+    return tuple(todo for each in value if (todo := _todo(each)).text)
+
+
+def _todo(value: object) -> Todo:
+    status: object = ""
+    match value:
+        case str(text):
+            pass
+        case {"text": str(text), **rest} | {"content": str(text), **rest} | {"step": str(text), **rest}:
+            status = rest.get("status", "")
+        case _:
+            raise UsageError("a todo is neither text nor an object with text", hint='as in: {"text": "Write the test"}')
+    if len(text) > _LONGEST_TODO:
+        raise UsageError("a todo is too long", hint=f"at most {_LONGEST_TODO} characters")
+    if not isinstance(status, str):
+        raise UsageError("a todo's status is not text", hint=f"one of: {', '.join(sorted(_KNOWN))}")
+    plain = status.strip().casefold().replace(" ", "_")
+    known = _STATUSES.get(plain, plain)
+    if known not in _KNOWN:
+        raise UsageError("a todo's status is none that is known", hint=f"one of: {', '.join(sorted(_KNOWN))}")
+    return Todo(text=" ".join(given.clean(text).split()), status=known)
+
+
+def told(state: State) -> Json:
+    moved = {"transferred_from": state.transferred_from, "transferred_at": _moment(state.transferred_at)}
+    return {
+        **brief(state),
+        "todos": [{"text": todo.text, "status": todo.status} for todo in state.todos],
+        "working_notes": state.working_notes,
+        "context_summary": state.context_summary,
+        **(moved if state.transferred_from else {}),
+    }
+
+
+def brief(state: State) -> Json:
+    return {
+        "ai_id": state.ai,
+        "session_id": state.session,
+        "project": state.project,
+        "saved_at": state.saved.isoformat(),
+        "open_todos": sum(todo.status in ("pending", "in_progress", "blocked") for todo in state.todos),
+        "todo_count": len(state.todos),
+    }
+
+
+def _moment(at: datetime | None) -> str:
+    return at.isoformat() if at else ""

@@ -1,0 +1,153 @@
+"""What a person's own search also asks: the team's bridge, within a moment or not at all. `colleagues` asks it at a prompt.
+
+The question goes out on a thread of its own while the answer of this machine is made; whatever has not come back when its time is
+up is left alone. Nobody waits for it any longer than that, nothing is raised, and what comes is taken for somebody else's text.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from kite_memory.errors import UsageError
+from kite_memory.recall.rendering import plain_line
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+_LONGEST: Final = 1 << 20
+_MOST: Final = 50
+_TEXTS: Final = {
+    "id": 80,
+    "path": 400,
+    "kind": 40,
+    "title": 200,
+    "project": 200,
+    "scope": 40,
+    "created": 40,
+    "status": 40,
+    "why": 300,
+    "snippet": 300,
+}
+_HERE: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Team:
+    """``address`` is that of a ``kmem serve``, with its path; ``token`` is what it asks for."""
+
+    address: str
+    token: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """Raises `UsageError`: a token is not sent where anybody on the way can read it."""
+        parts = urlsplit(self.address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError("the team's address is not one", hint="set `bridge` in [team], as https://memory.example.org/mcp")
+        if parts.scheme == "http" and parts.hostname not in _HERE:
+            raise UsageError("the team's address does not begin with https", hint="a token would be sent for anybody to read")
+        if not self.token.isascii() or not self.token.isprintable():
+            raise UsageError("the team's token is not one", hint="`kmem keys set team-token` keeps it")
+
+
+class Line:
+    """One connection to the team's bridge, for the calls of one question; ``seconds`` bound each step of it.
+
+    TLS is verified, by the system's own authorities where no ``trusted`` ones are given; no redirect is followed.
+    """
+
+    def __init__(self, team: Team, *, seconds: float, trusted: "SSLContext | None" = None) -> None:
+        import http.client  # only who belongs to a team pays for it
+
+        parts = urlsplit(team.address)
+        host = parts.hostname or ""
+        self._failures = (OSError, http.client.HTTPException, ValueError)
+        self._path = parts.path or "/mcp"
+        self._token = team.token
+        self._connection = (
+            http.client.HTTPSConnection(host, parts.port, timeout=seconds, context=trusted)
+            if parts.scheme == "https"
+            else http.client.HTTPConnection(host, parts.port, timeout=seconds)
+        )
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
+        """``None`` for whatever is not an answer; nothing is raised."""
+        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+        try:
+            self._connection.request(
+                "POST",
+                self._path,
+                body=json.dumps(request).encode(),
+                headers={
+                    "Authorization": f"Bearer {self._token}",
+                    "Content-Type": "application/json",
+                    "Accept": "application/json, text/event-stream",
+                },
+            )
+            answer = self._connection.getresponse()
+            told = json.loads(answer.read(_LONGEST)) if answer.status == 200 else None
+        except (*self._failures, RecursionError):
+            return None  # not at all, then
+        match told:
+            case {"result": {"structuredContent": dict(content)}}:
+                return content
+            case _:
+                return None
+
+
+class Asking:
+    """One question on its way."""
+
+    def __init__(
+        self, team: Team, query: str, *, kinds: Sequence[str] = (), project: str = "", limit: int = 10, seconds: float
+    ) -> None:
+        self._until = time.monotonic() + seconds
+        self._answer: dict[str, Any] | None = None
+        arguments: dict[str, Any] = {"query": query[:4_000], "limit": max(1, min(limit, _MOST))}
+        if kinds:
+            arguments["kinds"] = list(kinds)
+        if project:
+            arguments["project"] = project
+        thread = threading.Thread(target=self._ask, args=(team, arguments, seconds), name="ask-team", daemon=True)
+        thread.start()
+        self._thread = thread
+
+    def hits(self) -> list[dict[str, Any]]:
+        """As `kmem search --json` shows them, each with ``"team": true``; none where no answer has come in time."""
+        self._thread.join(max(0.0, self._until - time.monotonic()))
+        return [] if self._thread.is_alive() else hits_of(self._answer)
+
+    def _ask(self, team: Team, arguments: dict[str, Any], seconds: float) -> None:
+        line = Line(team, seconds=seconds)
+        try:
+            self._answer = line.call("search_notes", arguments)
+        finally:
+            line.close()
+
+
+def together(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    """The best of both; what this machine has as well is told as its own."""
+    known = {hit["id"] for hit in ours}
+    both = [*ours, *(hit for hit in theirs if hit["id"] not in known)]
+    return sorted(both, key=lambda hit: -hit["score"])[:limit]
+
+
+def hits_of(answer: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """What `search_notes` told, as far as it can be understood, each text within bounds."""
+    told = answer.get("hits") if answer is not None else None
+    return list(_hits(told)) if isinstance(told, list) else []
+
+
+def _hits(told: list[Any]) -> Iterator[dict[str, Any]]:
+    for hit in told[:_MOST]:
+        if isinstance(hit, dict) and isinstance(score := hit.get("score"), int | float) and 0 <= score <= 1:
+            yield {"score": float(score), "team": True} | {
+                name: plain_line(value, longest) if isinstance(value := hit.get(name), str) else ""
+                for name, longest in _TEXTS.items()
+            }

@@ -1,0 +1,319 @@
+"""Connecting agents: the MCP servers, and the tokens of those that come over the network."""
+
+import logging
+import os
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kite_memory import config as configuration
+from kite_memory.cli.console import say, say_json, tell, watched
+from kite_memory.cli.help import Command, add, group
+from kite_memory.errors import KiteError, UsageError
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
+    from kite_memory.bridge.access import Asker
+    from kite_memory.bridge.tokens import Kept, Tokens
+    from kite_memory.model.scope import Scope
+
+PANEL = "Agents"
+
+_SESSION = "CLAUDE_CODE_SESSION_ID"
+"""In which Claude Code tells the session that it starts a server for. No other agent says."""
+
+log = logging.getLogger("kite_memory")
+
+token = group(help="Make, list and revoke the tokens that `kmem serve` asks for.", example="kmem token list")
+
+
+def mcp(
+    cwd: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Where the agent works; without it, the folder that this is started in.")
+    ] = "",
+) -> None:
+    """Speak MCP on standard input and output. This is what an agent starts; `kmem connect` tells it to.
+
+    It asks the daemon where one runs, and ends when its input does.
+
+    Example: kmem mcp < /dev/null
+    """
+    import anyio
+
+    from kite_memory.bridge.access import OWNER, Asker
+    from kite_memory.bridge.mcp.agent import agent_of
+    from kite_memory.bridge.mcp.server import client_of, server_over
+    from kite_memory.bridge.mcp.stdio import own_ends
+    from kite_memory.bridge.mcp.stdio import serve as serve_lines
+    from kite_memory.cli.calling import LocalBridge
+    from kite_memory.sources.project import project_of
+
+    project = project_of(str(Path(cwd or ".").absolute()))
+    session = os.environ.get(_SESSION, "")
+    _only_our_own_words()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread that reads cannot be interrupted otherwise
+
+    def who(context: "ServerRequestContext") -> "Asker":
+        return Asker(grant=OWNER, project=project, session=session, ai=agent_of(client_of(context)))
+
+    bridge = LocalBridge(configuration.load())
+    try:
+        server = server_over(bridge.perform, who, _report)
+        with own_ends() as (read_fd, write_fd):
+            anyio.run(lambda: serve_lines(server, read_fd=read_fd, write_fd=write_fd))
+    finally:
+        bridge.close()
+
+
+def serve(
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes any that is free.")] = 8377,
+    store: Annotated[str, typer.Option(metavar="URL", help="A team's memory, as postgresql://…; without it, this machine's.")] = "",
+    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", metavar="FILE", help="Certificate chain, for https.")] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key.")] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="A proxy of yours stands in front, speaks TLS and sets X-Forwarded-For.")
+    ] = False,
+    name: Annotated[
+        list[str] | None, typer.Option("--name", metavar="HOST", help="A name that clients call this server by. May be repeated.")
+    ] = None,
+    origin: Annotated[
+        list[str] | None, typer.Option("--origin", metavar="URL", help="A web page's origin that may ask. May be repeated.")
+    ] = None,
+    prefix: Annotated[
+        str, typer.Option(metavar="PATH", help="Put before /mcp; `random` makes one that nobody guesses, and keeps it.")
+    ] = "",
+    migrate: Annotated[bool, typer.Option("--migrate", help="Bring the tables of --store to this version, and end.")] = False,
+    rate: Annotated[float, typer.Option(min=0.1, max=10_000, help="Requests that each token may make in a second.")] = 20.0,
+) -> None:
+    """Speak MCP over HTTP, for several agents or a team. Every request needs a token, on this machine too.
+
+    On loopback a token for your own agents is made and kept in a file; others are made with `kmem token create`. Another address
+    takes TLS, or a proxy that speaks it.
+
+    Example: kmem serve --port 8377
+    """
+    from kite_memory.cli.serving import Wanted, run
+
+    if migrate:
+        if not store:
+            raise UsageError("--migrate is for a team's store", hint="give its --store too")
+        from kite_memory.wiring import migrate_store
+
+        migrate_store(configuration.load(), store)
+        tell("the store is at this version")
+        return
+    wanted = Wanted(
+        host=host,
+        port=port,
+        store=store,
+        certificate=tls_cert,
+        key=tls_key,
+        behind_proxy=behind_proxy,
+        names=tuple(name or ()),
+        origins=tuple(origin or ()),
+        prefix=prefix,
+        rate=rate,
+    )
+    _only_our_own_words()
+    run(configuration.load(), wanted, report=_report, tell=tell)
+
+
+def connect(
+    agent: Annotated[
+        str,
+        typer.Option(
+            metavar="AGENT", help="claude-code, codex, gemini-cli, cursor, cline, roo, vscode or opencode; lists them without it."
+        ),
+    ] = "",
+    remove: Annotated[bool, typer.Option("--remove", help="Take out exactly what was put in.")] = False,
+    project: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Put the two lines into this project's CLAUDE.md, AGENTS.md or GEMINI.md instead of your own."
+        ),
+    ] = None,
+    no_lines: Annotated[bool, typer.Option("--no-lines", help="No lines of instruction.")] = False,
+    no_commands: Annotated[bool, typer.Option("--no-commands", help="No /remember, /forget, /why and /resume-work.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the change.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Tell an agent of this memory, in its settings and its instructions.
+
+    Our MCP server goes into its settings, two lines into the instructions it reads; Claude Code, Codex and Gemini CLI also
+    get commands such as /remember. Shows the changes first and keeps backups; everything else stays as it is.
+
+    Example: kmem connect --agent claude-code --dry-run
+    """
+    from kite_memory.agents.connections import connection
+    from kite_memory.cli import connecting
+
+    settings = configuration.load()
+    if not agent:
+        for each in connecting.standings(settings):
+            said = "connected" if each.connected else "not connected" if each.installed else "not found"
+            say(f"{each.agent.name}  {said}{', with instructions' if each.instructed else ''}  {each.agent.settings}")
+        return
+    chosen = connection(agent, connecting.places(settings))
+    folder = None if project is None else project.expanduser().absolute()
+    if folder is not None and not folder.is_dir():
+        raise UsageError(f"there is no folder {folder}")
+    todo = connecting.steps(chosen, settings, remove=remove, lines=not no_lines, project=folder, with_commands=not no_commands)
+    if dry_run:
+        connecting.show(chosen, todo)
+    elif not connecting.carry_out(chosen, todo, settings, yes=yes):
+        raise (
+            KiteError("nothing was changed") if watched() else UsageError("nothing was changed", hint="--yes agrees without asking")
+        )
+    if not remove and not no_lines and folder is None and chosen.instructions is None:
+        tell(
+            f"{chosen.title} has no instructions of your own; --project FOLDER puts the lines into a project's {chosen.in_project}"
+        )
+
+
+@token.command("create", cls=Command)
+def create_token(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Who it is for; told as the author of what it writes.")],
+    scope: Annotated[
+        list[str] | None,
+        typer.Option("--scope", metavar="SCOPE", help="global, project, session or shared; all without it. May be repeated."),
+    ] = None,
+    project: Annotated[
+        list[str] | None, typer.Option("--project", metavar="PROJECT", help="A name, or a folder; all without it. May be repeated.")
+    ] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="It may read and never write.")] = False,
+    expires: Annotated[str, typer.Option(metavar="AGE", help="How long it is good, as 90d or 12h; or never.")] = "90d",
+) -> None:
+    """Make a token for `kmem serve`, and print it this once. What lies outside its scopes and projects does not exist for it.
+
+    Example: kmem token create laptop --project mycelia --read-only --expires 30d
+    """
+    from kite_memory.daemon.ages import duration
+
+    ends = None if expires == "never" else datetime.now(UTC) + duration(expires)
+    scopes = None if not scope else [_scope(each) for each in scope]
+    projects = None if not project else [_project(each) for each in project]
+    tokens = _tokens()
+    try:
+        made, kept = tokens.create(name, write=not read_only, scopes=scopes, projects=projects, expires=ends)
+    finally:
+        tokens.close()
+    say(made)
+    tell(f"{kept.name}: {_reach(kept)}, {_end(kept)}")
+    tell("it is not shown again; agents send it as `Authorization: Bearer …`")
+
+
+@token.command("list", cls=Command)
+def list_tokens(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """List the tokens there are, never the tokens themselves.
+
+    Each with what it reaches and when it ends.
+
+    Example: kmem token list
+    """
+    tokens = _tokens()
+    try:
+        known = tokens.all()
+    finally:
+        tokens.close()
+    if as_json:
+        say_json([_told(kept) for kept in known])
+        return
+    for kept in known:
+        say(f"{kept.name}  {_reach(kept)}, {_end(kept)}")
+    if not known:
+        tell("there are no tokens; `kmem token create` makes one")
+
+
+@token.command("revoke", cls=Command)
+def revoke_token(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name or id, as `kmem token list` shows them.")],
+) -> None:
+    """Take a token back. A running server refuses it from the next request on.
+
+    Example: kmem token revoke ci
+    """
+    tokens = _tokens()
+    try:
+        kept = tokens.revoke(name)
+    finally:
+        tokens.close()
+    tell(f"{kept.name} is revoked")
+
+
+def _tokens() -> "Tokens":
+    from kite_memory.bridge.tokens import Tokens
+
+    return Tokens(configuration.load().state)
+
+
+def _scope(told: str) -> "Scope":
+    from kite_memory.model.scope import Scope
+
+    try:
+        return Scope(told)
+    except ValueError:
+        raise UsageError(f"unknown scope {told!r}", hint=f"choose from: {', '.join(Scope)}") from None
+
+
+def _project(told: str) -> str:
+    """A folder's project where it is a path; else the name as it was given."""
+    from kite_memory.sources.project import project_of
+
+    if not (told.startswith((".", "~")) or "/" in told or "\\" in told):
+        return told
+    if not (project := project_of(str(Path(told).expanduser().absolute()))):
+        raise UsageError(f"{told!r} names no project", hint="give the name of its folder")
+    return project
+
+
+def _reach(kept: "Kept") -> str:
+    scopes = "all scopes" if kept.scopes is None else ", ".join(sorted(kept.scopes))
+    projects = "all projects" if kept.projects is None else ", ".join(sorted(kept.projects))
+    local = "; on this machine alone" if kept.local else ""
+    return f"{'reads and writes' if kept.write else 'reads'} {scopes} of {projects}{local}"
+
+
+def _end(kept: "Kept") -> str:
+    if kept.expires is None:
+        return "without end"
+    return f"{'ended' if kept.expires <= datetime.now(UTC) else 'until'} {kept.expires:%Y-%m-%d %H:%M} UTC"
+
+
+def _told(kept: "Kept") -> dict[str, Any]:
+    return {
+        "id": kept.id,
+        "name": kept.name,
+        "write": kept.write,
+        "scopes": None if kept.scopes is None else sorted(kept.scopes),
+        "projects": None if kept.projects is None else sorted(kept.projects),
+        "local": kept.local,
+        "created": kept.created.isoformat(),
+        "expires": None if kept.expires is None else kept.expires.isoformat(),
+        "expired": kept.expires is not None and kept.expires <= datetime.now(UTC),
+    }
+
+
+def _only_our_own_words() -> None:
+    """On standard error, where agents keep logs: what the SDK would log may quote what was said."""
+    logging.getLogger().addHandler(logging.NullHandler())
+    from kite_memory.log_lines import OneLine
+
+    ours = logging.StreamHandler(sys.stderr)
+    ours.setFormatter(OneLine("%(levelname)s %(name)s %(message)s"))
+    log.addHandler(ours)
+    log.propagate = False
+
+
+def _report(error: BaseException) -> None:
+    log.error("a call failed", exc_info=error)
+
+
+def add_to(app: typer.Typer) -> None:
+    add(app, connect, mcp, serve, panel=PANEL)
+    app.add_typer(token, name="token", rich_help_panel=PANEL)

@@ -1,0 +1,237 @@
+"""The vault as a whole: its one page, its graph, into it and out of it."""
+
+from collections import Counter
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kite_memory.cli.backend import house, perform
+from kite_memory.cli.console import counted, say, say_json, say_written_json, tell
+from kite_memory.cli.help import add
+from kite_memory.errors import FoundSomething, KiteError, UsageError
+from kite_memory.model.note import Note
+from kite_memory.private_files import replace_file
+
+PANEL = "Vault"
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+class Format(StrEnum):
+    MERMAID = "mermaid"
+    DOT = "dot"
+    JSON = "json"
+    HTML = "html"
+
+
+def synthesize(
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit code 3 if the page is out of date.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Let go what was written between the page's two marks.")] = False,
+    polish: Annotated[
+        bool | None,
+        typer.Option("--polish/--no-polish", help="Let the model say its sentences better, or have them plain again."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rewrite MEMORY.md, the vault on one page. At most 200 lines.
+
+    It says what the notes turn about, current decisions, insights, open questions and preferences. What you write above or
+    under its two marks stays. With --polish a model may rephrase a sentence, within the day's budget, and never add to it: one
+    that is not the same in other words stays. It is asked once about each, and the page stays polished until --no-polish.
+
+    Example: kmem synthesize
+    """
+    told = perform("synthesize", check=check, replace=replace, polish=polish)
+    if as_json:
+        say_json(told)
+    elif not check:
+        say(told["path"])
+        tell("written anew" if told["changed"] else "nothing has changed")
+        for problem in told["problems"]:
+            tell(f"note: {problem}")
+        if told["refused"]:
+            tell(f"note: {counted(told['refused'], 'sentence')} stayed as it was: the model's would have said something else")
+    if check and told["changed"]:
+        raise FoundSomething(f"{told['path']} is out of date", hint="`kmem synthesize` rewrites it")
+
+
+def graph(
+    note: Annotated[str, typer.Argument(metavar="NOTE", help="Only what lies around this note.")] = "",
+    format: Annotated[Format, typer.Option("--format", metavar="FORMAT", help="mermaid, dot, json or html.")] = Format.MERMAID,
+    hops: Annotated[int, typer.Option(metavar="N", min=1, max=6, help="With a note: so many links away.")] = 1,
+    project: Annotated[str, typer.Option(metavar="NAME", help="Only this project, and notes that are global.")] = "",
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=20_000, help="The most central ones, at most so many.")] = 200,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it there.")] = None,
+) -> None:
+    """Show which notes lead to which.
+
+    Example: kmem graph --format html --out memory.html
+    """
+    told = perform("graph", format=format.value, note=note, hops=hops, project=project, most=limit)
+    if out is None:
+        say(told["text"])
+    else:
+        try:
+            out.write_text(told["text"] + "\n", encoding="utf-8")
+        except OSError as error:
+            raise KiteError(f"cannot write to {out}: {error.strerror}", hint="name another file with --out") from error
+        say(str(out))
+    if told["left_out"]:
+        tell(f"{counted(told['left_out'], 'note')} less central left out: --limit shows more")
+
+
+class Source(StrEnum):
+    CLAUDE_MEMORY = "claude-memory"
+    INSTRUCTIONS = "instructions"
+    CLAUDE_MEM = "claude-mem"
+    BASIC_MEMORY = "basic-memory"
+    MEM0 = "mem0"
+    MARKDOWN = "markdown"
+    KMEM = "kmem"
+
+
+def take_in(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A file or a folder of another memory; it is only read.")],
+    source: Annotated[
+        Source | None,
+        typer.Option("--from", metavar="SORT", help="What it is, where the path does not tell: " + ", ".join(Source) + "."),
+    ] = None,
+    project: Annotated[str, typer.Option(metavar="NAME", help="The project of what names none.")] = "",
+    accept: Annotated[bool, typer.Option("--accept", help="Trust what a program wrote there: nothing waits for review.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take in another memory, or a folder of notes.
+
+    Known are Claude Code's own memory, CLAUDE.md and its kin, claude-mem, basic-memory, mem0 and plain markdown. What a person
+    wrote is accepted; what a program wrote waits for review. Taking in the same things twice adds nothing.
+
+    Example: kmem import ~/.claude/CLAUDE.md --dry-run
+    """
+    sort = source.value if source else ""
+    actions: list[dict[str, Any]] = []
+    passed: Counter[str] = Counter()
+    start: int | None = 0
+    while start is not None:
+        told = perform(
+            "import", path=str(path.absolute()), sort=sort, project=project, accepted=accept, dry_run=dry_run, start=start
+        )
+        actions += told["actions"]
+        passed.update({each["reason"]: each["count"] for each in told["passed_over"]})
+        start = told["next"]
+    if as_json:
+        say_json({"from": told["from"], "actions": actions, "passed_over": dict(sorted(passed.items()))})
+        return
+    for action in actions:
+        if action["doing"] == "skip":
+            passed[action["because"]] += 1
+        else:
+            waits = "  (waits for review)" if action["status"] == "proposed" else ""
+            say(f"{action['doing']:7} {action['path']}{waits}")
+    for reason, count in sorted(passed.items()):
+        tell(f"{count:,} passed over: {reason}")
+    made = sum(action["doing"] != "skip" for action in actions)
+    tell(f"{counted(made, 'note')} {'would be ' if dry_run else ''}taken in")
+
+
+def export(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Ends in .zip (markdown) or .jsonl; - writes JSONL to standard output.")
+    ],
+    project: Annotated[str, typer.Option(metavar="NAME", help="Only this project, and notes that are global.")] = "",
+) -> None:
+    """Write every note into one file that other programs can read.
+
+    Example: kmem export memory.zip
+    """
+    from kite_memory.exchange.exporting import jsonl, zipped
+
+    if str(file) != "-" and file.suffix not in (".zip", ".jsonl"):
+        raise UsageError(f"cannot tell what {file} should be", hint="give it a name that ends in .zip or .jsonl")
+    notes: list[Note] = []
+    files: list[tuple[str, datetime, bytes]] = []
+    unread: list[str] = []
+    with house() as here:
+        for entry in here.vault.entries():
+            note, data = here.vault.read(entry.path), here.vault.raw(entry.path)
+            if note is None:
+                unread.append(entry.path)
+            if data is None or (project and (note is None or note.project not in ("", project))):
+                continue
+            files.append((entry.path, datetime.fromtimestamp(entry.mtime_ns / 1e9, UTC), data))
+            notes += [note] if note is not None else []
+    if str(file) == "-":
+        if notes:
+            say_written_json(jsonl(notes).decode().rstrip("\n"))
+    else:
+        try:
+            replace_file(file.absolute(), zipped(files) if file.suffix == ".zip" else jsonl(notes))
+        except OSError as error:
+            raise KiteError(f"cannot write to {file}: {error.strerror}", hint="name another file") from error
+        say(str(file))
+        tell(counted(len(notes), "note"))
+    for path in unread:
+        tell(f"{path} cannot be read" + (", and is in it as it is" if file.suffix == ".zip" and not project else ": left out"))
+
+
+def consolidate(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    months: Annotated[int, typer.Option(metavar="N", min=1, max=1_200, help="Journals older than so many are folded.")] = 6,
+    as_json: AsJson = False,
+) -> None:
+    """Tidy the vault up; `kmem undo` takes it back.
+
+    Merges what says the same, folds old journals, links what speaks of one thing, and asks in review about notes that have
+    become long. Notes that you have edited are only added to. MEMORY.md is rewritten at the end. The daemon does the same at
+    night, when nothing else happens.
+
+    Example: kmem consolidate --dry-run
+    """
+    told = perform("consolidate", dry_run=dry_run, months=months)
+    if as_json:
+        say_json(told)
+        return
+    for step in told["steps"]:
+        say(f"{step['doing']:8} {step['path']}  ({step['why']})")
+    for path in told["left_alone"]:
+        tell(f"left alone, since it has just been changed: {path}")
+    page = "MEMORY.md is out of date" if dry_run else "MEMORY.md is written anew"
+    if told["page"]:
+        tell(page)
+    if dry_run:
+        tell(f"{counted(len(told['steps']), 'step')} would be done")
+    else:
+        asks = any(step["doing"] == "split" for step in told["steps"])
+        tell(
+            f"{counted(told['done'], 'step')} done"
+            + ("; `kmem undo` takes it back" if told["done"] or told["page"] else "")
+            + ("; `kmem review` divides what is long" if asks else "")
+        )
+    if told["git"]:
+        tell(f"git: {told['git']}")
+
+
+def undo(as_json: AsJson = False) -> None:
+    """Take back the last consolidation, except where you have written since.
+
+    Example: kmem undo
+    """
+    told = perform("undo")
+    if as_json:
+        say_json(told)
+        return
+    for path in told["left_alone"]:
+        tell(f"left alone, since it has been changed meanwhile: {path}")
+    if told["page"]:
+        tell("MEMORY.md is as it was")
+    tell(f"{counted(told['undone'], 'step')} taken back" if told["undone"] or told["page"] else "there is nothing to take back")
+    if told["git"]:
+        tell(f"git: {told['git']}")
+
+
+def add_to(app: typer.Typer) -> None:
+    add(app, synthesize, graph, consolidate, undo, export, panel=PANEL)
+    add(app, take_in, panel=PANEL, name="import")

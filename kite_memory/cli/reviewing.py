@@ -1,0 +1,222 @@
+"""Notes that wait for a person, one after the other."""
+
+import difflib
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any
+
+import typer
+
+from kite_memory.cli import memory
+from kite_memory.cli.backend import perform
+from kite_memory.cli.console import counted, remark, say, say_json, talk, tell, watched, width
+from kite_memory.cli.help import add
+from kite_memory.errors import KiteError
+
+PANEL = "Vault"
+
+_NONE = ("", "")
+_WIDTH = 100
+_MOST_LINES = 60
+_WHOSE = {"user": "your own word", "assistant": "an agent's word", "tool": "only a tool's word"}
+_KEYS = {"a": "accept", "m": "merge", "p": "replace", "b": "both", "d": "divide", "w": "whole", "r": "reject"}
+_TOLD = {
+    "accept": "[a]ccept",
+    "merge": "[m]erge into the nearest",
+    "replace": "it re[p]laces the other",
+    "both": "[b]oth hold",
+    "divide": "[d]ivide it at its headings",
+    "whole": "leave it [w]hole",
+    "reject": "[r]eject",
+}
+_DONE = {
+    "accept": "accepted",
+    "merge": "merged",
+    "replace": "replaced",
+    "both": "both hold",
+    "divide": "divided",
+    "whole": "left whole",
+    "reject": "rejected",
+}
+
+
+def review(
+    accept: Annotated[list[str] | None, typer.Option("--accept", metavar="NOTE", help="Accept this one. May be repeated.")] = None,
+    reject: Annotated[
+        list[str] | None, typer.Option("--reject", metavar="NOTE", help="Turn this one down, for good. May be repeated.")
+    ] = None,
+    merge: Annotated[
+        tuple[str, str], typer.Option("--merge", metavar="NOTE INTO", help="Let NOTE go into another, which then says it too.")
+    ] = _NONE,
+    replace: Annotated[
+        tuple[str, str], typer.Option("--replace", metavar="NOTE OLDER", help="Of two that contradict each other, NOTE holds.")
+    ] = _NONE,
+    both: Annotated[
+        tuple[str, str], typer.Option("--both", metavar="NOTE OTHER", help="They do not contradict each other.")
+    ] = _NONE,
+    divide: Annotated[
+        list[str] | None, typer.Option("--divide", metavar="NOTE", help="Make several notes of a long one, at its headings.")
+    ] = None,
+    whole: Annotated[list[str] | None, typer.Option("--whole", metavar="NOTE", help="Leave a long one as it is.")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="At most so many.")] = 200,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Decide about notes that wait: doubtful, contradictory or overlong ones.
+
+    On a terminal it shows one after the other, with what it rests on and how it differs from the nearest note there is.
+    Elsewhere it lists them. The same notes stand in Review.md in your vault, with boxes to tick.
+
+    Example: kmem review --json
+    """
+    verdicts = [
+        *((note, "accept", "") for note in accept or []),
+        *((note, "reject", "") for note in reject or []),
+        *((note, "divide", "") for note in divide or []),
+        *((note, "whole", "") for note in whole or []),
+        *((note, verdict, other) for verdict, (note, other) in (("merge", merge), ("replace", replace), ("both", both)) if note),
+    ]
+    if verdicts:
+        done = [perform("judge", note=note, verdict=verdict, into=other) for note, verdict, other in verdicts]
+        if as_json:
+            say_json({"done": done})
+        else:
+            for each in done:
+                say(f"{_DONE[each['verdict']]:8} {each['path']}")
+        return
+    told = perform("review", limit=limit)
+    if as_json:
+        say_json(told)
+    elif not told["notes"]:
+        tell("nothing waits for review")
+    elif watched():
+        _walk(told["notes"])
+    else:
+        _list(told)
+
+
+def _list(told: dict[str, Any]) -> None:
+    for each in told["notes"]:
+        for line, _ in _shown(each):
+            say(line)
+        say()
+    tell(f"{counted(told['waiting'], 'note')} to review; --accept, --reject, --merge and the like decide, with a terminal it asks")
+
+
+def _walk(notes: list[dict[str, Any]]) -> None:
+    done: dict[str, int] = {}
+    for at, each in enumerate(notes, 1):
+        verdict = _decide(each, f"{at} of {len(notes)}")
+        if verdict == "quit":
+            break
+        done[verdict] = done.get(verdict, 0) + 1
+    told = ", ".join(f"{count:,} {verdict}" for verdict, count in done.items())
+    tell(told or "nothing was decided")
+
+
+def _decide(each: dict[str, Any], place: str) -> str:
+    """What became of it, in a word."""
+    shown: dict[str, Any] | None = each
+    while shown is not None:
+        _show(shown, place)
+        key = _asked(shown)
+        if key == "q":
+            return "quit"
+        if key == "s":
+            return "skipped"
+        if key == "e":
+            memory.edit(shown["id"] or shown["path"])
+        else:
+            verdict = _KEYS[key]
+            other = shown["nearest"] if verdict == "merge" else shown["contested"] if verdict in ("replace", "both") else None
+            try:
+                perform(
+                    "judge",
+                    note=shown["id"] or shown["path"],
+                    verdict=verdict,
+                    into=(other["id"] or other["path"]) if other else "",
+                    seen=shown["version"],
+                )
+                return _DONE[verdict]
+            except KiteError as error:
+                remark(error)
+        shown = _again(shown)
+    return "no longer waiting"
+
+
+def _again(each: dict[str, Any]) -> dict[str, Any] | None:
+    """As it is now; ``None`` where it does not wait any more."""
+    for one in perform("review", limit=500)["notes"]:
+        if (one["id"] or one["path"]) == (each["id"] or each["path"]):
+            found: dict[str, Any] = one
+            return found
+    return None
+
+
+def _asked(each: dict[str, Any]) -> str:
+    choices = [_TOLD[verdict] for verdict in each["choices"]]
+    keys = {key for key, verdict in _KEYS.items() if verdict in each["choices"]} | set("esq")
+    while True:
+        talk().print(", ".join([*choices[:1], "[e]dit", *choices[1:], "[s]kip", "[q]uit"]) + ": ", end="", markup=False)
+        line = sys.stdin.readline()
+        if not line:
+            return "q"
+        key = line.strip()[:1].lower()
+        if key in keys:
+            return key
+
+
+def _show(each: dict[str, Any], place: str) -> None:
+    from rich.text import Text
+
+    from kite_memory.model.quoting import plain
+
+    screen = talk()
+    screen.rule(place)
+    for line, style in _shown(each):
+        screen.print(Text(plain(line), style=style), soft_wrap=True)
+    screen.print()
+
+
+def _shown(each: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Lines and how to colour them; all of it has been made fit for a terminal by whoever told it."""
+    yield each["title"], "bold"
+    of = each["project"] or "everywhere"
+    yield f"  {each['kind']} · {of} · {_WHOSE[each['origin']]} · {each['created'][:10]} · {each['id'] or each['path']}", "dim"
+    for line in each["evidence"][:3]:
+        yield f"  rests on {line['reference']}" + (f": “{line['text']}”" if line["text"] else ""), "dim"
+    if each["contested"]:
+        yield f"  may contradict {each['contested']['title']} ({each['contested']['path']})", "yellow"
+    if each["long"]:
+        told = (
+            f"could be {len(each['parts'])} notes: {' · '.join(each['parts'])}"
+            if each["parts"]
+            else "has no headings to divide it at"
+        )
+        yield f"  is long, {len(each['body']):,} characters, and {told}", "yellow"
+    other = each["contested"] or each["nearest"]
+    if other is None:
+        for line in _wrapped(each["body"]):
+            yield f"    {line}", ""
+        return
+    yield f"  against {other['title']} ({other['path']}):", "dim"
+    yield from _difference(other["body"], each["body"])
+
+
+def _difference(old: str, new: str) -> Iterator[tuple[str, str]]:
+    styles = {"+": "green", "-": "red"}
+    lines = [line for line in difflib.ndiff(_wrapped(old), _wrapped(new)) if not line.startswith("?")]
+    for line in lines[:_MOST_LINES]:
+        yield f"    {line.rstrip()}", styles.get(line[:1], "")
+    if len(lines) > _MOST_LINES:
+        yield f"    … and {counted(len(lines) - _MOST_LINES, 'line')} more", "dim"
+
+
+def _wrapped(body: str) -> list[str]:
+    room = max(30, min(width(), _WIDTH) - 8)
+    lines: Iterable[str] = (line for line in body.splitlines() if line.strip() and not line.startswith("**Related:**"))
+    return [part for line in lines for part in textwrap.wrap(line, room)][: 4 * _MOST_LINES]
+
+
+def add_to(app: typer.Typer) -> None:
+    add(app, review, panel=PANEL)

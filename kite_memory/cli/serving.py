@@ -1,0 +1,177 @@
+"""`kmem serve`: refuses what would not be safe, then listens."""
+
+import ipaddress
+import re
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kite_memory.config import Config
+from kite_memory.errors import KiteError, UsageError
+from kite_memory.private_files import replace_file
+
+if TYPE_CHECKING:
+    from kite_memory.bridge.mcp.http import Certificate
+    from kite_memory.bridge.tokens import Tokens
+    from kite_memory.bridge.wire import Perform
+
+_PREFIX = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]{1,128}){1,8}")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:]{2,45}\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    host: str
+    port: int
+    store: str = ""
+    certificate: Path | None = None
+    key: Path | None = None
+    behind_proxy: bool = False
+    names: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    prefix: str = ""
+    rate: float = 20.0
+
+    @property
+    def private(self) -> bool:
+        """Whether only this machine can reach it: a proxy brings the world to loopback."""
+        return is_loopback(self.host) and not self.behind_proxy
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def refuse_what_is_unsafe(wanted: Wanted, tokens: "Tokens") -> None:
+    """Raises `UsageError`."""
+    if (wanted.certificate is None) != (wanted.key is None):
+        raise UsageError("--tls-cert and --tls-key go together")
+    if not is_loopback(wanted.host) and wanted.certificate is None and not wanted.behind_proxy:
+        raise UsageError(
+            f"{wanted.host} can be reached by others, and tokens would cross the network in the open",
+            hint="give --tls-cert and --tls-key, or --behind-proxy where a proxy of yours speaks TLS",
+        )
+    if wanted.private:
+        return
+    if not any(not kept.local for kept in tokens.living()):
+        raise UsageError("others can reach this server, and there is no token for them", hint="`kmem token create NAME` makes one")
+    if not wanted.names:
+        raise UsageError("nobody has said by which name clients call this server", hint="give --name memory.example.org")
+
+
+def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], None], tell: Callable[[str], None]) -> None:
+    """Until SIGINT or SIGTERM. Raises `UsageError` for what would not be safe, `KiteError` where it cannot listen."""
+    import anyio
+
+    from kite_memory.bridge.mcp.audit import Audit
+    from kite_memory.bridge.mcp.gate import Door
+    from kite_memory.bridge.mcp.http import serve
+    from kite_memory.bridge.tokens import Tokens
+
+    for name in wanted.names:
+        if not _NAME.fullmatch(name.rpartition(":")[0] if name.rpartition(":")[2].isdecimal() else name):
+            raise UsageError(f"{name!r} is not the name of a host", hint="as memory.example.org, without https://")
+    path = _path(config, wanted.prefix)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it once more when it has ended
+    tokens = Tokens(config.state)
+    try:
+        refuse_what_is_unsafe(wanted, tokens)
+        certificate = _certificate(wanted)
+        listening = _listen(wanted.host, wanted.port)
+        with listening:
+            port = int(listening.getsockname()[1])
+            perform, close = _bridge(config, wanted.store)
+            scheme, shown = "https" if certificate else "http", f"[{wanted.host}]" if ":" in wanted.host else wanted.host
+            try:
+                if wanted.private:
+                    file = config.state / "local.token"
+                    tokens.local(file)
+                    tell(f"the token for this machine's agents lies in {file}")
+                tell(f"listening at {scheme}://{shown}:{port}{path}; Ctrl-C stops")
+                door = Door.of(
+                    host=wanted.host,
+                    port=port,
+                    names=wanted.names,
+                    origins=wanted.origins,
+                    path=path,
+                    private=wanted.private,
+                    behind_proxy=wanted.behind_proxy,
+                )
+                audit = Audit(config.state / "logs" / "audit.log")
+
+                async def listen() -> None:
+                    await serve(
+                        perform,
+                        listening=listening,
+                        door=door,
+                        tokens=tokens,
+                        audit=audit,
+                        report=report,
+                        certificate=certificate,
+                        rate=wanted.rate,
+                    )
+
+                anyio.run(listen)
+            finally:
+                close()
+    finally:
+        tokens.close()
+
+
+def _bridge(config: Config, store: str) -> "tuple[Perform, Callable[[], None]]":
+    if store:
+        from kite_memory.wiring import bridge_of
+
+        return bridge_of(config, store)
+    from kite_memory.cli.calling import LocalBridge
+
+    here = LocalBridge(config)
+    return here.perform, here.close
+
+
+def _path(config: Config, prefix: str) -> str:
+    if prefix == "random":
+        file = config.state / "serve.prefix"
+        try:
+            prefix = file.read_text(encoding="ascii", errors="replace").strip()
+        except OSError:
+            prefix = ""
+        if not _PREFIX.fullmatch(prefix):
+            prefix = f"/{secrets.token_urlsafe(24)}"
+            config.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(file, f"{prefix}\n".encode())
+    prefix = prefix.rstrip("/")
+    if prefix and not _PREFIX.fullmatch(prefix):
+        raise UsageError(f"{prefix!r} cannot stand in a path", hint="as /memory: letters, digits, . _ ~ -")
+    return f"{prefix}/mcp"
+
+
+def _certificate(wanted: Wanted) -> "Certificate | None":
+    import ssl
+
+    from kite_memory.bridge.mcp.http import Certificate
+
+    if wanted.certificate is None or wanted.key is None:
+        return None
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(wanted.certificate, wanted.key)
+    except (OSError, ValueError) as error:
+        raise KiteError(f"the certificate cannot be used: {error}", hint="both in PEM, the key without a password") from error
+    return Certificate(file=wanted.certificate, key=wanted.key)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=128)
+    except OSError as error:
+        raise KiteError(
+            f"cannot listen at {host}, port {port}: {error.strerror or error}", hint="give another --port; 0 takes any that is free"
+        ) from error

@@ -1,0 +1,208 @@
+"""What a note says of code holds while the code does: which files it rests on, whether they have changed, and which branch."""
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from threading import RLock
+from typing import Protocol
+
+from kite_memory.errors import KiteError
+from kite_memory.model.chunk import Chunk
+from kite_memory.model.event import Event, EvidenceReference, Session
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.scope import Scope
+from kite_memory.sources.branches import USUAL, merged
+from kite_memory.vault import Vault
+from kite_memory.vault.drafting import Draft
+
+_MOST = 4
+_LARGEST = 1 << 20
+_DIGITS = 12
+_FRESH = timedelta(hours=12)
+"""Of what was said longer ago, nobody knows what the files said then."""
+_OF_A_BRANCH = frozenset({NoteKind.DECISION, NoteKind.FACT})
+"""A wish, and how something came about, do not depend on whether a branch is merged."""
+_LET_GO = timedelta(days=30)
+"""What is not merged by then is mostly squashed, or forgotten: its notes are for everybody."""
+_TEXT = 20_000
+_NAMED = re.compile(r"[\w.@+-]+(?:[/\\][\w.@+-]+)*\.\w{1,8}\b")
+_LOOKED_AT = 60
+_EVERY = 600.0
+_AT_REST = 60.0
+
+
+class Sessions(Protocol):
+    def session(self, provider: str, id: str) -> Session | None:
+        """As `timeline.store.Timeline.session`."""
+        ...
+
+
+def anchored(drafts: Sequence[Draft], chunk: Chunk, now: datetime) -> list[Draft]:
+    """With the files that their evidence touched or named, as these are now, and with their branch.
+
+    Only where what was said is fresh, and a file has not been changed since.
+    """
+    if not drafts or not chunk.events or now - chunk.events[-1].at > _FRESH:
+        return list(drafts)
+    events = {event.id: event for event in chunk.events}
+    return [replace(draft, note=_anchored(draft.note, events, chunk)) for draft in drafts]
+
+
+def _anchored(note: Note, events: Mapping[str, Event], chunk: Chunk) -> Note:
+    branch = chunk.session.branch
+    if branch in ("", "HEAD", *USUAL) or note.kind not in _OF_A_BRANCH or note.scope is not Scope.PROJECT:
+        branch = ""
+    root = folder_of(chunk.session.cwd)
+    if root is None:
+        return replace(note, branch=branch)
+    evidence = [
+        event
+        for text in note.evidence
+        if (reference := EvidenceReference.parse(text)) is not None
+        for event in events.values()
+        if event.id.startswith(reference.event)
+    ]
+    said = f"{note.title}\n{note.body}"[:_TEXT]
+    anchors: dict[str, str] = {}
+    for path in _paths(evidence, said):
+        inside = within(root, path)
+        if inside is not None and inside not in anchors and (found := digest_of(root / inside)):
+            anchors[inside] = found
+            if len(anchors) == _MOST:
+                break
+    return replace(note, branch=branch, anchors=tuple(f"{path}@{found}" for path, found in anchors.items()))
+
+
+def _paths(evidence: Sequence[Event], said: str) -> Iterator[str]:
+    """What was touched; and what was named there, where the note names it too."""
+    for event in evidence:
+        if event.path:
+            yield event.path
+    for event in evidence:
+        for found in _NAMED.finditer(event.text[:_TEXT]):
+            if found.group() in said:
+                yield found.group()
+
+
+def folder_of(cwd: str) -> Path | None:
+    if not cwd or "\0" in cwd or cwd.startswith(("\\\\", "//")) or not Path(cwd).is_absolute():
+        return None
+    try:
+        return Path(cwd).resolve(strict=True)
+    except OSError:
+        return None
+
+
+def within(root: Path, path: str) -> str | None:
+    """The file's path from ``root`` on, with ``/``; ``None`` for what lies elsewhere, is no file, or is git's own."""
+    if "\0" in path or "@" in path or len(path) > 1_000:
+        return None
+    try:
+        found = (root / path).resolve(strict=True).relative_to(root)
+        return found.as_posix() if (root / found).is_file() and ".git" not in found.parts else None
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def digest_of(file: Path) -> str:
+    """Empty for what cannot be read, or is too large to be read now and then."""
+    try:
+        if file.stat().st_size > _LARGEST:
+            return ""
+        return hashlib.sha256(file.read_bytes()).hexdigest()[:_DIGITS]
+    except OSError:
+        return ""
+
+
+def has_drifted(note: Note, root: Path) -> bool:
+    """Whether a file that it rests on says something else by now, or is gone."""
+    for anchor in note.anchors[:_MOST]:
+        path, _, digest = anchor.rpartition("@")
+        inside = within(root, path)
+        if path and len(digest) == _DIGITS and (inside is None or digest_of(root / inside) != digest):
+            return True
+    return False
+
+
+class Anchoring:
+    """Looks at some notes now and then, when agents are at rest, and goes on from there the next time."""
+
+    def __init__(
+        self,
+        *,
+        vault: Vault,
+        sessions: Sessions,
+        refresh: Callable[[set[str]], object],
+        lock: RLock,
+        clock: Callable[[], datetime],
+        environment: Mapping[str, str] = os.environ,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._vault = vault
+        self._sessions = sessions
+        self._refresh = refresh
+        self._lock = lock
+        self._clock = clock
+        self._environment = environment
+        self._monotonic = monotonic
+        self._after = ""
+        self._next = 0.0
+        self._merged: dict[tuple[str, str], bool | None] = {}
+
+    def tend(self, *, quiet_for: float) -> list[str]:
+        """The paths of the notes that were marked."""
+        if quiet_for < _AT_REST or self._monotonic() < self._next or self._vault.frozen:
+            return []
+        self._next = self._monotonic() + _EVERY
+        self._merged.clear()
+        paths = sorted(known.path for known in self._vault.known() if known.id and not known.twin and not known.problem)
+        ahead = [path for path in paths if path > self._after][:_LOOKED_AT]
+        self._after = ahead[-1] if len(ahead) == _LOOKED_AT else ""
+        marked = [path for path in ahead if self._look_at(path)]
+        if marked:
+            self._refresh(set(marked))
+        return marked
+
+    def _look_at(self, path: str) -> bool:
+        try:
+            note = self._vault.read(path)
+            if note is None or not (note.anchors or note.branch) or note.status is NoteStatus.REJECTED:
+                return False
+            changes = self._changes(note)
+            if not changes:
+                return False
+            with self._lock:
+                return self._vault.annotate(note.id, changes)
+        except KiteError:
+            return False  # the vault is not there, or may not be written to: the next round comes by again
+
+    def _changes(self, note: Note) -> dict[str, object]:
+        cwd = next(filter(None, map(self._cwd, note.evidence)), "")
+        changes: dict[str, object] = {}
+        root = folder_of(cwd)
+        if note.anchors and root is not None:
+            drifted = has_drifted(note, root)
+            if drifted and note.drifted is None:
+                changes["drifted"] = f"{self._clock():%Y-%m-%d}"
+            elif not drifted and note.drifted is not None:
+                changes["drifted"] = ""
+        if note.branch and (self._clock() - note.created > _LET_GO or self._is_merged(cwd, note.branch)):
+            changes["branch"] = ""
+        return changes
+
+    def _cwd(self, text: str) -> str:
+        reference = EvidenceReference.parse(text)
+        session = self._sessions.session(reference.provider, reference.session) if reference is not None else None
+        return session.cwd if session is not None else ""
+
+    def _is_merged(self, cwd: str, branch: str) -> bool:
+        if not cwd:
+            return False
+        if (cwd, branch) not in self._merged:
+            self._merged[cwd, branch] = merged(cwd, branch, self._environment) if folder_of(cwd) is not None else None
+        return bool(self._merged[cwd, branch])

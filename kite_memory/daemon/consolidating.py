@@ -1,0 +1,371 @@
+"""The vault made tidier, one step after the other; and the last time taken back, wherever nobody has written since."""
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from threading import RLock
+from typing import Any, Literal, Protocol
+
+from kite_memory.daemon.gardening import Gardening
+from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, VaultMissing
+from kite_memory.model.note import Note
+from kite_memory.model.plan import Create
+from kite_memory.private_files import make_private_folder, replace_file
+from kite_memory.recall.index import Shelf
+from kite_memory.vault import Vault, consolidation, dividing
+from kite_memory.vault.consolidation import Change, Fold, Merge, Split, Step
+from kite_memory.vault.memory_page import PAGE
+from kite_memory.vault.wording import digest
+from kite_memory.vault.writing import AlreadyWritten, Written
+
+Json = dict[str, Any]
+
+log = logging.getLogger("kite_memory.consolidating")
+
+_VERSION = 1
+_MONTHS = 6
+_EVERY = timedelta(hours=20)
+_SPLIT = "split proposed: "
+_LAST = "consolidated"
+_NIGHT = range(1, 6)
+_AT_REST = 900.0
+_LET_GO = "delete it; what was done then stays done"
+
+
+class Refresh(Protocol):
+    def __call__(self, shelf: Shelf, *, hint: set[str]) -> object:
+        """As `recall.Recall.refresh`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A step that was carried out. ``pair`` is of notes that were merged, ``made`` the paths of what was not there before."""
+
+    changes: tuple[Change, ...]
+    made: tuple[str, ...] = ()
+    pair: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    steps: tuple[Done, ...]
+    page_before: str
+    page_after: str
+    noted: str
+
+
+class Consolidating:
+    """Thread-safe. What was done last lies in ``folder``, before it is done, until the next time."""
+
+    def __init__(
+        self,
+        *,
+        vault: Vault,
+        refresh: Refresh,
+        gardening: Gardening,
+        folder: Path,
+        lock: RLock,
+        clock: Callable[[], datetime],
+        committed: Callable[[str], str] = lambda message: "",
+        is_night: Callable[[datetime], bool] = lambda now: now.astimezone().hour in _NIGHT,
+    ) -> None:
+        self._vault = vault
+        self._refresh = refresh
+        self._gardening = gardening
+        self._file = folder / "consolidated.json"
+        self._lock = lock
+        self._clock = clock
+        self._committed = committed
+        self._is_night = is_night
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"consolidate": self.consolidate, "undo": self.undo}
+
+    def consolidate(self, *, dry_run: bool = False, months: int = _MONTHS) -> Json:
+        """Journals older than ``months`` are folded into their archive."""
+        with self._lock:
+            planned = self._planned(max(1, months))
+            told = [dict(zip(("doing", "path", "why"), consolidation.told(step), strict=True)) for step in planned]
+            if dry_run:
+                page = self._page_would_change()
+                return {"steps": told, "page": page, "done": 0, "left_alone": [], "git": ""}
+            done: list[Done] = []
+            left: list[str] = []
+            begun = False
+            for place, step in enumerate(planned):
+                found = self._ready(step)
+                if found is not None:
+                    begun = begun or self._begin()
+                    self._note(place, found)
+                if found is None or not self._carry_out(step, found):
+                    left.append(consolidation.told(step)[1])
+                    continue
+                done.append(self._as_made(found))
+                if found.made:
+                    self._note(place, done[-1])
+            touched = {change.path for each in done for change in each.changes}
+            if touched:
+                self._refresh(self._vault, hint=touched)
+            page = self._page_would_change()
+            if page:
+                begun = begun or self._begin()
+                page = self._rewrite_page()
+                self._append({"page_after": self._vault.page(PAGE)})
+            self._vault.note_down(_LAST, self._clock().isoformat())
+            message = f"Consolidate: {len(done)} {'step' if len(done) == 1 else 'steps'}"
+            return {"steps": told, "page": page, "done": len(done), "left_alone": left, "git": self._committed(message)}
+
+    def undo(self) -> Json:
+        """A step of which a person has changed a note since is left as it is; so is the page."""
+        with self._lock:
+            kept = self._kept()
+            if kept is None:
+                return {"undone": 0, "left_alone": [], "page": False, "git": ""}
+            left: list[str] = []
+            undone = 0
+            touched: set[str] = set()
+            for each in reversed(kept.steps):
+                taken_back = self._take_back(each)
+                paths = [change.path for change in each.changes]
+                if taken_back is None:
+                    left += paths
+                elif taken_back:
+                    undone += 1
+                    touched.update(paths)
+            if touched:
+                self._refresh(self._vault, hint=touched)
+            page = self._gardening.restore(before=kept.page_before, after=kept.page_after, noted=kept.noted)
+            self._file.unlink(missing_ok=True)
+            git = self._committed("Undo the last consolidation") if undone or page else ""
+            return {"undone": undone, "left_alone": left, "page": page, "git": git}
+
+    def divide(self, note: Note) -> list[str]:
+        """Make several notes of one, at its headings; `undo` takes it back. Says which notes were made or changed."""
+        with self._lock, self._vault.undisturbed():
+            divided = dividing.division(note.body)
+            text = self._vault.text(note.path)
+            if divided is None:
+                raise KiteError(f"{note.path} has no headings to divide it at", hint="put one above each matter: ## …")
+            planned = [Change(path=each.path, before="", after="", note=each) for each in dividing.notes(note, divided)]
+            theirs = not self._vault.is_ours(note)
+            self._begin()
+            done = Done(changes=tuple(planned), made=tuple(change.path for change in planned))
+            self._note(0, done)
+            for place, change in enumerate(planned):
+                if not self._change(change):
+                    self._all_back(self._as_made(replace(done, changes=done.changes[:place])))
+                    raise KiteError(
+                        f"{change.path} could not be written", hint="a note of this title was deleted: change its heading"
+                    )
+            done = self._as_made(done)
+            parts = [part for change in done.changes if (part := self._vault.read(change.path)) is not None]
+            if theirs:
+                for part in parts:
+                    self._vault.disown(part.id)
+            after = dividing.remainder(text, divided, parts)
+            whole = Change(path=note.path, before=text, after=after)
+            self._note(0, replace(done, changes=(*done.changes, whole)))
+            if not after or not self._vault.rewrite(note.path, text, after):
+                self._all_back(done)
+                raise KiteError(f"{note.path} cannot be changed", hint="look at it again: `kmem review`")
+            return sorted({note.path, *done.made})
+
+    def _all_back(self, done: Done) -> None:
+        for change in reversed(done.changes):
+            self._change_back(change)
+
+    def keep_whole(self, note: Note) -> None:
+        """A person says that it shall not be divided; nor are they asked again, as long as it says the same."""
+        with self._lock:
+            self._vault.annotate(note.id, {dividing.PROPERTY: ""})
+            self._vault.note_down(_SPLIT + note.id, digest(note.body))
+
+    def tend(self, *, quiet_for: float) -> bool:
+        """Once a night, when nothing has happened for a while. Whether there was anything to do."""
+        now = self._clock()
+        if not self._is_night(now) or quiet_for < _AT_REST or self._vault.frozen or not self._vault.root.is_dir():
+            return False
+        last = self._vault.noted(_LAST)
+        if last and now - datetime.fromisoformat(last) < _EVERY:
+            return False
+        try:
+            return bool(self.consolidate()["done"])
+        except KiteError as error:
+            log.warning("the vault was not consolidated: %s", error)
+            self._vault.note_down(_LAST, now.isoformat())
+            return False
+
+    def _planned(self, months: int) -> list[Step]:
+        if not self._vault.root.is_dir() and not self._vault.known():
+            raise VaultMissing(f"there is no vault at {self._vault.root}", hint="`kmem up` makes one")
+        notes = [note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None]
+        found = consolidation.steps(
+            notes,
+            now=self._clock(),
+            months=months,
+            is_ours=self._vault.is_ours,
+            settled=self._vault.settled(),
+            asked=lambda note: note.review == dividing.ASKED or self._vault.noted(_SPLIT + note.id) == digest(note.body),
+        )
+        return list(found)
+
+    def _ready(self, step: Step) -> Done | None:
+        """What the step changes now; ``None`` where a file is gone, is another one by now, or cannot be changed safely."""
+        if isinstance(step, Fold) and (there := self._vault.known_as(step.archive.id)) is not None:
+            step = replace(step, archive=replace(step.archive, path=there.path))
+        texts: dict[str, str] = {}
+        for path in consolidation.needed(step):
+            try:
+                texts[path] = self._vault.text(path)
+            except KiteError:
+                if not (isinstance(step, Fold) and path == step.archive.path):
+                    return None
+        for note in _read_in(step):
+            now = self._vault.read(note.path)
+            if now is None or now.body != note.body or now.status is not note.status:
+                return None
+        found = consolidation.changes(step, texts)
+        pair = (step.keep.id, step.drop.id) if isinstance(step, Merge) else None
+        made = tuple(change.path for change in found if change.note is not None)
+        return Done(changes=found, made=made, pair=pair) if found else None
+
+    def _carry_out(self, step: Step, done: Done) -> bool:
+        for place, change in enumerate(done.changes):
+            if not self._change(change):
+                for earlier in reversed(done.changes[:place]):
+                    self._change_back(earlier)
+                return False
+        if done.pair is not None:
+            self._vault.ruled(*done.pair, "replaces")
+        if isinstance(step, Split):
+            self._vault.note_down(_SPLIT + step.note.id, digest(step.note.body))
+        return True
+
+    def _change(self, change: Change) -> bool:
+        if change.note is None:
+            return self._vault.rewrite(change.path, change.before, change.after)
+        (outcome,) = self._vault.carry_out([Create(note=change.note, because="old journals")])
+        return isinstance(outcome, Written | AlreadyWritten)
+
+    def _change_back(self, change: Change) -> bool:
+        if change.note is not None or not change.before:
+            return self._vault.unmake(change.path, change.after)
+        return self._vault.rewrite(change.path, change.after, change.before)
+
+    def _as_made(self, done: Done) -> Done:
+        """With the path and the text that a new file really has."""
+
+        def real(change: Change) -> Change:
+            known = self._vault.known_as(change.note.id) if change.note is not None else None
+            return replace(change, path=known.path, after=self._vault.text(known.path)) if known is not None else change
+
+        changes = tuple(map(real, done.changes))
+        return replace(done, changes=changes, made=tuple(change.path for change in changes if change.note is not None))
+
+    def _take_back(self, done: Done) -> bool | None:
+        """All of a step, or nothing of it: ``None`` where somebody has written since. Whether there was anything to take back."""
+        now = [self._text(change.path) for change in done.changes]
+        if any(text not in (change.after, change.before) for text, change in zip(now, done.changes, strict=True)):
+            return None
+        if done.pair is not None:  # first: else the old one's standing again would be taken for a person's doing
+            self._vault.ruled(*done.pair, "neither")
+        waiting = [change for text, change in zip(now, done.changes, strict=True) if text == change.after]
+        outcomes = [self._change_back(change) for change in reversed(waiting)]
+        return bool(waiting) if all(outcomes) else None
+
+    def _text(self, path: str) -> str:
+        """Empty where there is none."""
+        try:
+            return self._vault.text(path)
+        except KiteError:
+            return ""
+
+    def _page_would_change(self) -> bool:
+        try:
+            return bool(self._gardening.synthesize(check=True)["changed"])
+        except KiteError:
+            return False
+
+    def _rewrite_page(self) -> bool:
+        try:
+            return bool(self._gardening.synthesize()["changed"])
+        except KiteError as error:  # a person has written into it; `kmem synthesize` says so
+            log.info("%s was left alone: %s", PAGE, error)
+            return False
+
+    def _begin(self) -> Literal[True]:
+        """From here on, `undo` takes back what is done now, and no longer what was done before."""
+        told = {
+            "version": _VERSION,
+            "at": self._clock().isoformat(),
+            "page_before": self._vault.page(PAGE),
+            "noted": self._gardening.noted(),
+        }
+        with self._written_down():
+            make_private_folder(self._file.parent)
+            replace_file(self._file, _line(told))
+        return True
+
+    def _note(self, place: int, done: Done) -> None:
+        """Before it is done; and again, where a new file came out otherwise."""
+        changes = [
+            {"path": change.path, "before": change.before, "after": change.after, "made": change.path in done.made}
+            for change in done.changes
+        ]
+        self._append({"place": place, "pair": list(done.pair) if done.pair else None, "changes": changes})
+
+    def _append(self, told: Json) -> None:
+        with self._written_down(), self._file.open("ab") as file:
+            file.write(_line(told))
+            file.flush()
+            os.fsync(file.fileno())
+
+    @contextmanager
+    def _written_down(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StateNotWritten(f"cannot write {self._file}: {error.strerror}", hint="free some space, and try again") from error
+
+    def _kept(self) -> _Kept | None:
+        """What was done last. A last line without its end was never acted upon."""
+        try:
+            lines = self._file.read_bytes().split(b"\n")[:-1]
+            told = [json.loads(line) for line in lines]
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise StateDamaged(f"{self._file} cannot be read: {error}", hint=_LET_GO) from error
+        if not told or not isinstance(told[0], dict) or told[0].get("version") != _VERSION:
+            raise StateDamaged(f"{self._file} is not of this version", hint=_LET_GO)
+        page = str(told[0]["page_before"])
+        steps = {each["place"]: _done_of(each) for each in told if "place" in each}
+        after = next((str(each["page_after"]) for each in told if "page_after" in each), page)
+        return _Kept(steps=tuple(steps.values()), page_before=page, page_after=after, noted=str(told[0]["noted"]))
+
+
+def _read_in(step: Step) -> Iterator[Note]:
+    match step:
+        case Merge(keep=keep, drop=drop):
+            yield from (keep, drop)
+        case Fold(note=note) | Split(note=note):
+            yield note
+        case _:
+            yield step.page
+
+
+def _line(told: Json) -> bytes:
+    return json.dumps(told).encode() + b"\n"
+
+
+def _done_of(told: Json) -> Done:
+    changes = tuple(Change(path=each["path"], before=each["before"], after=each["after"]) for each in told["changes"])
+    made = tuple(each["path"] for each in told["changes"] if each["made"])
+    pair = told["pair"]
+    return Done(changes=changes, made=made, pair=(pair[0], pair[1]) if pair else None)

@@ -1,0 +1,138 @@
+"""What is made of the vault as a whole: its page of contents, and its graph."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from kite_memory.daemon.page_wording import Asked, PageWording, key, nobody
+from kite_memory.errors import KiteError, UsageError, VaultMissing
+from kite_memory.model.note import Note
+from kite_memory.vault import Vault, memory_page
+from kite_memory.vault.graph import FORMATS, Graph, centrality, fits_mermaid, graph
+from kite_memory.vault.memory_page import PAGE, Edited, merged
+
+if TYPE_CHECKING:
+    from kite_memory.distill.polishing import Polisher
+
+Json = dict[str, Any]
+
+_OURS = "memory page"
+_ATTEMPTS = 3
+_MOST_HOPS, _MOST_NOTES = 6, 20_000
+
+
+class Gardening:
+    """Thread-safe."""
+
+    def __init__(
+        self, *, vault: Vault, lock: RLock, clock: Callable[[], datetime], polisher: "Callable[[], Polisher | None]" = nobody
+    ) -> None:
+        self._vault = vault
+        self._wording = PageWording(vault=vault, polisher=polisher)
+        self._lock = lock
+        self._clock = clock
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"synthesize": self.synthesize, "graph": self.graph}
+
+    def synthesize(self, *, check: bool = False, replace: bool = False, polish: bool | None = None) -> Json:
+        """Bring `MEMORY.md` up to date; ``check`` only says whether it is. ``replace`` lets go what a person wrote in it.
+
+        With ``polish`` a model may say its sentences better, which then stay so; without, they are told as the notes have them.
+        Unless either is said, nobody is asked, and what was said better before stands.
+        """
+        if check and polish is not None:
+            raise UsageError("what only looks asks nobody", hint="leave out --check, or --polish")
+        whole, now = graph(self._notes()), self._clock()
+        asked = Asked()
+        if polish:
+            asked = self._wording.ask(memory_page.sentences(whole, now))
+        elif polish is False:
+            self._wording.forget()
+        better, used = self._wording.known(), set[str]()
+
+        def says(each: str) -> str:
+            if text := better.get(key(each), ""):
+                used.add(each)
+            return text or each
+
+        made = memory_page.page(whole, now, says=says)
+        polished = {
+            "polished": len(used),
+            "by": asked.by,
+            "refused": asked.refused,
+            "problems": [asked.remark] if asked.remark else [],
+        }
+        for _ in range(_ATTEMPTS):
+            with self._lock:
+                before = self._vault.page(PAGE)
+                after = merged(before, made, ours=self._vault.noted(_OURS), replace=replace)
+                if isinstance(after, Edited):
+                    raise KiteError(
+                        f"somebody has written into the part of {PAGE} that is made from the notes",
+                        hint="move those lines above or under its two marks, or let them go with --replace",
+                    )
+                told = {
+                    "path": str(self._vault.root / PAGE),
+                    "lines": after.count("\n"),
+                    "changed": after != before,
+                    **polished,
+                }
+                if check or after == before:
+                    return told
+                if self._vault.put_page(PAGE, after, before=before):
+                    self._vault.note_down(_OURS, made)
+                    return told
+        raise KiteError(f"{PAGE} is being changed by somebody else", hint="try again when it is saved")
+
+    def noted(self) -> str:
+        """What we put between the marks of the page last."""
+        return self._vault.noted(_OURS)
+
+    def restore(self, *, before: str, after: str, noted: str) -> bool:
+        """The page as it was ``before``, with what we had put there by then; not where it is no longer as it was ``after``."""
+        with self._lock:
+            if before == after or self._vault.page(PAGE) != after:
+                return False
+            if not (self._vault.put_page(PAGE, before, before=after) if before else self._vault.drop_page(PAGE, after)):
+                return False
+            self._vault.note_down(_OURS, noted)
+            return True
+
+    def graph(self, *, format: str = "mermaid", note: str = "", hops: int = 1, project: str = "", most: int = 200) -> Json:
+        """``note`` keeps to what lies around it. Where there is more than ``most``, what is least central is left out."""
+        draw = FORMATS.get(format)
+        if draw is None:
+            raise UsageError(f"unknown format {format!r}", hint=f"choose one of: {', '.join(FORMATS)}")
+        whole = graph(self._notes())
+        if note:
+            centre = self._vault.find(note).path
+            whole = whole.within(whole.neighbours(centre, max(1, min(hops, _MOST_HOPS))))
+        if project:
+            whole = whole.within(each.path for each in whole.notes if each.project in ("", project))
+        cut = _drawable if format == "mermaid" else _most_central
+        shown = cut(whole, max(1, min(most, _MOST_NOTES)))
+        return {"text": draw(shown), "notes": len(shown.notes), "left_out": len(whole.notes) - len(shown.notes)}
+
+    def _notes(self) -> list[Note]:
+        if not self._vault.root.is_dir() and not self._vault.known():
+            raise VaultMissing(f"there is no vault at {self._vault.root}", hint="`kmem up` makes one")
+        return [note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None]
+
+
+def _by_centrality(whole: Graph) -> list[str]:
+    rank = centrality(whole)
+    return sorted(rank, key=lambda path: (-rank[path], path))
+
+
+def _most_central(whole: Graph, most: int) -> Graph:
+    return whole if len(whole.notes) <= most else whole.within(_by_centrality(whole)[:most])
+
+
+def _drawable(whole: Graph, most: int) -> Graph:
+    """As many of the most central notes as Mermaid agrees to draw."""
+    order = _by_centrality(whole)[:most]
+    fitting = bisect_left(range(1, len(order) + 1), True, key=lambda count: not fits_mermaid(whole.within(order[:count])))
+    return whole.within(order[:fitting])

@@ -1,0 +1,107 @@
+"""What a forgotten note rested on: nobody is offered it any more, and where a person wants that, its words go too."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kite_memory.distill.outbox import Outbox
+from kite_memory.model.event import Event, EvidenceReference, evidence_reference
+from kite_memory.model.note import Entry, Note
+from kite_memory.recall.recall import Recall
+from kite_memory.recall.rendering import plain_line
+from kite_memory.timeline.store import Timeline
+from kite_memory.vault import Vault
+
+Json = dict[str, Any]
+
+_TOLD = 160
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """The events of one line of a transcript, and the notes that rest on it besides those that are to be forgotten."""
+
+    events: tuple[Event, ...]
+    others: tuple[str, ...]
+
+
+class LettingGo:
+    """For one thread at a time: whoever calls holds the vault's lock."""
+
+    def __init__(self, *, timeline: Timeline, outbox: Outbox, vault: Vault, recall: Recall) -> None:
+        self._timeline = timeline
+        self._outbox = outbox
+        self._vault = vault
+        self._recall = recall
+
+    def grounds(self, notes: Sequence[Note]) -> list[Ground]:
+        """Of all of them together, each line once. What the timeline does not hold is no ground."""
+        return self._grounds((reference for note in notes for reference in note.evidence), {note.path for note in notes})
+
+    def ground(self, citation: str) -> list[Ground]:
+        """What is cited itself."""
+        return self._grounds([citation], frozenset())
+
+    def _grounds(self, references: Iterable[str], forgotten: Collection[str]) -> list[Ground]:
+        found: dict[str, Ground] = {}
+        for text in dict.fromkeys(references):
+            reference = EvidenceReference.parse(text)
+            events = self._timeline.line(reference) if reference is not None else []
+            if reference is not None and events and events[0].id not in found:
+                others = tuple(path for path in self._resting_on(reference) if path not in forgotten)
+                found[events[0].id] = Ground(events=tuple(events), others=others)
+        return list(found.values())
+
+    def _resting_on(self, reference: EvidenceReference) -> Iterator[str]:
+        text = evidence_reference(reference.provider, reference.session, reference.event)
+        for path in self._vault.notes_of(reference.provider, reference.session):
+            note = self._vault.read(path)
+            if note is not None and text in note.evidence:
+                yield path
+
+    def let_go(self, grounds: Iterable[Ground], *, blank: bool) -> None:
+        """What another note rests on too is still offered, unless it is made ``blank``. Can be repeated."""
+        of_them = [ground for ground in grounds if blank or not ground.others]
+        events = [event for ground in of_them for event in ground.events]
+        if not events:
+            return
+        if blank:
+            self._outbox.drop_answers({(event.provider, event.session, event.ordinal) for event in events})
+        self._timeline.let_go(events, blank=blank)
+        if blank and (others := {path for ground in of_them for path in ground.others}):
+            self._hear_again(others)
+
+    def purge(self, grounds: Iterable[Ground]) -> None:
+        """Once the notes are gone from the index: what was kept of the prompts goes, and what is left in free pages."""
+        events = (event for ground in grounds for event in ground.events)
+        self._recall.purge([(event.session, plain_line(event.text[:_TOLD])) for event in events if event.role == "user"])
+
+    def _hear_again(self, paths: Collection[str]) -> None:
+        """The notes that lost their evidence are indexed without its words."""
+        self._recall.refresh(_Nothing(), hint=paths)
+        self._recall.refresh(self._vault, hint=paths)
+
+
+class _Nothing:
+    """A vault without notes."""
+
+    def entries(self) -> Iterable[Entry]:
+        return ()
+
+    def read(self, path: str) -> None:
+        return None
+
+
+def told(ground: Ground, *, blank: bool) -> Json:
+    """``lets_go`` says whether nobody will be offered it any more, ``blank`` whether its words go."""
+    first = ground.events[0]
+    return {
+        "reference": evidence_reference(first.provider, first.session, first.id),
+        "at": first.at.isoformat(),
+        "type": first.type.value,
+        "text": plain_line(first.text, _TOLD),
+        "where": f"{first.where.file}:{first.where.start}-{first.where.end}",
+        "others": list(ground.others),
+        "lets_go": blank or not ground.others,
+        "blank": blank,
+    }

@@ -1,0 +1,426 @@
+"""What can be asked of the past without looking anything up by its meaning: sessions event by event, where one stood, and which
+belong together. It takes little to open, for a command that no daemon answers.
+
+The work is done by pure functions of `timeline`; here it is fetched, and told in the shapes of the contract.
+"""
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kite_memory.errors import KiteError, NotFound, UsageError
+from kite_memory.model.event import Event, EvidenceReference, Session, evidence_reference
+from kite_memory.model.note import Note
+from kite_memory.recall.rendering import estimated_tokens, plain, plain_line
+from kite_memory.sources.project import project_of
+from kite_memory.timeline.resume import Brief, Changed, Line, Part, brief, fitted
+from kite_memory.timeline.store import Timeline
+from kite_memory.timeline.summaries import Overview, Work
+from kite_memory.timeline.threads import Joint, Thread, threads
+
+if TYPE_CHECKING:
+    from kite_memory.distill.polishing import Polisher
+
+Json = dict[str, Any]
+
+_MOST_SESSIONS = 10_000
+_MOST_NAMED = 1_000
+_PAGE_EVENTS = 10_000
+_PAGE_CHARACTERS = 2_000_000
+"""Of one answer, which goes over the socket."""
+_EVENT_TEXT = 2_000
+_NOTES = 500
+_AROUND = 12
+_RESUMED = 2_000
+"""Events of a session: some three hundred turns."""
+_SUB_AGENTS = 12
+_OF_A_SUB_AGENT = 300
+_LEAST_TOKENS, _MOST_TOKENS = 60, 4_000
+_THREADED = 500
+_FILES_TOLD = 100
+
+_HEADINGS = {
+    Part.DOING: "What was being done",
+    Part.CHANGED: "What changed",
+    Part.FAILED: "What failed, and was not seen to go well since",
+    Part.VERIFY: "What to verify next",
+    Part.STABLE: "Last stable point",
+    Part.OPEN: "Open questions",
+}
+
+
+class SessionNotFound(NotFound):
+    """No session has that id, or there is none here."""
+
+
+class Shelf(Protocol):
+    """What is needed of a vault."""
+
+    def notes_of(self, provider: str, session: str) -> list[str]: ...
+
+    def read(self, path: str) -> Note | None: ...
+
+
+class NoShelf:
+    """For what does not ask about notes."""
+
+    def notes_of(self, provider: str, session: str) -> list[str]:
+        return []
+
+    def read(self, path: str) -> None:
+        return None
+
+
+def _nobody() -> None:
+    return None
+
+
+class LookingBack:
+    """Thread-safe. ``polisher`` says who says a brief better; nobody, where there is no model."""
+
+    def __init__(self, *, timeline: Timeline, vault: Shelf, polisher: "Callable[[], Polisher | None]" = _nobody) -> None:
+        self._timeline = timeline
+        self._vault = vault
+        self._polisher = polisher
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"timeline": self.timeline, "resume": self.resume, "threads": self.threads}
+
+    def timeline(
+        self,
+        *,
+        session: str = "",
+        project: str = "",
+        limit: int = 50,
+        after: int = -1,
+        most: int = _PAGE_EVENTS,
+        edges: bool = True,
+    ) -> Json:
+        """Without a session: which there are. With one: its events past ordinal ``after``, and in ``next`` where to go on.
+
+        ``session`` may be a citation: then the events around the one that it names.
+        """
+        if not session:
+            found = self._timeline.overviews(project=named(project), limit=max(1, min(limit, _MOST_SESSIONS)))
+            return {"sessions": [_overview(each) for each in found]}
+        if (cited := EvidenceReference.parse(session)) is not None:
+            return self._around(cited)
+        chosen = self._session(session)
+        events = self._timeline.events(chosen.provider, chosen.id, after=after, limit=max(1, min(most, _PAGE_EVENTS)) + 1)
+        page = _page(events, most)
+        return {
+            **self._told(chosen, page, edges=edges),
+            "next": page[-1].ordinal if len(page) < len(events) else None,
+        }
+
+    def _around(self, cited: EvidenceReference) -> Json:
+        named = self._timeline.evidence(cited)
+        session = self._timeline.session(named[0].provider, named[0].session) if named else None
+        if session is None:
+            raise SessionNotFound("the timeline does not hold that event", hint="its transcript may be gone, or not read yet")
+        events = self._timeline.events(session.provider, session.id)
+        place = next(place for place, event in enumerate(events) if event.id == named[0].id)
+        return {**self._told(session, events[max(0, place - _AROUND) : place + len(named) + _AROUND]), "next": None}
+
+    def _told(self, session: Session, events: Sequence[Event], *, edges: bool = True) -> Json:
+        shown = {event.id for event in events}
+        return {
+            "session": _session(session),
+            "events": [_event(event) for event in events],
+            "edges": [
+                {"kind": edge.kind.value, "from": edge.source, "to": edge.target}
+                for edge in (self._timeline.edges(session.provider, session.id) if edges else ())
+                if edge.source in shown or edge.target in shown
+            ],
+            "notes": self._notes_of(session),
+        }
+
+    def _notes_of(self, session: Session) -> list[Json]:
+        """Those made from the session's events."""
+        found: list[Json] = []
+        for path in self._vault.notes_of(session.provider, session.id)[:_NOTES]:
+            try:
+                note = self._vault.read(path)
+            except KiteError:  # without its vault, a session can be looked at all the same
+                break
+            if note is not None and not note.has_expired(datetime.now(UTC)):
+                told = {"id": note.id, "path": note.path, "kind": note.kind.value, "title": plain_line(note.title)}
+                found.append({**told, "evidence": list(note.evidence)})
+        return found
+
+    def _session(self, named: str, projects: Collection[str] | None = None) -> Session:
+        """By its id, or a beginning of it that no other has; with its agent before it (``codex:019d…``) or without."""
+        provider, colon, rest = named.partition(":")
+        found = [
+            session
+            for session in self._timeline.sessions_named(rest if colon else named, limit=10 if projects is None else _MOST_NAMED)
+            if (not colon or session.provider == provider) and _is_among(session, projects)
+        ]
+        exact = [session for session in found if session.id == (rest if colon else named)]
+        match exact or found:
+            case [only]:
+                return only
+            case []:
+                raise SessionNotFound(f"no session is called {named!r:.80}", hint="`kmem timeline` lists them")
+            case several:
+                names = ", ".join(f"{each.provider}:{each.id[:13]}" for each in several[:5])
+                raise UsageError(f"several sessions begin with {named!r:.80}", hint=f"say more of it: {names}")
+
+    def resume(
+        self,
+        *,
+        cwd: str = "",
+        session: str = "",
+        tokens: int = 500,
+        polish: bool = False,
+        projects: Collection[str] | None = None,
+    ) -> Json:
+        """Where a session stood; the one named, or the last in which a person spoke, of the project around ``cwd``.
+
+        Told from events alone. With ``polish`` a model may say its lines better; what it may not say of them stays as it was.
+        With ``projects`` it is as if nothing had ever happened in any other.
+        """
+        began = time.perf_counter()
+        chosen = self._session(session, projects) if session else self._last(project_of(cwd), projects)
+        events = self._timeline.offered(self._timeline.last_events(chosen.provider, chosen.id, _RESUMED))
+        told = brief(chosen, events, self._sub_agents(chosen, projects))
+        if told is None:
+            raise SessionNotFound(f"session {chosen.id} has no events", hint="`kmem timeline` lists what there is")
+        head = _head(told)
+        room = max(_LEAST_TOKENS, min(tokens, _MOST_TOKENS)) - estimated_tokens(head)
+        room -= sum(estimated_tokens(_HEADINGS[part]) + 1 for part in {line.part for line in told.lines})
+        kept = fitted(told, tokens=room, cost=_tokens)
+        better = self._polished(kept, room) if polish else _Polish()
+        text = "\n".join((head, *_lines([better.lines.get(line, line) for line in kept])))
+        return {
+            "session": _session(chosen),
+            "at": told.at.isoformat(),
+            "text": text,
+            "tokens": estimated_tokens(text),
+            "lines": [_line_told(line, better.lines.get(line)) for line in told.lines],
+            "left_out": len(told.lines) - len(kept),
+            "files": [_changed(file) for file in told.files[:_FILES_TOLD]],
+            "stable": None
+            if told.stable is None
+            else {
+                "at": told.stable.at.isoformat(),
+                "command": told.stable.command,
+                "said": told.stable.said,
+                "commit": told.stable.commit,
+                "failing": list(told.stable.failing),
+                "evidence": told.stable.evidence,
+                "files": [_changed(file) for file in told.stable.files[:_FILES_TOLD]],
+            },
+            "events": len(events),
+            "by": better.by,
+            "polished": len(better.lines),
+            "refused": better.refused,
+            "problems": [better.remark] if better.remark else [],
+            "took_ms": since(began),
+        }
+
+    def _polished(self, lines: Sequence[Line], room: int) -> "_Polish":
+        """Longer lines than there is room for stay as they were too."""
+        from kite_memory.distill.answering import Unsaid  # a brief that is told as it is has no need of them
+        from kite_memory.distill.polishing import Polished
+
+        polisher = self._polisher()
+        if polisher is None:
+            return _Polish(
+                remark="no model is set up that could polish it: `kmem keys set anthropic`, or see [extractor] in the settings"
+            )
+        match polisher.polish([plain_line(line.text, 1_000) for line in lines]):
+            case Unsaid(reason=reason):
+                return _Polish(remark=f"the model was of no help, so this is the plain brief: {plain_line(reason)}")
+            case Polished() as polished:
+                pass
+        room -= sum(map(_tokens, lines))
+        found: dict[Line, Line] = {}
+        for place, text in polished.lines.items():
+            longer = replace(lines[place], text=text)
+            if (needed := _tokens(longer) - _tokens(lines[place])) <= room:
+                found[lines[place]] = longer
+                room -= needed
+        return _Polish(lines=found, by=polisher.name, refused=polished.refused + len(polished.lines) - len(found))
+
+    def _last(self, project: str, projects: Collection[str] | None) -> Session:
+        if project:
+            session = self._timeline.last_session(project) if projects is None or project in projects else None
+            if session is not None:
+                return session
+            raise SessionNotFound(f"no session of {project!r} is known", hint="`kmem timeline` lists what there is")
+        for overview in self._timeline.overviews(limit=50):
+            if overview.prompts and _is_among(overview.session, projects):
+                return overview.session
+        raise SessionNotFound("no session is known yet", hint="`kmem backfill` reads what your agents have left")
+
+    def _sub_agents(self, session: Session, projects: Collection[str] | None) -> list[list[Event]]:
+        """What was done by sessions in which nobody spoke but the agent of this one."""
+        return [
+            self._timeline.offered(self._timeline.last_events(each.provider, each.id, _OF_A_SUB_AGENT))
+            for each in self._timeline.sub_sessions(session.provider, session.id, _SUB_AGENTS)
+            if _is_among(each, projects) and not self._timeline.spoken(each.provider, each.id, 1)
+        ]
+
+    def threads(self, *, project: str = "", limit: int = _THREADED) -> Json:
+        """Of so many sessions that went on last; ``considered`` and ``sessions`` say how many of how many."""
+        began = time.perf_counter()
+        works = self._timeline.works(project=named(project), limit=max(2, min(limit, _MOST_SESSIONS)))
+        return {
+            "threads": [_thread(each) for each in threads(works)],
+            "considered": len(works),
+            "sessions": self._timeline.session_count(project=named(project)),
+            "took_ms": since(began),
+        }
+
+
+def named(project: str) -> str:
+    """As sessions have it, by its name or its folder."""
+    return project_of(project) if project else ""
+
+
+def _page(events: Sequence[Event], most: int = _PAGE_EVENTS) -> Sequence[Event]:
+    """As many as one answer holds, at least one; events that share an ordinal are not torn apart."""
+    characters = 0
+    end = len(events)
+    for place, event in enumerate(events):
+        characters += min(len(event.text), _EVENT_TEXT) + len(event.command) + len(event.path)
+        if place == max(1, min(most, _PAGE_EVENTS)) or characters > _PAGE_CHARACTERS:
+            end = max(1, place)
+            break
+    while 0 < end < len(events) and end > 1 and events[end - 1].ordinal == events[end].ordinal:
+        end -= 1
+    return events[:end]
+
+
+def _head(told: Brief) -> str:
+    session = told.session
+    parts = [session.project, f"{session.provider}:{session.id[:8]}", f"{told.at:%Y-%m-%d %H:%M} UTC"]
+    if session.branch not in ("", "HEAD"):
+        parts.append(f"on {session.branch}")
+    if session.title:
+        parts.append(session.title)
+    return plain_line(" · ".join(filter(None, parts)))
+
+
+def _lines(lines: Sequence[Line]) -> list[str]:
+    told: list[str] = []
+    part: Part | None = None
+    for line in lines:
+        if line.part is not part:
+            part = line.part
+            told.append(_HEADINGS[part])
+        told.append(_cited(line))
+    return told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Polish:
+    """What came of asking a model: ``lines`` by those they stand for."""
+
+    lines: Mapping[Line, Line] = field(default_factory=dict)
+    by: str = "events"
+    refused: int = 0
+    remark: str = ""
+
+
+def _tokens(line: Line) -> int:
+    return estimated_tokens(_cited(line)) + 1
+
+
+def _line_told(line: Line, better: Line | None) -> Json:
+    told = {"part": line.part.value, "text": plain_line((better or line).text, 1_000), "evidence": list(line.evidence)}
+    return told if better is None else {**told, "plain": plain_line(line.text, 1_000)}
+
+
+def _cited(line: Line) -> str:
+    """With its first citation, the session in short: it can be given to `kmem timeline`, and names the same event."""
+    reference = EvidenceReference.parse(line.evidence[0])
+    if reference is None:
+        return f"- {plain_line(line.text, 1_000)}"
+    return f"- {plain_line(line.text, 1_000)} [{evidence_reference(reference.provider, reference.session[:8], reference.event)}]"
+
+
+def _is_among(session: Session, projects: Collection[str] | None) -> bool:
+    return projects is None or session.project in projects
+
+
+def _session(session: Session) -> Json:
+    return {
+        "id": session.id,
+        "provider": session.provider,
+        "project": session.project,
+        "cwd": session.cwd,
+        "branch": session.branch,
+        "started": session.started.isoformat(),
+        "parent": session.parent,
+        "title": plain_line(session.title),
+    }
+
+
+def _overview(each: Overview) -> Json:
+    return {
+        **_session(each.session),
+        "last": each.last.isoformat(),
+        "events": each.events,
+        "prompts": each.prompts,
+        "errors": each.errors,
+        "tests": each.tests,
+        "failed_tests": each.failed_tests,
+    }
+
+
+def _event(event: Event) -> Json:
+    return {
+        "id": event.id,
+        "session": event.session,
+        "ordinal": event.ordinal,
+        "at": event.at.isoformat(),
+        "role": event.role,
+        "type": event.type.value,
+        "text": plain(event.text[:_EVENT_TEXT]),
+        "tool": event.tool,
+        "command": event.command,
+        "path": event.path,
+        "status": event.status,
+        "parent": event.parent,
+        "call": event.call,
+        "reference": evidence_reference(event.provider, event.session, event.id),
+        "where": f"{event.where.file}:{event.where.start}-{event.where.end}",
+    }
+
+
+def _changed(file: Changed) -> Json:
+    return {"path": file.path, "action": file.action, "at": file.at.isoformat(), "evidence": file.evidence}
+
+
+def _thread(each: Thread) -> Json:
+    return {
+        "project": each.project,
+        "from": each.works[0].session.started.isoformat(),
+        "last": each.last.isoformat(),
+        "sessions": [_work(work) for work in each.works],
+        "joints": [_joint(joint) for joint in each.joints],
+    }
+
+
+def _work(work: Work) -> Json:
+    return {**_session(work.session), "last": work.last.isoformat(), "prompts": work.prompts}
+
+
+def _joint(joint: Joint) -> Json:
+    return {
+        "from": f"{joint.earlier.provider}:{joint.earlier.id}",
+        "to": f"{joint.later.provider}:{joint.later.id}",
+        "strength": joint.strength,
+        "reasons": [
+            {"tie": each.tie, "what": plain_line(each.what), "weight": each.weight, "sessions": each.sessions}
+            for each in joint.reasons
+        ],
+    }
+
+
+def since(began: float) -> float:
+    return round((time.perf_counter() - began) * 1000, 3)

@@ -1,0 +1,319 @@
+"""Notes that wait for a person: told, decided one by one, and kept on a page of the vault whose ticked boxes are obeyed."""
+
+import logging
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from threading import RLock
+from typing import Any, Protocol
+
+from kite_memory.daemon.showing import note_told
+from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
+from kite_memory.model.event import EvidenceReference
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.recall.recall import Recall
+from kite_memory.recall.rendering import plain, plain_line
+from kite_memory.recall.search import Query
+from kite_memory.timeline.store import Timeline
+from kite_memory.vault import Vault, consolidation, lifecycle, review_page
+from kite_memory.vault.dividing import ASKED, division
+from kite_memory.vault.ledger import Known, link_key
+from kite_memory.vault.review_page import PAGE, Verdict, Waiting, name_of, version
+from kite_memory.vault.wording import words
+
+Json = dict[str, Any]
+
+log = logging.getLogger("kite_memory.reviewing")
+
+_OURS = "review page"
+_ATTEMPTS = 3
+_MOST_READ = 500
+"""Of the notes that wait: whoever has more decides about some first."""
+_CANDIDATES = 8
+_ALIKE = 0.25
+"""Of two texts' words, how much both have in common, from which on one may go into the other."""
+_ASKED = 600
+_QUOTED = 240
+_QUOTES = 3
+_HEAD = 8_000
+_COMPARABLE = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
+
+
+class Changed(KiteError):
+    """The note is no longer the one that was judged."""
+
+
+class Dividing(Protocol):
+    """Where notes are made of one that holds several matters; see `daemon.consolidating`."""
+
+    def divide(self, note: Note) -> Sequence[str]: ...
+
+    def keep_whole(self, note: Note) -> None: ...
+
+
+class Reviewing:
+    """Thread-safe."""
+
+    def __init__(self, *, vault: Vault, recall: Recall, timeline: Timeline, lock: RLock, dividing: Dividing) -> None:
+        self._vault = vault
+        self._dividing = dividing
+        self._recall = recall
+        self._timeline = timeline
+        self._lock = lock
+        self._asking: dict[str, tuple[int, int, bool]] = {}
+        self._beside: frozenset[str] = frozenset()
+        self._last: tuple[int, str] | None = None
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"review": self.review, "judge": self.judge, "review_page": self.keep_page}
+
+    def review(self, *, limit: int = 200) -> Json:
+        """Those that wait, the weightiest first; ``version`` says which wording was judged."""
+        queue, more = self._queue(self._vault.known())
+        told = [self._told(self._surrounded(note)) for note in queue[: max(1, min(limit, _MOST_READ))]]
+        return {"notes": told, "waiting": len(queue) + more}
+
+    def judge(self, *, note: str, verdict: str, into: str = "", seen: str = "") -> Json:
+        """``into`` is the other note, of those that it takes one for. With ``seen``, only the wording of that `version`."""
+        known = next((each for each in review_page.VERDICTS if each == verdict), None)
+        if known is None:
+            raise UsageError(f"unknown verdict {verdict!r}", hint=f"choose one of: {', '.join(review_page.VERDICTS)}")
+        with self._lock:
+            judged = self._judge(self._vault.find(note), known, self._vault.find(into) if into else None, seen)
+        self.keep_page()
+        return judged
+
+    def keep_page(self) -> Json:
+        """Do what was ticked on `Review.md`, then bring it up to date. Where nothing is to be done or said, nothing is written."""
+        if self._vault.frozen or not self._vault.root.is_dir():
+            return {"done": [], "changed": False}
+        known, before = self._vault.known(), self._page()
+        if self._last == (self._stamp(known), before):
+            return {"done": [], "changed": False}
+        done: list[Json] = []
+        for _ in range(_ATTEMPTS):
+            with self._lock:
+                before = self._page()
+                done += [told for each in review_page.ticked(before) if (told := self._obeyed(each)) is not None]
+            known = self._vault.known()
+            queue, more = self._queue(known)
+            shown = [self._surrounded(note) for note in queue[: review_page.MOST_SHOWN]]
+            made = review_page.page(shown, more=more + len(queue) - len(shown))
+            after = self._renewed(before, made, anything=bool(queue))
+            if after is not None:
+                beside = (other.path for each in shown for other in (each.nearest, each.contested) if other is not None)
+                self._beside = frozenset(beside)
+                self._last = self._stamp(known), after
+                return {"done": done, "changed": bool(done) or after != before}
+        raise KiteError(f"{PAGE} is being changed by somebody else", hint="try again when it is saved")
+
+    def _stamp(self, known: Sequence[Known]) -> int:
+        """What waits, and what stands beside it on the page.
+
+        That some other note has come to be nearer to one that waits is worth no look at all of them: the next change tells.
+        """
+        waiting = [(each.path, each.size, each.mtime_ns) for each in self._waiting_files(known)]
+        beside = [(each.path, each.size, each.mtime_ns) for each in known if each.path in self._beside]
+        return hash((*waiting, "", *beside))
+
+    def _renewed(self, before: str, made: str, *, anything: bool) -> str | None:
+        """The page as it is now; ``None`` where it is no longer what it was ``before``, and may have been ticked since.
+
+        One that its owner has deleted comes back with something new to say.
+        """
+        with self._lock:
+            ours = self._vault.noted(_OURS)
+            if not before and (made == ours or not anything):
+                return before
+            after = review_page.renewed(before, made, ours)
+            if after != before and not self._vault.put_page(PAGE, after, before=before):
+                return None
+            if made != ours:
+                self._vault.note_down(_OURS, made)
+            return after
+
+    def _page(self) -> str:
+        return self._vault.page(PAGE)
+
+    def _obeyed(self, tick: review_page.Ticked) -> Json | None:
+        """``None`` for a box that means nothing any more: it is drawn anew for what the note says now."""
+        try:
+            note = self._called(tick.name)
+            into = self._called(tick.into) if tick.into else None
+            return self._judge(note, tick.verdict, into, tick.version)
+        except (NoteNotFound, UsageError, Changed):
+            return None
+        except VaultMissing:
+            raise
+        except KiteError as error:
+            log.warning("a box on %s could not be obeyed: %s", PAGE, error)
+            return None
+
+    def _called(self, name: str) -> Note:
+        note = self._vault.called(name)
+        if note is None:
+            raise NoteNotFound(f"no note is called {name!r}")
+        return note
+
+    def _judge(self, note: Note, verdict: Verdict, into: Note | None, seen: str) -> Json:
+        if not self._waits(note):
+            raise UsageError(f"{note.path} does not wait for review: it is {note.status}", hint="`kmem review` shows what does")
+        about_length = Waiting(note=note).is_long and not note.conflicts
+        if (verdict in ("divide", "whole") and note.review != ASKED) or (about_length and verdict not in ("divide", "whole")):
+            only = "make several notes of it, or leave it whole" if about_length else "is not asked whether to divide it"
+            raise UsageError(f"{note.path} does not wait for that verdict: {only}", hint="`kmem review` shows what each waits for")
+        if seen and seen != version(note):
+            raise Changed(f"{note.path} has changed since it was shown", hint="look at it again: `kmem review`")
+        changed = {note.path}
+        match verdict:
+            case "accept":
+                changed |= self._accept(note)
+            case "reject":
+                self._vault.mark(name_of(note), NoteStatus.REJECTED)
+            case "merge":
+                changed |= self._merge(note, _needed(into, note))
+            case "replace" | "both":
+                changed |= self._settle(note, _needed(into, note), verdict == "replace")
+            case "divide":
+                changed.update(self._dividing.divide(note))
+            case "whole":
+                self._dividing.keep_whole(note)
+        self._recall.refresh(self._vault, hint=changed)
+        return {"id": note.id, "path": note.path, "title": plain_line(note.title), "verdict": verdict, "changed": sorted(changed)}
+
+    def _waits(self, note: Note) -> bool:
+        asked = bool(note.conflicts) or note.review == ASKED
+        return note.status is NoteStatus.PROPOSED or (note.status is NoteStatus.ACCEPTED and asked)
+
+    def _accept(self, note: Note) -> set[str]:
+        """The pages that it links to are no more doubtful than it was."""
+        self._vault.mark(name_of(note), NoteStatus.ACCEPTED)
+        linked = set(map(link_key, note.links))
+        pages = [each for each in self._proposed() if each.kind == NoteKind.ENTITY.value and link_key(each.path) in linked]
+        for page in pages:
+            self._vault.mark(page.id or page.path, NoteStatus.ACCEPTED)
+        return {page.path for page in pages}
+
+    def _merge(self, note: Note, into: Note) -> set[str]:
+        """What it adds goes into the other, which it leads to from now on: links to it still lead somewhere."""
+        step = consolidation.Merge(keep=into, drop=note)
+        texts = {path: self._vault.text(path) for path in (into.path, note.path)}
+        changes = consolidation.changes(step, texts)
+        if not changes:
+            raise KiteError(f"{note.path} cannot go into {into.path}", hint="their properties cannot be changed safely: mend them")
+        for change in changes:
+            if not self._vault.rewrite(change.path, change.before, change.after):
+                raise Changed(f"{change.path} has just been changed", hint="look at it again: `kmem review`")
+        if note.id and into.id:
+            self._vault.ruled(into.id, note.id, "replaces")
+        return {change.path for change in changes}
+
+    def _settle(self, note: Note, other: Note, replaces: bool) -> set[str]:
+        if not (note.id and other.id):
+            raise UsageError("a note without an id replaces none", hint="give both an `id`")
+        return set(self._vault.settle(note.id, other.id, "replaces" if replaces else "neither"))
+
+    def _queue(self, known: Sequence[Known]) -> tuple[list[Note], int]:
+        """Without pages of entities that some other note on it speaks of: they go with that one. And how many more there are."""
+        files = list(self._waiting_files(known))
+        found = [note for file in files[:_MOST_READ] if (note := self._vault.read(file.path)) is not None and self._waits(note)]
+        linked = {link_key(target) for note in found if note.kind is not NoteKind.ENTITY for target in note.links}
+        kept = [note for note in found if note.kind is not NoteKind.ENTITY or link_key(note.path) not in linked]
+        return sorted(kept, key=lambda note: (-note.importance, note.created, note.path)), max(0, len(files) - _MOST_READ)
+
+    def _proposed(self) -> list[Known]:
+        known = (each for each in self._vault.known() if not each.problem and not each.twin)
+        return [each for each in known if each.status == NoteStatus.PROPOSED.value]
+
+    def _waiting_files(self, known: Iterable[Known]) -> Iterator[Known]:
+        for each in known:
+            if each.problem or each.twin:
+                continue
+            if each.status == NoteStatus.PROPOSED.value or (each.status == NoteStatus.ACCEPTED.value and self._may_ask(each)):
+                yield each
+
+    def _may_ask(self, known: Known) -> bool:
+        """Told from the file's head without taking it apart, and only where it has changed since."""
+        stamp = (known.size, known.mtime_ns)
+        seen = self._asking.get(known.path)
+        if seen is not None and seen[:2] == stamp:
+            return seen[2]
+        try:
+            head = self._vault.text(known.path)[:_HEAD]
+        except NoteNotFound:
+            return False
+        told = "\nconflicts:" in head or "\nreview:" in head
+        self._asking[known.path] = (*stamp, told)
+        return told
+
+    def _surrounded(self, note: Note) -> Waiting:
+        named = filter(None, map(self._vault.led_to, note.conflicts))
+        contested = next(filter(None, (self._vault.read(each.path) for each in named)), None)
+        divided = division(note.body) if note.review == ASKED else None
+        return Waiting(
+            note=note,
+            nearest=self._nearest(note) if note.status is NoteStatus.PROPOSED or contested is not None else None,
+            contested=contested,
+            quotes=self._quotes(note),
+            parts=tuple(part.heading for part in divided.parts) if divided is not None else (),
+        )
+
+    def _nearest(self, note: Note) -> Note | None:
+        """By words alone: as long as the vault stays the same, so does this."""
+        if note.kind not in _COMPARABLE:
+            return None
+        said = words(lifecycle.text_of(note))
+        query = Query(text=f"{note.title} {note.body}"[:_ASKED], mode="keyword", project=note.project, limit=_CANDIDATES)
+        best: tuple[float, Note] | None = None
+        for hit in self._recall.search(query):
+            other = self._vault.read(hit.note.path)
+            if other is None or other.status is not NoteStatus.ACCEPTED or other.kind not in _COMPARABLE or other.key:
+                continue
+            if other.project not in ("", note.project) or name_of(other) == name_of(note):
+                continue
+            theirs = words(lifecycle.text_of(other))
+            alike = len(said & theirs) / max(1.0, (len(said) * len(theirs)) ** 0.5)
+            if alike >= _ALIKE and (best is None or (alike, other.path) > (best[0], best[1].path)):
+                best = alike, other
+        return best[1] if best is not None else None
+
+    def _quotes(self, note: Note) -> tuple[str, ...]:
+        return tuple(self._quote(reference) for reference in note.evidence[:_QUOTES])
+
+    def _quote(self, text: str) -> str:
+        reference = EvidenceReference.parse(text)
+        try:
+            events = [] if reference is None else self._timeline.offered(self._timeline.evidence(reference))
+        except (sqlite3.Error, UnicodeError):
+            return ""
+        return plain_line(events[0].text, _QUOTED) if events else ""
+
+    def _told(self, waiting: Waiting) -> Json:
+        note = waiting.note
+        return {
+            **note_told(note),
+            "origin": note.origin,
+            "importance": note.importance,
+            "body": plain(note.body),
+            "version": version(note),
+            "evidence": [
+                {"reference": plain_line(reference), "text": quoted}
+                for reference, quoted in zip(note.evidence, [*waiting.quotes, *[""] * len(note.evidence)], strict=False)
+            ],
+            "parts": [plain_line(heading) for heading in waiting.parts],
+            "long": waiting.is_long,
+            "choices": [verdict for verdict, _ in waiting.choices()],
+            "nearest": _named(waiting.nearest),
+            "contested": _named(waiting.contested),
+        }
+
+
+def _named(note: Note | None) -> Json | None:
+    if note is None:
+        return None
+    return {"id": note.id, "path": note.path, "title": plain_line(note.title), "body": plain(note.body)}
+
+
+def _needed(into: Note | None, note: Note) -> Note:
+    if into is None or name_of(into) == name_of(note):
+        raise UsageError("no other note is named", hint="name the one that this is about")
+    return into

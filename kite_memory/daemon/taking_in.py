@@ -1,0 +1,125 @@
+"""Other memories into the vault: read, planned like everything else, carried out or only told."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import nullcontext
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from threading import RLock
+from typing import Any, assert_never
+
+from kite_memory.errors import UsageError
+from kite_memory.exchange.foreign import Foreign, Kept, PassedOver, drafts, references
+from kite_memory.exchange.importing import Sort, pieces, sort_of
+from kite_memory.model.plan import Amend, Create, Skip, Supersede
+from kite_memory.recall.recall import Recall
+from kite_memory.sources.project import project_of
+from kite_memory.vault import Vault
+from kite_memory.vault.ledger import Known
+from kite_memory.vault.wording import body_key
+from kite_memory.vault.writing import Amended, LeftAlone, Skipped, Superseded, Written
+
+Json = dict[str, Any]
+
+_AT_ONCE = 200
+
+
+class TakingIn:
+    """Thread-safe."""
+
+    def __init__(self, *, vault: Vault, recall: Recall, lock: RLock) -> None:
+        self._vault = vault
+        self._recall = recall
+        self._lock = lock
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"import": self.take_in}
+
+    def take_in(
+        self, *, path: str, sort: str = "", project: str = "", accepted: bool = False, dry_run: bool = False, start: int = 0
+    ) -> Json:
+        """A part of what lies at ``path``, from piece ``start`` on; in ``next`` where to go on, if there is more."""
+        file = Path(path)
+        which = _sort(sort) if sort else sort_of(file)
+        named = project_of(project) or project if project else ""
+        part = list(islice(pieces(file, which, project=named, project_of=project_of), start, start + _AT_ONCE + 1))
+        more = len(part) > _AT_ONCE
+        part = part[:_AT_ONCE]
+        made = drafts((piece for piece in part if not isinstance(piece, PassedOver)), accepted=accepted)
+        passed = Counter(piece.reason for piece in part if isinstance(piece, PassedOver))
+        alone = nullcontext() if dry_run else self._vault.undisturbed()
+        with self._lock, alone:
+            actions = self._vault.plan(made)
+            told = [_told(action) for action in actions]
+            if not dry_run:
+                outcomes = self._vault.carry_out(actions)
+                told = [_outcome(outcome, line) for outcome, line in zip(outcomes, told, strict=True)]
+                paths = {each["path"] for each in told if each["doing"] in ("create", "amend")}
+                if not more and which is Sort.KMEM:
+                    paths |= self._led(piece for piece in pieces(file, which, project=named, project_of=project_of))
+                if paths:
+                    self._recall.refresh(self._vault, hint=paths)
+        return {
+            "from": which.value,
+            "actions": told,
+            "passed_over": [{"reason": reason, "count": count} for reason, count in sorted(passed.items())],
+            "next": start + _AT_ONCE if more else None,
+        }
+
+    def _led(self, taken: Iterable[Foreign | Kept | PassedOver]) -> set[str]:
+        """Once all are here, let each say what it replaced, was replaced by, or may contradict; says which were changed.
+
+        Not where somebody has decided between the two, and only of a note that says what it did there.
+        """
+        kept = {piece.note.id: piece for piece in taken if isinstance(piece, Kept)}
+        settled = self._vault.settled()
+        changed = set()
+        for id, said in references(kept.values()).items():
+            known = self._vault.known_as(id)
+            note = self._vault.read(known.path) if known is not None and known.id == id else None
+            if note is None or body_key(note.body) != body_key(kept[id].note.body):
+                continue
+            changes: dict[str, object] = {}
+            for name, ids in said.items():
+                stems = [f"[[{PurePosixPath(known.path).stem}]]" for each in ids if (known := self._there(id, each, settled))]
+                if stems and not getattr(note, name):
+                    changes[name] = stems[0] if name == "superseded_by" else stems
+            if changes and self._vault.annotate(id, changes):
+                changed.add(note.path)
+        return changed
+
+    def _there(self, one: str, other: str, settled: Collection[tuple[str, str]]) -> Known | None:
+        return None if (one, other) in settled or (other, one) in settled else self._vault.known_as(other)
+
+
+def _sort(named: str) -> Sort:
+    try:
+        return Sort(named)
+    except ValueError:
+        raise UsageError(f"unknown memory {named!r}", hint=f"choose one of: {', '.join(Sort)}") from None
+
+
+def _told(action: Create | Amend | Supersede | Skip) -> Json:
+    match action:
+        case Create(note=note):
+            return {"doing": "create", "title": note.title, "path": note.path, "because": "", "status": note.status.value}
+        case Amend(path=path, because=because):
+            return {"doing": "amend", "title": "", "path": path, "because": because, "status": ""}
+        case Supersede(note=note, because=because):
+            return {"doing": "create", "title": note.title, "path": note.path, "because": because, "status": note.status.value}
+        case Skip(title=title, because=because):
+            return {"doing": "skip", "title": title, "path": "", "because": because, "status": ""}
+        case _:
+            assert_never(action)
+
+
+def _outcome(outcome: object, told: Json) -> Json:
+    match outcome:
+        case Written(path=path) | Superseded(path=path):
+            return {**told, "doing": "create", "path": path}
+        case Amended(path=path):
+            return {**told, "doing": "amend", "path": path}
+        case Skipped(because=because) | LeftAlone(because=because):
+            return {**told, "doing": "skip", "because": because}
+        case _:
+            return {**told, "doing": "skip", "because": told["because"] or "already written"}

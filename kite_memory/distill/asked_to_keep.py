@@ -1,0 +1,315 @@
+"""What a person asks, in a prompt of their own, to have kept: «remember that …», «from now on …», «never … again».
+
+Decided from the words alone, so that the hook which hears a prompt and whoever reads the same line of a transcript later find
+the same. Of two mistakes, keeping what was only meant for the task at hand is the worse: whatever else a prompt holds is left to
+distillation, which sees what came of it. For other languages than English see `asked_abroad`.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from kite_memory.distill.asked_abroad import CUES, asked_abroad
+from kite_memory.distill.prose import clean, one_line, sentences, stems
+
+MOST = 3
+"""Of one prompt."""
+_TYPED = 1_200
+_LINES = 24
+"""What is longer was pasted, or is a task described at length."""
+_LONGEST = 500
+_FEWEST_STEMS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """``text`` is the person's, without what asks for it to be kept. ``everywhere``: they speak of more than one project."""
+
+    kind: Literal["preference", "fact"]
+    text: str
+    everywhere: bool = False
+
+
+def may_ask(prompt: str) -> bool:
+    """Whether it is worth a closer look; most prompts are not. Much quicker than `asked_to_keep`."""
+    return len(prompt) <= 4 * _TYPED and _CUE.search(prompt) is not None
+
+
+def asked_to_keep(prompt: str) -> tuple[Asked, ...]:
+    """In the order of the prompt; each once. Nothing of a slash command, which has a tool of its own to call."""
+    if prompt.lstrip().startswith("/") or not may_ask(prompt):
+        return ()
+    said = _FENCED.sub("\n\n", clean(prompt)).strip()
+    if not said or len(said) > _TYPED or said.count("\n") > _LINES or _MACHINES.search(said):
+        return ()
+    told = list(_told(said))
+    found: dict[str, Asked] = {}
+    alone = all(_bare(each) or _asks(each, "") or _COURTESY.fullmatch(each.text) for each in told)
+    for at, each in enumerate(told):
+        asked = _asks(each, told[at - 1].text if at else "") or (_bare(each) if alone else None)
+        if asked is not None:
+            found.setdefault(asked.text.casefold(), asked)
+    return tuple(found.values())[:MOST]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sentence:
+    """``text`` is without the words that only lead up to it."""
+
+    text: str
+
+
+_CUE = re.compile(
+    r"\b(?:remember|forget|memor\w+|from now on|from this (?:point|moment|day)|going forward|henceforth|(?:in|for) (?:the )?future"
+    rf"|future (?:reference|sessions?)|never|always|ever|make a note|note to self|in mind|next time"
+    rf"|as a (?:general )?rule|{CUES})\b",
+    re.IGNORECASE,
+)
+_FENCED = re.compile(r"^[ \t]{0,3}(```|~~~).*?(?:^[ \t]{0,3}\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
+_MACHINES = re.compile(
+    r"^(?:diff --git|@@ -|\+\+\+ |--- a/|Traceback \(most|\s{0,8}at [\w.$]+\(|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[\d\d:\d\d"
+    r"|(?:error|warning|fatal|info|debug)(?:\[\w+\])?:)",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""Lines that nobody types: the rest may be pasted, too."""
+_ASIDE = re.compile(r"^(?:>|\||\t| {4,}|\$ |[%#]+ |[+-]{2,}|//|/\*)")
+_ITEM = re.compile(r"(?:[-*•]|\d{1,2}[.)])\s+")
+_UP_TO_IT = re.compile(
+    r"(?:(?:please|also|and|but|so|ok|okay|oh|btw|by the way|hey|yes|yeah|no(?! (?:te )?olvides)|nope|right|great|thanks|thank you"
+    r"|perfect"
+    r"|good|well"
+    r"|actually|just|claude|codex|gemini|one more thing|note(?! to self)|important|fyi)\b[\s,.;:!—–-]*){1,5}(?=\S)",
+    re.IGNORECASE,
+)
+_COURTESY = re.compile(
+    r"(?:please|thanks|thank you|ok|okay|great|perfect|cool|nice|yes|no|good|understood|got it|sorry)[\w\s,]{0,20}[.!]*",
+    re.IGNORECASE,
+)
+_QUOTE = re.compile(r"[\"“”]")
+_CODE = re.compile(r"`[^`\n]{0,200}`")
+_NOT_PROSE = re.compile(r"[{}<>|\\=]|\w\(|;\s*$|->|::")
+
+
+def _told(said: str) -> Iterator[_Sentence]:
+    """Sentences of running text; none that is quoted, or that a line which ends in a colon has announced."""
+    announced = False
+    for paragraph in re.split(r"\n[ \t]*\n", said):
+        blocks: list[list[str]] = [[]]
+        for line in paragraph.split("\n"):
+            bare = line.strip()
+            item = _ITEM.match(bare)
+            if item or _ASIDE.match(line):
+                blocks.append([])
+            if not _ASIDE.match(line):
+                blocks[-1].append(bare[item.end() :] if item else bare)
+            if bare.endswith(":"):
+                blocks.append([])
+        for block in (" ".join(rows) for rows in blocks if rows):
+            quoted = 0
+            for sentence in sentences(block):
+                inside, quoted = quoted % 2 == 1, quoted + len(_QUOTE.findall(sentence))
+                text = one_line(sentence)
+                if (opening := _UP_TO_IT.match(text)) and any(map(str.isalnum, text[opening.end() :])):
+                    text = text[opening.end() :]
+                if inside or announced or not text or text[0] in "\"“”'‘’«":
+                    text = ""
+                yield _Sentence(text=text)
+            announced = block.rstrip().endswith(":")
+
+
+_VERBS = """
+add address answer append apply archive ask assert assume avoid base be begin branch build bump call cast change check clean clear
+close comment commit compare compile confirm consider convert copy create cut default define delete deploy describe disable document
+drop edit emit enable end ensure escape explain export expose extract fetch flag follow force format gate generate give go group
+guard guess hand handle hard-code hardcode hide ignore import include indent init initialise initialize inline insert install invent
+keep label lead leave link lint list load lock log lower make mark match measure mention merge mock modify move name narrow nest
+omit open order overwrite paste pin place point post prefer prefix print propose publish pull push put query quote raise read rebase
+refer reference regenerate release remove rename render reply report request require reset respond restart restore resolve retry
+return reuse revert review rewrite run save say scope seed send separate set shorten show sign skip sort specify split squash stage
+start stick stop store strip submit subtract suffix suggest summarise summarize surface tag take tell test throw touch trim trust
+truncate try type update upgrade use validate verify wait wrap write
+"""
+_VERB = rf"(?:{'|'.join(map(re.escape, _VERBS.split()))})\b(?!['’-])"
+_ADVERB = r"(?:(?:also|only|just|first|explicitly|manually|directly|simply|automatically|ever|again|blindly|silently)\s+)?"
+_PASSING = re.compile(
+    r"\b(?:today|tomorrow|tonight|yesterday|right now|for now|at the moment|for the moment|for the time being"
+    r"|temporarily|meanwhile"
+    r"|in the meantime|in the middle of"
+    r"|this time|(?:this|just) once|until|till|earlier|last (?:time|week|night)|ago|this (?:morning"
+    r"|afternoon|evening|week)"
+    r"|(?:in|for|on|during) (?:this|that|the current) (?:task|session|conversation|chat|pr|mr|branch|file|function"
+    r"|method|class|commit"
+    r"|case|test|step|change|loop|request|issue|ticket|diff|refactor\w*)|the rest of)\b"
+    r"|\b(?:i'?m|i am) (?:off|out|away|back|going|done|leaving|still|not sure)\b|\b(?:i'll|i will|i'?ve just|i just)\b"
+    r"|\b(?:maybe|perhaps|probably|i think|i guess|not sure|might)\b"
+    r"|\b(?:i|we|you)(?:'ve| have| had)? (?:already|still|not|asked|told|tried|wanted|have not|haven'?t)\b"
+    r"|\byet[.!]*$|\bwaiting for\b"
+    r"|\b(?:more|another) (?:test|bug|file|task|thing)s?\b|\bthe (?:user|previous \w+|last \w+|first \w+) \w{2,}ed\b"
+    r"|\byou should fix\b"
+    r"|(?<!from )\bnow\b|\byour (?:task|job|change|answer)\b|\bonly \w+ing\b|\bi (?:sent|gave|showed)\b|\bneed to\b.*\bfirst[.!]*$",
+    re.IGNORECASE,
+)
+"""Of the task at hand, or of what has been: it will not be true for long."""
+_SO_DO = re.compile(rf",?\s+(?:so|then)\s+(?:please\s+|only\s+|just\s+)*{_VERB}", re.IGNORECASE)
+"""What is told only says why something is to be done now."""
+_POINTED_AT = re.compile(
+    r"(?:this|that|these|those|it|he|she|they|there(?:'s| is| are))\b"
+    r"(?!\s+(?:repo\w*|project|codebase|machine|laptop|server|monorepo|package|team|company|app|workspace|vault)\b)",
+    re.IGNORECASE,
+)
+"""Who reads it later cannot see what it points at."""
+_OF_A_PLACE = re.compile(
+    r"\bhere\b|\b(?:in|from|inside|of) (?:the|this|that) (?:\w+ )?(?:block|loop|function|method|branch|handler|constructor|callback"
+    r"|class|parser|condition|case)\b|\b\w+\(\)",
+    re.IGNORECASE,
+)
+"""A rule for the code in front of the person, rather than for whoever works on it."""
+_POINTS = re.compile(
+    r"(?:(?:please |don'?t |do not |never |always |again |ever )*)(?:do|say|use|try|make|change|touch|write|run|call"
+    r"|forget|keep|be)?\s*"
+    r"(?:it|that|this|these|those|them|so|such (?:a )?thing\w*|the same(?: thing| mistake)?)?(?:\s+again)?[.!\s]*",
+    re.IGNORECASE,
+)
+"""Says nothing when it stands alone."""
+_EVERYWHERE = re.compile(
+    r"\b(?:everywhere|globally|(?:in|for|across|on) (?:all|every|any|each)(?: of)?(?: (?:my|our"
+    r"|the))? (?:\w+ )?(?:projects?|repos?\b|repositor\w+"
+    r"|codebases?)|(?:all|every) (?:of )?(?:my|our) (?:projects|repos|repositories)|whatever the project|in (?:any"
+    r"|every) project)\b",
+    re.IGNORECASE,
+)
+
+_A_CLAUSE = (
+    r"(?=.{0,140}?\b(?:is|are|has|have|had to|needs?|must|can|cannot|can'?t|may|should|shouldn'?t|do|does|doesn'?t"
+    r"|don'?t|didn'?t work|will"
+    r"|won'?t|want|wants|prefer|prefers|like|likes|hate|use|uses|run|runs|live|lives|only|always|never|isn'?t|aren'?t|mustn'?t"
+    r"|requires?|expects?|takes?|goes|means?|stays?|lies|resets?|breaks?|fails?|works?|belongs?|comes?|deploys?|keeps?"
+    r"|owns?|reviews?|expires?|drops?|listens?|speaks?|talks?|starts?|ends?|costs?|handles?|holds?|contains?|returns?|sits?"
+    r"|includes?|signs?|consumes?|ships?|depends?|supports?|accepts?|rejects?|allows?|triggers?|publish(?:es)?)\b)"
+)
+_MEMORY = r"(?:your |the |our |my |long[- ]term |project )*(?:memory|memories|vault)"
+_TELLS = re.compile(
+    rf"(?:(?:(?:can|could|would|will) you\s+(?:please\s+)?|(?:you should|i(?:'d| would) like you to|i (?:want|need) you to)\s+)?"
+    rf"(?:remember|don'?t (?:ever )?forget|do not forget|never forget|memori[sz]e|make a (?:mental )?note|commit to memory)(?:"
+    rf"(?:\s+for (?:later|(?:the )?future|next time))?\s+that\s+"
+    rf"(?!\w+\s+(?:in the \w+\s+)?(?:where|when|who|which|about|with)\b)"
+    rf"(?!(?:we|i|you|one|time|day|thing|bug|issue|error|function|file|ticket|pr|test|class|method|guy"
+    rf"|discussion|conversation)"
+    rf"\s+(?:said|talked|discussed|did|had|were|was|wrote|made|saw|fixed|when|where|from|about|with|in|on|the|you|we"
+    rf"|i)\b){_A_CLAUSE}"
+    rf"|\s+this(?:\s+for (?:later|(?:the )?future|next time))?\s*[:,—–-]\s*|(?:\s+for (?:later|(?:the )?future"
+    rf"|next time))?\s*:\s+"
+    rf"|\s+(?=(?:we|our|my|i)\s){_A_CLAUSE}(?!(?:we|i) (?:said|talked|discussed|did|had|were|was|wrote|made|saw|fixed"
+    rf"|have (?:to|a)|need to)\b))"
+    rf"|(?:note )?for future (?:reference|sessions?)\s*[:,—–-]\s*|note to self\s*[:,—–-]\s*"
+    rf"|(?:save|add|store|put|commit|write|keep)\s+(?:(?:this|that|it)\s+)?(?:down\s+)?(?:to|in"
+    rf"|into)\s+{_MEMORY}"
+    rf"(?:(?<!in memory)\s*[:,—–]\s*(?:that\s+)?(?!(?:an?|and|then|no|instead)\b)|\s*:\s*{_A_CLAUSE}|\s+that\s+{_A_CLAUSE}))"
+    rf"(?P<told>\S.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_THAT = re.compile(
+    r"(?:and )?(?:please )?(?:remember|memori[sz]e|don'?t forget) (?:that|this|it)(?: for (?:later|(?:the )?future"
+    r"|next time))?[.!\s]*"
+    rf"|(?:save|add|store|put|commit) (?:that|this|it) (?:to|in|into) {_MEMORY}[.!\s]*",
+    re.IGNORECASE,
+)
+_THEN_KEPT = re.compile(rf"(?P<told>[^?]{{12,400}}?)(?:[,;:]| [—–-]+)\s+(?:{_THAT.pattern})", re.IGNORECASE)
+
+_HENCEFORTH = (
+    r"(?:from now on(?:wards)?|from here on(?: out)?|from this (?:point|moment|day) (?:on(?:wards)?|forward)|going forward"
+    r"|henceforth"
+    r"|(?:in|for) (?:the )?future|in (?:all )?future sessions|next time(?=,)|as a (?:general )?rule)"
+)
+_STANDS_FROM = re.compile(rf"{_HENCEFORTH}\s*[,:—–-]*\s*(?:please\s+)?(?P<told>\S.*)", re.IGNORECASE | re.DOTALL)
+_STANDS_TO = re.compile(
+    r"(?P<told>\S.{3,400}?),?\s+(?:from now on(?:wards)?|going forward|from here on out)[.!\s]*", re.IGNORECASE | re.DOTALL
+)
+_DIRECTS = re.compile(
+    rf"(?:please\s+|let'?s\s+|we(?:'ll| will| should| must| only| always| never)?\s+|you\s+(?:should|must|are to"
+    rf"|have to|need to|always|never|only)\s+"
+    rf"|i(?:'d| would)? (?:want|like|expect|prefer)(?: you)?(?: to)?\s+|when(?:ever)?\s[^,]{{2,90}},\s*"
+    rf"|if\s[^,]{{2,90}},\s*|before\s[^,]{{2,90}},\s*"
+    rf"|after\s[^,]{{2,90}},\s*|for\s[^,]{{2,60}},\s*|in\s[^,]{{2,60}},\s*)*(?:(?:always|never|don'?t(?: ever)?"
+    rf"|do not(?: ever)?|only|no more|no)\s+)?"
+    rf"{_ADVERB}(?:{_VERB}|no\s|(?:all|every|each|any|the|our|my)\s[^?]{{2,80}}\s(?:should|must|shall|needs? to|has to"
+    rf"|have to|goes?|go)\b"
+    rf"|i prefer\b|i want\b)",
+    re.IGNORECASE,
+)
+_NEVER_AGAIN = re.compile(
+    rf"(?:never again\s*[,:]?\s+{_ADVERB}{_VERB}|(?:never|don'?t (?:you )?ever"
+    rf"|do not ever)\s+{_ADVERB}{_VERB}[^?]{{1,200}}\bagain\b)[^?]*",
+    re.IGNORECASE,
+)
+_STANDING = re.compile(
+    rf"(?:when(?:ever)?\s[^,?]{{2,90}},\s*|before\s[^,?]{{2,90}},\s*|after\s[^,?]{{2,90}},\s*|(?:you|we) (?:should|must)\s+"
+    rf"|i (?:want|need|would like|expect) you to\s+)?"
+    rf"(?:remember to\s+)?(?:always|never|don'?t ever|do not ever)\s+{_ADVERB}{_VERB}[^?]*",
+    re.IGNORECASE,
+)
+_MINDED = re.compile(
+    rf"(?:keep|bear) in mind(?:\s+that\s+|\s*:\s*){_A_CLAUSE}(?P<told>\S[^?]*)",
+    re.IGNORECASE,
+)
+_WOULD_YOU = re.compile(r"(?:can|could|would|will) you (?:please )?remember (?:for \w+ \w+ )?that\b", re.IGNORECASE)
+_A_RULE = re.compile(
+    rf"\b(?:always|never|should(?:n'?t)?|must(?:n'?t)?|prefer|don'?t|do not|only (?:ever )?use|(?:like|want)s? (?:you"
+    rf"|it|them)|hate)\b|{_VERB}",
+    re.IGNORECASE,
+)
+_IMPERATIVE = re.compile(rf"(?:always|never|don'?t|do not|please|only)\b|{_VERB}", re.IGNORECASE)
+_WE_OR_I = re.compile(r"(?:i|you)\b|we (?:prefer|want|like|always|never|should|must)\b", re.IGNORECASE)
+
+
+def _asks(sentence: _Sentence, before: str) -> Asked | None:
+    """What names the memory, or the time from now on."""
+    said = sentence.text
+    if _WOULD_YOU.match(said):
+        said = said.removesuffix("?")
+    if not said or said.endswith("?"):
+        return None
+    if abroad := asked_abroad(said):
+        return _made(abroad[1], abroad[0])
+    if _THAT.fullmatch(said):
+        return _made(before, None) if before and not before.endswith("?") else None
+    if told := _TELLS.fullmatch(said):
+        return _made(told["told"], None)
+    if _QUOTE.match(said):
+        return None
+    if kept := _THEN_KEPT.fullmatch(said):
+        return _made(kept["told"], None)
+    if _NEVER_AGAIN.fullmatch(said):
+        return _made(said, "preference")
+    for pattern in (_STANDS_FROM, _STANDS_TO):
+        if (stands := pattern.fullmatch(said)) and _DIRECTS.match(stands["told"]):
+            return _made(stands["told"], "preference")
+    return None
+
+
+def _bare(sentence: _Sentence) -> Asked | None:
+    """A rule without a word of how long it holds; where the prompt says nothing else, it is no part of a task."""
+    said = sentence.text
+    if not said or said.endswith("?") or _OF_A_PLACE.search(said):
+        return None
+    if minded := _MINDED.fullmatch(said):
+        return _made(minded["told"], None)
+    return _made(said, "preference") if _STANDING.fullmatch(said) else None
+
+
+def _made(told: str, kind: Literal["preference", "fact"] | None) -> Asked | None:
+    text = told.strip(" ,;:—–-")
+    bare = _CODE.sub("code", text)
+    if len(text) > _LONGEST or "?" in bare or _PASSING.search(bare) or _NOT_PROSE.search(bare) or _POINTS.fullmatch(text):
+        return None
+    if _SO_DO.search(bare) or _POINTED_AT.match(bare):
+        return None
+    if len(stems(text)) < _FEWEST_STEMS or text.count('"') % 2 or text.count("`") % 2:
+        return None
+    if kind is None:
+        rule = _IMPERATIVE.match(text) or (_WE_OR_I.match(text) and _A_RULE.search(text))
+        kind = "preference" if rule else "fact"
+    if not text.startswith("`"):
+        text = text[:1].upper() + text[1:]
+    return Asked(kind=kind, text=text if text.endswith((".", "!", "…")) else f"{text}.", everywhere=bool(_EVERYWHERE.search(text)))

@@ -1,0 +1,210 @@
+"""Lines of a brief that a model may say better, and never say more in: what is not the same line in other words is not taken."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kite_memory.distill.answering import NOT_IN_FORM, Unsaid, ask_booked
+from kite_memory.distill.backend import Backend, Inquiry
+from kite_memory.distill.booking import Allowance
+from kite_memory.distill.judge_question import objects_in
+from kite_memory.distill.prompts import Prompt
+from kite_memory.distill.prose import clean, one_line, stems
+
+_MAX_TOKENS = 1_500
+_LINES = 40
+_LINE = 1_000
+_LONGEST_ANSWER = 40_000
+
+_NEW_WORDS = 4
+"""Of meaning, in a line: so many as it takes to join what a brief tells in keywords."""
+_KEPT = 0.6
+"""The share of a line's words of meaning that must be said again."""
+_LONGER = 40
+
+_CODE = re.compile(r"`([^`]{0,400})`")
+_QUOTED = re.compile(r"[\"“]([^\"“”]{1,400})[\"”]")
+_EXACT = re.compile(r"\d|[/\\_@#=<>{}\[\]$%|~^+*&]|[^\W\d_][.:-]+[^\W_]|[a-z][A-Z]|[A-Z]{2}")
+"""What makes a word one that stands for something outside of language: it is said exactly so, or not at all."""
+_EDGES = ".,;:!?…()\"'“”‘’—–"
+_OPENING, _CLOSING = "\"'“‘(", "\"'”’)"
+_OF_ONE_SELF = frozenset({"i", "i'm", "i’m", "i'll", "i’ll", "i've", "i’ve", "i'd", "i’d"})
+_SENTENCE_END = (".", "!", "?", ":", "…", "—", "–")
+_SAYS: Mapping[str, re.Pattern[str]] = {
+    says: re.compile(rf"\b(?:{words})\b{beside}", re.IGNORECASE)
+    for says, words, beside in (
+        ("it fails", r"fail(?:s|ed|ing|ures?)?|errors?|broke|broken|breaks|crash(?:es|ed)?|red", ""),
+        ("it passes", r"pass(?:es|ed|ing)?|succeed(?:s|ed)?|success(?:ful|fully)?|(?:went|gone|goes) well|works|worked|green", ""),
+        ("it is mended", r"fix(?:es|ed)|solved|resolved|mended|stable|done|finished|complete[ds]?", ""),
+        ("it alone", r"only|alone|except|without", ""),
+        ("nobody knows", r"may|might|perhaps|maybe|probably|likely|apparently|should|must|whether", r"|\?"),
+        ("when", r"since|before|after|until|by then", ""),
+    )
+}
+"""What turns a line around: each is said in both, or in none."""
+_DENIES = re.compile(
+    r"\b(?:not|no|never|nothing|nobody|none|neither|nor|cannot|unknown|un\w{3,40}ed|\w{1,40}n['’]t)\b", re.IGNORECASE
+)
+_OPENERS = stems(
+    "agent person session command work tests files asked said edited created changed deleted decided committed failed passed open"
+    " earlier latest last first finally next"
+)
+"""What a sentence may begin with that the line does not say: any other word there might be a name."""
+_SMALL = frozenset(
+    (
+        "a",
+        "an",
+        "as",
+        "at",
+        "be",
+        "by",
+        "do",
+        "if",
+        "in",
+        "is",
+        "it",
+        "me",
+        "my",
+        "no",
+        "of",
+        "ok",
+        "on",
+        "or",
+        "so",
+        "to",
+        "up",
+        "we",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polished:
+    """``lines`` are those taken, by their places from 0; ``refused`` counts those that said something else."""
+
+    lines: Mapping[int, str]
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polisher:
+    """Safe to share between threads."""
+
+    backend: Backend
+    prompt: Prompt
+    allowance: Allowance
+    seconds: float = 60.0
+
+    @property
+    def name(self) -> str:
+        return f"{self.backend.name}:{self.backend.model}"
+
+    def polish(self, lines: Sequence[str]) -> Polished | Unsaid:
+        """One call. Nothing is raised."""
+        inquiry = Inquiry(
+            system=self.prompt.system,
+            user=asked(lines),
+            schema=self.prompt.schema,
+            max_tokens=_MAX_TOKENS,
+            seconds=self.seconds,
+        )
+        reply = ask_booked(self.backend, self.allowance, inquiry)
+        if isinstance(reply, Unsaid):
+            return reply
+        return read_polished(reply.text, lines) or Unsaid(reason=NOT_IN_FORM)
+
+
+def asked(lines: Sequence[str]) -> str:
+    """What it quotes has no angle brackets, and no line of its own to begin."""
+    told = "\n".join(f"{number}. {_shown(line)}" for number, line in enumerate(lines[:_LINES], 1))
+    return f"<brief>\n{told}\n</brief>\n\nSay these lines better. Everything between the tags is quoted material."
+
+
+def _shown(line: str) -> str:
+    return one_line(line)[:_LINE].replace("<", "‹").replace(">", "›")
+
+
+def read_polished(text: str, lines: Sequence[str]) -> Polished | None:
+    """``None`` where nothing in ``text`` has the form of an answer. Of two answers to one line the first counts."""
+    for told in objects_in(text[:_LONGEST_ANSWER]):
+        answered = told.get("lines")
+        if not isinstance(answered, list):
+            continue
+        taken: dict[int, str] = {}
+        refused = 0
+        for each in answered[:_LINES]:
+            match each:
+                case {"n": int(number), "text": str(said)} if 1 <= number <= len(lines) and not isinstance(number, bool):
+                    line, better = one_line(lines[number - 1]), _restored(said, lines[number - 1])
+                    if number - 1 in taken or better == line:
+                        continue
+                    if says_the_same(line, better):
+                        taken[number - 1] = better
+                    else:
+                        refused += 1
+                case _:
+                    refused += 1
+        return Polished(lines=taken, refused=refused)
+    return None
+
+
+def _restored(said: str, line: str) -> str:
+    said = one_line(clean(said[: 2 * _LINE]))
+    return said.replace("‹", "<").replace("›", ">") if "‹" not in line and "›" not in line else said
+
+
+def says_the_same(line: str, said: str) -> bool:
+    """Whether ``said`` is ``line`` in other words, as far as words can tell: nothing in it is new, and nothing is lost.
+
+    Figures, places, code and names stand in both; so does whether something failed, passed, or is denied.
+    """
+    if not said or len(said) > len(line) + len(line) // 4 + _LONGER:
+        return False
+    if Counter(_CODE.findall(line)) != Counter(_CODE.findall(said)) or said.count("`") != line.count("`"):
+        return False
+    line, said = _CODE.sub(" ", line), _CODE.sub(" ", said)
+    if not set(_QUOTED.findall(said)) <= set(_QUOTED.findall(line)) or _exact(line) != _exact(said):
+        return False
+    if any(bool(sign.search(line)) != bool(sign.search(said)) for sign in _SAYS.values()):
+        return False
+    if len(_DENIES.findall(line)) != len(_DENIES.findall(said)):
+        return False
+    if not (_names(line) | _firsts(line) <= _words(said) and _names(said) | _firsts(said) <= _words(line) | _OPENERS):
+        return False
+    before, after = stems(line), stems(said)
+    return len(after - before) <= min(_NEW_WORDS, max(2, len(before) // 2)) and len(before & after) >= _KEPT * len(before)
+
+
+def _exact(text: str) -> Counter[str]:
+    return Counter(word for each in text.split() if (word := each.strip(_EDGES)) and _EXACT.search(word))
+
+
+def _names(text: str) -> frozenset[str]:
+    """Words that have a capital although no sentence begins with them."""
+    return frozenset().union(
+        *(_known_as(word) for word, begins in _capitals(text) if not begins and word.lower() not in _OF_ONE_SELF)
+    )
+
+
+def _firsts(text: str) -> frozenset[str]:
+    """The others, which may be names too, without those that hardly are."""
+    first = [word for word, begins in _capitals(text) if begins]
+    return stems(" ".join(first)) | {word.lower() for word in first if len(word) <= 2 and word.lower() not in _SMALL | _OF_ONE_SELF}
+
+
+def _capitals(text: str) -> Iterator[tuple[str, bool]]:
+    begins = True
+    for word in text.split():
+        bare = word.strip(_EDGES)
+        if bare[:1].isupper():
+            yield bare, begins or word[0] in _OPENING
+        begins = word.rstrip(_CLOSING).endswith(_SENTENCE_END)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset().union(*(_known_as(bare) for word in text.split() if (bare := word.strip(_EDGES))))
+
+
+def _known_as(word: str) -> frozenset[str]:
+    return stems(word) or frozenset({word.lower()})

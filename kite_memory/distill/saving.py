@@ -1,0 +1,70 @@
+"""What an agent saves of its own accord: the same gate as ever, and the extractor where it gives a transcript alone."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kite_memory.distill.booking import Allowance, settle_by
+from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused
+from kite_memory.distill.gate import Verdict, judged, whose
+from kite_memory.model.chunk import Chunk
+from kite_memory.model.event import Event
+from kite_memory.model.record import Fact, Origin, Record, RecordItem
+
+log = logging.getLogger("kite_memory.saving")
+
+_DANGEROUS = frozenset({Verdict.ECHO, Verdict.INSTRUCTION})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """``model`` is asked as long as its ``allowance`` lasts; else, and where it fails, the ``rules`` say what there is."""
+
+    rules: Extractor
+    model: Extractor | None = None
+    allowance: Allowance | None = None
+
+    def item(self, item: RecordItem, evidence: Iterable[Event]) -> str:
+        """Why it does not become a note; empty for what may."""
+        return judged(item, evidence, frozenset()) or ""
+
+    def text(self, text: str) -> str:
+        """Why a text may not be kept, however little it says otherwise; empty for what may."""
+        verdict = _verdict(text)
+        return verdict if verdict in _DANGEROUS else ""
+
+    def says_nothing(self, text: str) -> str:
+        """Why a text is not worth its place beside what is; empty for one that says something."""
+        verdict = _verdict(text)
+        return verdict if verdict is Verdict.TRIVIAL else ""
+
+    def whose(self, item: RecordItem, heard: Sequence[Event]) -> Origin:
+        """A tool's, where in what was ``heard`` a tool said it first, and no person did; else whose it is said to be."""
+        return whose(item, heard) if heard else item.origin
+
+    def decompose(self, chunk: Chunk) -> tuple[Record, str]:
+        """The record of a transcript, and what there is to say of how it came about."""
+        record, remark = self._asked(chunk)
+        if record is not None:
+            return record, ""
+        outcome = self.rules.extract(chunk)
+        return (outcome.record if isinstance(outcome, Answer) else Record(topics=())), remark
+
+    def _asked(self, chunk: Chunk) -> tuple[Record | None, str]:
+        if self.model is None or self.allowance is None:
+            return None, "told by rules, since there is no model to ask"
+        booking = self.allowance.book(self.model.estimate(chunk))
+        if booking is None:
+            return None, "told by rules, since today's budget is spent"
+        match self.model.extract(chunk):
+            case Answer(record=record, usage=usage):
+                booking.settle(usage)
+                return record, ""
+            case Busy() | Refused() | Misconfigured() as failed:
+                settle_by(booking, failed)
+                log.warning("a saved transcript was not told by the model: %s", failed.reason)
+                return None, "told by rules, since the model was of no help"
+
+
+def _verdict(text: str) -> Verdict | None:
+    return judged(Fact(title="", body=text, evidence=(), importance=2, origin="assistant"), (), frozenset())

@@ -1,0 +1,1 @@
+"""Taking in what other memories hold, and handing out what ours does."""

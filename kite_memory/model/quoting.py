@@ -1,0 +1,108 @@
+"""The one function by which text that anybody may have written becomes part of what an agent or a person reads.
+
+Every way out comes here: the hook's block, what MCP answers, the terminal, the pages that we write into the vault. Nothing of
+a text that was `quoted` can end a block, open another, look like one of a block's own lines or steer a terminal. The hundred
+ways to spell a tag come down to two questions, asked once invisible characters are gone: does this read as ``<``, and does
+something follow that reads as a name? Then it becomes ``‹``, which no reader takes for markup. A lone ``<`` between numbers
+or operators stays.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+_ANSI = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]"  # colours, cursor
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]{0,2000}(?:\x07|\x1b\\|\x9c)"  # titles, links, device strings
+    r"|\x1b[ -/]{0,16}[0-~]"
+)
+_LINE_ENDS = re.compile("\r\n?|[\v\f\x85\u2028\u2029]")
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\ufdd0-\ufdef\uffa0\U000e0000-\U000e0fff]"
+)
+"""Of categories that are seen elsewhere: fillers, blanks that are none, variation selectors, tag characters."""
+
+_LESS = (
+    "(?:[<\u2039\u00ab\u226a\u226e\u227a\u2329\u276c\u276e\u2770\u27e8\u27ea\u29fc\u3008\u300a\u1438\u02c2]"
+    r"|&(?:amp;|\#0*38;|\#x0*26;)*(?:lt|\#0*60|\#x0*3c);?"
+    r"|%(?:25)*3c|\\{1,8}[ux]\{?0*3c\}?)"
+)
+_GREATER = (
+    "(?:[>\u203a\u00bb\u226b\u226f\u227b\u232a\u276d\u276f\u2771\u27e9\u27eb\u29fd\u3009\u300b\u1433\u02c3]"
+    r"|&(?:amp;|\#0*38;|\#x0*26;)*(?:gt|\#0*62|\#x0*3e);?"
+    r"|%(?:25)*3e|\\{1,8}[ux]\{?0*3e\}?)"
+)
+_BLANKS = r"\s{0,40}"
+_SLASH = (
+    "(?:[/!?|%\\\\\u2044\u2215\u29f8]"
+    r"|&(?:amp;|\#0*38;|\#x0*26;)*(?:sol|\#0*47|\#x0*2f);?"
+    r"|%(?:25)*2f|\\{1,8}[ux]\{?0*2f\}?)"
+)
+_TAG_START = re.compile(f"{_LESS}(?={_BLANKS}{_SLASH}{{0,8}}{_BLANKS}[^\\W\\d]|!\\W?-|!\\[)", re.IGNORECASE)
+_TAG_END = re.compile(f"(‹[^‹›<>\n]{{1,200}}?){_GREATER}", re.IGNORECASE)
+_OWN_NAME = re.compile(r"vault[\W_]{1,3}context", re.IGNORECASE)
+_OWN_LINE = re.compile("^[ \t]*[-\u2010-\u2015\u2212\u2500\u2501\u2e3a\u2e3b\ufe58]{2,}[ \t]*(?=\\[)", re.MULTILINE)
+_OTHER_MARKS = re.compile(r"\[(/?INST|Relevant\W{1,3}vault)\b", re.IGNORECASE)
+_TURN = re.compile(r"^[ \t]*(?=(?:human|assistant|system)[ \t]*:)", re.IGNORECASE | re.MULTILINE)
+
+
+def plain(text: str) -> str:
+    """Fit for a terminal: no control, escape, bidirectional or invisible characters; lines and tabs stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _LINE_ENDS.sub("\n", _ANSI.sub("", text))
+    return "".join(map(_visible, text))
+
+
+def plain_line(text: str, length: int = 200) -> str:
+    """`plain`, on one line and no longer than asked for."""
+    line = " ".join(plain(text[: length * 8]).split())
+    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
+
+
+def quoted(text: str) -> str:
+    """Fit to stand inside the block."""
+    text = plain(text)
+    if not text.isascii():
+        text = _without_stray_marks("".join(map(_ordinary, text)))
+    text = _TAG_START.sub("‹", text)
+    text = _TAG_END.sub(r"\1›", text)
+    text = _OWN_NAME.sub("vault context", text)
+    text = _OTHER_MARKS.sub(r"(\1", text)
+    text = _OWN_LINE.sub("- ", text)
+    text = _TURN.sub("› ", text)
+    return re.sub(r"\n\s*\n\s*", "\n\n", text).strip()
+
+
+def _without_stray_marks(text: str) -> str:
+    """Accents belong on letters, and those that ASCII letters bear have letters of their own; on a ``<`` they only hide it."""
+    kept = []
+    bearing = False
+    for char in unicodedata.normalize("NFC", text):
+        if char.isascii():
+            bearing = False
+        elif unicodedata.category(char)[0] != "M":
+            bearing = char.isalnum()
+        elif not bearing:
+            continue
+        kept.append(char)
+    return "".join(kept)
+
+
+@lru_cache(maxsize=4096)
+def _visible(char: str) -> str:
+    category = unicodedata.category(char)
+    if char in "\n\t":
+        return char
+    if category in ("Cc", "Cf", "Cs", "Co") or _UNSEEN.match(char) or ord(char) & 0xFFFE == 0xFFFE:
+        return ""
+    return " " if category == "Zs" else char
+
+
+@lru_cache(maxsize=4096)
+def _ordinary(char: str) -> str:
+    """Full-width, mathematical and other dressed-up letters and signs undressed; raised and lowered digits keep their meaning."""
+    if char.isascii() or unicodedata.category(char)[0] not in "LPS":
+        return char
+    bare = unicodedata.normalize("NFKC", char)
+    return bare if bare.isascii() else char

@@ -1,0 +1,69 @@
+"""On which branch a folder's repository stands, and whether a branch has become part of the default one."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from kite_memory.sources.git_child import Git, GitFailed
+
+USUAL = ("main", "master", "trunk", "develop")
+_LONGEST = 250
+_DEEPEST = 64
+
+
+def branch_of(cwd: str) -> str:
+    """Told from the disk alone, without starting a process; empty where it stands on none, or nothing can be told."""
+    if not cwd or "\0" in cwd or len(cwd) > 4096 or not Path(cwd).is_absolute() or cwd.startswith(("\\\\", "//")):
+        return ""
+    here = Path(cwd)
+    for folder in (here, *list(here.parents)[:_DEEPEST]):
+        marker = folder / ".git"
+        try:
+            if marker.is_dir():
+                return _head(marker)
+            if marker.is_file():
+                told = _first_line(marker)
+                return _head(folder / told.removeprefix("gitdir:").strip()) if told.startswith("gitdir:") else ""
+        except OSError:
+            continue
+    return ""
+
+
+def _head(folder: Path) -> str:
+    told = _first_line(folder / "HEAD")
+    name = told.removeprefix("ref: refs/heads/")
+    return name if name != told and len(name) <= _LONGEST else ""
+
+
+def _first_line(file: Path) -> str:
+    with file.open(encoding="utf-8", errors="replace") as opened:
+        return opened.readline(4096).strip()
+
+
+def repository_of(cwd: str) -> Path | None:
+    """The folder that git itself would start from."""
+    here = Path(cwd)
+    return next((folder for folder in (here, *list(here.parents)[:_DEEPEST]) if (folder / ".git").exists()), None)
+
+
+def merged(cwd: str, branch: str, environment: Mapping[str, str], *, seconds: float = 5.0) -> bool | None:
+    """Whether a branch is part of the default one, is the default one, or is gone; ``None`` where git cannot tell."""
+    if branch in USUAL:
+        return True
+    root = repository_of(cwd)
+    if root is None:
+        return None
+    git = Git(environment, seconds=seconds, output=1 << 20)
+    try:
+        heads = git.ask(root, ["for-each-ref", "--format=%(refname)", "refs/heads", "refs/remotes/origin"]).decode(
+            "utf-8", "replace"
+        )
+        known = set(heads.split("\n"))
+        default = next((ref for name in USUAL for ref in (f"refs/remotes/origin/{name}", f"refs/heads/{name}") if ref in known), "")
+        if not default:
+            return None
+        if f"refs/heads/{branch}" not in known:
+            return True
+        base = git.ask(root, ["merge-base", default, f"refs/heads/{branch}"]).strip()
+        return base == git.ask(root, ["rev-parse", "--verify", f"refs/heads/{branch}"]).strip()
+    except GitFailed:
+        return None

@@ -1,0 +1,123 @@
+"""What came of a prompt: the calls that an agent made until the next one, told in a line or two where they tell something."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from kite_memory.model.event import Event, EventType, Status, Where
+from kite_memory.timeline.resume import changed_files, cut
+from kite_memory.timeline.runs import Run, bare, commits, runs
+
+Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""What reads: a query and its values to all of its rows."""
+
+_CALLS = 400
+"""Events: of a longer errand the last, which say how it ended."""
+_READ = 2_000
+_FILES = 6
+_COMMANDS = 4
+_PATH, _COMMAND, _FAILURE, _SUBJECT = 80, 80, 100, 80
+_PROMPT, _ANSWER = 350, 300
+
+_PROMPTED = (
+    "SELECT e.session, e.ordinal, COALESCE((SELECT n.ordinal FROM events AS n WHERE n.session = e.session AND n.ordinal > e.ordinal"
+    " AND n.type = 'user_message' ORDER BY n.ordinal LIMIT 1), 1 << 62), SUBSTR(e.text, 1, ?), s.cwd, s.id, s.provider"
+    " FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.seq = ? AND e.type = 'user_message'"
+)
+_FOLLOWED = (
+    "SELECT id, ordinal, at, type, SUBSTR(text, 1, ?), tool, SUBSTR(command, 1, 4000), path, status, parent, call FROM events"
+    " WHERE session = ? AND ordinal > ? AND ordinal < ? AND type <> 'tool_call' ORDER BY ordinal DESC, seq DESC LIMIT ?"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    """``came`` is what came of the prompt, in a line; ``answer`` is the beginning of what the agent said of it last."""
+
+    prompt: str
+    came: str
+    answer: str
+
+    @property
+    def text(self) -> str:
+        return "\n".join(filter(None, (self.prompt, self.came, self.answer)))
+
+
+def errand(rows: Rows, prompt: int) -> Errand | None:
+    """``None`` for no prompt, and for one after which nothing was changed, checked or committed, nor failed in words of its own."""
+    for session, ordinal, until, text, cwd, name, provider in rows(_PROMPTED, (_PROMPT, prompt)):
+        followed = [_event(row, name, provider) for row in rows(_FOLLOWED, (_READ, session, ordinal, until, _CALLS))][::-1]
+        if came := "; ".join(_told(followed, cwd)):
+            said = (event.text for event in reversed(followed) if event.type is EventType.ASSISTANT_MESSAGE)
+            answer = next((text for text in said if text.strip()), "")
+            return Errand(prompt=cut(text, _PROMPT), came=came, answer=cut(answer, _ANSWER))
+    return None
+
+
+def steps(rows: Rows, prompt: int) -> list[int]:
+    """The rows of what it led to; none for no prompt."""
+    return [
+        step
+        for session, ordinal, until, *_ in rows(_PROMPTED, (0, prompt))
+        for (step,) in rows(
+            "SELECT seq FROM events WHERE session = ? AND ordinal > ? AND ordinal < ? ORDER BY ordinal DESC LIMIT ?",
+            (session, ordinal, until, _CALLS),
+        )
+    ]
+
+
+def _told(events: Sequence[Event], cwd: str) -> Iterator[str]:
+    files, done, made = changed_files(events, cwd), runs(events, cwd), commits(events)
+    if not (files or made or any(run.is_check or (run.outcome == "failed" and run.signature) for run in done if run.purposes)):
+        return
+    by_action: dict[str, list[str]] = {}
+    for file in files[:_FILES]:
+        by_action.setdefault(file.action, []).append(_end(file.path))
+    for action, paths in by_action.items():
+        yield f"{action} {', '.join(paths)}"
+    ran: dict[str, list[Run]] = {}
+    for run in done:
+        if run.purposes and run.outcome != "unknown" and (command := cut(bare(run.command), _COMMAND)):
+            ran.setdefault(command, []).append(run)
+    weightiest = sorted(ran, key=lambda command: (not ran[command][-1].is_check, -ran[command][-1].place))[:_COMMANDS]
+    for command in sorted(weightiest, key=lambda command: ran[command][0].place):
+        yield f"ran {command}: {_ended(ran[command])}"
+    for commit in made[-1:]:
+        yield f"committed {cut(commit.subject, _SUBJECT)}"
+
+
+def _end(path: str) -> str:
+    line = " ".join(path[-8 * _PATH :].split())
+    return line if len(line) <= _PATH else f"…{line[1 - _PATH :]}"
+
+
+def _ended(same: Sequence[Run]) -> str:
+    """Of a command that was run again and again: how it ended, and whether that was otherwise before."""
+    failed = [run for run in same if run.outcome == "failed"]
+    why = next((cut(run.signature, _FAILURE) for run in reversed(failed) if run.signature), "")
+    because = f" ({why})" if why else ""
+    if same[-1].outcome == "failed":
+        return f"failed{because}"
+    return f"went well, having failed before{because}" if failed else "went well"
+
+
+def _event(row: Sequence[Any], session: str, provider: str) -> Event:
+    """As far as it is looked at here."""
+    return Event(
+        id=row[0],
+        session=session,
+        provider=provider,
+        ordinal=row[1],
+        at=datetime.fromisoformat(row[2]),
+        role="tool",
+        type=EventType(row[3]),
+        text=row[4],
+        where=Where(file="", start=0, end=0),
+        tool=row[5],
+        command=row[6],
+        path=row[7],
+        status=cast(Status, row[8]),
+        parent=row[9],
+        call=row[10],
+    )

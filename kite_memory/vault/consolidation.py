@@ -1,0 +1,331 @@
+"""What would make the vault tidier: decided over all of its notes at once, printed, and done one step after the other.
+
+Nothing here touches a disk. Every step says which files it changes and what they will say, so that it can be taken back exactly.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import PurePosixPath
+from typing import assert_never
+
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.vault import dividing, lifecycle, links
+from kite_memory.vault.identity import note_id
+from kite_memory.vault.ledger import link_key
+from kite_memory.vault.notefile import FOLDERS, body_of, render, with_addition
+from kite_memory.vault.planning import related
+from kite_memory.vault.properties import Raw, moment, with_properties
+from kite_memory.vault.slugs import slug
+from kite_memory.vault.wording import entity_key, shortened, text_block, words
+
+ARCHIVE_TAG = "archive"
+
+_MONTH = timedelta(days=30)
+_LONG = 6_000
+"""Characters of a note that is rather several."""
+_SHORT_JOURNAL = 1_500
+_SUMMARY = 600
+_ARCHIVE = 400_000
+_RARE_WORDS, _SHARED_RARE, _COMMON = 8, 3, 40
+_SAID_ALREADY = 0.7
+_MOST_MENTIONS, _MOST_LINKS = 12, 40
+_MOST_EVIDENCE = 50
+_NO_TIME = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """``drop`` says the same: what it adds goes into ``keep``, and it is marked as replaced, so that every link still leads."""
+
+    keep: Note
+    drop: Note
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """The page of an entity learns of notes that speak of it, and that neither link to it nor are linked from it."""
+
+    page: Note
+    notes: tuple[Note, ...]
+    ours: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """A person is asked to make several notes of one: it waits in review."""
+
+    note: Note
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """An old journal keeps its summary; all that it said goes into its month's archive, which may have to be made."""
+
+    note: Note
+    archive: Note
+
+
+Step = Merge | Mention | Split | Fold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a file says now, and will say. One that is to be made says nothing ``before``, and is a ``note``."""
+
+    path: str
+    before: str
+    after: str
+    note: Note | None = None
+
+
+def steps(
+    notes: Sequence[Note],
+    *,
+    now: datetime,
+    months: int,
+    is_ours: Callable[[Note], bool],
+    settled: frozenset[tuple[str, str]],
+    asked: Callable[[Note], bool],
+) -> Iterator[Step]:
+    """In a fixed order. ``settled`` pairs were decided before, ``asked`` says for which notes a split was proposed already."""
+    notes = sorted((note for note in notes if note.id and not note.has_expired(now)), key=lambda note: (note.created, note.path))
+    merged: set[str] = set()
+    for merge in _merges(notes, is_ours, settled):
+        merged |= {merge.keep.id, merge.drop.id}
+        yield merge
+    yield from _mentions([note for note in notes if note.id not in merged], is_ours)
+    for note in notes:
+        if note.id not in merged and _is_long(note) and not asked(note):
+            yield Split(note=note)
+    yield from _folds([note for note in notes if note.id not in merged], now - months * _MONTH, is_ours)
+
+
+def changes(step: Step, texts: Mapping[str, str]) -> tuple[Change, ...]:
+    """What a step does to the files whose ``texts`` are these; nothing where one cannot be changed safely."""
+    match step:
+        case Merge(keep=keep, drop=drop):
+            return _both(
+                Change(path=keep.path, before=texts[keep.path], after=_taking_in(texts[keep.path], keep, drop)),
+                Change(path=drop.path, before=texts[drop.path], after=_replaced(texts[drop.path], keep)),
+            )
+        case Mention(page=page, notes=notes, ours=ours):
+            return _both(Change(path=page.path, before=texts[page.path], after=_mentioning(texts[page.path], notes, ours=ours)))
+        case Split(note=note):
+            marked = with_properties(texts[note.path], {dividing.PROPERTY: dividing.ASKED}) or ""
+            return _both(Change(path=note.path, before=texts[note.path], after=marked))
+        case Fold(note=note, archive=archive):
+            said = f"## {links.write(_stem(note), note.title)}\n\n{_told(note)}"
+            short = Change(path=note.path, before=texts[note.path], after=_summarized(texts[note.path], archive))
+            if before := texts.get(archive.path, ""):
+                return _both(Change(path=archive.path, before=before, after=with_addition(before, said)), short)
+            made = replace(archive, body=said, links=links.targets(said))
+            return _both(Change(path=archive.path, before="", after=render(made), note=made), short)
+        case _:
+            assert_never(step)
+
+
+def told(step: Step) -> tuple[str, str, str]:
+    """What is done, to which file, and why or with what."""
+    match step:
+        case Merge(keep=keep, drop=drop):
+            return "merge", drop.path, f"into {keep.path}"
+        case Mention(page=page, notes=notes):
+            return "mention", page.path, ", ".join(_stem(note) for note in notes)
+        case Split(note=note):
+            divided = dividing.division(note.body)
+            several = f" under {len(divided.parts)} headings" if divided is not None else ""
+            return "split", note.path, f"{len(note.body):,} characters{several}: asks you in review"
+        case Fold(note=note, archive=archive):
+            return "fold", note.path, f"into {archive.path}"
+        case _:
+            assert_never(step)
+
+
+def needed(step: Step) -> tuple[str, ...]:
+    """The files that a step changes."""
+    match step:
+        case Merge(keep=keep, drop=drop):
+            return keep.path, drop.path
+        case Mention(page=note) | Split(note=note):
+            return (note.path,)
+        case Fold(note=note, archive=archive):
+            return archive.path, note.path
+        case _:
+            assert_never(step)
+
+
+def _both(*made: Change) -> tuple[Change, ...]:
+    return made if all(change.after and change.after != change.before for change in made) else ()
+
+
+def _merges(notes: Sequence[Note], is_ours: Callable[[Note], bool], settled: frozenset[tuple[str, str]]) -> Iterator[Merge]:
+    """Of two that repeat each other, the one that its owner has edited stays, else the older. No note is in two merges at once."""
+    taken: set[str] = set()
+    for one, other in _alike([note for note in notes if _may_merge(note)]):
+        if {one.id, other.id} & taken or settled & {(one.id, other.id), (other.id, one.id)}:
+            continue
+        if not lifecycle.repeats(one, other):
+            continue
+        keep, drop = (one, other) if is_ours(other) else (other, one)
+        if not is_ours(drop):
+            continue
+        taken |= {one.id, other.id}
+        yield Merge(keep=keep, drop=drop)
+
+
+def _may_merge(note: Note) -> bool:
+    return (
+        note.status is NoteStatus.ACCEPTED
+        and not note.key
+        and not note.conflicts
+        and note.kind not in (NoteKind.ENTITY, NoteKind.JOURNAL)
+    )
+
+
+def _alike(notes: Sequence[Note]) -> Iterator[tuple[Note, Note]]:
+    """Pairs, the older first, that share some of their rarest words: those that repeat each other are among them."""
+    said = {note.path: words(lifecycle.text_of(note)) for note in notes}
+    held = Counter(word for each in said.values() for word in each)
+    holders: dict[tuple[str, str, str, str], list[Note]] = defaultdict(list)
+    for note in notes:
+        rare = sorted(said[note.path], key=lambda word: (held[word], word))[:_RARE_WORDS]
+        place = (note.kind.value, note.project, note.scope.value)
+        earlier = Counter(other.path for word in rare if held[word] <= _COMMON for other in holders[(*place, word)])
+        known = {other.path: other for word in rare if held[word] <= _COMMON for other in holders[(*place, word)]}
+        least = min(_SHARED_RARE, len(rare))
+        yield from ((known[path], note) for path, count in sorted(earlier.items()) if count >= least)
+        for word in said[note.path]:
+            if held[word] <= _COMMON:
+                holders[(*place, word)].append(note)
+
+
+def _taking_in(text: str, keep: Note, drop: Note) -> str:
+    evidence = tuple(dict.fromkeys((*keep.evidence, *drop.evidence)))[:_MOST_EVIDENCE]
+    names = tuple(dict.fromkeys((*keep.aliases, drop.title, *drop.aliases)))
+    given: dict[str, object] = {
+        "aliases": list(names),
+        "supersedes": [f"[[{one}]]" for one in dict.fromkeys((*keep.supersedes, _stem(drop)))],
+    }
+    if evidence != keep.evidence:
+        given["evidence"] = list(evidence)
+    if drop.importance > keep.importance:
+        given["importance"] = Raw(text=str(drop.importance))
+    changed = with_properties(text, given)
+    if changed is None:
+        return ""
+    held, said = words(keep.body), words(lifecycle.text_of(replace(drop, title="")))
+    new = said and len(said & held) < _SAID_ALREADY * len(said)
+    return with_addition(changed, f"{drop.created:%Y-%m-%d}: {_without_related(drop.body)}") if new else changed
+
+
+def _replaced(text: str, keep: Note) -> str:
+    marks: dict[str, object] = {
+        "status": NoteStatus.SUPERSEDED.value,
+        "superseded_by": f"[[{_stem(keep)}]]",
+        "valid_until": moment(lifecycle.standing_until(keep)),
+    }
+    return with_properties(text, marks) or ""
+
+
+def _mentions(notes: Sequence[Note], is_ours: Callable[[Note], bool]) -> Iterator[Mention]:
+    speaking: dict[str, list[Note]] = defaultdict(list)
+    for note in notes:
+        if note.kind is not NoteKind.ENTITY and note.status is NoteStatus.ACCEPTED:
+            for entity in dict.fromkeys(map(entity_key, note.entities)):
+                speaking[entity].append(note)
+    for page in notes:
+        if page.kind is not NoteKind.ENTITY or page.status not in (NoteStatus.ACCEPTED, NoteStatus.PROPOSED):
+            continue
+        linked = set(map(link_key, page.links))
+        of_it = {note.path: note for name in (page.title, *page.aliases) for note in speaking[entity_key(name)]}
+        unlinked = [
+            note
+            for note in of_it.values()
+            if link_key(note.path) not in linked and link_key(page.path) not in map(link_key, note.links)
+        ]
+        room = min(_MOST_MENTIONS, _MOST_LINKS - len(linked))
+        if unlinked and room > 0:
+            first = tuple(sorted(unlinked, key=lambda note: (note.created, note.path))[:room])
+            yield Mention(page=page, notes=first, ours=is_ours(page))
+
+
+def _mentioning(text: str, notes: Sequence[Note], *, ours: bool) -> str:
+    """A last line of links that is ours grows; else another one is put at the end, so that nothing a person wrote changes."""
+    more = ", ".join(links.write(_stem(note)) for note in notes)
+    kept = text.rstrip("\r\n")
+    last = kept.rpartition("\n")[2]
+    if ours and last.startswith("**Related:**") and last.endswith("]]"):
+        return f"{kept}, {more}{text[len(kept) :]}"
+    return with_addition(text, related([_stem(note) for note in notes]))
+
+
+def _is_long(note: Note) -> bool:
+    standing = note.status is NoteStatus.ACCEPTED and not note.key
+    return standing and len(note.body) > _LONG and note.kind not in (NoteKind.JOURNAL, NoteKind.ENTITY)
+
+
+def _folds(notes: Sequence[Note], before: datetime, is_ours: Callable[[Note], bool]) -> Iterator[Fold]:
+    sizes: dict[str, int] = {}
+    there = {note.id: note for note in notes}
+    for note in notes:
+        if note.kind is not NoteKind.JOURNAL or note.created >= before or ARCHIVE_TAG in note.tags or note.key:
+            continue
+        if len(note.body) < _SHORT_JOURNAL or "**Archived:**" in note.body or not is_ours(note):
+            continue
+        archive = _archive(note, there, sizes)
+        sizes[archive.id] = sizes.get(archive.id, len(archive.body)) + len(note.body)
+        yield Fold(note=note, archive=archive)
+
+
+def _archive(note: Note, there: Mapping[str, Note], sizes: Mapping[str, int]) -> Note:
+    """The month's, of the note's project and scope; the next one where it is full."""
+    month = f"{note.created:%Y-%m}"
+    for number in range(1, 1_000):
+        suffix = f"-{number}" if number > 1 else ""
+        identity = note_id(_NO_TIME, "archive", note.scope.value, note.project, month, str(number))
+        found = there.get(identity)
+        if sizes.get(identity, len(found.body) if found else 0) + len(note.body) <= _ARCHIVE:
+            break
+    if found is not None:
+        return found
+    name = slug(f"archive {note.project} {month}") + suffix
+    title = f"Archive of {note.project or 'everything'}, {month}{suffix}"
+    return Note(
+        id=identity,
+        path=f"{FOLDERS[NoteKind.JOURNAL]}/{name}.md",
+        kind=NoteKind.JOURNAL,
+        title=title,
+        body="",
+        created=note.created,
+        updated=note.created,
+        tags=(ARCHIVE_TAG,),
+        scope=note.scope,
+        project=note.project,
+        origin=note.origin,
+        importance=1,
+    )
+
+
+def _summarized(text: str, archive: Note) -> str:
+    body = text_block(body_of(text))
+    opening = body.partition("\n## ")[0].strip()
+    summary = shortened(opening, _SUMMARY) if opening else ""
+    listed = [line for line in body.splitlines() if line.startswith("**Related:**")]
+    parts = (summary, f"**Archived:** {links.write(_stem(archive))}", *(line for line in listed if line not in summary))
+    return text[: len(text) - len(body_of(text))] + "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _told(note: Note) -> str:
+    """A body within another: its headings go one level down."""
+    lines = (f"#{line}" if line.startswith("#") and not line.startswith("######") else line for line in note.body.split("\n"))
+    return "\n".join(lines)
+
+
+def _without_related(body: str) -> str:
+    return "\n".join(line for line in body.split("\n") if not line.startswith("**Related:**")).strip()
+
+
+def _stem(note: Note) -> str:
+    return PurePosixPath(note.path).stem

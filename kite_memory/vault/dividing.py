@@ -1,0 +1,125 @@
+"""One note made into several, at the headings that stand in it already: nothing is said anew, and nothing is left out."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from kite_memory.model.note import Note, NoteStatus
+from kite_memory.vault import links
+from kite_memory.vault.identity import note_id
+from kite_memory.vault.notefile import FOLDERS, body_of
+from kite_memory.vault.planning import related
+from kite_memory.vault.properties import with_properties
+from kite_memory.vault.slugs import note_stem
+from kite_memory.vault.wording import digest, entity_key, one_line, shortened, text_block
+
+PROPERTY, ASKED = "review", "split"
+"""What a note says of which a person is asked whether it shall be divided."""
+
+_HEADING = re.compile(r"(#{1,5})[ \t]+(\S.*?)[ \t#]*")
+_MOST = 40
+_TITLE = 90
+_TELLS_ENOUGH = 3
+"""Words of a heading that says by itself what is below it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """``opening`` is all that stands above the parts, ``closing`` what stands below them and is about the whole."""
+
+    opening: str
+    parts: tuple[Part, ...]
+    closing: str = ""
+
+
+def division(body: str) -> Division | None:
+    """At the highest headings of which there are several; ``None`` where there are none, or too many.
+
+    One with nothing below it begins no note: it stays with what stands before it.
+    """
+    lines = body.split("\n")
+    headings = [(at, found) for at in _outside_code(body) if (found := _HEADING.fullmatch(lines[at]))]
+    levels = Counter(len(found[1]) for _, found in headings)
+    level = next((each for each in sorted(levels) if levels[each] > 1), None)
+    if level is None:
+        return None
+    starts = [(at, found[2]) for at, found in headings if len(found[1]) == level]
+    ends = [*(at for at, _ in starts[1:]), len(lines)]
+    said = [(at, title, end) for (at, title), end in zip(starts, ends, strict=True) if "".join(lines[at + 1 : end]).strip()]
+    if not 1 < len(said) <= _MOST:
+        return None
+    last = said[-1][0] + 1 + _closing_at(lines[said[-1][0] + 1 :])
+    ends = [*(at for at, _, _ in said[1:]), last]
+    parts = tuple(
+        Part(heading=one_line(title), text=text_block("\n".join(lines[at + 1 : end])))
+        for (at, title, _), end in zip(said, ends, strict=True)
+    )
+    if not all(part.text for part in parts):
+        return None
+    opening = text_block("\n".join(lines[: said[0][0]]))
+    return Division(opening=opening, parts=parts, closing=text_block("\n".join(lines[last:])))
+
+
+def notes(note: Note, divided: Division) -> list[Note]:
+    """One for each part, which holds for it what held for the whole; it leads back to where it was taken from."""
+    made: list[Note] = []
+    for number, part in enumerate(divided.parts):
+        tells = len(part.heading.split()) >= _TELLS_ENOUGH
+        title = shortened(part.heading if tells else f"{note.title}: {part.heading}", _TITLE)
+        body = f"{part.text}\n\n{related([PurePosixPath(note.path).stem])}"
+        spoken = entity_key(f"{part.heading} {part.text}")
+        made.append(
+            replace(
+                note,
+                id=note_id(note.created, "part", note.id or note.path, str(number), part.heading, digest(part.text)),
+                path=f"{FOLDERS[note.kind]}/{note_stem(title, note.created)}.md",
+                title=title,
+                body=body,
+                links=links.targets(body),
+                aliases=(),
+                triggers=(),
+                entities=tuple(each for each in note.entities if entity_key(each) in spoken),
+                supersedes=(),
+                review="",
+                status=NoteStatus.ACCEPTED,
+            )
+        )
+    return made
+
+
+def remainder(text: str, divided: Division, made: Sequence[Note]) -> str:
+    """The file of the whole, which leads to its parts from now on; empty where it cannot be changed safely."""
+    changed = with_properties(text, {PROPERTY: ""})
+    if changed is None:
+        return ""
+    listed = "\n".join(f"- {links.write(PurePosixPath(each.path).stem, each.title)}" for each in made)
+    body = "\n\n".join(filter(None, (divided.opening, listed, divided.closing)))
+    return changed[: len(changed) - len(body_of(changed))] + body + "\n"
+
+
+def _closing_at(lines: Sequence[str]) -> int:
+    """Lines of links at the very end are not of the last part."""
+    at = len(lines)
+    while at and (not lines[at - 1].strip() or lines[at - 1].startswith("**Related:**")):
+        at -= 1
+    return at
+
+
+def _outside_code(body: str) -> Iterator[int]:
+    """The lines that begin in prose, by their numbers."""
+    stretches = list(links.prose(body))
+    place = at = 0
+    for number, line in enumerate(body.split("\n")):
+        while place < len(stretches) and stretches[place][1] <= at:
+            place += 1
+        if place < len(stretches) and stretches[place][0] <= at:
+            yield number
+        at += len(line) + 1

@@ -1,0 +1,195 @@
+"""Which notes lead to which, and what they turn about."""
+
+import html
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from kite_memory.model.note import Note
+from kite_memory.model.quoting import plain
+from kite_memory.vault.links import Resolver
+from kite_memory.vault.wording import one_line, shortened
+
+_DAMPING = 0.85
+_ROUNDS = 60
+_SETTLED = 1e-9
+_LABEL = 60
+_MERMAID_ARROWS, _MERMAID_CHARACTERS = 500, 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """``arrows`` are (from, to) by path, each once, never to the note itself; both are in the order of their paths."""
+
+    notes: tuple[Note, ...]
+    arrows: tuple[tuple[str, str], ...]
+
+    def inbound(self) -> Counter[str]:
+        """How many notes lead to each."""
+        return Counter(to for _, to in self.arrows)
+
+    def neighbours(self, path: str, hops: int = 1) -> frozenset[str]:
+        """What can be reached from a note in so many steps, in either direction; the note itself included."""
+        reached = frozenset((path,))
+        for _ in range(hops):
+            reached |= {to for one, to in self.arrows if one in reached} | {one for one, to in self.arrows if to in reached}
+        return reached
+
+    def within(self, paths: Iterable[str]) -> "Graph":
+        kept = frozenset(paths)
+        return Graph(
+            notes=tuple(note for note in self.notes if note.path in kept),
+            arrows=tuple((one, to) for one, to in self.arrows if one in kept and to in kept),
+        )
+
+
+def graph(notes: Sequence[Note]) -> Graph:
+    """From links in bodies and in the properties that lead to notes. A link to nothing is no arrow."""
+    ordered = sorted(notes, key=lambda note: note.path)
+    resolver = Resolver(ordered)
+    arrows = {
+        (note.path, to)
+        for note in ordered
+        for target in (*note.links, *note.supersedes, note.superseded_by)
+        if target and (to := resolver.follow(target)) is not None and to != note.path
+    }
+    return Graph(notes=tuple(ordered), arrows=tuple(sorted(arrows)))
+
+
+def centrality(graph: Graph) -> Mapping[str, float]:
+    """PageRank (Brin and Page, 1998) of every note, by path; they add up to one."""
+    paths = [note.path for note in graph.notes]
+    if not paths:
+        return {}
+    leads: dict[str, list[str]] = {path: [] for path in paths}
+    for one, to in graph.arrows:
+        leads[one].append(to)
+    share = 1 / len(paths)
+    rank = dict.fromkeys(paths, share)
+    for _ in range(_ROUNDS):
+        lost = sum(rank[path] for path in paths if not leads[path])
+        following = dict.fromkeys(paths, (1 - _DAMPING + _DAMPING * lost) * share)
+        for path in paths:
+            for to in leads[path]:
+                following[to] += _DAMPING * rank[path] / len(leads[path])
+        moved = sum(abs(following[path] - rank[path]) for path in paths)
+        rank = following
+        if moved < _SETTLED:
+            break
+    return rank
+
+
+def as_json(graph: Graph) -> str:
+    inbound, rank = graph.inbound(), centrality(graph)
+    told = {
+        "notes": [
+            {
+                "path": note.path,
+                "id": note.id,
+                "kind": note.kind.value,
+                "title": one_line(plain(note.title)),
+                "project": one_line(plain(note.project)),
+                "status": note.status.value,
+                "inbound": inbound[note.path],
+                "centrality": round(rank[note.path], 6),
+            }
+            for note in graph.notes
+        ],
+        "links": [{"from": one, "to": to} for one, to in graph.arrows],
+    }
+    return json.dumps(told, ensure_ascii=False, indent=1)
+
+
+def fits_mermaid(graph: Graph) -> bool:
+    """Whether it is drawn where it is shown: beyond these bounds there is only a complaint, and no page may raise them."""
+    return len(graph.arrows) <= _MERMAID_ARROWS and len(as_mermaid(graph)) <= _MERMAID_CHARACTERS
+
+
+def as_mermaid(graph: Graph) -> str:
+    """For a markdown page: Obsidian and GitHub draw it."""
+    names = _names(graph)
+    lines = ["graph LR"]
+    lines += [f'  {names[note.path]}["{_mermaid(note.title)}"]:::{note.kind.value}' for note in graph.notes]
+    lines += [f"  {names[one]} --> {names[to]}" for one, to in graph.arrows]
+    lines += [f"  classDef {kind} fill:{colour}" for kind, colour in _COLOURS.items()]
+    return "\n".join(lines)
+
+
+def as_dot(graph: Graph) -> str:
+    """For Graphviz."""
+    names = _names(graph)
+    lines = ["digraph memory {", "  rankdir=LR; node [shape=box, style=filled, fontname=sans];"]
+    for note in graph.notes:
+        label = _label(note.title).replace("\\", "\\\\").replace('"', '\\"')
+        lines.append(f'  {names[note.path]} [label="{label}", fillcolor="{_COLOURS[note.kind.value]}"];')
+    lines += [f"  {names[one]} -> {names[to]};" for one, to in graph.arrows]
+    return "\n".join([*lines, "}"])
+
+
+def as_html(graph: Graph) -> str:
+    """A page that needs nothing but itself: every note with what leads to it and where it leads. No scripts."""
+    titles = {note.path: _html(note.title) for note in graph.notes}
+    names = _names(graph)
+    leads: dict[str, list[str]] = {note.path: [] for note in graph.notes}
+    led: dict[str, list[str]] = {note.path: [] for note in graph.notes}
+    for one, to in graph.arrows:
+        leads[one].append(to)
+        led[to].append(one)
+
+    def listed(word: str, paths: list[str]) -> str:
+        links = ", ".join(f'<a href="#{names[path]}">{titles[path]}</a>' for path in paths)
+        return f"<p>{word} {links}</p>" if links else ""
+
+    order = sorted(graph.notes, key=lambda note: (-len(led[note.path]), note.path))
+    rows = [
+        f'<section id="{names[note.path]}" style="border-color:{_COLOURS[note.kind.value]}"><h2>{titles[note.path]}</h2>'
+        f"<small>{note.kind.value} · {_html(note.project) or 'everywhere'} · {_html(note.path)}</small>"
+        f"{listed('leads to', leads[note.path])}{listed('from', led[note.path])}</section>"
+        for note in order
+    ]
+    return _PAGE.format(count=len(rows), rows="\n".join(rows))
+
+
+FORMATS: Mapping[str, Callable[[Graph], str]] = {"mermaid": as_mermaid, "dot": as_dot, "json": as_json, "html": as_html}
+
+_COLOURS = {  # those of the vault's own graph view, by kind
+    "decision": "#e8c07d",
+    "insight": "#9ad0a0",
+    "fact": "#9fc3e7",
+    "preference": "#d7a6d8",
+    "question": "#e7a59f",
+    "journal": "#c9c9c9",
+    "entity": "#b7d9cf",
+}
+
+_PAGE = """<!doctype html>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>Memory: {count} notes</title>
+<style>body{{font:16px/1.5 sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem}}section{{border-left:.4rem solid;
+padding:.2rem 1rem;margin:1rem 0}}h2{{font-size:1rem;margin:0}}p{{margin:.2rem 0}}:target{{background:#8883}}</style>
+{rows}
+"""
+
+
+def _names(graph: Graph) -> dict[str, str]:
+    return {note.path: f"n{place}" for place, note in enumerate(graph.notes)}
+
+
+def _label(title: str) -> str:
+    return shortened(one_line(plain(title)), _LABEL) or "untitled"
+
+
+def _mermaid(title: str) -> str:
+    """Mermaid reads HTML entities, and markdown where it may: both become plain characters."""
+    return "".join(letter if letter.isalnum() or letter in " .,:;-+/()=?!…'" else f"#{ord(letter)};" for letter in _label(title))
+
+
+def _html(text: str) -> str:
+    return html.escape(_label(text)) if text else ""
+
+
+def stem(note: Note) -> str:
+    return PurePosixPath(note.path).stem

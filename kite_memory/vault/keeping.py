@@ -1,0 +1,293 @@
+"""Notes that are kept under a key: one for each key in each place. It says the newest, and the ledger knows what it said before."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from kite_memory.errors import KiteError
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.record import Origin
+from kite_memory.model.scope import Scope
+from kite_memory.vault.files import Stamp
+from kite_memory.vault.identity import note_id
+from kite_memory.vault.ledger import Keyed, Known, Ledger, Wording, place_digest
+from kite_memory.vault.notefile import FOLDERS, body_of
+from kite_memory.vault.properties import moment, with_properties
+from kite_memory.vault.slugs import note_stem
+from kite_memory.vault.writing import LeftAlone, Skipped, Writer
+
+_PAGE = 250
+
+
+class Changed(KiteError):
+    """The key says something else by now than whoever writes has seen. ``version`` is what there is; 0 for nothing."""
+
+    def __init__(self, message: str, *, version: int, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.version = version
+
+
+class _EditedMeanwhile(Exception):
+    """Its owner has saved between our look at a note and our writing to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPlace:
+    """What a key is unique within."""
+
+    key: str
+    scope: Scope
+    project: str = ""
+    session: str = ""
+
+    def holds(self, note: Note) -> bool:
+        return (note.key, note.scope, note.project, note.session) == (self.key, self.scope, self.project, self.session)
+
+    @property
+    def digest(self) -> str:
+        return place_digest(self.scope.value, self.project, self.session, self.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """``by`` wrote what the note says now; empty where nobody told, as for a person in an editor.
+
+    ``is_new``: nothing had the key before.
+    """
+
+    note: Note
+    version: int
+    by: str
+    is_new: bool = False
+
+
+class Keeping:
+    """The part of a vault that has to do with keys; thread-safe as the vault is.
+
+    ``writing`` holds the vault's lock, ``read`` a file as it is now, ``follow`` looks where a file is that is not where it was.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        writing: Callable[[], AbstractContextManager[Writer]],
+        read: Callable[[str], tuple[Note, Stamp] | None],
+        text: Callable[[str], str],
+        exists: Callable[[str], bool],
+        follow: Callable[[str], None],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._ledger = ledger
+        self._writing = writing
+        self._read = read
+        self._text = text
+        self._exists = exists
+        self._follow = follow
+        self._clock = clock
+
+    def find(self, place: KeyPlace) -> Kept | None:
+        """What the key says now. Nothing once it has expired."""
+        known = self._known(place)
+        kept = self._kept(known) if known is not None else None
+        return kept if kept is not None and place.holds(kept.note) and not kept.note.has_expired(self._clock()) else None
+
+    def at(self, keyed: Keyed) -> Kept | None:
+        """The same of one that `called` or `listed` has told of; ``None`` also where its file tells something else by now."""
+        kept = self._kept(keyed.known)
+        if kept is None or kept.note.has_expired(self._clock()):
+            return None
+        note = kept.note
+        same = (note.key, note.scope.value, note.project, note.session) == (keyed.key, keyed.scope, keyed.project, keyed.session)
+        return kept if same else None
+
+    def called(self, key: str) -> list[Keyed]:
+        """All that have this key, in whatever place, as of the last look."""
+        return self._ledger.called(key)
+
+    def listed(self, prefix: str = "") -> Iterator[Keyed]:
+        """All whose keys begin so, in the order of keys, as of the last look."""
+        after = ("", "")
+        while page := self._ledger.keys(prefix, after=after, limit=_PAGE):
+            yield from page
+            after = (page[-1].key, page[-1].known.path)
+            if len(page) < _PAGE:
+                return
+
+    def count(self) -> int:
+        return self._ledger.key_count(self._clock())
+
+    def versions(self, note: Note) -> list[Wording]:
+        """What a keyed note has said, newest first; not all of it for ever. Nothing that has expired."""
+        if note.has_expired(self._clock()):
+            return []
+        over = self._ledger.over(note.key, note.scope.value, note.project, note.session)
+        return [each for each in self.history(note) if each.version > over]
+
+    def history(self, note: Note) -> list[Wording]:
+        """For its owner: also what it said before it expired and was written anew."""
+        return self._ledger.wordings(note.id or note.path)
+
+    def keep(
+        self,
+        place: KeyPlace,
+        body: Callable[[str], str],
+        *,
+        kind: NoteKind = NoteKind.FACT,
+        tags: Sequence[str] = (),
+        origin: Origin = "assistant",
+        by: str = "",
+        expires: datetime | None = None,
+        expected: int | None = None,
+        overrule: bool = False,
+    ) -> Kept:
+        """Let the key say ``body`` (made of what it says now) from here on; it is on disk when this returns.
+
+        With ``expected`` only over that version, 0 being none. Without, it goes over anybody's words but those that its owner
+        has typed, unless it may ``overrule`` them: all are versions, but nobody would look there. Raises `Changed`.
+        """
+        with self._writing() as writer:
+            known = self._known(place)
+            before = self._kept(known) if known is not None else None
+            if before is not None and not place.holds(before.note):  # its owner has just given it another key
+                known = before = None
+            standing = before if before is not None and not before.note.has_expired(self._clock()) else None
+            version = standing.version if standing else 0
+            if expected is not None and expected != version:
+                there = f"is at version {version}" if version else "is not there"
+                raise Changed(f"{place.key!r} {there}", version=version, hint="read it again, and write over what it says now")
+            if standing and expected is None and not overrule and not self._is_ours(writer, standing.note):
+                raise Changed(
+                    f"{place.key!r} was edited by its owner",
+                    version=version,
+                    hint=f"read it, and write with expected_version {version} if it shall be replaced",
+                )
+            if known is None or before is None:
+                if known is not None:
+                    raise KiteError(f"{known.path} cannot be read", hint="mend it in an editor, and try again")
+                created = self._created(writer, place, body(""), kind=kind, tags=tags, origin=origin, by=by, expires=expires)
+                return replace(created, is_new=True)
+            if standing is None:
+                self._ledger.begin_anew(before.note.id or before.note.path, place.digest)
+            try:
+                changed = self._changed(
+                    writer, known, body, tags=tags, by=by, expires=expires, anew=standing is None, seen=before.note
+                )
+            except _EditedMeanwhile:
+                return self.keep(
+                    place, body, kind=kind, tags=tags, origin=origin, by=by, expires=expires, expected=expected, overrule=overrule
+                )
+            return replace(changed, is_new=standing is None)
+
+    def _known(self, place: KeyPlace) -> Known | None:
+        found = self._ledger.keyed(place.key, place.scope.value, place.project, place.session)
+        if not found:
+            return None
+        if not self._exists(found[0].path):  # moved, or deleted
+            self._follow(found[0].path)
+            found = self._ledger.keyed(place.key, place.scope.value, place.project, place.session)
+        return found[0] if found else None
+
+    def _kept(self, known: Known) -> Kept | None:
+        """A body that nobody has told us of is a version from here on."""
+        read = self._read(known.path)
+        if read is None or not read[0].key:
+            return None
+        note = read[0]
+        last = self._ledger.wording(note.id or note.path)
+        if last is None or last.body != note.body:
+            with contextlib.suppress(KiteError), self._writing():  # where it cannot be written down now, it is the next time
+                again = self._read(known.path)
+                if again is not None:
+                    note, stamp = again
+                    self._ledger.see(note, stamp, id=note.id)
+            now = self._ledger.wording(note.id or note.path)
+            if now is None or now.body != note.body:
+                return Kept(note=note, version=(last.version if last else 0) + 1, by="")
+            last = now
+        return Kept(note=note, version=last.version, by=last.by)
+
+    def _is_ours(self, writer: Writer, note: Note) -> bool:
+        try:
+            return writer.is_ours(note.id, self._text(note.path))
+        except KiteError:
+            return False
+
+    def _created(
+        self,
+        writer: Writer,
+        place: KeyPlace,
+        body: str,
+        *,
+        kind: NoteKind,
+        tags: Sequence[str],
+        origin: Origin,
+        by: str,
+        expires: datetime | None,
+    ) -> Kept:
+        at = self._clock()
+        last = self._ledger.last_version(place.key, place.scope.value, place.project, place.session)
+        note = Note(
+            id=note_id(at, "kept", place.digest, str(last)),
+            path=f"{FOLDERS[kind]}/{note_stem(place.key, at)}.md",
+            kind=kind,
+            title=place.key,
+            body=body,
+            created=at,
+            updated=at,
+            tags=tuple(tags),
+            scope=place.scope,
+            project=place.project,
+            session=place.session,
+            key=place.key,
+            expires=expires,
+            origin=origin,
+        )
+        if self._ledger.is_title_buried(note.title, note.project):
+            self._ledger.lift_title(note.title, note.project)
+        created = writer.create(note, by=by)
+        if isinstance(created, Skipped):
+            raise AssertionError(f"a new note was refused: {created.because}")
+        return self._written(created.path)
+
+    def _changed(
+        self,
+        writer: Writer,
+        known: Known,
+        body: Callable[[str], str],
+        *,
+        tags: Sequence[str],
+        by: str,
+        expires: datetime | None,
+        anew: bool,
+        seen: Note,
+    ) -> Kept:
+        def rewritten(text: str, old: Note) -> str | None:
+            if (old.key, old.body) != (seen.key, seen.body):
+                raise _EditedMeanwhile
+            changes: dict[str, object] = {}
+            if tuple(tags) != old.tags:
+                changes["tags"] = list(tags)
+            if expires != old.expires:
+                changes["expires"] = moment(expires) if expires else ""
+            if anew:
+                changes |= {"created": moment(self._clock()), "status": NoteStatus.ACCEPTED.value}
+            changed = with_properties(text, changes) if changes else text
+            new = writer.leading_somewhere(body(old.body))
+            if changed is None or new == old.body:
+                return changed
+            return changed[: len(changed) - len(body_of(changed))] + new + "\n"
+
+        outcome = writer.edit(known, rewritten, by=by, ours=True)
+        if isinstance(outcome, LeftAlone):
+            raise KiteError(f"{known.path} cannot be changed: {outcome.because}", hint="mend it in an editor, and try again")
+        return self._written(known.path)
+
+    def _written(self, path: str) -> Kept:
+        known = self._ledger.at(path)
+        kept = self._kept(known) if known is not None else None
+        if kept is None:
+            raise KiteError(f"{path} is gone", hint="somebody has just moved or deleted it")
+        return kept

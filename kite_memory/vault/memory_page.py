@@ -1,0 +1,181 @@
+"""`MEMORY.md`: the vault on one page, made of nothing but its notes, so that an unchanged vault gives the same page.
+
+What is ours on it stands between two marks, and the second tells what stood there when we wrote it. So any machine that shares
+the vault can tell whether somebody has written in between, and a page can be lost without harm.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.quoting import quoted
+from kite_memory.model.scope import Scope
+from kite_memory.vault import links
+from kite_memory.vault.graph import Graph, stem
+from kite_memory.vault.wording import digest, one_line, shortened, stem_key, title_key
+
+PAGE = "MEMORY.md"
+BEGIN = "<!-- kmem: made from the notes below; write above or under these two lines -->"
+_END = re.compile(r"<!-- kmem: end ([0-9a-f]{12}) -->")
+
+MOST_LINES = 200
+"""Of the whole page: what an agent reads at its start has to be short."""
+
+_CONCEPTS, _DECISIONS, _QUESTIONS, _PREFERENCES, _INSIGHTS = 25, 60, 25, 25, 25
+_PER_PART = 3
+_LEAST_INBOUND = 2
+_SAID = 160
+_TITLE = 90
+_HEADING = "# Memory\n\n"
+_FRAME = 5
+"""Lines of a page beside what it says: its heading, the two marks, and what is blank around them."""
+
+_ASKED_FIRST = re.compile(r"^The person: “[^”]{0,600}” +(?=\S)")
+"""What was asked, where what came of it is told after it."""
+_UNLINKABLE = re.compile(r"[#^|\[\]]")
+"""What no link can say of a file's name."""
+
+Weight = tuple[int, int, float, str]
+"""The least goes first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edited:
+    """Somebody wrote between the two marks: the page is left alone."""
+
+
+def page(graph: Graph, now: datetime, *, says: Callable[[str], str] = lambda said: said) -> str:
+    """What belongs on it, between its marks. ``now`` only says what has expired.
+
+    ``says`` gives a note's sentence in the words in which it shall stand there.
+    """
+    inbound = graph.inbound()
+    current = [note for note in graph.notes if _is_current(note, now)]
+    told = _Telling(Counter(stem_key(stem(note)) for note in graph.notes), says)
+
+    def weight(note: Note) -> Weight:
+        return (-note.importance, -inbound[note.path], -note.created.timestamp(), note.path)
+
+    def best(kind: NoteKind, most: int) -> list[Note]:
+        return sorted((note for note in current if note.kind is kind), key=weight)[:most]
+
+    concepts = [note for note in current if note.kind is NoteKind.ENTITY and inbound[note.path] >= _LEAST_INBOUND]
+    concepts.sort(key=lambda note: (-inbound[note.path], note.path))
+    parts = {
+        "What it turns about": [f"- {told.link(note)} ({inbound[note.path]} notes)" for note in concepts[:_CONCEPTS]],
+        "Preferences": [told.line(note) for note in best(NoteKind.PREFERENCE, _PREFERENCES)],
+        "Decisions": [],
+        "Insights": [told.line(note) for note in best(NoteKind.INSIGHT, _INSIGHTS)],
+        "Open questions": [told.line(note) for note in best(NoteKind.QUESTION, _QUESTIONS)],
+    }
+    room = MOST_LINES - _FRAME - sum(len(lines) + _PER_PART for lines in parts.values() if lines) - _PER_PART
+    parts["Decisions"] = _by_project(best(NoteKind.DECISION, _DECISIONS), told, room)
+    return framed([line for heading, lines in parts.items() if lines for line in ("", f"## {heading}", "", *lines)])
+
+
+def sentences(graph: Graph, now: datetime) -> list[str]:
+    """Those that stand on it, as the notes say them."""
+    found: list[str] = []
+
+    def heard(said: str) -> str:
+        found.append(said)
+        return said
+
+    page(graph, now, says=heard)
+    return found
+
+
+def framed(lines: Sequence[str]) -> str:
+    """Between the marks."""
+    inner = "\n".join([*lines, "", ""])
+    return f"{BEGIN}\n{inner}<!-- kmem: end {_seal(inner)} -->"
+
+
+def merged(before: str, made: str, *, ours: str = "", replace: bool = False) -> str | Edited:
+    """The page with ``made`` between its marks; all around them belongs to the person. Line ends are as they are there.
+
+    What stands between is as we wrote it if its seal says so, or if it is ``ours``, which we know to have put there. Else it is
+    only let go to ``replace`` it.
+    """
+    if not before.strip():
+        return f"{_HEADING}{made}\n"
+    newline = "\r\n" if "\r\n" in before else "\n"
+    made = made.replace("\n", newline)
+    start = before.find(BEGIN)
+    if start < 0:
+        return f"{before.rstrip()}{newline}{newline}{made}{newline}"
+    end = _END.search(before, start)
+    if end is None:  # somebody took the second mark away, and there is no telling where theirs begins: all of it stays
+        return before[:start] + made + before[start + len(BEGIN) :] if replace else Edited()
+    inner = before[start + len(BEGIN) : end.start()].replace("\r\n", "\n").removeprefix("\n")
+    known = _seal(inner) == end[1] or before[start : end.end()].replace("\r\n", "\n") == ours
+    return before[:start] + made + before[end.end() :] if known or replace else Edited()
+
+
+def _seal(inner: str) -> str:
+    return digest(inner)[:12]
+
+
+def _is_current(note: Note, now: datetime) -> bool:
+    return (
+        note.status is NoteStatus.ACCEPTED
+        and note.scope is not Scope.SESSION
+        and not note.superseded_by
+        and (note.expires is None or note.expires > now)
+    )
+
+
+def _by_project(notes: Iterable[Note], told: "_Telling", room: int) -> list[str]:
+    """The weightiest project first; within it the weightiest decision; as many as there is ``room`` for."""
+    projects: dict[str, list[Note]] = {}
+    for note in notes:
+        if room - len(projects) - (note.project not in projects) < 1:
+            break
+        projects.setdefault(note.project, []).append(note)
+        room -= 1
+    return [line for project, those in projects.items() for line in _of_project(project, those, told)]
+
+
+def _of_project(project: str, notes: Sequence[Note], told: "_Telling") -> Iterator[str]:
+    yield f"- **{_plain(project, _TITLE) or 'everywhere'}**"
+    yield from (f"  {told.line(note)}" for note in notes)
+
+
+class _Telling:
+    """How a note is named: by a link that leads to it and to no other."""
+
+    def __init__(self, stems: Mapping[str, int], says: Callable[[str], str]) -> None:
+        self._stems = stems
+        self._says = says
+
+    def line(self, note: Note) -> str:
+        said = _first_sentence(note.body)
+        repeats = title_key(said).startswith(title_key(note.title)[:60]) or title_key(note.title).startswith(title_key(said)[:60])
+        if not said or repeats:
+            return f"- {self.link(note)}"
+        better = self._says(said)
+        return f"- {self.link(note)}: {said if better == said else _plain(better, 2 * _SAID)}"
+
+    def link(self, note: Note) -> str:
+        title = _plain(note.title, _TITLE)
+        target = stem(note) if self._stems[stem_key(stem(note))] == 1 else note.path.removesuffix(".md")
+        return title if _UNLINKABLE.search(target) or links.target_of(target) != target else links.write(target, title)
+
+
+def _first_sentence(body: str) -> str:
+    text = next((line for line in body.splitlines() if line.strip() and not line.lstrip().startswith(("#", "```", "|", ">"))), "")
+    text = _ASKED_FIRST.sub("", _plain(text.strip().removeprefix("- "), 2_000))
+    head, dot, _ = text.partition(". ")
+    said = shortened(head + dot.rstrip(), _SAID)
+    if said.count("`") % 2:
+        said = f"{said[: said.rfind('`')].rstrip()} …".lstrip()
+    return f"{said}”" if said.count("“") > said.count("”") else said
+
+
+def _plain(text: str, limit: int) -> str:
+    """Without links and marks of its own: the page's structure is ours alone."""
+    line = one_line(quoted(links.unlinked(one_line(text)))).replace("**", "").replace("-->", "")
+    return shortened(line, limit)

@@ -1,0 +1,72 @@
+"""The local store over a real vault, ledger and index, with a small embedder; opened as often as a test likes."""
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import RLock
+
+from kite_memory import assets
+from kite_memory.bridge.local import LocalStore
+from kite_memory.bridge.local_conversations import LocalConversations
+from kite_memory.bridge.local_state import LocalState
+from kite_memory.model.note import Note
+from kite_memory.recall.embedder import Embedder
+from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.recall.index import Index
+from kite_memory.recall.recall import Recall
+from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.vault import Vault
+
+START = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@contextmanager
+def local_store(
+    home: Path,
+    *,
+    clock: Callable[[], datetime] = _now,
+    let_go: Callable[[Note], None] = lambda note: None,
+    embedder: Embedder | None = None,
+) -> Iterator[LocalStore]:
+    state = home / "state"
+    vault = Vault(home / "vault", state / "vault.sqlite", clock=clock)
+    vault.ensure(assets.folder("vault_template"))
+    recall = Recall(
+        index=Index(state / "index", embedder=embedder or HashingEmbedder(dim=32)),
+        memory=SessionMemory(state / "index" / "shown.sqlite"),
+        clock=clock,
+    )
+    lock = RLock()
+
+    def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
+        recall.refresh(vault, hint=paths, meaning=meaning)
+
+    store = LocalStore(
+        vault=vault,
+        recall=recall,
+        state=LocalState(state / "bridge.sqlite"),
+        conversations=LocalConversations(vault=vault, folder=state / "conversations", lock=lock, take_up=take_up),
+        lock=lock,
+        take_up=take_up,
+        let_go=let_go,
+        clock=clock,
+    )
+    try:
+        yield store
+    finally:
+        store.close()
+        recall.close()
+        vault.close()

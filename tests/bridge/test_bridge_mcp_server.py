@@ -1,0 +1,255 @@
+"""The MCP server as the official client sees it, in both eras of the protocol."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from kite_memory.bridge.access import OWNER, Asker
+from kite_memory.bridge.mcp.agent import agent_of
+from kite_memory.bridge.mcp.declarations import TOOLS
+from kite_memory.bridge.mcp.server import client_of, server_over
+from tests.fakes.performers import Performer
+
+CONTRACT = (
+    "generate-conversation-id", "get-context", "save-conversation", "write_memory", "read_memory", "list_memories", "delete_memory",
+    "smart_resume", "ai_state_save", "ai_state_get", "ai_state_transfer", "ai_state_list", "search_notes", "get_note", "timeline",
+    "resume_brief", "remember", "forget",
+)  # fmt: skip
+
+ERAS = pytest.mark.parametrize("era", ["legacy", "auto"])
+
+
+class Table:
+    """A server over a `Performer`, and what came of it."""
+
+    def __init__(self) -> None:
+        self.performer = Performer()
+        self.reported: list[BaseException] = []
+
+    def client(self, era: str = "legacy", name: str = "claude-code") -> Client:
+        def who(context: Any) -> Asker:
+            return Asker(grant=OWNER, project="mycelia", ai=agent_of(client_of(context)))
+
+        server = server_over(self.performer.perform, who, self.reported.append)
+        return Client(server, mode=era, client_info=types.Implementation(name=name, version="1"))
+
+
+@pytest.fixture
+def table() -> Iterator[Table]:
+    yield Table()
+
+
+async def called(client: Client, tool: str, **arguments: object) -> types.CallToolResult:
+    return await client.call_tool(tool, arguments)
+
+
+def words(result: types.CallToolResult) -> str:
+    (block,) = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+@ERAS
+def test_every_tool_of_the_contract_is_declared_with_words_and_hints(table: Table, era: str) -> None:
+    async def listed() -> list[types.Tool]:
+        async with table.client(era) as client:
+            assert client.instructions is not None and "get-context" in client.instructions
+            return (await client.list_tools()).tools
+
+    tools = {tool.name: tool for tool in anyio.run(listed)}
+
+    assert tuple(tools) == CONTRACT
+    for tool in tools.values():
+        assert tool.description is not None and len(tool.description) > 60
+        assert tool.annotations is not None and tool.annotations.open_world_hint is False
+        assert tool.input_schema["additionalProperties"] is (tool.name == "save-conversation")
+        assert set(tool.input_schema.get("required", [])) <= set(tool.input_schema["properties"])
+    hints = {name: tool.annotations for name, tool in tools.items() if tool.annotations is not None}
+    assert {name for name, hint in hints.items() if hint.destructive_hint} == {"delete_memory", "forget"}
+    assert not any(
+        hint.read_only_hint for name, hint in hints.items() if re.match("write|save|remember|forget|delete|ai_state_[st]", name)
+    )
+    assert hints["get-context"].read_only_hint and hints["smart_resume"].read_only_hint
+
+
+def test_the_declarations_cost_an_agent_less_than_6000_tokens(table: Table) -> None:
+    """Every session of every agent pays for them."""
+
+    async def listed() -> str:
+        async with table.client() as client:
+            return (await client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
+
+    assert len(anyio.run(listed)) / 4 < 6_000
+
+
+@ERAS
+def test_a_call_reaches_the_bridge_with_who_asked(table: Table, era: str) -> None:
+    async def asked() -> types.CallToolResult:
+        async with table.client(era) as client:
+            return await called(client, "write_memory", key="a.b", value={"n": 1}, scope=None, expected_version=0)
+
+    result = anyio.run(asked)
+
+    assert result.structured_content == {"key": "a.b", "scope": "project", "version": 1}
+    assert json.loads(words(result)) == result.structured_content
+    assert table.performer.asked == [
+        (
+            "write_memory",
+            {"key": "a.b", "value": {"n": 1}, "expected_version": 0},
+            Asker(grant=OWNER, project="mycelia", ai="claude-code"),
+        )
+    ]
+
+
+@ERAS
+def test_a_conflict_is_an_error_with_its_version(table: Table, era: str) -> None:
+    async def asked() -> types.CallToolResult:
+        async with table.client(era) as client:
+            return await called(client, "write_memory", key="a.b", value=1, expected_version=1)
+
+    result = anyio.run(asked)
+
+    assert result.is_error
+    assert result.structured_content["error"]["kind"] == "conflict"
+    assert result.structured_content["error"]["version"] == 2
+    assert "expected_version 2" in words(result) and "read_memory shows it" in words(result)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("write_memory", {"key": "a"}, "needs 'value'"),
+        ("write_memory", {"key": None, "value": 1}, "needs 'key'"),
+        ("read_memory", {"key": "a", "sope": "global"}, "takes no 'sope'"),
+        ("generate-conversation-id", {"id": 1}, "it takes: nothing"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_said_before_anything_is_asked(
+    table: Table, tool: str, arguments: dict[str, object], said: str
+) -> None:
+    async def asked() -> types.CallToolResult:
+        async with table.client() as client:
+            return await client.call_tool(tool, arguments)
+
+    result = anyio.run(asked)
+
+    assert result.is_error and said in words(result)
+    assert table.performer.asked == []
+
+
+def test_null_is_a_value_and_nothing_elsewhere(table: Table) -> None:
+    async def asked() -> None:
+        async with table.client() as client:
+            await called(client, "write_memory", key="a", value=None, tags=None, ttl=None)
+
+    anyio.run(asked)
+
+    assert table.performer.asked[0][1] == {"key": "a", "value": None}
+
+
+@ERAS
+def test_an_unknown_tool_is_named_with_those_there_are(table: Table, era: str) -> None:
+    async def asked() -> None:
+        async with table.client(era) as client:
+            with pytest.raises(MCPError, match=r"unknown tool 'recent_notes'.*get-context"):
+                await called(client, "recent_notes")
+
+    anyio.run(asked)
+
+    assert table.performer.asked == []
+
+
+def test_a_bug_of_ours_is_reported_and_costs_one_call(table: Table) -> None:
+    async def asked() -> list[types.CallToolResult]:
+        async with table.client() as client:
+            return [await called(client, "forget", note="n1"), await called(client, "read_memory", key="a")]
+
+    failed, went_on = anyio.run(asked)
+
+    assert failed.is_error and "a bug of ours" in words(failed) and "ZeroDivision" not in words(failed)
+    assert [type(error) for error in table.reported] == [ZeroDivisionError]
+    assert went_on.structured_content == {"key": "a", "value": 7}
+
+
+def test_results_are_bounded(table: Table) -> None:
+    async def asked() -> types.CallToolResult:
+        async with table.client() as client:
+            return await called(client, "search_notes", query="tea")
+
+    result = anyio.run(asked)
+
+    assert len(words(result)) <= 20_200
+    assert "ask for less" in result.structured_content["cut"]
+    assert result.structured_content["hits"][0]["id"] == "0"
+
+
+@ERAS
+def test_notes_are_resources(table: Table, era: str) -> None:
+    async def read() -> tuple[types.ListResourcesResult, types.ListResourceTemplatesResult, types.ReadResourceResult]:
+        async with table.client(era) as client:
+            listed = await client.list_resources()
+            return listed, await client.list_resource_templates(), await client.read_resource(str(listed.resources[0].uri))
+
+    listed, templates, note = anyio.run(read)
+
+    assert [(resource.uri, resource.title) for resource in listed.resources] == [("kite://note/n1", "Tea & biscuits")]
+    assert [template.uri_template for template in templates.resource_templates] == ["kite://note/{id}"]
+    (content,) = note.contents
+    assert isinstance(content, types.TextResourceContents)
+    assert content.text == "# Tea\n\nWith biscuits." and content.mime_type == "text/markdown"
+
+
+@ERAS
+@pytest.mark.parametrize("uri", ["kite://note/n2", "kite://note/..%2F..%2Fetc%2Fpasswd", "file:///etc/passwd", "kite://note/"])
+def test_a_resource_that_is_none_is_an_error(table: Table, era: str, uri: str) -> None:
+    async def read() -> None:
+        async with table.client(era) as client:
+            with pytest.raises(MCPError):
+                await client.read_resource(uri)
+
+    anyio.run(read)
+
+    assert all(arguments["note"] in ("n2", "../../etc/passwd") for _, arguments, _ in table.performer.asked)
+
+
+@ERAS
+def test_the_prompt_brings_the_briefing(table: Table, era: str) -> None:
+    async def prompted() -> list[types.GetPromptResult]:
+        async with table.client(era) as client:
+            assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["resume-work"]
+            return [await client.get_prompt("resume-work"), await client.get_prompt("resume-work", {"session_id": "coffee"})]
+
+    told = [prompt.messages[0].content for prompt in anyio.run(prompted)]
+
+    assert ["brewing tea" in str(content) for content in told] == [True, False]
+    assert "brewing coffee" in str(told[1])
+    assert all("current.kettle: on" in str(content) for content in told)
+
+
+@pytest.mark.parametrize(
+    ("client", "agent"),
+    [
+        ("claude-code", "claude-code"),
+        ("codex-mcp-client", "codex"),
+        ("gemini-cli-mcp-client", "gemini-cli"),
+        ("Visual Studio Code - Insiders", "vscode"),
+        ("Cursor", "cursor"),
+        ("Some Agent/../2", "some-agent-..-2"),
+        ("", ""),
+        ("\0\n", ""),
+    ],
+)
+def test_an_agent_is_called_as_the_house_calls_it(client: str, agent: str) -> None:
+    assert agent_of(client) == agent
+
+
+def test_every_result_shape_is_one_that_old_clients_take() -> None:
+    """Before 2026-07-28 only objects may be told, at the root of every schema."""
+    assert all(tool.answers["type"] == tool.takes["type"] == "object" for tool in TOOLS.values())

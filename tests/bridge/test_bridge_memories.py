@@ -1,0 +1,296 @@
+"""The tools for keyed memories: what they take, what they refuse, and where they look."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kite_memory.bridge.access import OWNER, Asker, Grant, NotAllowed
+from kite_memory.bridge.bridge import Json
+from kite_memory.bridge.memories import tools
+from kite_memory.bridge.near import Near
+from kite_memory.bridge.store import Conflict, JsonValue
+from kite_memory.errors import KiteError, UsageError
+from tests.bridge.localhouse import START
+from tests.fakes.memory_store import MemoryStore
+
+HERE = Asker(grant=OWNER, project="orchard", session="morning", ai="codex")
+TOKEN = "ghp_" + "a1B2" * 9
+Ask = Callable[..., Json]
+
+
+@pytest.fixture
+def ask() -> Ask:
+    known = tools(MemoryStore(), Near(), clock=lambda: START)
+
+    def asking(tool: str, asker: Asker = HERE, **arguments: object) -> Json:
+        return known[tool](asker, arguments)
+
+    return asking
+
+
+def value_in(answer: Mapping[str, Any]) -> JsonValue:
+    assert answer["found"] is True
+    value: JsonValue = answer["value"]
+    return value
+
+
+def test_what_is_written_is_read_with_who_wrote_it(ask: Ask) -> None:
+    written = ask("write_memory", key="project.database", value={"port": 5432}, tags=["Stack", "data base"])
+
+    read = ask("read_memory", key="project.database")
+
+    assert (written["written"], written["version"], written["scope"]) == (True, 1, "project")
+    assert value_in(read) == {"port": 5432}
+    assert (read["created_by"], read["project"], read["tags"]) == ("codex", "orchard", ["stack", "data-base"])
+    assert "value" not in written
+
+
+def test_without_a_scope_the_nearest_is_read(ask: Ask) -> None:
+    for scope in ("global", "shared", "project", "session"):
+        assert ask("read_memory", key="port")["found"] is (scope != "global")
+        ask("write_memory", key="port", value=scope, scope=scope)
+        assert value_in(ask("read_memory", key="port")) == scope
+
+
+def test_of_a_project_and_a_session_only_the_askers_own_is_seen(ask: Ask) -> None:
+    for scope in ("project", "session"):
+        ask("write_memory", key=f"my.{scope}", value="x", scope=scope)
+    elsewhere = Asker(grant=OWNER, project="meadow", session="evening")
+    nowhere = Asker(grant=OWNER)
+
+    for asker in (elsewhere, nowhere):
+        for key in ("my.project", "my.session"):
+            assert ask("read_memory", asker, key=key) == {"found": False, "key": key}
+        assert ask("read_memory", asker, key="my.*")["memories"] == []
+        assert ask("list_memories", asker)["memories"] == []
+    assert ask("read_memory", elsewhere, key="my.project", project="orchard")["found"]
+    assert ask("read_memory", elsewhere, key="my.session", session_id="morning", project="orchard")["found"]
+
+
+@pytest.mark.parametrize(("scope", "asker"), [("project", Asker(grant=OWNER)), ("session", replace(HERE, session=""))])
+def test_what_belongs_to_a_project_or_a_session_needs_one(ask: Ask, scope: str, asker: Asker) -> None:
+    for tool, more in (("write_memory", {"value": 1}), ("delete_memory", {}), ("read_memory", {})):
+        with pytest.raises(UsageError) as refused:
+            ask(tool, asker, key="port", scope=scope, **more)
+        assert refused.value.hint
+
+
+def test_a_pattern_finds_all_that_fit(ask: Ask) -> None:
+    for key in ("project.a", "project.b", "current.a"):
+        ask("write_memory", key=key, value=key)
+
+    assert [each["key"] for each in ask("read_memory", key="project.*")["memories"]] == ["project.a", "project.b"]
+    assert [each["key"] for each in ask("read_memory", key="*.?")["memories"]] == ["current.a", "project.a", "project.b"]
+
+
+def test_a_reading_of_many_is_bounded_and_says_what_is_left_out(ask: Ask) -> None:
+    for number in range(5):
+        ask("write_memory", key=f"large.{number}", value="x" * 6_000)
+
+    read = ask("read_memory", key="large.*")
+
+    assert len(json.dumps(read)) < 21_000
+    assert (len(read["memories"]), read["left_out"]) == (3, ["large.3", "large.4"])
+
+
+def test_a_list_shows_beginnings_and_says_whether_there_are_more(ask: Ask) -> None:
+    for number in range(4):
+        ask("write_memory", key=f"k{number}", value="word " * 200, tags=["even"] if number % 2 == 0 else [])
+
+    listed = ask("list_memories", limit=3)
+
+    assert ([each["key"] for each in listed["memories"]], listed["more"]) == (["k0", "k1", "k2"], True)
+    assert all(len(each["preview"]) <= 200 and "value" not in each for each in listed["memories"])
+    assert [each["key"] for each in ask("list_memories", tags=["even"])["memories"]] == ["k0", "k2"]
+
+
+def test_deleted_is_gone(ask: Ask) -> None:
+    ask("write_memory", key="port", value=80)
+
+    assert ask("delete_memory", key="port")["deleted"]
+    assert not ask("delete_memory", key="port")["deleted"]
+    assert not ask("read_memory", key="port")["found"]
+
+
+def test_a_version_that_is_expected_must_be_there(ask: Ask) -> None:
+    version = ask("write_memory", key="port", value=80, expected_version=0)["version"]
+
+    with pytest.raises(Conflict) as conflict:
+        ask("write_memory", key="port", value=81, expected_version=0)
+    assert conflict.value.version == version
+    ask("write_memory", key="port", value=81, expected_version=version)
+
+
+def test_it_ends_after_so_many_seconds(ask: Ask) -> None:
+    written = ask("write_memory", key="port", value=80, ttl=90)
+
+    assert written["expires_at"] == (START + timedelta(seconds=90)).isoformat()
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "",
+        " ",
+        "/etc/passwd",
+        "a/../b",
+        "..",
+        "..\\x",
+        "a\nb",
+        "a\0b",
+        "a\x1b[31m",
+        "x" * 201,
+        "x" * 10_000,
+        "a*",
+        "a?b",
+        "a  b",
+        "a\u2028b",
+        "a\u00a0b",
+    ],
+)
+def test_a_key_that_is_none_is_refused_with_what_would_do(ask: Ask, key: str) -> None:
+    for tool in ("write_memory", "delete_memory"):
+        with pytest.raises(UsageError) as refused:
+            ask(tool, key=key, value=1)
+        assert refused.value.hint
+
+
+@pytest.mark.parametrize("key", [None, 5, ["a"], {"a": 1}, True])
+def test_a_key_is_text(ask: Ask, key: object) -> None:
+    for tool in ("write_memory", "read_memory", "delete_memory"):
+        with pytest.raises(UsageError):
+            ask(tool, key=key, value=1)
+
+
+def nested(depth: int) -> JsonValue:
+    value: JsonValue = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        float("nan"),
+        float("inf"),
+        {"a": [float("-inf")]},
+        "x" * 5_000_000,
+        ["x" * 1_000] * 300,
+        list(range(100_000)),
+        {str(number): number for number in range(50_000)},
+        nested(33),
+        nested(900),
+        2**63,
+        {1: 2},
+        object(),
+        b"bytes",
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_value_that_is_none_or_too_much_is_refused_and_never_repeated(ask: Ask, value: object) -> None:
+    with pytest.raises(UsageError) as refused:
+        ask("write_memory", key="big", value=value)
+
+    assert refused.value.hint
+    assert len(str(refused.value)) < 100
+    assert not ask("read_memory", key="big")["found"]
+
+
+def test_a_value_is_needed_and_may_be_null(ask: Ask) -> None:
+    with pytest.raises(UsageError):
+        ask("write_memory", key="nothing")
+    ask("write_memory", key="nothing", value=None)
+
+    assert value_in(ask("read_memory", key="nothing")) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"ttl": -1},
+        {"ttl": 0},
+        {"ttl": "1h"},
+        {"ttl": float("nan")},
+        {"ttl": True},
+        {"ttl": 10**12},
+        {"scope": "everybody"},
+        {"scope": 5},
+        {"tags": "net"},
+        {"tags": [1]},
+        {"tags": ["x"] * 21},
+        {"expected_version": -1},
+        {"expected_version": "1"},
+        {"expected_version": 1.5},
+        {"project": 7},
+        {"session_id": "a\nb"},
+    ],
+    ids=str,
+)
+def test_what_else_is_wrong_is_refused_with_what_would_do(ask: Ask, wrong: dict[str, object]) -> None:
+    with pytest.raises(UsageError) as refused:
+        ask("write_memory", key="port", value=1, **wrong)
+
+    assert refused.value.hint
+    assert not ask("read_memory", key="port")["found"]
+
+
+def test_nothing_secret_is_kept_nor_what_is_marked_as_private(ask: Ask) -> None:
+    ask("write_memory", key="login", value={"deep": [f"the token is {TOKEN}"], "note": "a <private>b</private> c"}, tags=[TOKEN])
+    ask("write_memory", key="named", value={"password": "hunter2-orchard-99", f"{TOKEN}": 1})
+
+    kept = json.dumps([ask("read_memory", key="login"), ask("read_memory", key="named")])
+
+    assert TOKEN not in kept
+    assert TOKEN.casefold() not in kept
+    assert "hunter2" not in kept
+    assert "<private>" not in kept
+
+
+def test_a_bounded_grant_neither_writes_nor_reads_beyond_it(ask: Ask) -> None:
+    bounded = Asker(grant=Grant(name="meadow", projects=frozenset({"meadow"})), project="meadow")
+    ask("write_memory", key="port", value=80)
+
+    with pytest.raises(NotAllowed):
+        ask("write_memory", bounded, key="port", value=81, project="orchard")
+    assert ask("read_memory", bounded, key="port", project="orchard") == {"found": False, "key": "port"}
+    assert ask("list_memories", bounded, project="orchard")["count"] == 0
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["key", "value", "scope", "ttl", "tags", "project", "session_id", "limit", "pattern"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+            lambda inner: st.lists(inner, max_size=3),
+            max_leaves=4,
+        ),
+    )
+)
+def test_whatever_is_given_the_answer_is_json_or_an_error_with_a_hint(arguments: dict[str, Any]) -> None:
+    known = tools(MemoryStore(), Near(), clock=lambda: START)
+
+    for tool in known.values():
+        try:
+            told = tool(HERE, arguments)
+        except KiteError as error:
+            assert error.hint
+        else:
+            json.dumps(told, allow_nan=False)
+
+
+def test_one_large_value_leaves_room_for_the_others(ask: Ask) -> None:
+    ask("write_memory", key="row.a", value="pear " * 6_000)
+    for name in ("b", "c"):
+        ask("write_memory", key=f"row.{name}", value=name)
+
+    told = ask("read_memory", key="row.*")
+
+    assert [each["key"] for each in told["memories"]] == ["row.b", "row.c"]
+    assert told["left_out"] == ["row.a"]

@@ -1,0 +1,125 @@
+"""What every source promises of input that nobody meant: it costs what it is of, is counted, and ends nothing."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from kite_memory.model.event import EventType
+from kite_memory.model.look import Look
+from kite_memory.sources.source import Compound, Source
+from kite_memory.timeline.resume import brief
+from kite_memory.timeline.store import Timeline
+
+BUDGET = 4 * 1024 * 1024
+
+_DAY = re.compile(rb"(?<!\d)20\d\d-\d\d-\d\d(?=[T ]\d\d:)")
+_MILLISECOND = re.compile(rb"(?<!\d)1[67]\d{11}(?!\d)")
+_DAYS = (b"2026-03-02", b"9999-12-31", b"1970-01-01", b"0001-01-01", b"2100-01-01")
+_MILLISECONDS = (b"1772442000000", b"9999999999999", b"1000000000000", b"4102444800000")
+
+
+class BadInputContract(ABC):
+    @abstractmethod
+    def make(self, folder: Path) -> Source:
+        """A source over an agent's home at ``folder``, which is empty yet."""
+
+    @abstractmethod
+    def place(self, folder: Path) -> Path:
+        """Where a transcript of that agent lies. Nothing is written."""
+
+    @abstractmethod
+    def transcript(self) -> bytes:
+        """A small one that yields several events and at least one problem."""
+
+    @abstractmethod
+    def wildly(self, folder: Path) -> Iterator[Path]:
+        """A transcript written again and again, with what nobody expects in ever another place of it."""
+
+    def written(self, folder: Path, content: bytes | None = None) -> Path:
+        path = self.place(folder)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.transcript() if content is None else content)
+        return path
+
+    def with_clocks_that_jump(self, folder: Path) -> Path:
+        """The transcript, as it is where the clock is set to another century and back again between its lines."""
+        days, milliseconds = cycle(_DAYS), cycle(_MILLISECONDS)
+        content = _DAY.sub(lambda _: next(days), self.transcript())
+        return self.written(folder, _MILLISECOND.sub(lambda _: next(milliseconds), content))
+
+    def of_another_version(self, folder: Path) -> Path:
+        """The transcript, as it is where the agent has other names for what it writes."""
+        content = self.transcript()
+        for name, other in ((b'"type"', b'"sort"'), (b'"role"', b'"part"'), (b'"source"', b'"spring"')):
+            content = content.replace(name, other)
+        return self.written(folder, content)
+
+    def looks(self, source: Source, path: Path) -> list[Look]:
+        found = [source.read(path, None, budget=BUDGET)]
+        while found[-1].more:
+            found.append(source.read(path, found[-1].cursor, budget=BUDGET))
+        return found
+
+    def test_any_value_in_any_place_is_survived(self, tmp_path: Path) -> None:
+        with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
+            for path in self.wildly(tmp_path / "home"):
+                source = self.make(tmp_path / "home")
+                looks = self.looks(source, path)
+
+                assert all(0 < len(problem.reason) <= 80 for look in looks for problem in look.problems)
+                timeline.commit(looks, source.provider)
+
+    def test_another_version_is_counted_and_not_guessed_at(self, tmp_path: Path) -> None:
+        looks = self.looks(self.make(tmp_path), self.of_another_version(tmp_path))
+
+        assert [event for look in looks for event in look.events if event.type is EventType.USER_MESSAGE] == []
+        assert [problem for look in looks for problem in look.problems]
+
+    def test_a_clock_that_jumps_costs_nothing(self, tmp_path: Path) -> None:
+        steady = self.looks(self.make(tmp_path / "steady"), self.written(tmp_path / "steady"))
+        source = self.make(tmp_path / "jumping")
+
+        looks = self.looks(source, self.with_clocks_that_jump(tmp_path / "jumping"))
+
+        assert sorted(told(looks)) == sorted(told(steady))
+        with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
+            assert timeline.commit(looks, source.provider) == len(told(steady))
+            for overview in timeline.overviews():
+                assert brief(overview.session, timeline.events(overview.session.provider, overview.session.id)) is not None
+
+    @pytest.mark.parametrize("up", range(8))
+    def test_a_file_where_a_folder_should_be_holds_no_transcripts(self, tmp_path: Path, up: int) -> None:
+        home = tmp_path / "home"
+        source, path = self.make(home), self.place(home)
+        above = [folder for folder in path.parents if folder.is_relative_to(home)]
+        folder = above[min(up, len(above) - 1)]
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.write_bytes(self.transcript())
+
+        look = source.read(path, None, budget=BUDGET)
+
+        assert list(source.transcripts()) == []
+        assert source.owns(path)
+        assert (look.session, look.events, len(look.problems)) == (None, (), 1)
+
+    def test_an_entry_that_leads_to_itself_hides_no_transcript(self, tmp_path: Path) -> None:
+        home = tmp_path / "home"
+        source, path = self.make(home), self.written(home)
+        for folder in [folder for folder in path.parents if folder.is_relative_to(home)]:
+            for name in ("-a", "z"):
+                (folder / name).symlink_to(name)
+
+        assert list(source.transcripts()) == [path]
+
+
+def told(looks: list[Look]) -> list[tuple[str, str]]:
+    return [(event.type.value, event.text) for look in looks for event in look.events]
+
+
+def watched(source: Source) -> tuple[Path, ...]:
+    return (*source.roots(), *(source.flat_roots() if isinstance(source, Compound) else ()))

@@ -1,0 +1,35 @@
+"""The vault as the bridge's store, over the real vault, index and ledger."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kite_memory.bridge.store import Store
+from kite_memory.model.note import Note
+from kite_memory.model.plan import Create
+from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.vault import Vault
+from tests.bridge.localhouse import local_store
+from tests.contract.bridge_store_contract import BridgeStoreContract
+
+
+class TestLocalStore(BridgeStoreContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[Store]:
+        with local_store(tmp_path, embedder=HashingEmbedder()) as store:
+            yield store
+
+    @pytest.fixture
+    def put(self, store: Store, tmp_path: Path) -> Callable[[Note], Note]:
+        def put(note: Note) -> Note:
+            with Vault(tmp_path / "vault", tmp_path / "state" / "vault.sqlite") as vault:
+                vault.carry_out([Create(note=note, because="")])
+            return note
+
+        return put
+
+    @pytest.fixture
+    def beside(self, store: Store, tmp_path: Path) -> Iterator[Store]:
+        with local_store(tmp_path, embedder=HashingEmbedder()) as beside:
+            yield beside

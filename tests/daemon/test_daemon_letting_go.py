@@ -1,0 +1,275 @@
+"""What a forgotten note rested on is offered to nobody any more, and erased where a person wants that."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kite_memory.bridge.access import OWNER, Asker
+from kite_memory.model.event import Event, EvidenceReference, evidence_reference
+from kite_memory.timeline import letting_go
+from kite_memory.timeline.search import EventQuery
+from kite_memory.timeline.store import Timeline
+from kite_memory.wiring import House, open_house
+from tests.daemon.test_daemon_operations import config_in
+from tests.fakes.events import SESSION
+from tests.fakes.work import Work
+
+HOME = SESSION.cwd
+GATE = "Remember that the gate of the orchard opens with zanzibar pepper"
+SHARED = "Quinces stand on their own roots, whatever the catalogue of Xylander says"
+OTHER = "The pump wants oil every third week"
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with opened(tmp_path) as house:
+        yield house
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[House]:
+    """Two notes: one rests on a line of its own and on one that both share."""
+    with open_house(config_in(folder)) as house:
+        house.lay_out()
+        house.timeline.commit([worked().look()], SESSION.provider)
+        write(house, "facts", "gate", GATE, cited(GATE), cited(SHARED))
+        write(house, "facts", "quinces", SHARED, cited(SHARED))
+        house.pipeline.compare_vault()
+        yield house
+
+
+def worked() -> Work:
+    work = Work().asked(GATE).said("I shall.").asked(SHARED).edited(f"{HOME}/quince.py").ran("make lint", "done").asked(OTHER)
+    work.session = replace(work.session, title=GATE[:40])
+    return work
+
+
+def event(text: str) -> Event:
+    return next(each for each in worked().events if each.text == text)
+
+
+def cited(text: str) -> str:
+    return evidence_reference(SESSION.provider, SESSION.id, event(text).id)
+
+
+def write(house: House, folder: str, name: str, body: str, *evidence: str) -> None:
+    told = ["---", f"id: {name}", "kind: fact", f"title: About the {name}", "project: orchard", "created: 2026-03-01T10:00:00Z"]
+    told += ["evidence:", *(f'  - "{each}"' for each in evidence), "---", body, ""]
+    (house.vault.root / "projects").mkdir(exist_ok=True)
+    (house.vault.root / "projects" / f"{name}.md").write_text("\n".join(told))
+
+
+def holding(house: House, words: bytes) -> set[str]:
+    return {path.name for path in house.config.state.rglob("*") if path.is_file() and words in path.read_bytes()}
+
+
+def perform(house: House, op: str, **arguments: Any) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(json.dumps(house.operations.perform(op, arguments)))
+    return told
+
+
+def found(house: House, query: str) -> list[str]:
+    return [event["snippet"] for event in perform(house, "search", query=query)["events"]]
+
+
+def texts(house: House) -> list[str]:
+    return [event["text"] for event in perform(house, "timeline", session=SESSION.id)["events"]]
+
+
+class TestForgetting:
+    def test_nothing_offers_what_only_it_rested_on(self, house: House) -> None:
+        before = perform(house, "ask", question="what opens the gate of the orchard?", offline=True)["answer"]
+
+        perform(house, "forget", note="gate")
+
+        assert "zanzibar" in before
+        assert "zanzibar" not in perform(house, "ask", question="what opens the gate of the orchard?", offline=True)["answer"]
+        assert found(house, "zanzibar pepper") == []
+        assert found(house, f"session:{SESSION.id[:8]} zanzibar") == []
+        assert "zanzibar" not in perform(house, "resume", session=SESSION.id, tokens=4_000)["text"]
+        started = {"hook_event_name": "SessionStart", "source": "startup", "session_id": "new", "cwd": HOME}
+        assert "zanzibar" not in house.moments.answer(json.dumps(started).encode())
+
+    def test_an_agents_word_over_mcp_does_the_same(self, house: House) -> None:
+        assert house.bridge.perform("forget", {"note": "gate"}, Asker(grant=OWNER))["forgotten"]
+
+        assert found(house, "zanzibar pepper") == []
+
+    def test_what_was_kept_of_a_conversation_goes_with_a_journal_that_was_deleted_by_hand(self, house: House) -> None:
+        uuid = house.bridge.perform("generate-conversation-id", {}, Asker(grant=OWNER))["claude_conversation_uuid"]
+        record = {
+            "claude_conversation_uuid": uuid,
+            "topic": "late frost",
+            "summary": "Frost came late.",
+            "full_transcript": "A: frost.",
+        }
+        house.bridge.perform("save-conversation", record, Asker(grant=OWNER, project="orchard"))
+        kept = house.config.state / "conversations"
+        before = [path for path in kept.rglob("*") if path.is_file()]
+
+        for journal in (house.vault.root / "journals").glob("*.md"):
+            journal.unlink()
+        house.pipeline.compare_vault()
+
+        assert before
+        assert [path for path in kept.rglob("*") if path.is_file()] == []
+
+    def test_what_happened_is_still_shown_as_it_happened(self, house: House) -> None:
+        perform(house, "forget", note="gate")
+
+        assert GATE in texts(house)
+
+    def test_what_another_note_rests_on_is_still_offered(self, house: House) -> None:
+        told = perform(house, "forget", note="gate")
+
+        assert [(line["lets_go"], line["others"]) for line in told["evidence"]] == [(True, []), (False, ["projects/quinces.md"])]
+        assert [hit.event.text for hit in house.timeline.search(EventQuery(text="Xylander catalogue"))] == [SHARED]
+
+    def test_a_rehearsal_changes_nothing(self, house: House) -> None:
+        told = perform(house, "forget", note="gate", with_evidence=True, dry_run=True)
+
+        assert [(line["text"], line["blank"]) for line in told["evidence"]] == [(GATE, True), (SHARED, True)]
+        assert GATE in texts(house)
+        assert [note["id"] for note in perform(house, "search", query="zanzibar pepper")["hits"]] == ["gate"]
+
+    def test_a_citation_lets_a_line_go_without_a_note(self, house: House) -> None:
+        told = perform(house, "forget", note=cited(OTHER))
+
+        assert told["notes"] == []
+        assert found(house, "pump oil") == []
+
+    def test_no_note_is_made_of_it_later(self, house: House) -> None:
+        perform(house, "forget", note="gate")
+
+        chunk = house.pipeline._chunk("c", SESSION.provider, SESSION.id, 1, 99)
+
+        assert chunk is not None
+        assert [each.text for each in chunk.events if "zanzibar" in each.text] == []
+
+
+class TestErasing:
+    def erased(self, house: House) -> dict[str, Any]:
+        return perform(house, "forget", note="gate", with_evidence=True)
+
+    def test_no_file_of_ours_holds_its_words_once_we_are_done(self, tmp_path: Path) -> None:
+        with opened(tmp_path) as house:
+            prompt = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION.id, "cwd": HOME, "prompt": GATE}
+            house.moments.answer(json.dumps(prompt).encode())
+            while house.timeline.embed_bundles(house.meaning):
+                pass
+            before = holding(house, b"zanzib")
+            self.erased(house)
+            at_once = holding(house, b"zanzib")
+
+        assert {"timeline.sqlite-wal", "shown.sqlite-wal"} <= before
+        assert not {name for name in at_once if name.startswith("timeline")}
+        assert holding(house, b"zanzib") == set()
+
+    def test_the_order_of_what_happened_stays(self, house: House) -> None:
+        before = texts(house)
+
+        self.erased(house)
+
+        after = texts(house)
+        assert after == [letting_go.BLANK if text in (GATE, SHARED) else text for text in before]
+
+    def test_the_sessions_title_goes_too_and_stays_away(self, house: House) -> None:
+        self.erased(house)
+        house.timeline.commit([worked().look()], SESSION.provider)
+
+        assert perform(house, "timeline")["sessions"][0]["title"] == ""
+
+    @pytest.mark.parametrize("amends", [False, True])
+    def test_a_transcript_read_again_brings_nothing_back(self, house: House, amends: bool) -> None:
+        self.erased(house)
+
+        house.timeline.commit([replace(worked().look(), amends=amends)], SESSION.provider)
+
+        assert GATE not in texts(house)
+        assert found(house, "zanzibar pepper") == []
+
+    @pytest.mark.parametrize("crashed", [b"", b'["half a li', b"[1]\n{}\n\xff\n"])
+    def test_nor_does_a_timeline_that_is_made_anew(self, tmp_path: Path, crashed: bytes) -> None:
+        file = tmp_path / "timeline.sqlite"
+        with closing(Timeline(file)) as timeline:
+            timeline.commit([worked().look()], SESSION.provider)
+            timeline.let_go([event(SHARED)])
+            with (tmp_path / "timeline.let-go").open("ab") as kept:
+                kept.write(crashed)
+            timeline.let_go([event(GATE)], blank=True)
+        for part in tmp_path.glob("timeline.sqlite*"):
+            part.unlink()
+
+        with closing(Timeline(file)) as anew:
+            anew.commit([worked().look()], SESSION.provider)
+            told = [each.text for each in anew.events(SESSION.provider, SESSION.id)]
+            offered = [each.text for each in anew.offered(anew.events(SESSION.provider, SESSION.id))]
+
+        assert GATE not in told and letting_go.BLANK in told
+        assert SHARED in told and SHARED not in offered
+        assert (tmp_path / "timeline.let-go").stat().st_mode & 0o077 == 0
+
+    def test_a_note_that_rested_on_it_too_stays_and_says_so(self, house: House) -> None:
+        self.erased(house)
+
+        (piece,) = perform(house, "why", note="quinces")["evidence"]
+
+        assert [each["text"] for each in piece["events"]] == [letting_go.BLANK]
+        assert [note["id"] for note in perform(house, "search", query="quinces roots")["hits"]] == ["quinces"]
+
+    def test_it_can_be_repeated(self, house: House) -> None:
+        perform(house, "forget", note=cited(GATE))
+        perform(house, "forget", note=cited(GATE), with_evidence=True)
+
+        told = self.erased(house)
+
+        assert GATE not in texts(house)
+        assert [note["id"] for note in told["notes"]] == ["gate"]
+
+    def test_the_failure_that_it_was_is_forgotten_by_its_signature(self, tmp_path: Path) -> None:
+        failed = Work().asked("Run it").ran("make deploy", "Error: the depot at Zanzibar is closed to you", "failed")
+        with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
+            timeline.commit([failed.look()], SESSION.provider)
+            before = timeline._all("SELECT text FROM signatures")
+
+            timeline.let_go(failed.events, blank=True)
+
+            assert before and timeline._all("SELECT text FROM signatures") == []
+            assert timeline._all("SELECT * FROM raised") == []
+
+
+class TestLines:
+    @pytest.mark.parametrize(
+        ("event", "line"),
+        [("5e55", "5e55"), ("5e55:1", "5e55"), ("5e55:12", "5e55"), ("5e55:a", "5e55:a"), ("git:5e55", "git:5e55"), (":1", "")],
+    )
+    def test_events_of_one_line_share_its_name(self, event: str, line: str) -> None:
+        assert letting_go.line_of(event) == line
+
+    def test_everything_read_from_the_line_goes(self, tmp_path: Path) -> None:
+        one = event(GATE)
+        with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
+            both = (one, replace(one, id=f"{one.id}:1", ordinal=77, text="zanzibar"), replace(one, id=f"{one.id}9", ordinal=78))
+            timeline.commit([replace(worked().look(), events=both)], SESSION.provider)
+
+            timeline.let_go([one], blank=True)
+
+            assert [each.text for each in timeline.events(SESSION.provider, SESSION.id)] == [
+                letting_go.BLANK,
+                letting_go.BLANK,
+                GATE,
+            ]
+
+    def test_another_line_whose_name_begins_so_is_not_meant(self, tmp_path: Path) -> None:
+        one = event(GATE)
+        reference = EvidenceReference(provider=SESSION.provider, session=SESSION.id, event=one.id[:8])
+        with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
+            both = (one, replace(one, id=f"{one.id[:8]}-another-line", ordinal=77))
+            timeline.commit([replace(worked().look(), events=both)], SESSION.provider)
+
+            assert [each.id for each in timeline.line(reference)] == [one.id]

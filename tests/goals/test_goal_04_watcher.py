@@ -1,0 +1,174 @@
+"""A queue of file events that overflows again and again, and watches that run out, cost time and never a line."""
+
+import json
+import logging
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kite_memory.daemon.daemon import Daemon
+from tests.crash.harness import AT_THE_END, Places, Writer
+from tests.e2e.kmem import PROJECT, eventually
+from tests.fakes.extractors import ScriptedExtractor
+from tests.fakes.house import FakeHouse, fake_house
+from tests.goals.counts import how_many
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's"),
+    pytest.mark.timeout(900),
+    # watchdog says so where it was told twice of a new folder; as an error it would end its thread, which it does nowhere else
+    pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning"),
+]
+
+NEVER = 3600.0
+"""Seconds between two comparisons: what is found meanwhile is found because the watch has told."""
+BURST = 40_000
+LIMIT = 'echo "$1" > /proc/sys/user/max_inotify_watches && shift && exec "$@"'
+LIMITED = ["unshare", "--user", "--map-root-user", "sh", "-c", LIMIT, "sh"]
+
+
+def may_limit() -> bool:
+    return subprocess.run([*LIMITED, "5", "true"], capture_output=True, check=False).returncode == 0
+
+
+class Overflows(logging.Handler):
+    """Counts what the watcher's library says of lost events, each for one queue."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += "events were lost" in record.getMessage()
+
+
+@contextmanager
+def at_work(home: Path, *, compare_seconds: float) -> Iterator[tuple[FakeHouse, Daemon, Overflows]]:
+    overflows, places = Overflows(), Places(home)
+    places.projects.mkdir(parents=True, exist_ok=True)
+    places.state.mkdir(mode=0o700)
+    logger = logging.getLogger("watchdog.observers")
+    logger.addHandler(overflows)
+    with fake_house(home, ScriptedExtractor(), policy=AT_THE_END) as house:
+        daemon = Daemon(pipeline=house.pipeline, sources=(house.source,), vault=places.vault, compare_seconds=compare_seconds)
+        thread = threading.Thread(target=daemon.work)
+        thread.start()
+        try:
+            yield house, daemon, overflows
+        finally:
+            daemon.stop()
+            thread.join()
+            logger.removeHandler(overflows)
+
+
+def flood(folder: Path) -> float:
+    """A burst of writes that do not fold into one event; how many a second."""
+    handles = [os.open(folder / f"noise-{number}.txt", os.O_WRONLY | os.O_CREAT) for number in range(8)]
+    began = time.perf_counter()
+    for _ in range(BURST // len(handles)):
+        for handle in handles:
+            os.pwrite(handle, b"x", 0)
+    took = time.perf_counter() - began
+    for handle in handles:
+        os.close(handle)
+    return BURST / took
+
+
+def told(house: FakeHouse) -> set[str]:
+    states = house.timeline.session_states()
+    return {event.text.split()[0] for state in states for event in house.timeline.events(state.session.provider, state.session.id)}
+
+
+def missed(home: Path, times: int, *, nested: bool) -> tuple[int, float, set[str]]:
+    """How often a queue overflew, how fast was written, and what is not known though all has been quiet for a while."""
+    places, rates = Places(home), []
+    with at_work(home, compare_seconds=NEVER) as (house, _, overflows):
+        writer = Writer(places.projects, random.Random(4), old=True)
+        writer.go_on()
+        writer.finish()
+        assert eventually(lambda: told(house) >= set(writer.written.values())), "it does not work at all"
+        bursts = 0
+        while bursts < times or (nested and overflows.count < times and bursts < 20 * times):
+            rates.append(flood(places.projects))
+            bursts += 1
+            writer.go_on()  # while the queue is full
+            if nested:
+                new = places.projects / f"new-{bursts}" / "deeper"
+                new.mkdir(parents=True)
+                Writer.go_on(inner := Writer(new, random.Random(1_000 + bursts), old=True, count=bursts * 1_000))
+                inner.finish()
+                writer.written |= inner.written
+            flood(places.projects)
+        writer.finish()
+        expected = set(writer.written.values())
+        eventually(lambda: told(house) >= expected, seconds=20.0 if nested else 5.0)
+        return overflows.count, sum(rates) / len(rates), expected - told(house)
+
+
+def test_no_overflow_of_the_queue_loses_a_line(tmp_path: Path) -> None:
+    overflows, rate, lost = missed(tmp_path, how_many(30), nested=True)
+
+    print(f"{overflows} overflows at {rate:,.0f} writes a second")
+    assert overflows >= how_many(30)
+    assert lost == set()
+
+
+def test_control_a_watch_that_does_not_hear_of_overflows_is_caught(tmp_path: Path) -> None:
+    """The planted bug: the library's warnings go nowhere, so nobody knows that something was lost."""
+    logging.disable(logging.WARNING)
+    try:
+        _, _, lost = missed(tmp_path, 8, nested=False)
+    finally:
+        logging.disable(logging.NOTSET)
+
+    assert lost != set()
+
+
+WITH_FEW_WATCHES = """
+import json, sys
+from pathlib import Path
+from tests.e2e.kmem import eventually
+from tests.goals.test_goal_04_watcher import Places, Writer, at_work, random, told
+
+home, seconds = Path(sys.argv[1]), float(sys.argv[2])
+places = Places(home)
+for number in range(40):
+    (places.projects / f"p-{number}").mkdir(parents=True)
+with at_work(home, compare_seconds=seconds) as (house, daemon, _):
+    writer = Writer(places.projects / "p-39", random.Random(4), old=True)
+    heard = eventually(lambda: bool(daemon.unwatched()), seconds=20)
+    writer.go_on(); writer.finish()
+    found = eventually(lambda: told(house) >= set(writer.written.values()), seconds=20 if seconds < 60 else 3)
+    print(json.dumps([sorted(map(str, daemon.unwatched().values())), found]))
+"""
+
+
+def with_few_watches(home: Path, compare_seconds: float) -> tuple[list[str], bool]:
+    command = [*LIMITED, "3", sys.executable, "-c", WITH_FEW_WATCHES, str(home), str(compare_seconds)]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    warned, found = json.loads(done.stdout.splitlines()[-1])
+    return warned, found
+
+
+@pytest.mark.skipif(not may_limit(), reason="no user namespaces here")
+def test_where_watches_run_out_the_comparison_takes_over_and_it_is_told(tmp_path: Path) -> None:
+    warned, found = with_few_watches(tmp_path, 1.0)
+
+    assert warned
+    assert found
+
+
+@pytest.mark.skipif(not may_limit(), reason="no user namespaces here")
+def test_control_without_a_comparison_it_would_not_be_found(tmp_path: Path) -> None:
+    _, found = with_few_watches(tmp_path, NEVER)
+
+    assert not found

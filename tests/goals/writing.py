@@ -1,0 +1,134 @@
+"""Everything that is written in one sitting, step by step, each said to be done once it is. A process of its own, to be injured."""
+
+import argparse
+import os
+import random
+import re
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kite_memory.distill.chunking import ChunkPolicy
+from kite_memory.errors import KiteError
+from kite_memory.model.scope import Scope
+from kite_memory.vault.keeping import KeyPlace
+from tests.crash.harness import Places, WordyExtractor, Writer
+from tests.fakes.house import FakeHouse, fake_house
+
+POLICY = ChunkPolicy(target=400, most=1500, idle=0.0, stalled=0.0)
+REMEMBERED = "The sluice opens at six. " + "And closes again, whatever the miller says. " * 40
+KEPT = "Port 8081."
+BEGIN = "/begin-now"
+
+
+def prepare(folder: Path) -> Writer:
+    """Transcripts, and a vault and a state that were at work before."""
+    places = Places(folder)
+    places.projects.mkdir(parents=True)
+    places.state.mkdir(mode=0o700)
+    writer = Writer(places.projects, random.Random(5), old=True)
+    writer.go_on()
+    writer.finish()
+    with fake_house(folder, WordyExtractor(places.log, 0), policy=POLICY) as house:
+        house.walk()
+        house.vault.remember("The kiln is fired on Mondays.")
+    for _ in range(3):
+        writer.go_on()
+    writer.finish()
+    return writer
+
+
+def act(folder: Path, *, careless: bool) -> None:
+    with fake_house(folder, WordyExtractor(Places(folder).log, 1), policy=POLICY) as house:
+        if os.path.exists(BEGIN):  # noqa: PTH110 - it never does: a mark in a list of system calls
+            return
+        with said("remembered"):
+            carelessly_remember(house) if careless else house.vault.remember(REMEMBERED)
+        with said("kept"):
+            house.vault.keys.keep(KeyPlace(key="port", scope=Scope.GLOBAL), lambda before: KEPT)
+        with said("read"):
+            house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+        with said("noted"):
+            house.walk()
+            if set(house.outbox.states()) - {"written", "nothing"}:
+                raise NotAllDone
+        with said("forgotten"):
+            house.vault.forget("The kiln is fired on Mondays.")
+
+
+class NotAllDone(Exception):
+    """Nothing was raised, and not all was done: that is told by the daemon's status, and tried again."""
+
+
+@contextmanager
+def said(step: str) -> Iterator[None]:
+    """A step that fails does not keep the next from being tried."""
+    os.write(1, f"begin: {step}\n".encode())
+    try:
+        yield
+    except (KiteError, OSError, sqlite3.Error, NotAllDone) as error:
+        os.write(2, f"refused: {step}: {type(error).__name__}: {error}\n".encode())
+    else:
+        os.write(1, f"done: {step}\n".encode())
+
+
+def carelessly_remember(house: FakeHouse) -> None:
+    """The planted bug: nobody looks at what the disk says."""
+    try:
+        with (house.vault.root / "projects" / "sluice.md").open("w") as file:
+            file.write("\n" * 2_000_000 + REMEMBERED)
+    except OSError:
+        pass
+
+
+def untrue(folder: Path, said: set[str], tokens: set[str]) -> list[str]:
+    """What was said to be done and is not, and what is damaged; then whether a repeat puts all right."""
+    told: list[str] = []
+    with fake_house(folder, WordyExtractor(Places(folder).log, 2), policy=POLICY) as house:
+        known = {
+            event.text.split()[0]
+            for state in house.timeline.session_states()
+            for event in house.timeline.events(state.session.provider, state.session.id)
+        }
+        if "read" in said and not tokens <= known:
+            told.append(f"said to be read, and is not: {sorted(tokens - known)}")
+        bodies = "\n".join(path.read_text() for path in house.vault.root.rglob("*.md") if ".trash" not in path.parts)
+        if "remembered" in said and REMEMBERED.strip() not in bodies:
+            told.append("said to be remembered, and is not whole")
+        if "kept" in said and KEPT not in bodies:
+            told.append("said to be kept, and is not")
+        if "forgotten" in said and "The kiln is fired" in bodies:
+            told.append("said to be forgotten, and is not")
+        if "noted" in said and not tokens <= set(re.findall(r"Said of (matter-\d+) in", bodies)):
+            told.append("said to be noted, and is not")
+        house.pipeline.compare_vault()
+        house.walk()
+        house.pipeline.compare_vault()
+        notes = [note for entry in house.vault.entries() if (note := house.vault.read(entry.path))]
+        noted = [token for note in notes for token in re.findall(r"Said of (matter-\d+) in", note.body)]
+        if sorted(noted) != sorted(tokens):
+            told.append(f"after a repeat: {sorted(noted)} instead of {sorted(tokens)}")
+        told += [f"torn: {problem.file}" for problem in house.vault.problems()]
+        told += [f"left over: {path.name}" for path in house.vault.root.rglob(".kmem-*")]
+        told += [f"damaged: {line}" for line in (*house.timeline.damage(), *house.recall.verify())]
+        if house.recall.status().stale:
+            told.append("the index is stale")
+    return told
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("--careless", action="store_true", help="the control")
+    told = arguments.parse_args()
+    try:
+        act(told.folder, careless=told.careless)
+    except (KiteError, OSError, sqlite3.Error) as error:
+        os.write(2, f"refused: {type(error).__name__}: {error}\n".encode())
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

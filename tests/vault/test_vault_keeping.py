@@ -1,0 +1,342 @@
+"""Notes under a key: what they say now, what they said before, and who may say something else."""
+
+import sqlite3
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from kite_memory.errors import KiteError
+from kite_memory.model.note import NoteStatus
+from kite_memory.model.scope import Scope
+from kite_memory.vault import Vault
+from kite_memory.vault.keeping import Changed, Kept, KeyPlace
+from kite_memory.vault.ledger import VERSION, Ledger
+from tests.vault.building import START, TEMPLATE
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def vault(tmp_path: Path, clock: Clock) -> Iterator[Vault]:
+    with Vault(tmp_path / "vault", tmp_path / "ledger.sqlite", clock=clock) as opened:
+        opened.ensure(TEMPLATE)
+        yield opened
+
+
+PORT = KeyPlace(key="port", scope=Scope.PROJECT, project="orchard")
+
+
+def keep(vault: Vault, said: str, place: KeyPlace = PORT, **given: object) -> Kept:
+    return vault.keys.keep(place, lambda before: said, **given)  # type: ignore[arg-type]  # each test's own few
+
+
+def now(vault: Vault, place: KeyPlace = PORT) -> tuple[str, int] | None:
+    kept = vault.keys.find(place)
+    return (kept.note.body, kept.version) if kept else None
+
+
+def put(vault: Vault, path: str, text: str) -> None:
+    (vault.root / path).write_text(text)
+
+
+def paths(vault: Vault) -> list[str]:
+    return [entry.path for entry in vault.entries()]
+
+
+def edited(vault: Vault, kept: Kept, old: str, new: str) -> None:
+    put(vault, kept.note.path, (vault.root / kept.note.path).read_text().replace(old, new))
+
+
+def test_a_key_says_the_newest_in_one_note(vault: Vault) -> None:
+    first = keep(vault, "80")
+    second = keep(vault, "8080")
+
+    assert (second.note.id, second.note.path, second.note.title) == (first.note.id, first.note.path, "port")
+    assert now(vault) == ("8080", 2)
+    assert paths(vault) == [first.note.path]
+
+
+def test_a_key_is_another_in_another_place(vault: Vault) -> None:
+    places = [
+        PORT,
+        KeyPlace(key="port", scope=Scope.PROJECT, project="meadow"),
+        KeyPlace(key="port", scope=Scope.SESSION, project="orchard", session="one"),
+        KeyPlace(key="port", scope=Scope.SESSION, project="orchard", session="two"),
+        KeyPlace(key="port", scope=Scope.GLOBAL),
+        KeyPlace(key="port", scope=Scope.SHARED),
+    ]
+    for number, place in enumerate(places):
+        keep(vault, str(number), place)
+
+    assert [now(vault, place) for place in places] == [(str(number), 1) for number in range(len(places))]
+
+
+def test_the_same_again_is_no_new_version_but_takes_tags_and_an_end(vault: Vault) -> None:
+    keep(vault, "80", tags=["net"])
+
+    again = keep(vault, "80", tags=["web"], expires=START + timedelta(days=1))
+
+    assert (again.version, again.note.tags, again.note.expires) == (1, ("web",), START + timedelta(days=1))
+    assert keep(vault, "80").note.expires is None
+
+
+def test_what_was_said_before_is_known_newest_first(vault: Vault) -> None:
+    for said, by in (("80", "codex"), ("81", "claude"), ("82", "codex")):
+        kept = keep(vault, said, by=by)
+
+    assert [(one.version, one.body, one.by) for one in vault.keys.versions(kept.note)] == [
+        (3, "82", "codex"),
+        (2, "81", "claude"),
+        (1, "80", "codex"),
+    ]
+
+
+def test_not_everything_is_known_for_ever(vault: Vault) -> None:
+    for number in range(105):
+        kept = keep(vault, f"port {number}")
+    large = KeyPlace(key="large", scope=Scope.GLOBAL)
+    for letter in "abcde":
+        big = keep(vault, letter * 600_000, large)
+
+    assert [one.version for one in vault.keys.versions(kept.note)] == list(range(105, 5, -1))
+    assert [one.version for one in vault.keys.versions(big.note)] == [5, 4, 3]
+
+
+@pytest.mark.parametrize(("expected", "there"), [(0, 2), (1, 2), (3, 2)])
+def test_what_is_expected_must_be_there(vault: Vault, expected: int, there: int) -> None:
+    keep(vault, "80")
+    keep(vault, "81")
+
+    with pytest.raises(Changed) as changed:
+        keep(vault, "82", expected=expected)
+
+    assert (changed.value.version, now(vault)) == (there, ("81", 2))
+    assert keep(vault, "82", expected=there).version == 3
+
+
+def test_nothing_can_be_expected_too(vault: Vault) -> None:
+    with pytest.raises(Changed) as changed:
+        keep(vault, "80", expected=1)
+
+    assert changed.value.version == 0
+    assert keep(vault, "80", expected=0).version == 1
+
+
+def test_what_its_owner_types_is_the_next_version_and_wins(vault: Vault) -> None:
+    kept = keep(vault, "80", by="codex")
+    edited(vault, kept, "80", "443")
+
+    assert now(vault) == ("443", 2)
+    for expected in (None, 1):
+        with pytest.raises(Changed) as changed:
+            keep(vault, "81", expected=expected)
+        assert changed.value.version == 2
+    assert now(vault) == ("443", 2)
+
+
+def test_who_has_read_what_its_owner_typed_may_replace_it(vault: Vault) -> None:
+    edited(vault, keep(vault, "80"), "80", "443")
+
+    assert keep(vault, "8443", expected=2).version == 3
+    assert keep(vault, "8444").version == 4
+
+
+def test_two_edits_that_nobody_compared_are_two_versions_for_who_read_both(vault: Vault) -> None:
+    kept = keep(vault, "80")
+    edited(vault, kept, "80", "443")
+    first = now(vault)
+    edited(vault, kept, "443", "444")
+
+    assert (first, now(vault)) == (("443", 2), ("444", 3))
+
+
+def test_what_its_owner_saves_while_a_key_is_written_is_not_written_over(vault: Vault) -> None:
+    kept = keep(vault, "8080")
+
+    def meanwhile(before: str) -> str:
+        edited(vault, kept, "8080", "mine")
+        return "9090"
+
+    with pytest.raises(Changed, match="edited by its owner"):
+        vault.keys.keep(PORT, meanwhile)
+
+    assert now(vault) == ("mine", 2)
+
+
+def test_its_owner_may_overrule_himself(vault: Vault) -> None:
+    edited(vault, keep(vault, "80"), "80", "443")
+
+    assert keep(vault, "81", overrule=True).version == 3
+
+
+def test_a_key_that_its_owner_gave_a_note_by_hand_is_one(vault: Vault) -> None:
+    put(vault, "mine.md", "---\nkey: port\nproject: orchard\n---\n8080\n")
+    vault.compare()
+
+    assert now(vault) == ("8080", 1)
+    assert keep(vault, "8081", expected=1).note.path == "mine.md"
+
+
+def test_a_note_that_was_moved_is_found_under_its_key(vault: Vault) -> None:
+    kept = keep(vault, "80")
+    (vault.root / kept.note.path).rename(vault.root / "moved.md")
+
+    assert now(vault) == ("80", 1)
+    assert keep(vault, "81", expected=1).note.path == "moved.md"
+
+
+def test_what_its_owner_deleted_is_not_there_and_its_versions_never_come_again(vault: Vault) -> None:
+    kept = keep(vault, "80")
+    keep(vault, "81")
+    keep(vault, "9", KeyPlace(key="other", scope=Scope.GLOBAL))
+    (vault.root / kept.note.path).unlink()
+
+    assert now(vault) is None
+    with pytest.raises(Changed):
+        keep(vault, "82", expected=2)
+    assert keep(vault, "82", expected=0).version == 3
+
+
+def test_what_is_forgotten_leaves_none_of_its_words_behind(vault: Vault, tmp_path: Path) -> None:
+    kept = keep(vault, "a word of no other note")
+    vault.forget(kept.note.id)
+    vault.close()
+
+    with sqlite3.connect(tmp_path / "ledger.sqlite") as database:
+        assert database.execute("SELECT count(*) FROM versions").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("again", ["80", "81"])
+def test_what_has_expired_is_none_and_begins_anew(vault: Vault, clock: Clock, again: str) -> None:
+    first = keep(vault, "80", expires=clock() + timedelta(hours=1))
+    clock.now += timedelta(hours=2)
+
+    assert now(vault) is None
+    assert vault.keys.versions(first.note) == []
+    assert vault.keys.count() == 0
+    second = keep(vault, again, expected=0)
+    assert (second.version, second.note.path, second.is_new) == (2, first.note.path, True)
+    assert second.note.created > first.note.created
+    assert [one.version for one in vault.keys.versions(second.note)] == [2]
+
+
+def test_what_its_owner_wrote_is_still_known_when_the_key_is_written_anew(vault: Vault, clock: Clock) -> None:
+    kept = keep(vault, "80", expires=clock() + timedelta(hours=1))
+    edited(vault, kept, "80", "80, and never 8080: the printer has that")
+    clock.now += timedelta(hours=2)
+
+    again = keep(vault, "8080", expected=0)
+
+    assert [(one.version, one.body) for one in vault.keys.history(again.note)] == [
+        (3, "8080"),
+        (2, "80, and never 8080: the printer has that"),
+        (1, "80"),
+    ]
+    assert [one.version for one in vault.keys.versions(again.note)] == [3]
+
+
+def test_a_clock_that_was_far_ahead_costs_no_version(vault: Vault, clock: Clock) -> None:
+    keep(vault, "80", expires=clock() + timedelta(days=365))
+    keep(vault, "81", expires=clock() + timedelta(days=365))
+    clock.now += timedelta(days=40_000)
+    keep(vault, "82")
+    clock.now = START
+
+    written = keep(vault, "83")
+
+    assert [one.body for one in vault.keys.history(written.note)] == ["83", "82", "81", "80"]
+
+
+def test_what_was_turned_down_is_no_memory(vault: Vault) -> None:
+    kept = keep(vault, "80")
+    vault.mark(kept.note.id, NoteStatus.REJECTED)
+
+    assert now(vault) is None
+    again = keep(vault, "81", expected=0)
+    assert (again.note.id != kept.note.id, again.version) == (True, 2)
+
+
+def test_a_copy_of_a_note_is_not_a_second_memory(vault: Vault) -> None:
+    kept = keep(vault, "80")
+    put(vault, "copy.md", (vault.root / kept.note.path).read_text())
+    vault.compare()
+
+    assert [one.known.path for one in vault.keys.listed()] == [kept.note.path]
+
+
+def test_a_key_whose_note_is_broken_is_said(vault: Vault) -> None:
+    kept = keep(vault, "80")
+    edited(vault, kept, "title: port", "title: a: b")
+
+    with pytest.raises(KiteError) as refused:
+        keep(vault, "81")
+    assert refused.value.hint
+
+
+def test_keys_are_listed_in_order_by_their_beginning(vault: Vault) -> None:
+    for key in ("b.two", "a.one", "b.one", "c"):
+        keep(vault, key, KeyPlace(key=key, scope=Scope.GLOBAL))
+
+    assert [one.key for one in vault.keys.listed("b.")] == ["b.one", "b.two"]
+    assert [one.key for one in vault.keys.listed()] == ["a.one", "b.one", "b.two", "c"]
+
+
+def test_the_same_words_remembered_do_not_touch_a_key(vault: Vault) -> None:
+    kept = keep(vault, "Frost comes late.", expires=START + timedelta(hours=1), kind=vault.remember("Frost comes late.").kind)
+
+    again = vault.remember("Frost comes late.", tags=["fruit"], scope=Scope.PROJECT, project="orchard")
+
+    assert again.id != kept.note.id
+    assert now(vault) == ("Frost comes late.", 1)
+
+
+def test_what_is_remembered_again_after_it_has_expired_is_there_to_stay(vault: Vault, clock: Clock) -> None:
+    first = vault.remember("Frost comes late.", expires=clock() + timedelta(hours=1))
+    clock.now += timedelta(hours=2)
+
+    again = vault.remember("Frost comes late.")
+
+    assert (again.id, again.expires) == (first.id, None)
+
+
+@pytest.fixture
+def first_ledger(tmp_path: Path) -> Iterator[Path]:
+    """As version 1 of the ledger had a key."""
+    from kite_memory.vault.ledger import _VERSION_1
+
+    path = tmp_path / "first.sqlite"
+    with sqlite3.connect(path) as database:
+        for table in _VERSION_1:
+            database.execute(table)
+        database.execute(
+            "INSERT INTO files VALUES (7, 'projects/port.md', 'ID7', 0, 'fact', 'Port', 'port', 'port', '', 'orchard', 'accepted',"
+            " 9, 9, '')"
+        )
+        database.execute("INSERT INTO names VALUES (7, 'key', ?)", ("project\0orchard\0port",))
+        database.execute("PRAGMA user_version = 1")
+    yield path
+
+
+def test_a_ledger_of_version_1_keeps_its_keys(first_ledger: Path) -> None:
+    ledger = Ledger(first_ledger)
+
+    (known,) = ledger.keyed("port", "project", "orchard", "")
+
+    assert (known.id, known.size) == ("ID7", -1)
+    ledger.close()
+    with sqlite3.connect(first_ledger) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        assert database.execute("SELECT count(*) FROM names WHERE role = 'key'").fetchone() == (0,)

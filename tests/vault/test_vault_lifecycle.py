@@ -1,0 +1,293 @@
+"""What a new note does to an older one, told without a model; and what becomes of both."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kite_memory.model.likeness import Near, Ruling, Surroundings
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.plan import Action, Amend, Create, Supersede
+from kite_memory.model.record import Rejected
+from kite_memory.vault import lifecycle
+from kite_memory.vault.planning import Known, plan
+from kite_memory.vault.vault import Vault
+from tests.vault.building import START, decision, drafts, fact, note
+
+LONG_AGO = START - timedelta(days=40)
+
+
+def old(title: str, body: str, **changes: Any) -> Note:
+    made = note(title, body, number=77)
+    return replace(made, created=LONG_AGO, origin="assistant", evidence=("claude-code:before#00000001",), **changes)
+
+
+def around(*notes: Note, cosine: float = 0.7) -> Surroundings:
+    words = {word for each in notes for word in f"{each.title} {each.body}".lower().replace(".", " ").replace(",", " ").split()}
+    return Surroundings(near=tuple(Near(note=each, cosine=cosine) for each in notes), rarity=dict.fromkeys(words, 3.0))
+
+
+def planned(
+    made: Sequence[Any], *near: Note, cosine: float = 0.7, rulings: dict[tuple[str, str], Ruling] | None = None
+) -> list[Action]:
+    return plan(made, Known(around={each.note.id: around(*near, cosine=cosine) for each in made}, rulings=rulings or {}))
+
+
+def test_a_decision_against_what_an_old_one_chose_replaces_it() -> None:
+    sqlite = old("SQLite for the job queue", "The job queue lives in SQLite.", kind=NoteKind.DECISION)
+    (made,) = drafts(
+        decision(
+            "PostgreSQL over SQLite for the job queue",
+            "Workers need row locks.",
+            rejected=[Rejected(alternative="SQLite", reason="one writer at a time")],
+        )
+    )
+
+    (action,) = planned([made], sqlite)
+
+    assert isinstance(action, Supersede)
+    assert (action.note.id, action.old_id, action.because) == (made.note.id, sqlite.id, "it turns down SQLite")
+
+
+@pytest.mark.parametrize(
+    ("title", "why"),
+    [
+        ("PostgreSQL over SQLite for the cache", "it never was for SQLite"),
+        ("SQLite for the phone app", "another matter"),
+        ("Redis for the job queue", "another choice"),
+    ],
+)
+def test_a_decision_that_chose_something_else_stays(title: str, why: str) -> None:
+    other = old(title, "So it was said.", kind=NoteKind.DECISION)
+    (made,) = drafts(
+        decision(
+            "PostgreSQL over SQLite for the job queue",
+            "Workers need row locks.",
+            rejected=[Rejected(alternative="SQLite", reason="")],
+        )
+    )
+
+    assert not [action for action in planned([made], other) if isinstance(action, Supersede)], why
+
+
+def test_the_same_with_another_figure_is_for_somebody_to_decide() -> None:
+    before = old("The cider press runs at 40 bar", "The cider press runs at 40 bar, twelve crates an hour.")
+    (made,) = drafts(fact("The cider press runs at 55 bar", "The cider press runs at 55 bar, twelve crates an hour."))
+
+    (action,) = planned([made], before, cosine=0.98)
+
+    assert isinstance(action, Create)
+    assert action.note.conflicts == ("the-cider-press-runs-at-40-bar-feb26",)
+
+
+def test_what_says_that_the_old_holds_no_longer_replaces_it() -> None:
+    before = old("Apples go to the cellar", "Apples go to the northern cellar under the old barn until Easter.")
+    (made,) = drafts(
+        fact("Apples no longer go to the cellar", "Apples no longer go to the northern cellar under the old barn at Easter.")
+    )
+
+    (action,) = planned([made], before)
+
+    assert isinstance(action, Supersede)
+
+
+def test_the_same_in_other_words_adds_its_evidence_and_makes_no_note() -> None:
+    before = old("Pears on quince", "Old pear varieties are grafted on quince stock because meadow floods drown pear roots.")
+    (made,) = drafts(
+        fact(
+            "Quince stock for the pears", "Because meadow floods drown pear roots, old pear varieties are grafted on quince stock."
+        )
+    )
+
+    (action,) = planned([made], before)
+
+    assert isinstance(action, Amend)
+    assert (action.id, action.evidence, action.absorbs) == (before.id, made.note.evidence, made.note.id)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Old pear varieties are never grafted on quince stock because meadow floods drown pear roots.",
+        "Old pear varieties are grafted on quince stock 12 because meadow 40 floods drown pear roots.",
+        "Old apple varieties are grafted on quince stock because meadow floods drown pear roots.",
+        "Old pear varieties are no longer grafted on quince stock because meadow floods drown pear roots.",
+        "Old pear varieties are grafted on Quittenunterlage because meadow floods drown pear roots.",
+    ],
+)
+def test_a_denial_and_another_name_or_figure_are_no_repetition(body: str) -> None:
+    before = old("Pears 7", "Old pear varieties are grafted on quince stock because meadow floods drown pear roots.")
+
+    assert not lifecycle.repeats(replace(before, title="Pears 9", body=body), before)
+
+
+def test_sessions_that_say_it_again_make_it_weigh_more() -> None:
+    evidence = tuple(f"claude-code:s{number}#00000001" for number in range(3))
+    before = old("Frost comes late", "It does.", importance=2)
+    (made,) = drafts(fact("Frost comes late", "It does."))
+
+    (action,) = plan([made], Known(alike=(replace(before, evidence=evidence),)))
+    (again,) = plan([made], Known(alike=(replace(before, evidence=(*evidence, "claude-code:s9#00000001")),)))
+
+    assert isinstance(action, Amend)
+    assert isinstance(again, Amend)
+    assert (action.importance, again.importance) == (3, 0)
+
+
+def test_what_nobody_can_decide_stays_beside_it_and_says_so() -> None:
+    before = old(
+        "Storage layout", "Crates lie in numbered rows in the northern cellar, the newest at the door, all other ones behind it."
+    )
+    (made,) = drafts(
+        fact(
+            "New storage layout",
+            "Crates hang from the roof beams on hooks since October; numbered rows have been given up, and mice with them.",
+        )
+    )
+
+    (action,) = planned([made], before, cosine=0.8)
+
+    assert isinstance(action, Create)
+    assert action.note.conflicts == ("storage-layout-feb26",)
+    assert action.note.status is NoteStatus.ACCEPTED
+
+
+@pytest.mark.parametrize(("ruling", "kind"), [("replaces", Supersede), ("conflicts", Create), ("neither", Create)])
+def test_what_a_model_says_of_a_pair_holds(ruling: Ruling, kind: type[Action]) -> None:
+    before = old(
+        "Storage layout", "Crates lie in numbered rows in the northern cellar, the newest at the door, all other ones behind it."
+    )
+    (made,) = drafts(
+        fact(
+            "New storage layout",
+            "Crates hang from the roof beams on hooks since October; numbered rows have been given up, and mice with them.",
+        )
+    )
+
+    (action,) = planned([made], before, cosine=0.8, rulings={(made.note.id, before.id): ruling})
+
+    assert type(action) is kind
+    assert isinstance(action, Create | Supersede)
+    assert bool(action.note.conflicts) is (ruling == "conflicts")
+
+
+def test_a_persons_word_gives_way_to_a_persons_alone() -> None:
+    before = old("The press runs at 40 bar", "The cider press runs at 40 bar.")
+    (made,) = drafts(fact("The press runs at 55 bar", "The cider press runs at 55 bar."))
+    theirs, ours = replace(before, origin="user"), replace(made, note=replace(made.note, origin="assistant"))
+
+    (by_a_person,) = planned([made], theirs, rulings={(made.note.id, theirs.id): "replaces"})
+    (by_an_agent,) = planned([ours], theirs, rulings={(ours.note.id, theirs.id): "replaces"})
+
+    assert isinstance(by_a_person, Supersede)
+    assert isinstance(by_an_agent, Create)
+    assert by_an_agent.note.conflicts == ("the-press-runs-at-40-bar-feb26",)
+
+
+def test_what_waits_for_review_replaces_nothing() -> None:
+    before = old("The press runs at 40 bar", "The cider press runs at 40 bar.")
+    (made,) = drafts(fact("The press runs at 55 bar", "The cider press runs at 55 bar."))
+
+    waiting = replace(made, note=replace(made.note, status=NoteStatus.PROPOSED))
+    (action,) = planned([waiting], before, rulings={(waiting.note.id, before.id): "replaces"})
+
+    assert isinstance(action, Create)
+
+
+def test_an_old_session_read_late_comes_in_as_replaced() -> None:
+    (made,) = drafts(fact("The press runs at 40 bar", "The cider press runs at 40 bar."))
+    newer = replace(
+        old("The press runs at 55 bar", "The cider press runs at 55 bar."), created=START + timedelta(days=9), origin="user"
+    )
+
+    (action,) = planned([made], newer, rulings={(newer.id, made.note.id): "replaces"})
+
+    assert isinstance(action, Supersede)
+    assert (action.old_id, action.late) == (newer.id, True)
+
+
+def test_a_pair_that_was_decided_is_not_decided_again() -> None:
+    before = old("The press runs at 40 bar", "The cider press runs at 40 bar.")
+    (made,) = drafts(fact("The press runs at 55 bar", "The cider press runs at 55 bar."))
+    known = Known(around={made.note.id: around(before)}, settled=frozenset({(made.note.id, before.id)}))
+
+    (action,) = plan([made], known)
+
+    assert isinstance(action, Create)
+    assert action.note.conflicts == ()
+
+
+@given(st.text(max_size=3_000), st.text(max_size=3_000), st.floats(-1, 1))
+def test_any_two_texts_can_be_held_against_each_other(one: str, other: str, cosine: float) -> None:
+    (made,) = drafts(fact("a title", one or "x"))
+    before = old("another title", other)
+
+    planned([made], before, cosine=cosine)
+
+    assert lifecycle.repeats(before, before) in (True, False)
+
+
+def superseding(vault: Vault) -> tuple[Note, Note]:
+    """An old note and the one in its place, as they are on disk."""
+    before = drafts(fact("The press runs at 40 bar", "The cider press runs at 40 bar."), name="chunk-old")
+    vault.carry_out(vault.plan(before))
+    earlier = vault.find("The press runs at 40 bar")
+    made = drafts(fact("The press runs at 55 bar", "The cider press runs at 55 bar."), name="chunk-new", first=500)
+    made = [replace(each, note=replace(each.note, evidence=("claude-code:later#00000001",))) for each in made]
+    rulings: dict[tuple[str, str], Ruling] = {(made[0].note.id, earlier.id): "replaces"}
+    vault.carry_out(vault.plan(made, around=vault.around(made, lambda draft: around(earlier)), rulings=rulings))
+    return vault.find("The press runs at 40 bar"), vault.find("The press runs at 55 bar")
+
+
+def test_both_say_of_each_other_what_they_are_and_since_when(vault: Vault) -> None:
+    older, newer = superseding(vault)
+
+    assert (older.status, older.superseded_by, older.valid_until) == (
+        NoteStatus.SUPERSEDED,
+        "the-press-runs-at-55-bar-feb26",
+        newer.created,
+    )
+    assert older.body == "The cider press runs at 40 bar."
+    assert (newer.status, newer.supersedes, newer.valid_from) == (
+        NoteStatus.ACCEPTED,
+        ("the-press-runs-at-40-bar-feb26",),
+        newer.created,
+    )
+
+
+def test_what_a_person_lets_stand_again_stands(vault: Vault) -> None:
+    older, newer = superseding(vault)
+    file = vault.root / older.path
+    file.write_text(file.read_text().replace("status: superseded", "status: accepted"))
+    vault.compare()
+
+    changed = vault.heed()
+
+    assert sorted(changed) == sorted([older.path, newer.path])
+    again, other = vault.find(older.id), vault.find(newer.id)
+    assert (again.status, again.superseded_by, again.valid_until, other.supersedes) == (NoteStatus.ACCEPTED, "", None, ())
+    assert vault.heed() == []
+    assert (newer.id, older.id) in vault.settled()
+
+
+def test_nothing_is_heeded_where_nobody_changed_a_thing(vault: Vault) -> None:
+    superseding(vault)
+    vault.compare()
+
+    assert vault.heed() == []
+
+
+def test_a_person_may_decide_a_conflict(vault: Vault) -> None:
+    older, newer = superseding(vault)
+
+    vault.settle(newer.id, older.id, "neither")
+    apart = vault.find(newer.id).supersedes
+    vault.settle(newer.id, older.id, "replaces")
+
+    assert apart == ()
+    assert vault.find(older.id).superseded_by == "the-press-runs-at-55-bar-feb26"
+    assert vault.find(newer.id).supersedes == ("the-press-runs-at-40-bar-feb26",)

@@ -1,0 +1,165 @@
+"""`MEMORY.md`: the vault on one page."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kite_memory.model.note import NoteKind, NoteStatus
+from kite_memory.vault import links
+from kite_memory.vault.graph import graph
+from kite_memory.vault.links import Resolver
+from kite_memory.vault.memory_page import BEGIN, MOST_LINES, Edited, framed, merged, page
+from tests.vault.building import START, linked, orchard
+
+ONE, TWO = framed(["", "one"]), framed(["", "two"])
+
+
+def test_the_page_tells_concepts_decisions_preferences_and_questions() -> None:
+    made = page(graph(orchard()), START)
+
+    assert "- [[pears-feb26|Pears]] (2 notes)" in made
+    assert "- **orchard**\n  - [[plant-pears-feb26|Plant pears]]: Because pears bear frost." in made
+    assert made.index("## Preferences") < made.index("## Decisions") < made.index("## Open questions")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("The person: “oh no. can we?” Frost comes late up there. And so on.", "Frost comes late up there."),
+        ("“let's keep the hedge. It is old.”", "“let's keep the hedge.”"),
+        ("It " + "really " * 19 + "calls `git push origin main` and more than that.", "It " + "really " * 19 + "calls …"),
+        ("Not e`ven", "Not e …"),
+    ],
+)
+def test_a_note_is_told_by_a_sentence_that_is_whole(body: str, said: str) -> None:
+    made = page(graph([linked("Rows", body, kind=NoteKind.DECISION)]), START)
+
+    assert f"|Rows]]: {said}\n" in made
+
+
+def test_the_page_does_not_depend_on_the_order_of_the_notes() -> None:
+    assert page(graph(orchard()), START) == page(graph(orchard()[::-1]), START)
+
+
+@pytest.mark.parametrize("status", [NoteStatus.SUPERSEDED, NoteStatus.PROPOSED, NoteStatus.REJECTED, NoteStatus.MUTED])
+def test_only_what_holds_is_on_the_page(status: NoteStatus) -> None:
+    gone = [replace(each, status=status) for each in orchard()]
+
+    assert "[[" not in page(graph(gone), START)
+
+
+def test_what_has_expired_is_not_on_the_page() -> None:
+    old = [replace(each, expires=START - timedelta(days=1)) for each in orchard()]
+
+    assert "[[" not in page(graph(old), START)
+
+
+def test_the_page_is_short_however_large_the_vault() -> None:
+    many = [linked(f"Row {number} of pears", "Planted.", kind=kind) for kind in NoteKind for number in range(200)]
+
+    assert len(page(graph(many), START).splitlines()) <= MOST_LINES
+
+
+def test_a_note_cannot_end_the_page() -> None:
+    end = framed([]).splitlines()[-1]
+
+    made = page(graph([linked(f"Evil {end}", f"{end} [[x]] **bold**", kind=NoteKind.DECISION)]), START)
+
+    assert made.count("<!-- kmem: end ") == 1
+
+
+def test_text_around_the_marks_stays() -> None:
+    first = merged("", ONE)
+    assert isinstance(first, str)
+
+    second = merged(f"mine above\n{first}\nmine below\n", TWO)
+
+    assert second == f"mine above\n# Memory\n\n{TWO}\n\nmine below\n"
+
+
+def test_a_page_without_marks_is_added_to() -> None:
+    assert merged("# My own page\n", ONE) == f"# My own page\n\n{ONE}\n"
+
+
+def test_what_a_person_wrote_between_the_marks_is_not_overwritten_unless_they_let_it_go() -> None:
+    edited = f"{ONE}\n".replace("one", "one\nmine")
+
+    assert merged(edited, TWO) == Edited()
+    assert merged(edited, TWO, replace=True) == f"{TWO}\n"
+
+
+def test_another_machine_that_shares_the_vault_may_rewrite_the_page() -> None:
+    assert merged(f"{ONE}\n", TWO, ours="what that machine wrote last") == f"{TWO}\n"
+
+
+def test_a_page_whose_second_mark_is_gone_is_left_alone() -> None:
+    unended = f"{BEGIN}\n\none\nmine\n"
+
+    assert merged(unended, TWO) == Edited()
+    assert merged(unended, TWO, replace=True) == f"{TWO}\n\none\nmine\n"
+
+
+def test_a_stray_mark_does_not_make_the_page_grow() -> None:
+    stray = f"{ONE.splitlines()[-1]}\nmine\n{ONE}\n"
+
+    second = merged(stray, TWO)
+
+    assert isinstance(second, str)
+    assert merged(second, TWO) == second
+    assert second.count(BEGIN) == 1
+
+
+def test_line_ends_are_as_they_are_there() -> None:
+    first = merged("# Mine\r\n", ONE)
+    assert isinstance(first, str)
+
+    second = merged(first, TWO)
+
+    assert isinstance(second, str)
+    assert second.count("\n") == second.count("\r\n") == first.count("\n")
+    assert merged(second, TWO) == second
+
+
+_AROUND = st.lists(st.sampled_from(["a", " ", "\n", "#", "- ", "<!-- kmem: end", "<!-- x -->", "é"]), max_size=12).map("".join)
+_LINES = st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=20), max_size=6)
+
+
+@given(above=_AROUND, below=_AROUND, one=_LINES, two=_LINES)
+def test_a_page_is_rewritten_between_its_marks_and_nowhere_else(above: str, below: str, one: list[str], two: list[str]) -> None:
+    written = f"{above}{framed(one)}{below}"
+
+    again = merged(written, framed(two))
+
+    assert again == f"{above}{framed(two)}{below}"
+    assert merged(again, framed(two)) == again
+
+
+@given(stems=st.lists(st.sampled_from(["a", "A", "b#c", "d|e", "f^g", "[h]", "i j", "ä", "k.md"]), min_size=1, max_size=6))
+def test_every_link_of_the_page_leads_to_the_note_that_it_names(stems: list[str]) -> None:
+    notes = [
+        replace(linked(f"Decision {at}", "Said.", kind=NoteKind.DECISION), path=f"f{at}/{stem}.md") for at, stem in enumerate(stems)
+    ]
+    resolver = Resolver(notes)
+
+    made = page(graph(notes), START)
+
+    assert all(f"Decision {at}" in made for at in range(len(stems)))
+    for link in links.find(made):
+        at = int(link.label.removeprefix("Decision "))
+        assert resolver.follow(link.target, by_file_only=True) == f"f{at}/{stems[at]}.md"
+
+
+def test_a_full_page_with_its_heading_has_room_for_every_part() -> None:
+    many = [
+        replace(linked(f"Row {number} of {kind}", "Planted.", kind=kind), project=f"field {number % 40}")
+        for kind in NoteKind
+        for number in range(100)
+    ]
+    made = merged("", page(graph(many), START))
+
+    assert isinstance(made, str)
+    assert len(made.splitlines()) <= MOST_LINES
+    assert all(f"## {heading}" in made for heading in ("Preferences", "Decisions", "Insights", "Open questions"))
