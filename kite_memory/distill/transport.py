@@ -1,6 +1,7 @@
 """One HTTP call to a model: bounded in time and size, sent where it was meant to go and nowhere else."""
 
 import math
+import os
 import socket
 import threading
 import time
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,6 +18,8 @@ from kite_memory.distill.extractor import Busy
 from kite_memory.distill.prose import clip, one_line
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from httpx2 import Client, Request, Response
 
 LONGEST_WAIT = 3_600.0
@@ -91,6 +95,7 @@ def line(seconds: float) -> Iterator[Line]:
         request.extensions = {**request.extensions, "trace": opened.watch}
 
     client = Client(
+        verify=_trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"), int(time.monotonic() // 3_600)),
         timeout=Timeout(seconds, connect=min(_LONGEST_CONNECT, seconds)),
         follow_redirects=False,  # the key and the transcript go where they were sent, and nowhere else
         mounts={f"all://{f'[{host}]' if ':' in host else host}": None for host in _LOOPBACK},  # no proxy reaches our loopback
@@ -106,6 +111,15 @@ def line(seconds: float) -> Iterator[Line]:
             yield opened
     finally:
         clock.cancel()
+
+
+@lru_cache(maxsize=1)
+def _trusted(file: str | None, folder: str | None, hour: int) -> "SSLContext":
+    """Whom we believe to be who they say. Reading the system's hundred-odd authorities takes longer than a short call, so they are
+    kept for an ``hour``, within which a long life hears of those that came or went."""
+    from httpx2 import create_ssl_context
+
+    return create_ssl_context()
 
 
 def remaining(seconds: float, since: float) -> float:

@@ -303,7 +303,7 @@ def main() -> None:
         until = time.monotonic() + chance.uniform(0.005, longest)
         while (left := until - time.monotonic()) > 0:
             writer.go_on()
-            time.sleep(min(left, chance.uniform(0, 0.12)))
+            time.sleep(min(left, chance.uniform(0, 0.3)))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         if not os.WIFSIGNALED(status):
