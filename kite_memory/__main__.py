@@ -22,9 +22,13 @@ def _daemon() -> int:
     os.umask(0o077)
     try:
         from kite_memory import config
-        from kite_memory.wiring import run_daemon
+        from kite_memory.daemon.lock import DaemonLock
 
-        return run_daemon(config.load())
+        settings = config.load()
+        with DaemonLock.take(settings.state) as lock:  # before the rest is loaded: who comes second is gone again at once
+            from kite_memory.wiring import run_daemon
+
+            return run_daemon(settings, lock)
     except KiteError as error:
         sys.stderr.write(f"error: {error}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
         return error.exit_code

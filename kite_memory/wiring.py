@@ -640,56 +640,55 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
     return DiscreetEmbedder(VoyageEmbedder(key.value, model=config.embedder.voyage_model, base_url=base_url))
 
 
-def run_daemon(config: Config) -> int:
-    """Hold the lock, answer the socket, work until told to stop. Raises `DaemonRunning` where another process does already."""
+def run_daemon(config: Config, lock: DaemonLock) -> int:
+    """Answer the socket, work until told to stop. The caller holds the ``lock`` meanwhile."""
     from kite_memory.daemon.daemon import Daemon
     from kite_memory.daemon.heap import few_arenas
     from kite_memory.daemon.server import Server
 
     few_arenas()
-    with DaemonLock.take(config.state) as lock:
-        _log_to(config.state / "logs" / "daemon.log")
-        for name in broken(config.state):
-            log.warning("%s is not what it was when it was closed, and nobody wrote to it: see `kmem verify`", name)
-        since = datetime.now(UTC).isoformat()
+    _log_to(config.state / "logs" / "daemon.log")
+    for name in broken(config.state):
+        log.warning("%s is not what it was when it was closed, and nobody wrote to it: see `kmem verify`", name)
+    since = datetime.now(UTC).isoformat()
 
-        def running() -> dict[str, Any]:
-            unwatched = {str(folder): why for folder, why in daemon.unwatched().items()}
-            pid = os.getpid()
-            return {
-                "running": True,
-                "pid": pid,
-                "since": since,
-                "rss_mb": resident_mb(),
-                "held_by": pid,
-                "unwatched": unwatched,
-            }
+    def running() -> dict[str, Any]:
+        unwatched = {str(folder): why for folder, why in daemon.unwatched().items()}
+        pid = os.getpid()
+        return {
+            "running": True,
+            "pid": pid,
+            "since": since,
+            "rss_mb": resident_mb(),
+            "held_by": pid,
+            "unwatched": unwatched,
+        }
 
-        with open_house(config, running=running, idle=lambda: daemon.idle) as house:
-            house.outbox.recover()
-            try:
-                house.lay_out()
-            except (VaultMissing, VaultReadOnly) as error:
-                log.warning("%s", error)
-            daemon = Daemon(
-                pipeline=house.pipeline,
-                sources=house.sources,
-                vault=config.vault,
-                compare_seconds=config.daemon.compare_seconds,
-                still_ours=lambda: lock.still_holds(config.state),
-                warm=partial(_warm, house.embedder),
-                embed_bundles=lambda: house.timeline.embed_bundles(house.meaning),
-                review=lambda: house.operations.perform("review_page", {}),
-                tend=partial(_tend, house.consolidating, house.anchoring),
-            )
-            for number in (signal.SIGTERM, signal.SIGINT):  # before anybody can see that we are there, and end us
-                signal.signal(number, lambda *_: daemon.stop())
-            _tell_patience(config.state, house.moments.patience)
-            with Server(config.state, partial(_handle, house.operations, house.moments, daemon), report=_report):
-                log.info("started, pid %d", os.getpid())
-                code = daemon.run()
-            log.info("stopped")
-            return code
+    with open_house(config, running=running, idle=lambda: daemon.idle) as house:
+        house.outbox.recover()
+        try:
+            house.lay_out()
+        except (VaultMissing, VaultReadOnly) as error:
+            log.warning("%s", error)
+        daemon = Daemon(
+            pipeline=house.pipeline,
+            sources=house.sources,
+            vault=config.vault,
+            compare_seconds=config.daemon.compare_seconds,
+            still_ours=lambda: lock.still_holds(config.state),
+            warm=partial(_warm, house.embedder),
+            embed_bundles=lambda: house.timeline.embed_bundles(house.meaning),
+            review=lambda: house.operations.perform("review_page", {}),
+            tend=partial(_tend, house.consolidating, house.anchoring),
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):  # before anybody can see that we are there, and end us
+            signal.signal(number, lambda *_: daemon.stop())
+        _tell_patience(config.state, house.moments.patience)
+        with Server(config.state, partial(_handle, house.operations, house.moments, daemon), report=_report):
+            log.info("started, pid %d", os.getpid())
+            code = daemon.run()
+        log.info("stopped")
+        return code
 
 
 def _warm(embedder: Embedder) -> None:

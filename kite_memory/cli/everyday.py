@@ -50,10 +50,12 @@ def up(
             whole &= no_hooks or _hooked(settings, yes=yes)
             _read_what_is_there(here, start_at)
         if foreground:
+            from kite_memory.daemon.lock import DaemonLock
             from kite_memory.wiring import run_daemon
 
             tell("watching; Ctrl-C stops")
-            raise typer.Exit(run_daemon(settings))
+            with DaemonLock.take(settings.state) as lock:
+                raise typer.Exit(run_daemon(settings, lock))
         from kite_memory.cli.starting import start
 
         start(settings)

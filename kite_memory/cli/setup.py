@@ -257,9 +257,13 @@ def daemon() -> None:
 
     Example: kmem daemon
     """
-    from kite_memory.wiring import run_daemon
+    from kite_memory.daemon.lock import DaemonLock
 
-    raise typer.Exit(run_daemon(configuration.load()))
+    settings = configuration.load()
+    with DaemonLock.take(settings.state) as lock:
+        from kite_memory.wiring import run_daemon
+
+        raise typer.Exit(run_daemon(settings, lock))
 
 
 def add_to(app: typer.Typer) -> None:

@@ -173,7 +173,7 @@ def faulty(seed: int) -> Iterator[tuple[FaultyModel, ModelExtractor]]:
 
 def test_no_fault_of_a_model_loses_a_chunk_or_doubles_a_note(tmp_path: Path) -> None:
     with faulty(seed=1) as (model, extractor):
-        wrong = lost_and_doubled(tmp_path, model, extractor, how_many(10_000, share=25))
+        wrong = lost_and_doubled(tmp_path, model, extractor, how_many(10_000))
 
     assert wrong == []
     assert {"good", *MAY_PASS, *FINAL} <= set(model.kinds)
@@ -251,7 +251,7 @@ def grown(folder: Path, lines: int, *arguments: str) -> float:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_an_outage_of_three_days_takes_no_memory(tmp_path: Path) -> None:
-    assert grown(tmp_path, how_many(1_000_000, share=40)) <= 20.0
+    assert grown(tmp_path, how_many(1_000_000)) <= 20.0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
