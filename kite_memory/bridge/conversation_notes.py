@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from kite_memory.bridge.store import Conversation
+from kite_memory.errors import UsageError
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import EvidenceReference, Session, evidence_reference
 from kite_memory.model.note import Note, NoteKind
@@ -224,6 +225,16 @@ def _contrary(item: RecordItem) -> tuple[str, str]:
     chosen = item.title.removeprefix(TURNED_DOWN)
     title = chosen if chosen != item.title else f"{TURNED_DOWN}{chosen}"
     return name_of(replace(item, title=title))
+
+
+def refuse_elsewhere(old: Conversation, new: Conversation, named: Collection[str]) -> None:
+    """Raises `UsageError` where ``named`` fields of its place say another one than that which it is kept in, and stays in."""
+    if any(getattr(old, name) != getattr(new, name) for name in named):
+        where = f"project {old.project!r}" if old.project else "no project"
+        raise UsageError(
+            f"this conversation is kept in {where}, with scope {old.scope.value!r}",
+            hint="leave project and scope out to add to it there, or save what belongs elsewhere under a new id",
+        )
 
 
 def merged(old: Conversation, new: Conversation) -> Conversation:

@@ -135,12 +135,15 @@ def _save(
     passed, refused = _gated(conversation, gate, chunk, near.heard_by(asker.grant, place.project))
     if not (passed.record.topics or passed.overall):
         return _nothing_saved(told, refused, remarks)
-    saved = store.save_conversation(asker.grant, passed)
+    named = [name for name, asked in (("scope", told.scope), ("project", told.project)) if asked]
+    saved = store.save_conversation(asker.grant, passed, named=named)
     refused += [_Refused(what=what, why=why) for what, why in saved.refused]
     return {
         "saved": bool(saved.journal),
         "amended": saved.amended,
         "claude_conversation_uuid": saved.uuid,
+        "project": saved.project,
+        "scope": saved.scope.value,
         "journal": saved.journal,
         "notes": list(saved.notes),
         "refused": [each.told() for each in refused],

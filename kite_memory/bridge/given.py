@@ -8,9 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from kite_memory.bridge.patterns import WILD
+from kite_memory.bridge.spelling import written
 from kite_memory.bridge.store import JsonValue
 from kite_memory.errors import UsageError
 from kite_memory.redaction import drop_private, redact
@@ -20,6 +21,8 @@ Json = Mapping[str, Any]
 
 LONGEST_KEY = 200
 LONGEST_VALUE = 256_000
+LONGEST_SPELLED = 290_000
+"""Characters of a value as it is answered: `read_memory` has room for so many, and for what it tells beside the value."""
 DEEPEST_VALUE = 32
 MOST_TAGS = 20
 LONGEST_TAG = 60
@@ -56,7 +59,7 @@ def line(arguments: Json, name: str, *, longest: int = LONGEST_NAME, needed: boo
 def whole(arguments: Json, name: str, *, least: int, most: int, otherwise: int) -> int:
     """As the tool's schema says: neither less than ``least`` nor more than ``most``."""
     value = arguments.get(name, otherwise)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value != int(value):
+    if not _is_number(value) or value != int(value):
         raise UsageError(f"{name} is not a whole number", hint=f"give {name} as a number from {least} to {most:,}")
     if value < least:
         raise UsageError(f"{name} is too small", hint=f"give {name} as a number from {least} to {most:,}")
@@ -116,25 +119,45 @@ def readable_key(given: str) -> str:
 
 
 def ends(arguments: Json, now: datetime) -> datetime | None:
-    """When it expires, of ``ttl`` in seconds; ``None`` for never."""
+    """When it expires, of ``ttl`` in seconds; ``None`` for never. A whole second, since notes tell no fraction: never early."""
     value = arguments.get("ttl")
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+    if not _is_number(value) or value <= 0:
         raise UsageError("ttl is not a number of seconds above 0", hint="leave it out for what shall stay")
     if value > LONGEST_TTL.total_seconds():
         raise UsageError("ttl is more than ten years", hint="leave it out for what shall stay")
-    return now + timedelta(seconds=value)
+    end = now + timedelta(seconds=value)
+    return end.replace(microsecond=0) + timedelta(seconds=1) if end.microsecond else end
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    """A whole one of any length: what is too large is for the caller to say."""
+    match value:
+        case bool():
+            return False
+        case int():
+            return True
+        case float():
+            return math.isfinite(value)
+        case _:
+            return False
 
 
 def value(arguments: Json, name: str = "value") -> JsonValue:
-    """Any JSON there is, cleaned."""
+    """Any JSON there is that can be answered whole, cleaned."""
     if name not in arguments:
         raise UsageError(f"{name} is missing", hint="give any JSON: text, a number, a list, an object")
     looked = _Looked()
     given = looked.at(arguments[name], DEEPEST_VALUE)
     together = "\n".join(looked.lines)
-    return given if clean(together) == together else _cleaned(given)
+    kept = given if clean(together) == together else _cleaned(given)
+    if len(written(kept)) > LONGEST_SPELLED:
+        raise UsageError(
+            f"{name} is too large to be answered whole: tags, line breaks and invisible characters are spelled out in an answer",
+            hint=f"at most {LONGEST_SPELLED:,} characters of JSON so spelled; put it into a file, and remember where it is",
+        )
+    return kept
 
 
 class _Looked:

@@ -48,7 +48,7 @@ _NEAREST = (Scope.SESSION, Scope.PROJECT, Scope.SHARED, Scope.GLOBAL)
 class Conversations(Protocol):
     """Where conversations are kept; see `bridge.local_conversations`."""
 
-    def save(self, grant: Grant, conversation: Conversation) -> Saved: ...
+    def save(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved: ...
 
     def conversation(self, grant: Grant, uuid: str) -> Conversation | None: ...
 
@@ -231,10 +231,11 @@ class LocalStore:
 
     def _nearest(self, found: Sequence[Keyed | None]) -> Iterator[Keyed]:
         """Of two files with one key in one place, only the first counts."""
-        places: dict[tuple[int, str, str], Keyed] = {}
+        places: dict[tuple[int, bool, str, bool, str], Keyed] = {}
         for keyed in found:
             if keyed is not None:
-                places.setdefault((_NEAREST.index(Scope(keyed.scope)), keyed.project, keyed.session), keyed)
+                scope = _NEAREST.index(Scope(keyed.scope))
+                places.setdefault((scope, not keyed.project, keyed.project, not keyed.session, keyed.session), keyed)
         for place in sorted(places):
             yield places[place]
 
@@ -259,8 +260,8 @@ class LocalStore:
             for each in self._vault.keys.versions(kept.note)
         ]
 
-    def save_conversation(self, grant: Grant, conversation: Conversation) -> Saved:
-        return self._conversations.save(grant, mended(conversation))
+    def save_conversation(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
+        return self._conversations.save(grant, mended(conversation), named=named)
 
     def conversation(self, grant: Grant, uuid: str) -> Conversation | None:
         return self._conversations.conversation(grant, uuid)

@@ -27,6 +27,7 @@ from kite_memory.bridge.conversation_notes import (
     journal_of,
     merged,
     opposite,
+    refuse_elsewhere,
     related,
     uuids_of,
     without,
@@ -65,25 +66,35 @@ class LocalConversations:
         self._lock = lock
         self._take_up = take_up
 
-    def save(self, grant: Grant, conversation: Conversation) -> Saved:
+    def save(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
         """Amends the conversation of this uuid that the grant sees, where it is; else it is a new one."""
         grant.demand(conversation.scope, conversation.project)
         with self._lock:
             with self._vault.undisturbed():  # what another process amends meanwhile would be lost
-                saved, paths = self._saved(grant, conversation)
+                saved, paths = self._saved(grant, conversation, named)
             if paths:
                 self._take_up(paths)
             return saved
 
-    def _saved(self, grant: Grant, conversation: Conversation) -> tuple[Saved, set[str]]:
+    def _saved(self, grant: Grant, conversation: Conversation, named: Collection[str]) -> tuple[Saved, set[str]]:
         old = next(self._kept(grant, conversation.uuid), None)
         if old is not None:
             grant.demand(old.scope, old.project)
+            refuse_elsewhere(old, conversation, named)
         told = merged(old, conversation) if old is not None else conversation
         told = replace(told, transcript="", has_transcript=told.has_transcript or bool(conversation.transcript))
         if self._vault.is_buried(journal_id(told)):
             because = "its owner has deleted this conversation; save what is new under a new id"
-            return Saved(uuid=told.uuid, journal="", notes=(), refused=((told.uuid, because),), amended=False), set()
+            nothing = Saved(
+                uuid=told.uuid,
+                journal="",
+                notes=(),
+                refused=((told.uuid, because),),
+                amended=False,
+                scope=told.scope,
+                project=told.project,
+            )
+            return nothing, set()
         try:
             self._keep(told, _TRANSCRIPT, conversation.transcript.encode("utf-8", "replace"))
             notes, refused, paths = self._write_notes(grant, told)
@@ -94,7 +105,15 @@ class LocalConversations:
                 f"the conversation cannot be kept: {error.strerror}", hint="nothing is lost; free some space, and save it again"
             ) from error
         paths.add(self._write_journal(told, notes))
-        saved = Saved(uuid=told.uuid, journal=journal_id(told), notes=tuple(notes), refused=tuple(refused), amended=old is not None)
+        saved = Saved(
+            uuid=told.uuid,
+            journal=journal_id(told),
+            notes=tuple(notes),
+            refused=tuple(refused),
+            amended=old is not None,
+            scope=told.scope,
+            project=told.project,
+        )
         return saved, paths
 
     def _write_notes(self, grant: Grant, told: Conversation) -> tuple[list[str], list[tuple[str, str]], set[str]]:

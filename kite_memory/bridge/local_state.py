@@ -51,7 +51,8 @@ _TOGETHER = 64
 """Reads that are counted in one transaction, or those of a few seconds: a crash forgets so many at most."""
 _SECONDS = 5.0
 _STATES_KEPT = 5_000
-"""The newest, whatever a clock says of their age: one that was far ahead for an hour must cost nothing."""
+"""Of a project, so that who may write to one displaces nothing of another's. The newest, whatever a clock says of their age:
+one that was far ahead for an hour must cost nothing."""
 _COLUMNS = "ai, session, project, todos, working_notes, context_summary, saved, transferred_from, transferred_at"
 
 
@@ -184,8 +185,9 @@ class LocalState:
                 ),
             )
             database.execute(
-                "DELETE FROM states WHERE saved < (SELECT saved FROM states ORDER BY saved DESC LIMIT 1 OFFSET ?)",
-                (_STATES_KEPT - 1,),
+                "DELETE FROM states WHERE project = ?"
+                " AND saved < (SELECT saved FROM states WHERE project = ? ORDER BY saved DESC LIMIT 1 OFFSET ?)",
+                (state.project, state.project, _STATES_KEPT - 1),
             )
             return state
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -10,6 +11,7 @@ from kite_memory.bridge.access import Asker
 from kite_memory.bridge.bridge import Json, Tool
 from kite_memory.bridge.near import Near
 from kite_memory.bridge.patterns import is_pattern
+from kite_memory.bridge.spelling import written
 from kite_memory.bridge.store import JsonValue, Memory, Store, Wanted
 from kite_memory.model.scope import Scope
 from kite_memory.recall.rendering import plain_line, quoted
@@ -17,6 +19,8 @@ from kite_memory.recall.rendering import plain_line, quoted
 _PREVIEW = 200
 _ROOM = 20_000
 """Characters of one answer: values beyond are left out, and named."""
+_BESIDE = 500
+"""So many of them for what a list says beside its memories."""
 
 
 def _now() -> datetime:
@@ -57,7 +61,11 @@ def _read(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     if is_pattern(pattern):
         wanted = _wanted(asker, near, arguments, pattern, limit=given.MOST_RESULTS)
         return _told(store.memories(asker.grant, wanted, touch=True), given.MOST_RESULTS)
-    found = store.memories(asker.grant, _wanted(asker, near, arguments, pattern, limit=1), touch=True)
+    wanted = _wanted(asker, near, arguments, pattern, limit=1)
+    looked_for = [wanted]
+    if wanted.scope is Scope.SHARED and not arguments.get("project"):  # what write_memory writes where none is named comes first
+        looked_for.insert(0, replace(wanted, project=places.NOWHERE))
+    found = next(filter(None, (store.memories(asker.grant, each, touch=True) for each in looked_for)), None)
     return {"found": True, **_with_value(found[0])} if found else {"found": False, "key": pattern}
 
 
@@ -65,8 +73,16 @@ def _list(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     pattern = given.readable_key(given.text(arguments, "pattern", longest=10 * given.LONGEST_KEY) or "*")
     limit = given.whole(arguments, "limit", least=1, most=given.MOST_RESULTS, otherwise=50)
     found = store.memories(asker.grant, _wanted(asker, near, arguments, pattern, limit=limit + 1))
-    told = [{**_without_value(memory), "preview": preview(memory.value)} for memory in found[:limit]]
-    return {"memories": told, "count": len(told), "more": len(found) > limit}
+    told: list[Json] = []
+    room = _ROOM - _BESIDE
+    for memory in found[:limit]:
+        beginning = {**_without_value(memory), "preview": preview(memory.value)}
+        room -= len(written(beginning)) + 1
+        if room < 0:
+            break
+        told.append(beginning)
+    hint = {"hint": "there is no room for all of these; narrow it by pattern, scope or tags"} if room < 0 else {}
+    return {"memories": told, "count": len(told), "more": len(found) > len(told), **hint}
 
 
 def _delete(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
@@ -99,7 +115,7 @@ def _told(found: list[Memory], most: int) -> Json:
     left_out: list[str] = []
     for memory in found:
         told = _with_value(memory)
-        length = len(json.dumps(told, ensure_ascii=False))
+        length = len(written(told))
         if length > room:
             left_out.append(memory.key)
         else:

@@ -3,7 +3,8 @@
 What an AI saved is joined with the todos that its transcript shows: the newer of the two holds, and words that it saved stay.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -34,6 +35,32 @@ _STATUSES = {
     "canceled": "cancelled",
     "deleted": "cancelled",
 }
+_CLIENTS = {
+    "antigravity": "antigravity",
+    "claude": "claude",
+    "claude-ai": "claude",
+    "claude-code": "claude",
+    "claude-desktop": "claude",
+    "cline": "cline",
+    "codex": "codex",
+    "codex-cli": "codex",
+    "copilot": "copilot",
+    "copilot-cli": "copilot",
+    "cursor": "cursor",
+    "cursor-agent": "cursor",
+    "gemini": "gemini",
+    "gemini-cli": "gemini",
+    "github-copilot": "copilot",
+    "roo": "roo",
+    "roo-cline": "roo",
+    "roo-code": "roo",
+}
+"""What one agent is called by its transcripts, by its MCP client, and by itself where it is asked who it is."""
+_MODEL = re.compile(
+    r"(claude|gemini)-(?:opus|sonnet|haiku|instant|\d)[\w.:@-]*|(?:gpt-[\d.]+-)?(codex)(?:-(?:mini|max|\d)[\w.:@-]*)?"
+)
+"""An agent that was asked who it is often names its model instead."""
+_APART = re.compile(r"[\s_]+")
 _KNOWN = frozenset({"pending", "in_progress", "completed", "cancelled", "blocked"})
 
 
@@ -73,7 +100,7 @@ def _get(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     """Of the session that is named or asks; without one, where this AI was last in this project."""
     ai = _ai(asker, arguments)
     project, session = places.around(asker, near, arguments)
-    found = [state for state in states(store, near, asker, session=session, project="" if session else project) if _is(state, ai)]
+    found = _of(states(store, near, asker, session=session, project="" if session else project), ai)
     return {"found": True, **told(found[0])} if found else {"found": False, "ai_id": ai, "session_id": session}
 
 
@@ -86,7 +113,7 @@ def _transfer(store: Store, near: Near, clock: Callable[[], datetime], asker: As
     now = clock()
     moved = store.transfer_state(asker.grant, ai, from_session=source, to_session=target, at=now)
     if moved is None:
-        seen = next((state for state in states(store, near, asker, session=source, project="") if _is(state, ai)), None)
+        seen = next(iter(_of(states(store, near, asker, session=source, project=""), ai)), None)
         if seen is None:
             hint = "nothing was saved by this AI in that session; ai_state_list tells what there is"
             return {"transferred": False, "ai_id": ai, "from_session": source, "hint": hint}
@@ -100,11 +127,8 @@ def _list(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     ai = given.clean(given.line(arguments, "ai_id"))
     project = places.project_named(asker, near, given.line(arguments, "project", longest=1_024))
     session = given.line(arguments, "session_id")
-    found = [
-        state
-        for state in states(store, near, asker, session=session, project=project or ("" if session else asker.project))
-        if not ai or _is(state, ai)
-    ]
+    there = states(store, near, asker, session=session, project=project or ("" if session else asker.project))
+    found = _of(there, ai) if ai else there
     return {"states": [brief(state) for state in found[:limit]], "count": len(found[:limit]), "more": len(found) > limit}
 
 
@@ -119,12 +143,17 @@ def states(store: Store, near: Near, asker: Asker, *, session: str, project: str
 
 
 def joined(saved: Sequence[State], shown: Sequence[State]) -> list[State]:
-    """Of one session, a transcript's todos hold where they are newer than all that its AI has saved."""
+    """Of one session, a transcript's todos hold where they are newer than all that its AI has saved.
+
+    They are joined with what was saved under its own name; only where nothing was, under another name of the same AI.
+    """
     left = {(state.session, state.project): state for state in shown}
+    own = {(state.session, state.ai.casefold()) for state in saved}
     both: list[State] = []
     for state in saved:
-        seen = next((left[key] for key in left if key[0] == state.session and same_ai(state.ai, left[key].ai)), None)
-        if seen is not None:
+        theirs = [seen for seen in left.values() if seen.session == state.session and same_ai(state.ai, seen.ai)]
+        seen = next(iter(_of(theirs, state.ai)), None)
+        if seen is not None and (_called(seen, state.ai) or (seen.session, seen.ai.casefold()) not in own):
             del left[seen.session, seen.project]
             if seen.saved > state.saved or not state.todos:
                 state = replace(state, todos=seen.todos, saved=max(seen.saved, state.saved))
@@ -133,13 +162,27 @@ def joined(saved: Sequence[State], shown: Sequence[State]) -> list[State]:
 
 
 def same_ai(one: str, other: str) -> bool:
-    """«claude» and «claude-code» are one; so is whatever a client calls itself beside its provider's name."""
-    first, second = one.casefold(), other.casefold()
-    return first == second or first.split("-")[0].split("_")[0] == second.split("-")[0].split("_")[0]
+    """«claude» and «claude-code» are one, and a known client is one with its models; two models, or names of one's own, are two."""
+    if one.casefold() == other.casefold():
+        return True
+    first, second = (_APART.sub("-", name.strip().casefold()) for name in (one, other))
+    client = _CLIENTS.get(first) or _CLIENTS.get(second)
+    return client is not None and client == _agent(first) == _agent(second)
 
 
-def _is(state: State, ai: str) -> bool:
-    return same_ai(state.ai, ai)
+def _agent(name: str) -> str | None:
+    model = _MODEL.fullmatch(name)
+    return _CLIENTS.get(name) or (model and (model[1] or model[2])) or None
+
+
+def _of(states: Iterable[State], ai: str) -> list[State]:
+    """This AI's, in the order they come: those saved under exactly this name; only where none was, under another of its names."""
+    states = list(states)
+    return [state for state in states if _called(state, ai)] or [state for state in states if same_ai(state.ai, ai)]
+
+
+def _called(state: State, ai: str) -> bool:
+    return state.ai.casefold() == ai.casefold()
 
 
 def _ai(asker: Asker, arguments: Json) -> str:

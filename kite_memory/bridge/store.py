@@ -101,13 +101,15 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """What became of a conversation: its journal note, the notes it yielded, and what was refused with the reason."""
+    """What became of a conversation: where it is kept, its journal note, the notes it yielded, and what was refused and why."""
 
     uuid: str
     journal: str
     notes: tuple[str, ...]
     refused: tuple[tuple[str, str], ...]
     amended: bool
+    scope: Scope
+    project: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +186,10 @@ class Store(Protocol):
         ...
 
     def memories(self, grant: Grant, wanted: Wanted, *, touch: bool = False) -> list[Memory]:
-        """By key, nearest scope first (session, project, shared, global). ``touch`` counts it as an access. No expired ones."""
+        """By key, nearest scope first (session, project, shared, global), and of one scope a project's own before nobody's.
+
+        ``touch`` counts it as an access. No expired ones.
+        """
         ...
 
     def delete_memory(self, grant: Grant, key: str, place: Place) -> bool:
@@ -195,8 +200,12 @@ class Store(Protocol):
         """Newest first."""
         ...
 
-    def save_conversation(self, grant: Grant, conversation: Conversation) -> Saved:
-        """The same uuid again amends. All of it or, where it raises, nothing."""
+    def save_conversation(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
+        """The same uuid again amends, where it is kept. All of it or, where it raises, nothing.
+
+        ``named`` are those of ``scope`` and ``project`` that somebody has asked for: where it is kept elsewhere, as far as the
+        grant sees, raises `UsageError`.
+        """
         ...
 
     def conversation(self, grant: Grant, uuid: str) -> Conversation | None: ...

@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -156,8 +156,9 @@ class Tokens:
         return [kept for kept in self.all() if kept.expires is None or now < kept.expires]
 
     def revoke(self, name: str) -> Kept:
-        """By name or id. Raises `NoSuchToken`."""
-        found = next((kept for kept in self.all() if name in (kept.name, kept.id)), None)
+        """By name; by id where nothing is called so. Raises `NoSuchToken`."""
+        known = self.all()
+        found = next((kept for kept in known if kept.name == name), None) or next((kept for kept in known if kept.id == name), None)
         if found is None:
             raise NoSuchToken(f"there is no token {name!r}", hint="`kmem token list` shows them")
         with self._asking():
@@ -172,8 +173,8 @@ class Tokens:
             held = ""
         if isinstance(self.find(held, loopback=True), Kept):
             return
-        for old in [kept for kept in self.all() if kept.name == LOCAL]:
-            self.revoke(old.id)
+        with suppress(NoSuchToken):
+            self.revoke(LOCAL)
         token, _ = self.create(LOCAL, local=True)
         replace_file(file, f"{token}\n".encode())
 

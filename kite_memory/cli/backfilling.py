@@ -119,7 +119,8 @@ def sum_up(house: "House") -> bool:
         problems = f", {counted(count.problems, 'problem')}" if count.problems else ""
         tell(f"{count.provider}: {counted(count.sessions, 'session')}, {counted(count.events, 'event')}{problems}")
     if counts:
-        tell(f"{counted(len(house.vault.known()), 'note')} in {house.config.vault}")
+        notes = sum(bool(note.kind) and not note.problem for note in house.vault.known())
+        tell(f"{counted(notes, 'note')} in {house.config.vault}")
     return bool(counts)
 
 

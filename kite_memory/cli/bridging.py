@@ -265,6 +265,7 @@ def _project(told: str) -> str:
     """A folder's project where it is a path; else the name as it was given."""
     from kite_memory.sources.project import project_of
 
+    told = told.strip()
     if not (told.startswith((".", "~")) or "/" in told or "\\" in told):
         return told
     if not (project := project_of(str(Path(told).expanduser().absolute()))):

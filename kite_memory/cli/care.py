@@ -1,7 +1,8 @@
 """Reading what is there, checking, mending."""
 
+import os
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +14,7 @@ from kite_memory.cli.backend import alone, catch_up, house
 from kite_memory.cli.console import counted, remark, say, say_json, tell
 from kite_memory.cli.help import add
 from kite_memory.daemon.ages import age
-from kite_memory.errors import FoundSomething, KiteError, StateDamaged, UsageError, VaultMissing, VaultReadOnly
+from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNewer, UsageError, VaultMissing, VaultReadOnly
 
 if TYPE_CHECKING:
     from kite_memory.wiring import House
@@ -107,9 +108,7 @@ def verify(
     from kite_memory import seals
 
     state = configuration.load().state
-    found = [
-        {"where": name, "what": "it is not what it was when it was closed, and nobody wrote to it"} for name in seals.broken(state)
-    ]
+    found = [{"where": name, "what": _unlike_its_seal(state / name)} for name in seals.broken(state)]
     try:
         with house() as here:
             if accept_missing:
@@ -125,7 +124,9 @@ def verify(
         hint = error.hint
     except sqlite3.DatabaseError as error:
         found += [{"where": str(state), "what": str(error)}, *_databases(state)]
-        hint = "bring the damaged file back from a backup, or move it aside"
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        closed = code in (sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+        hint = f"see who owns it: ls -la {state}" if closed else "bring the damaged file back from a backup, or move it aside"
     if as_json:
         say_json(found)
     else:
@@ -135,6 +136,12 @@ def verify(
         raise FoundSomething(counted(len(found), "finding"), hint=hint)
     if not as_json:
         tell("all is well")
+
+
+def _unlike_its_seal(path: Path) -> str:
+    if os.access(path, os.F_OK) and not os.access(path, os.R_OK):
+        return "it may not be read, so nobody can tell whether it is what it was when it was closed"
+    return "it is not what it was when it was closed, and nobody wrote to it"
 
 
 def _rouse_the_daemon() -> None:
@@ -153,7 +160,10 @@ def _findings(here: "House") -> tuple[list[dict[str, str]], str]:
         return [{"where": str(root), "what": frozen}], _BRING_BACK
     if not root.is_dir():
         return [{"where": str(root), "what": "there is no vault"}], "`kmem up` makes one"
-    return list(_damage(here)), "`kmem rebuild` makes the index anew; notes are yours to mend"
+    found = list(_damage(here))
+    if any(each["where"] == _TIMELINE or each["what"].endswith(_NOT_THERE) for each in found):
+        return found, "`kmem rebuild --timeline` makes it anew from the transcripts that still exist; notes are yours to mend"
+    return found, "`kmem rebuild` makes the index anew; notes are yours to mend"
 
 
 def _databases(state: Path) -> Iterator[dict[str, str]]:
@@ -171,11 +181,15 @@ def _databases(state: Path) -> Iterator[dict[str, str]]:
             yield {"where": path.name, "what": str(error)}
 
 
+_TIMELINE = "timeline"
+_NOT_THERE = "is not in the timeline"
+
+
 def _damage(here: "House") -> Iterator[dict[str, str]]:
     from kite_memory.model.event import EvidenceReference
 
     for line in here.timeline.damage():
-        yield {"where": "timeline", "what": line}
+        yield {"where": _TIMELINE, "what": line}
     for problem in (*here.recall.verify(), *here.vault.problems()):
         yield {"where": problem.file, "what": problem.reason}
     for link in here.vault.unresolved_links():
@@ -185,7 +199,7 @@ def _damage(here: "House") -> Iterator[dict[str, str]]:
         for text in note.evidence if note is not None else ():
             reference = EvidenceReference.parse(text)
             if reference is None or not here.timeline.evidence(reference):
-                yield {"where": entry.path, "what": f"evidence {text} is not in the timeline"}
+                yield {"where": entry.path, "what": f"evidence {text} {_NOT_THERE}"}
 
 
 def rebuild(
@@ -193,30 +207,67 @@ def rebuild(
 ) -> None:
     """Throw the index away and make it anew from the vault. With --timeline also the events, from the transcripts.
 
-    The old timeline is kept beside the new one: transcripts that your agent has deleted meanwhile are only in there.
+    The old timeline is kept beside the new one: transcripts that your agent has deleted meanwhile are only in there. Where the
+    new one cannot be made, the old one stays.
 
     Example: kmem rebuild
     """
     from kite_memory.cli.backfilling import read_events, unread, working
 
     settings = configuration.load()
-    with alone(settings, instead="`kmem down` stops it; `kmem up` starts it again afterwards"):
-        if timeline and (kept := _put_aside(settings.state / "timeline.sqlite")):
-            tell(f"the old timeline is kept as {kept}")
+    database = settings.state / "timeline.sqlite"
+    with alone(settings, instead="`kmem down` stops it; `kmem up` starts it again afterwards"), ExitStack() as otherwise:
+        damaged = timeline and not _is_whole()
+        kept = _put_aside(database) if timeline else None
+        if kept:
+            otherwise.callback(_put_back, kept, database)
         with house() as here:
             if timeline:
                 read_events(here, unread(here))
+                if kept:
+                    tell(f"the old timeline is kept as {kept}")
                 for count in here.timeline.counts():
                     tell(f"{count.provider}: {counted(count.sessions, 'session')}, {counted(count.events, 'event')}")
-            if not here.has_a_vault:
-                raise VaultMissing(f"there is no vault at {settings.vault}", hint="`kmem up` makes one")
-            if frozen := here.vault.compare().frozen:  # there would be nothing to make an index of
-                raise VaultMissing(f"the index was left alone: {frozen}", hint=_BRING_BACK)
+            if damaged:  # whatever becomes of the index, the old one would be of no use
+                otherwise.pop_all()
+            _must_have_notes(here)
             with working("indexing") as progress:
                 done = here.recall.rebuild(here.vault, progress=progress)
             tell(f"{counted(done.added, 'note')} indexed")
             for problem in done.problems:
                 tell(f"note: {problem.file}: {problem.reason}")
+        otherwise.pop_all()
+
+
+def _is_whole() -> bool:
+    """Whether the timeline can be used as it is. Raises what else would keep a rebuild from its end, before anything is done."""
+    import sqlite3
+
+    try:
+        with house() as here:
+            if here.timeline.damage():
+                return False
+            _must_have_notes(here)
+    except (StateDamaged, StateNewer, sqlite3.DatabaseError):  # if it is not the timeline's, it comes up again
+        return False
+    return True
+
+
+def _must_have_notes(here: "House") -> None:
+    if not here.has_a_vault:
+        raise VaultMissing(f"there is no vault at {here.config.vault}", hint="`kmem up` makes one")
+    if frozen := here.vault.compare().frozen:  # there would be nothing to make an index of
+        raise VaultMissing(f"the index was left alone: {frozen}", hint=_BRING_BACK)
+
+
+def _put_back(kept: Path, database: Path) -> None:
+    for suffix in ("-wal", "-shm"):  # which belong to what was begun
+        database.with_name(database.name + suffix).unlink(missing_ok=True)
+    for suffix in ("", "-wal", "-shm"):
+        part = kept.with_name(kept.name + suffix)
+        if part.exists():
+            part.replace(database.with_name(database.name + suffix))
+    tell("the timeline was left as it was")
 
 
 def _put_aside(database: Path) -> Path | None:

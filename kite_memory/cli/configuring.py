@@ -1,10 +1,12 @@
 """Changing one setting in a file that people also write by hand."""
 
 import stat
+import tomllib
 from collections.abc import MutableMapping
 from pathlib import Path
 
 from kite_memory import config as configuration
+from kite_memory import paths
 from kite_memory.errors import ConfigInvalid, KiteError, UsageError
 from kite_memory.private_files import PRIVATE, make_folder, replace_file
 
@@ -16,7 +18,7 @@ def change(name: str, value: str) -> str:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    settings = configuration.load()
+    settings = _settings()
     file = settings.file
     before = file.read_bytes() if file.exists() else None
     section, _, key = name.rpartition(".")
@@ -30,6 +32,7 @@ def change(name: str, value: str) -> str:
             section, key = "vault", "path"
         table = document.setdefault(section, tomlkit.table()) if section else document
         if not isinstance(table, MutableMapping) or not key:
+            configuration.check(before or b"", file)  # what stands there may be no section
             raise UsageError(f"there is no setting {name!r}", hint="`kmem config show` lists them")
         told = _typed(value, _in_force(settings, section, key))
         table[key] = told
@@ -46,6 +49,19 @@ def change(name: str, value: str) -> str:
     if now != told and str(now) != str(Path(value).expanduser()):
         return f"{name} is set in {file}, but the environment says otherwise, and goes before: {now}"
     return f"{name} is set in {file}; a running daemon sees it after `kmem down` and `kmem up`"
+
+
+def _settings() -> configuration.Config:
+    """Those in force; the defaults where the file is TOML with something wrong in it, which may be the very value to be set."""
+    try:
+        return configuration.load()
+    except ConfigInvalid as error:
+        file = Path(paths.config_file())
+        try:
+            tomllib.loads(file.read_bytes().decode("utf-8-sig"))
+        except (OSError, ValueError, RecursionError):
+            raise error from None
+        return configuration.check(b"", file)
 
 
 def _in_force(settings: configuration.Config, section: str, key: str) -> object:

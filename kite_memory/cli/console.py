@@ -4,6 +4,7 @@ Titles, prompts and paths may hold anything that anybody wrote, so all text is m
 JSON keeps every character, but spells out those that a terminal would act upon.
 """
 
+import errno
 import os
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
@@ -44,6 +45,26 @@ def complain(error: KiteError) -> None:
     tell(f"error: {error}")
     if error.hint:
         tell(f"hint: {error.hint}")
+
+
+def of_the_machine(error: OSError) -> tuple[str, str]:
+    """What the system says, and what to do about it."""
+    said = f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}"
+    return said, _WHAT_TO_DO.get(error.errno or 0, "is the disk full, or something not yours?")
+
+
+_NO_FOLDER = "a file lies where a folder should be: see KMEM_HOME and `vault` in the configuration"
+_NOT_YOURS = "it is not yours to read or write: see who owns it"
+_WHAT_TO_DO = {
+    errno.ENOSPC: "the disk is full: make room",
+    errno.EDQUOT: "your share of the disk is full: make room",
+    errno.ENOENT: "no such folder can be made there: see KMEM_HOME and `vault` in the configuration",
+    errno.ENOTDIR: _NO_FOLDER,
+    errno.EEXIST: _NO_FOLDER,
+    errno.EACCES: _NOT_YOURS,
+    errno.EPERM: _NOT_YOURS,
+    errno.EROFS: "its disk is mounted for reading only",
+}
 
 
 def remark(error: KiteError) -> None:

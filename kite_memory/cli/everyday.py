@@ -3,17 +3,19 @@
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kite_memory import config as configuration
+from kite_memory import paths
 from kite_memory.cli.backend import alone, daemon_runs, house, perform
 from kite_memory.cli.console import complain, counted, say, say_json, tell
 from kite_memory.cli.help import add
 from kite_memory.config import Config
 from kite_memory.daemon.ages import age
-from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
+from kite_memory.errors import ConfigInvalid, DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
 
 if TYPE_CHECKING:
     from kite_memory.wiring import House
@@ -66,8 +68,12 @@ def up(
 
 def _laid_out(here: "House") -> bool:
     """Without its vault the rest works all the same: what is read waits."""
+    from kite_memory.cli.examining import unwritable
+
     try:
         here.lay_out()
+        if refusal := unwritable(here.config.vault):
+            raise refusal
     except (VaultMissing, VaultReadOnly) as error:
         complain(error)
         return False
@@ -111,7 +117,7 @@ def down() -> None:
     from kite_memory.daemon import client
     from kite_memory.daemon.lock import holder
 
-    state = configuration.load().state
+    state = _state()
     try:
         client.call(state, "stop", b"", 5.0)
     except (DaemonUnreachable, client.DaemonSilent):
@@ -130,6 +136,14 @@ def down() -> None:
             return
         time.sleep(0.05)
     raise KiteError("the daemon is taking long to stop", hint="it may be waiting for the model; `kmem status` tells")
+
+
+def _state() -> Path:
+    """Also with a configuration file that cannot be used: where the state lies, only the environment says."""
+    try:
+        return configuration.load().state
+    except ConfigInvalid:
+        return Path(paths.state_dir()).absolute()
 
 
 def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:

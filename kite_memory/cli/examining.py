@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import socket
+import sqlite3
 import stat
 import sys
 from collections.abc import Iterator
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kite_memory import config, paths
 from kite_memory.cli.backend import daemon_runs, house
-from kite_memory.cli.console import counted
+from kite_memory.cli.console import counted, of_the_machine
 from kite_memory.config import Config
-from kite_memory.errors import ConfigInvalid, KiteError
+from kite_memory.errors import ConfigInvalid, KiteError, VaultReadOnly
+from kite_memory.vault.notefile import FOLDERS
 
 if TYPE_CHECKING:
     from kite_memory.wiring import House
@@ -42,17 +44,32 @@ def examine() -> Iterator[Finding]:
             defaults = config.check(b"", Path(paths.config_file()))
         except ConfigInvalid:  # the environment's
             return
-        yield from _machine(defaults)
-        yield from _agents(defaults)
+        yield from _as_far_as_it_goes(_machine(defaults))
+        yield from _as_far_as_it_goes(_agents(defaults))
         return
-    yield from _machine(settings)
-    yield from _agents(settings)
-    yield from _daemon(settings)
+    for part in (_machine(settings), _agents(settings), _daemon(settings), _house()):
+        yield from _as_far_as_it_goes(part)
+
+
+def _as_far_as_it_goes(part: Iterator[Finding]) -> Iterator[Finding]:
+    """What ends an examination is found by it; the other parts are none the worse for it."""
     try:
-        with house() as here:
-            yield from _house(here)
+        yield from part
     except KiteError as error:
         yield Finding("problem", str(error), error.hint)
+    except OSError as error:
+        yield Finding("problem", *of_the_machine(error))
+    except sqlite3.Error as error:
+        yield Finding("problem", f"a database of ours cannot be used: {error}", "`kmem verify` says which")
+
+
+def unwritable(vault: Path) -> VaultReadOnly | None:
+    """Why notes could not be written there, as far as the system tells beforehand."""
+    for folder in (vault, *(vault / name for name in sorted(set(FOLDERS.values())))):
+        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+            hint = f"see who owns it: ls -ld {shlex.quote(str(folder))}; or mount its disk for writing"
+            return VaultReadOnly(f"notes cannot be written to {folder}", hint=hint)
+    return None
 
 
 def _machine(settings: Config) -> Iterator[Finding]:
@@ -155,7 +172,12 @@ def _daemon(settings: Config) -> Iterator[Finding]:
         yield Finding("problem", str(error), error.hint)
 
 
-def _house(here: "House") -> Iterator[Finding]:
+def _house() -> Iterator[Finding]:
+    with house() as here:
+        yield from _rooms(here)
+
+
+def _rooms(here: "House") -> Iterator[Finding]:
     told = here.operations.status()
     extractor, index = told["extractor"], told["index"]
     yield Finding("ok", f"extractor: {extractor['name']}")
@@ -181,6 +203,8 @@ def _house(here: "House") -> Iterator[Finding]:
         yield Finding("note", f"there is no vault at {here.vault.root} yet", "`kmem up` makes one")
     else:
         yield Finding("ok", f"vault: {here.vault.root}, {counted(told['notes']['total'], 'note')}")
+        if refusal := unwritable(here.vault.root):
+            yield Finding("problem", str(refusal), refusal.hint)
     yield from _helping(told["helping"])
     for problem in told["problems"]:
         if not here.vault.frozen or here.vault.frozen not in problem["reason"]:

@@ -94,7 +94,7 @@ class Source(StrEnum):
 
 
 def take_in(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="A file or a folder of another memory; it is only read.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a folder of another memory; it is only read.")],
     source: Annotated[
         Source | None,
         typer.Option("--from", metavar="SORT", help="What it is, where the path does not tell: " + ", ".join(Source) + "."),
@@ -111,13 +111,15 @@ def take_in(
 
     Example: kmem import ~/.claude/CLAUDE.md --dry-run
     """
+    if not path:  # as an empty variable leaves it: the current folder is `.`
+        raise UsageError("the path is empty", hint="name a file or a folder; `.` is the current folder")
     sort = source.value if source else ""
     actions: list[dict[str, Any]] = []
     passed: Counter[str] = Counter()
     start: int | None = 0
     while start is not None:
         told = perform(
-            "import", path=str(path.absolute()), sort=sort, project=project, accepted=accept, dry_run=dry_run, start=start
+            "import", path=str(Path(path).absolute()), sort=sort, project=project, accepted=accept, dry_run=dry_run, start=start
         )
         actions += told["actions"]
         passed.update({each["reason"]: each["count"] for each in told["passed_over"]})
@@ -145,6 +147,8 @@ def export(
 ) -> None:
     """Write every note into one file that other programs can read.
 
+    What cannot be taken along is named, and the exit code is 1 then.
+
     Example: kmem export memory.zip
     """
     from kite_memory.exchange.exporting import jsonl, zipped
@@ -153,16 +157,22 @@ def export(
         raise UsageError(f"cannot tell what {file} should be", hint="give it a name that ends in .zip or .jsonl")
     notes: list[Note] = []
     files: list[tuple[str, datetime, bytes]] = []
-    unread: list[str] = []
+    as_it_is = file.suffix == ".zip" and not project
+    good: set[str] = set()
+    taken_unread: set[str] = set()
     with house() as here:
+        if here.has_a_vault:
+            here.vault.compare()  # or nothing would be known of files that have come since
         for entry in here.vault.entries():
             note, data = here.vault.read(entry.path), here.vault.raw(entry.path)
-            if note is None:
-                unread.append(entry.path)
-            if data is None or (project and (note is None or note.project not in ("", project))):
+            if data is None or (note is None and not as_it_is):
+                continue
+            (taken_unread if note is None else good).add(entry.path)
+            if project and (note is None or note.project not in ("", project)):
                 continue
             files.append((entry.path, datetime.fromtimestamp(entry.mtime_ns / 1e9, UTC), data))
             notes += [note] if note is not None else []
+        problems = [problem for problem in here.vault.problems() if problem.file not in good]
     if str(file) == "-":
         if notes:
             say_written_json(jsonl(notes).decode().rstrip("\n"))
@@ -173,8 +183,11 @@ def export(
             raise KiteError(f"cannot write to {file}: {error.strerror}", hint="name another file") from error
         say(str(file))
         tell(counted(len(notes), "note"))
-    for path in unread:
-        tell(f"{path} cannot be read" + (", and is in it as it is" if file.suffix == ".zip" and not project else ": left out"))
+    for problem in problems:
+        what = "in it as it is" if problem.file in taken_unread else "left out"
+        tell(f"{what}: {problem.file}: {problem.reason}")
+    if left_out := {problem.file for problem in problems} - taken_unread:
+        raise KiteError(f"the export is not whole: {counted(len(left_out), 'file')} left out", hint="mend them, and export again")
 
 
 def consolidate(

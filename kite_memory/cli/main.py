@@ -1,6 +1,5 @@
 """`kmem`: the front door. Commands live one file per section of the help."""
 
-import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ import typer
 
 from kite_memory import __version__
 from kite_memory.cli import bridging, care, everyday, gardening, history, memory, reviewing, setup
-from kite_memory.cli.console import complain, fall_silent, finish, say, speak_any_encoding, tell
+from kite_memory.cli.console import complain, fall_silent, finish, of_the_machine, say, speak_any_encoding, tell
 from kite_memory.cli.help import group
 from kite_memory.errors import KiteError, UsageError
 
@@ -91,19 +90,9 @@ def _ended(words: list[str], *, debug: bool) -> int:
 
 
 def _complain_of_the_machine(error: OSError) -> None:
-    tell(f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}")
-    tell(f"hint: {_WHAT_TO_DO.get(error.errno or 0, 'is the disk full, or something not yours?')}; --debug shows what it was for")
-
-
-_WHAT_TO_DO = {
-    errno.ENOSPC: "the disk is full: make room",
-    errno.EDQUOT: "your share of the disk is full: make room",
-    errno.ENOENT: "no such folder can be made there: see KMEM_HOME and `vault` in the configuration",
-    errno.ENOTDIR: "a file lies where a folder should be: see KMEM_HOME and `vault` in the configuration",
-    errno.EACCES: "it is not yours to write: see who owns it",
-    errno.EPERM: "it is not yours to write: see who owns it",
-    errno.EROFS: "its disk is mounted for reading only",
-}
+    said, what_to_do = of_the_machine(error)
+    tell(f"error: {said}")
+    tell(f"hint: {what_to_do}; --debug shows what it was for")
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:

@@ -24,7 +24,7 @@ _KEYS = {"a": "accept", "m": "merge", "p": "replace", "b": "both", "d": "divide"
 _TOLD = {
     "accept": "[a]ccept",
     "merge": "[m]erge into the nearest",
-    "replace": "it re[p]laces the other",
+    "replace": "the newer re[p]laces the older",
     "both": "[b]oth hold",
     "divide": "[d]ivide it at its headings",
     "whole": "leave it [w]hole",
@@ -50,7 +50,8 @@ def review(
         tuple[str, str], typer.Option("--merge", metavar="NOTE INTO", help="Let NOTE go into another, which then says it too.")
     ] = _NONE,
     replace: Annotated[
-        tuple[str, str], typer.Option("--replace", metavar="NOTE OLDER", help="Of two that contradict each other, NOTE holds.")
+        tuple[str, str],
+        typer.Option("--replace", metavar="NOTE OTHER", help="Of two that contradict each other, the newer replaces the older."),
     ] = _NONE,
     both: Annotated[
         tuple[str, str], typer.Option("--both", metavar="NOTE OTHER", help="They do not contradict each other.")

@@ -80,7 +80,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
         if not _NAME.fullmatch(name.rpartition(":")[0] if name.rpartition(":")[2].isdecimal() else name):
             raise UsageError(f"{name!r} is not the name of a host", hint="as memory.example.org, without https://")
     path = _path(config, wanted.prefix)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it once more when it has ended
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     tokens = Tokens(config.state)
     try:
         refuse_what_is_unsafe(wanted, tokens)
@@ -107,6 +107,10 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
                 )
                 audit = Audit(config.state / "logs" / "audit.log")
 
+                def began(stop: Callable[[], None]) -> None:
+                    """An exit amid the server's tasks would be an error of theirs; uvicorn raises its signal again at the end."""
+                    signal.signal(signal.SIGTERM, lambda *_: stop())
+
                 async def listen() -> None:
                     await serve(
                         perform,
@@ -117,6 +121,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
                         report=report,
                         certificate=certificate,
                         rate=wanted.rate,
+                        started=began,
                     )
 
                 anyio.run(listen)

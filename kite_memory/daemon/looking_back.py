@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kite_memory.errors import KiteError, NotFound, UsageError
@@ -165,7 +166,9 @@ class LookingBack:
             case []:
                 raise SessionNotFound(f"no session is called {named!r:.80}", hint="`kmem timeline` lists them")
             case several:
-                names = ", ".join(f"{each.provider}:{each.id[:13]}" for each in several[:5])
+                ids = {each.id for each in several}
+                length = next(length for length in count(13) if len({id[:length] for id in ids}) == len(ids))
+                names = ", ".join(f"{each.provider}:{each.id[:length]}" for each in several[:5])
                 raise UsageError(f"several sessions begin with {named!r:.80}", hint=f"say more of it: {names}")
 
     def resume(

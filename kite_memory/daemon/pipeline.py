@@ -26,7 +26,7 @@ from kite_memory.errors import KiteError
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.likeness import Contest, Ruling
-from kite_memory.model.look import Look
+from kite_memory.model.look import Look, Problem
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact, redact_event
@@ -50,6 +50,8 @@ _BEFORE = 160
 """Events before a chunk that whoever distils it gets to see with it."""
 
 _RULINGS = 2_000
+
+_EVERY_PROBLEM = 1_000_000
 
 _GONE = "its events are gone from the timeline"
 
@@ -146,9 +148,14 @@ class Pipeline:
         while True:
             cursor = self._timeline.cursor(str(path))
             look = source.read(path, cursor, budget=READ_BUDGET)
-            if cursor is not None and look.cursor == cursor and not look.events and not look.problems:
+            nothing_read = cursor is not None and look.cursor == cursor and not look.events
+            if nothing_read and not look.problems:
                 return added
             look = redacted(look)
+            if nothing_read:
+                look = replace(look, problems=self._untold(look))
+                if not look.problems:
+                    return added
             added += self._timeline.commit([look], source.provider)
             self._attest(look)
             if look.session is not None and look.events:
@@ -157,6 +164,11 @@ class Pipeline:
             progress(max(0, look.cursor.position - (cursor.position if cursor else 0)))
             if not look.more:
                 return added
+
+    def _untold(self, look: Look) -> tuple[Problem, ...]:
+        """A file that cannot be read is one problem, however often it is looked at."""
+        told = {each.reason for each in self._timeline.problems(limit=_EVERY_PROBLEM) if each.file == look.path}
+        return tuple(problem for problem in look.problems if problem.reason not in told)
 
     def _attest(self, look: Look) -> None:
         """What cannot be written to now is attested when the line is distilled."""

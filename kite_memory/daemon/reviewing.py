@@ -161,6 +161,12 @@ class Reviewing:
         if (verdict in ("divide", "whole") and note.review != ASKED) or (about_length and verdict not in ("divide", "whole")):
             only = "make several notes of it, or leave it whole" if about_length else "is not asked whether to divide it"
             raise UsageError(f"{note.path} does not wait for that verdict: {only}", hint="`kmem review` shows what each waits for")
+        if verdict == "accept" and note.status is not NoteStatus.PROPOSED:
+            choices = ", ".join(choice for choice, _ in self._surrounded(note).choices())
+            raise UsageError(
+                f"{note.path} does not wait for that verdict: it is accepted, and may contradict another",
+                hint=f"choose one of: {choices}",
+            )
         if seen and seen != version(note):
             raise Changed(f"{note.path} has changed since it was shown", hint="look at it again: `kmem review`")
         changed = {note.path}
@@ -195,7 +201,7 @@ class Reviewing:
 
     def _merge(self, note: Note, into: Note) -> set[str]:
         """What it adds goes into the other, which it leads to from now on: links to it still lead somewhere."""
-        step = consolidation.Merge(keep=into, drop=note)
+        step = consolidation.Merge(keep=into, drop=note, whole=True)
         texts = {path: self._vault.text(path) for path in (into.path, note.path)}
         changes = consolidation.changes(step, texts)
         if not changes:
@@ -208,9 +214,11 @@ class Reviewing:
         return {change.path for change in changes}
 
     def _settle(self, note: Note, other: Note, replaces: bool) -> set[str]:
+        """Whichever of the two waits, the newer one replaces the older."""
         if not (note.id and other.id):
             raise UsageError("a note without an id replaces none", hint="give both an `id`")
-        return set(self._vault.settle(note.id, other.id, "replaces" if replaces else "neither"))
+        newer, older = (other, note) if other.created > note.created else (note, other)
+        return set(self._vault.settle(newer.id, older.id, "replaces" if replaces else "neither"))
 
     def _queue(self, known: Sequence[Known]) -> tuple[list[Note], int]:
         """Without pages of entities that some other note on it speaks of: they go with that one. And how many more there are."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from threading import RLock
@@ -10,12 +11,15 @@ from typing import Any, assert_never
 
 from kite_memory.errors import UsageError
 from kite_memory.exchange.foreign import Foreign, Kept, PassedOver, drafts, references
-from kite_memory.exchange.importing import Sort, pieces, sort_of
+from kite_memory.exchange.importing import Pieces, Sort, pieces, sort_of
+from kite_memory.model.note import Note
 from kite_memory.model.plan import Amend, Create, Skip, Supersede
 from kite_memory.recall.recall import Recall
 from kite_memory.sources.project import project_of
-from kite_memory.vault import Vault
+from kite_memory.vault import Vault, links
 from kite_memory.vault.ledger import Known
+from kite_memory.vault.links import Link
+from kite_memory.vault.notefile import body_of
 from kite_memory.vault.wording import body_key
 from kite_memory.vault.writing import Amended, LeftAlone, Skipped, Superseded, Written
 
@@ -57,6 +61,8 @@ class TakingIn:
                 paths = {each["path"] for each in told if each["doing"] in ("create", "amend")}
                 if not more and which is Sort.KMEM:
                     paths |= self._led(piece for piece in pieces(file, which, project=named, project_of=project_of))
+                if not more and which in (Sort.KMEM, Sort.MARKDOWN):
+                    paths |= self._linked(lambda: pieces(file, which, project=named, project_of=project_of), accepted=accepted)
                 if paths:
                     self._recall.refresh(self._vault, hint=paths)
         return {
@@ -81,15 +87,79 @@ class TakingIn:
                 continue
             changes: dict[str, object] = {}
             for name, ids in said.items():
-                stems = [f"[[{PurePosixPath(known.path).stem}]]" for each in ids if (known := self._there(id, each, settled))]
+                there = [PurePosixPath(known.path).stem for each in ids if (known := self._there(id, each, settled))]
+                stems = [f"[[{stem}]]" for stem in there if links.holds(stem)]
                 if stems and not getattr(note, name):
                     changes[name] = stems[0] if name == "superseded_by" else stems
             if changes and self._vault.annotate(id, changes):
                 changed.add(note.path)
         return changed
 
+    def _linked(self, taken: Callable[[], Pieces], *, accepted: bool) -> set[str]:
+        """Once all are here, let what one says of another be a link, whichever of them came first; says which were changed.
+
+        Only of a note whose words are those that came, in our own writing.
+        """
+        called = _Called(taken(), accepted=accepted)
+        changed = set()
+        for piece in taken():
+            if not isinstance(piece, Foreign) or "[[" not in piece.body:
+                continue
+            (draft,) = drafts([piece], accepted=accepted)
+            known = self._vault.known_as(draft.note.id)
+            note = self._vault.read(known.path) if known is not None and known.id == draft.note.id else None
+            if note is None or not self._vault.is_ours(note):
+                continue
+            body = self._relinked(draft.note.body, note.body, called)
+            text = self._vault.text(note.path)
+            after = text[: len(text) - len(body_of(text))] + body + "\n"
+            if body != note.body and self._vault.rewrite(note.path, text, after):
+                changed.add(note.path)
+        return changed
+
+    def _relinked(self, came: str, stands: str, called: "_Called") -> str:
+        """What came with links to where it lies now; any other link as it ``stands``, or in plain words where none does."""
+        if links.replace(came, lambda link: link.shown) != links.unlinked(stands):  # nor where a link is within a link
+            return stands
+        held = {len(links.unlinked(stands[: link.start])): stands[link.start : link.end] for link in links.find(stands)}
+
+        def led(link: Link) -> str:
+            known = self._vault.known_as(called.id(link.target))
+            stem = PurePosixPath(known.path).stem if known is not None else ""
+            if not links.holds(stem):
+                return held.get(len(links.unlinked(came[: link.start])), link.shown)
+            place = f"{stem}#{link.heading}" if link.heading else stem
+            return "!" * link.embed + links.write(place, link.shown)
+
+        return links.replace(came, led)
+
     def _there(self, one: str, other: str, settled: Collection[tuple[str, str]]) -> Known | None:
         return None if (one, other) in settled or (other, one) in settled else self._vault.known_as(other)
+
+
+class _Called:
+    """What is taken in, by what links to it say where it comes from: a path, the name of a file, a title."""
+
+    def __init__(self, taken: Pieces, *, accepted: bool) -> None:
+        self._ids: dict[str, str] = {}
+        notes: list[Note] = []
+        for piece in taken:
+            match piece:
+                case Foreign(name=path):
+                    note = drafts([replace(piece, body="")], accepted=accepted)[0].note
+                case Kept(note=note, stem=stem):
+                    path = f"{stem}.md"
+                case PassedOver():
+                    continue
+                case _:
+                    assert_never(piece)
+            self._ids.setdefault(path, note.id)
+            notes.append(replace(note, path=path, body=""))
+        self._resolver = links.Resolver(notes)
+
+    def id(self, target: str) -> str:
+        """Of the note that it becomes; empty where nothing is called so."""
+        return self._ids.get(self._resolver.follow(target) or "", "")
 
 
 def _sort(named: str) -> Sort:

@@ -146,11 +146,17 @@ class Outbox:
         if not path.exists():
             path.touch(mode=0o600)
         self._lock = threading.Lock()
-        self._database = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+        self._path = path
+        try:
+            self._database = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+        except sqlite3.OperationalError as error:
+            raise _not_written(error, path) from error
         try:
             self._open(path)
         except sqlite3.DatabaseError as error:
             self._database.close()
+            if _code(error) in (*_CLOSED, *_BUSY, sqlite3.SQLITE_FULL):
+                raise _not_written(error, path) from error
             raise StateDamaged(
                 f"the outbox at {path} cannot be read: {error}", hint="move it away: finished chunks are then distilled anew"
             ) from error
@@ -370,7 +376,7 @@ class Outbox:
                 if self._database.in_transaction:  # SQLite has rolled back by itself where the disk is full
                     self._database.execute("ROLLBACK")
                 if isinstance(error, sqlite3.OperationalError):
-                    raise StateNotWritten(f"the outbox cannot be written: {error}", hint="make room on its disk") from error
+                    raise _not_written(error, self._path) from error
                 raise
 
     def _all(self, query: str, values: Sequence[object] = ()) -> list[Any]:
@@ -380,6 +386,27 @@ class Outbox:
     def _one(self, query: str, values: Sequence[object] = ()) -> Any:
         with self._lock:
             return self._database.execute(query, values).fetchone()
+
+
+_CLOSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _not_written(error: sqlite3.DatabaseError, path: Path) -> StateNotWritten:
+    """What to do about it depends on who said no: its owner, another process, or the disk."""
+    code = _code(error)
+    if code in _CLOSED:
+        return StateNotWritten(
+            f"the outbox at {path} may not be opened or written: {error}", hint=f"see who owns it: ls -la {path.parent}"
+        )
+    hint = (
+        "another process keeps it busy: try again; see `kmem status`" if code in _BUSY else "make room on its disk, then try again"
+    )
+    return StateNotWritten(f"the outbox at {path} cannot be written: {error}", hint=hint)
+
+
+def _code(error: sqlite3.DatabaseError) -> int:
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF  # Python's own findings have none
 
 
 def utc_day(now: float) -> str:

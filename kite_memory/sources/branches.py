@@ -46,7 +46,10 @@ def repository_of(cwd: str) -> Path | None:
 
 
 def merged(cwd: str, branch: str, environment: Mapping[str, str], *, seconds: float = 5.0) -> bool | None:
-    """Whether a branch is part of the default one, is the default one, or is gone; ``None`` where git cannot tell."""
+    """Whether a branch is part of the default one, is the default one, or is gone; ``None`` where git cannot tell.
+
+    One that stands where the default one does, and never stood elsewhere, has only just begun.
+    """
     if branch in USUAL:
         return True
     root = repository_of(cwd)
@@ -64,6 +67,10 @@ def merged(cwd: str, branch: str, environment: Mapping[str, str], *, seconds: fl
         if f"refs/heads/{branch}" not in known:
             return True
         base = git.ask(root, ["merge-base", default, f"refs/heads/{branch}"]).strip()
-        return base == git.ask(root, ["rev-parse", "--verify", f"refs/heads/{branch}"]).strip()
+        tip, trunk = (git.ask(root, ["rev-parse", "--verify", ref]).strip() for ref in (f"refs/heads/{branch}", default))
+        if tip != trunk:
+            return base == tip
+        stood = git.ask(root, ["reflog", "show", "--format=%H", f"refs/heads/{branch}"]).split()
+        return len(set(stood)) != 1
     except GitFailed:
         return None

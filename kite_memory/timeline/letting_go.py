@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Event, Session
+from kite_memory.timeline.schema import file_of, not_written
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """What reads: a query and its values to all of its rows."""
@@ -68,7 +68,7 @@ def leaving_nothing(database: sqlite3.Connection) -> Iterator[None]:
         database.execute("INSERT INTO told (told) VALUES ('optimize')")
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.OperationalError as error:
-        raise StateNotWritten(f"the timeline cannot be written: {error}", hint="make room on its disk, then try again") from error
+        raise not_written(error, file_of(database)) from error
     finally:
         database.execute(f"PRAGMA secure_delete = {int(before)}")
 

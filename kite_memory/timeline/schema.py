@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from kite_memory.errors import StateDamaged, StateNewer
+from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 
 VERSION = 5
 
@@ -242,11 +242,17 @@ MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4, 5: _VE
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the store, made or brought up to `VERSION` first. Raises `StateNewer` and `StateDamaged`."""
+    """Open the store, made or brought up to `VERSION` first.
+
+    Raises `StateNewer` and `StateDamaged`, and `StateNotWritten` where it is whole for all we know, but closed to us.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not path.exists():
         path.touch(mode=0o600)
-    connection = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+    try:
+        connection = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+    except sqlite3.OperationalError as error:
+        raise not_written(error, path) from error
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -255,6 +261,8 @@ def connect(path: Path) -> sqlite3.Connection:
         _migrate(connection, path)
     except sqlite3.DatabaseError as error:
         connection.close()
+        if _is_no_damage(error):
+            raise not_written(error, path) from error
         raise StateDamaged(
             f"the timeline at {path} cannot be read: {error}",
             hint="run `kmem rebuild --timeline`: it is made anew from the transcripts",
@@ -263,6 +271,35 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+_CLOSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def not_written(error: sqlite3.DatabaseError, path: Path) -> StateNotWritten:
+    """What to do about it depends on who said no: its owner, another process, or the disk."""
+    code = _code(error)
+    if code in _CLOSED:
+        return StateNotWritten(
+            f"the timeline at {path} may not be opened or written: {error}", hint=f"see who owns it: ls -la {path.parent}"
+        )
+    hint = (
+        "another process keeps it busy: try again; see `kmem status`" if code in _BUSY else "make room on its disk, then try again"
+    )
+    return StateNotWritten(f"the timeline at {path} cannot be written: {error}", hint=hint)
+
+
+def file_of(database: sqlite3.Connection) -> Path:
+    return Path(database.execute("PRAGMA database_list").fetchone()[2])
+
+
+def _is_no_damage(error: sqlite3.DatabaseError) -> bool:
+    return _code(error) in (*_CLOSED, *_BUSY, sqlite3.SQLITE_FULL)
+
+
+def _code(error: sqlite3.DatabaseError) -> int:
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF  # Python's own findings have none
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:

@@ -13,7 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Event, EventType, EvidenceReference, Role, Session, Status, Where
 from kite_memory.model.fix import Fix
 from kite_memory.model.link import Edge, EdgeKind
@@ -21,7 +20,7 @@ from kite_memory.model.look import Cursor, Look
 from kite_memory.timeline import bundles, letting_go, search
 from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.fixes import find, sign, sign_backlog
-from kite_memory.timeline.schema import connect
+from kite_memory.timeline.schema import connect, file_of, not_written
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.summaries import Overview, Work, overviews, sub_sessions, works
 
@@ -468,7 +467,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]
         if connection.in_transaction:  # SQLite has rolled back by itself where the disk is full
             connection.execute("ROLLBACK")
         if isinstance(error, sqlite3.OperationalError):
-            raise StateNotWritten(f"the timeline cannot be written: {error}", hint="make room on its disk") from error
+            raise not_written(error, file_of(connection)) from error
         raise
 
 

@@ -37,10 +37,14 @@ _NO_TIME = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """``drop`` says the same: what it adds goes into ``keep``, and it is marked as replaced, so that every link still leads."""
+    """``drop`` says the same: what it adds goes into ``keep``, and it is marked as replaced, so that every link still leads.
+
+    ``whole``: a person merges them, perhaps two that say different things: all is added that has a word of its own.
+    """
 
     keep: Note
     drop: Note
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +109,9 @@ def steps(
 def changes(step: Step, texts: Mapping[str, str]) -> tuple[Change, ...]:
     """What a step does to the files whose ``texts`` are these; nothing where one cannot be changed safely."""
     match step:
-        case Merge(keep=keep, drop=drop):
+        case Merge(keep=keep, drop=drop, whole=whole):
             return _both(
-                Change(path=keep.path, before=texts[keep.path], after=_taking_in(texts[keep.path], keep, drop)),
+                Change(path=keep.path, before=texts[keep.path], after=_taking_in(texts[keep.path], keep, drop, whole=whole)),
                 Change(path=drop.path, before=texts[drop.path], after=_replaced(texts[drop.path], keep)),
             )
         case Mention(page=page, notes=notes, ours=ours):
@@ -169,10 +173,14 @@ def _merges(notes: Sequence[Note], is_ours: Callable[[Note], bool], settled: fro
         if not lifecycle.repeats(one, other):
             continue
         keep, drop = (one, other) if is_ours(other) else (other, one)
-        if not is_ours(drop):
+        if not is_ours(drop) or _ends_sooner(keep, drop):
             continue
         taken |= {one.id, other.id}
         yield Merge(keep=keep, drop=drop)
+
+
+def _ends_sooner(keep: Note, drop: Note) -> bool:
+    return keep.expires is not None and (drop.expires is None or drop.expires > keep.expires)
 
 
 def _may_merge(note: Note) -> bool:
@@ -188,10 +196,10 @@ def _alike(notes: Sequence[Note]) -> Iterator[tuple[Note, Note]]:
     """Pairs, the older first, that share some of their rarest words: those that repeat each other are among them."""
     said = {note.path: words(lifecycle.text_of(note)) for note in notes}
     held = Counter(word for each in said.values() for word in each)
-    holders: dict[tuple[str, str, str, str], list[Note]] = defaultdict(list)
+    holders: dict[tuple[str, ...], list[Note]] = defaultdict(list)
     for note in notes:
         rare = sorted(said[note.path], key=lambda word: (held[word], word))[:_RARE_WORDS]
-        place = (note.kind.value, note.project, note.scope.value)
+        place = (note.kind.value, note.project, note.scope.value, note.session, note.branch)
         earlier = Counter(other.path for word in rare if held[word] <= _COMMON for other in holders[(*place, word)])
         known = {other.path: other for word in rare if held[word] <= _COMMON for other in holders[(*place, word)]}
         least = min(_SHARED_RARE, len(rare))
@@ -201,7 +209,7 @@ def _alike(notes: Sequence[Note]) -> Iterator[tuple[Note, Note]]:
                 holders[(*place, word)].append(note)
 
 
-def _taking_in(text: str, keep: Note, drop: Note) -> str:
+def _taking_in(text: str, keep: Note, drop: Note, *, whole: bool) -> str:
     evidence = tuple(dict.fromkeys((*keep.evidence, *drop.evidence)))[:_MOST_EVIDENCE]
     names = tuple(dict.fromkeys((*keep.aliases, drop.title, *drop.aliases)))
     given: dict[str, object] = {
@@ -216,7 +224,7 @@ def _taking_in(text: str, keep: Note, drop: Note) -> str:
     if changed is None:
         return ""
     held, said = words(keep.body), words(lifecycle.text_of(replace(drop, title="")))
-    new = said and len(said & held) < _SAID_ALREADY * len(said)
+    new = not said <= held if whole else said and len(said & held) < _SAID_ALREADY * len(said)
     return with_addition(changed, f"{drop.created:%Y-%m-%d}: {_without_related(drop.body)}") if new else changed
 
 

@@ -18,11 +18,13 @@ from kite_memory.vault.wording import digest, entity_key, one_line, shortened, t
 PROPERTY, ASKED = "review", "split"
 """What a note says of which a person is asked whether it shall be divided."""
 
-_HEADING = re.compile(r"(#{1,5})[ \t]+(\S.*?)[ \t#]*")
+_HEADING = re.compile(r"(#{1,5})[ \t]+(\S.*)")
 _MOST = 40
 _TITLE = 90
 _TELLS_ENOUGH = 3
 """Words of a heading that says by itself what is below it."""
+_LEAST_OF_WHOLE = 12
+"""Characters of the whole's title; fewer tell nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,7 @@ def division(body: str) -> Division | None:
     level = next((each for each in sorted(levels) if levels[each] > 1), None)
     if level is None:
         return None
-    starts = [(at, found[2]) for at, found in headings if len(found[1]) == level]
+    starts = [(at, _unclosed(found[2])) for at, found in headings if len(found[1]) == level]
     ends = [*(at for at, _ in starts[1:]), len(lines)]
     said = [(at, title, end) for (at, title), end in zip(starts, ends, strict=True) if "".join(lines[at + 1 : end]).strip()]
     if not 1 < len(said) <= _MOST:
@@ -69,12 +71,17 @@ def division(body: str) -> Division | None:
 
 
 def notes(note: Note, divided: Division) -> list[Note]:
-    """One for each part, which holds for it what held for the whole; it leads back to where it was taken from."""
+    """One for each part, which holds for it what held for the whole; it leads back to where it was taken from.
+
+    What is said in it stays to the letter; so does a heading that its title does not say whole.
+    """
+    stem = PurePosixPath(note.path).stem
+    back = related([stem] if links.holds(stem) else [])
     made: list[Note] = []
     for number, part in enumerate(divided.parts):
-        tells = len(part.heading.split()) >= _TELLS_ENOUGH
-        title = shortened(part.heading if tells else f"{note.title}: {part.heading}", _TITLE)
-        body = f"{part.text}\n\n{related([PurePosixPath(note.path).stem])}"
+        title = _title(note.title, one_line(links.unlinked(part.heading)))
+        heading = "" if part.heading in title else f"# {part.heading}"
+        body = links.Standing("\n\n".join(filter(None, (heading, part.text, back))))
         spoken = entity_key(f"{part.heading} {part.text}")
         made.append(
             replace(
@@ -95,6 +102,14 @@ def notes(note: Note, divided: Division) -> list[Note]:
     return made
 
 
+def _title(whole: str, heading: str) -> str:
+    """Behind a heading that tells too little stands the whole's title, as far as there is room for it."""
+    room = _TITLE - len(heading) - len(": ")
+    if len(heading.split()) >= _TELLS_ENOUGH or room < min(len(whole), _LEAST_OF_WHOLE):
+        return shortened(heading, _TITLE)
+    return f"{shortened(whole, room)}: {heading}"
+
+
 def remainder(text: str, divided: Division, made: Sequence[Note]) -> str:
     """The file of the whole, which leads to its parts from now on; empty where it cannot be changed safely."""
     changed = with_properties(text, {PROPERTY: ""})
@@ -103,6 +118,12 @@ def remainder(text: str, divided: Division, made: Sequence[Note]) -> str:
     listed = "\n".join(f"- {links.write(PurePosixPath(each.path).stem, each.title)}" for each in made)
     body = "\n\n".join(filter(None, (divided.opening, listed, divided.closing)))
     return changed[: len(changed) - len(body_of(changed))] + body + "\n"
+
+
+def _unclosed(heading: str) -> str:
+    """Without the marks that may close it, which stand apart from its words: those of C# do not."""
+    words = heading.rstrip().rstrip("#")
+    return words.rstrip() if words.endswith((" ", "\t")) else heading.rstrip()
 
 
 def _closing_at(lines: Sequence[str]) -> int:

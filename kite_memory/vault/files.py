@@ -114,7 +114,9 @@ class Files:
         try:
             return Folder.root(self.root)
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise no_vault(self.root) from error
+            # Who asks for a file has known one: then `kmem up` makes no new vault.
+            hint = "mount its disk or bring the notes back; if you deleted them, run `kmem verify --accept-missing`"
+            raise VaultMissing(f"no vault at {self.root}", hint=hint) from error
 
     def read(self, path: str) -> Content:
         """Raises `FileNotFoundError`, or `CannotRead` for what is no ordinary file of a bearable size."""

@@ -42,6 +42,7 @@ about also because been does each every from gets have here into just made make 
 that their them then there these they this those thus upon very what when where which while will with would
 """
 _GRAMMAR = frozenset(_GRAMMAR_WORDS.split())
+_DIRECTED = frozenset(("after", "before", "into", "instead", "over", "than", "to", "über", "nach", "vor", "statt"))
 _HAS_DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"[\w.:/%+-]+")
 
@@ -100,9 +101,17 @@ def repeats(one: Note, other: Note) -> bool:
     unmatched = len(less - more)
     if len(less) < _FEW_WORDS or unmatched > (len(less) // _MANY_WORDS) * _OTHER_WORDS:
         return False
+    return not at_odds(said, held)
+
+
+def at_odds(said: str, held: str) -> bool:
+    """Whether figures, names, a denial, a word on what held before, or what stands on which side of an «over» or a «to» tell two
+    texts apart, however many words they share."""
     if _differ(_values(said), _values(held)) or _differ(_names(said), _names(held)):
-        return False
-    return all(bool(pattern.search(said)) == bool(pattern.search(held)) for pattern in (_NOT, _GIVEN_UP))
+        return True
+    if any(bool(pattern.search(said)) != bool(pattern.search(held)) for pattern in (_NOT, _GIVEN_UP)):
+        return True
+    return any((after, before) in _sides(held) for before, after in _sides(said))
 
 
 def relations(
@@ -171,6 +180,8 @@ def _contests(draft: Note, around: Surroundings) -> list[tuple[Contest, Likeness
         note = near.note
         if note.kind not in _COMPARABLE or note.status is not NoteStatus.ACCEPTED or _sessions(note) & _sessions(draft):
             continue
+        if repeats(draft, note):  # what could not go into it says nothing against it either
+            continue
         newer, older = (draft, note) if _is_later(draft, note) else (note, draft)
         likely = likeness(newer, older, near, place, around.rarity or {})
         found.append((Contest(newer=newer, older=older, likely=likely.likely), likely))
@@ -200,6 +211,23 @@ def _chose(older: Note, alternative: str, newer: Note) -> bool:
         return False
     matter = _telling(older.title) - turned_down
     return bool(matter) and len(matter & _telling(newer.title)) >= len(matter) / 2
+
+
+def _sides(text: str) -> frozenset[tuple[str, str]]:
+    """The words next to each that has a direction: tabs over spaces are not spaces over tabs."""
+    found: set[tuple[str, str]] = set()
+    said = _WORD.findall(text.casefold())
+    for place, word in enumerate(said):
+        if word in _DIRECTED:
+            before = next((each for each in reversed(said[max(0, place - 4) : place]) if _tells_much(each)), "")
+            after = next((each for each in said[place + 1 : place + 5] if _tells_much(each)), "")
+            if before and after and before != after:
+                found.add((before, after))
+    return frozenset(found)
+
+
+def _tells_much(word: str) -> bool:
+    return (len(word) > 2 or _HAS_DIGIT.search(word) is not None) and word not in _GRAMMAR | _DIRECTED
 
 
 def _differ(mine: frozenset[str], theirs: frozenset[str]) -> bool:

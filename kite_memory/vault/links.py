@@ -20,8 +20,17 @@ _UNLINKABLE = re.compile(
     r"|\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s<>]*"
 )
 
+_UNNAMEABLE = re.compile(r"[#^|\[\]]")
+"""What means something else to Obsidian, too, where a link says the name of a file."""
+
 _MAX_NESTING = 8
 _MAX_SCANNED = 300_000
+
+
+class Standing(str):
+    """Text that stands in the vault already: whoever moves it leaves its links as they are, those into nothing as well."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +76,11 @@ def targets(text: str) -> tuple[str, ...]:
 def target_of(inner: str) -> str:
     """The target in what stands between the brackets."""
     return one_line(inner.partition("|")[0].partition("#")[0])
+
+
+def holds(name: str) -> bool:
+    """Whether a link, in a body or in a property, can lead to a file of this name."""
+    return bool(name) and not _UNNAMEABLE.search(name) and target_of(name) == name
 
 
 def write(target: str, label: str = "") -> str:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -86,7 +86,7 @@ def _parsed(text: str, path: str, created: datetime, updated: datetime) -> Note 
         session=_text(given.get("session")),
         key=_text(given.get("key")),
         valid_from=_moment_or_none(given.get("valid_from")),
-        expires=_moment_or_none(given.get("expires")),
+        expires=_end(given.get("expires")),
         supersedes=tuple(filter(None, map(_link_target, _texts(given.get("supersedes"))))),
         superseded_by=next(iter(map(_link_target, _texts(given.get("superseded_by")))), ""),
         conflicts=tuple(filter(None, map(_link_target, _texts(given.get("conflicts"))))),
@@ -213,6 +213,17 @@ def _link_target(text: str) -> str:
 
 def _moment(value: Property, default: datetime) -> datetime:
     return _moment_or_none(value) or default
+
+
+def _end(value: Property) -> datetime | None:
+    """A person who writes a day alone means that it holds through that day, where they are."""
+    at, text = _moment_or_none(value), _text(value)
+    if at is None or not _DATE.fullmatch(text):
+        return at
+    try:
+        return (datetime.combine(at.date(), time()) + timedelta(days=1)).astimezone(UTC)
+    except (OverflowError, OSError, ValueError):
+        return at
 
 
 def _moment_or_none(value: Property) -> datetime | None:

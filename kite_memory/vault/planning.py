@@ -8,6 +8,7 @@ somewhere at every moment, also when the plan is interrupted.
 What a draft does to notes that are near to it, `lifecycle` says; which those are, whoever asks brings along.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -31,6 +32,7 @@ PEOPLE = "people"
 _SAID_ALREADY = 0.7
 """Share of a text's words that an older note holds, above which it says nothing new. A starting point, not a measured one."""
 
+_ADDED = re.compile(r"\d{4}-\d\d-\d\d: ")
 _MAX_EVIDENCE = 50
 _WORTH = ((4, 3), (2, 2))
 """From so many sessions on, a note weighs so much."""
@@ -111,16 +113,17 @@ class _Plan:
         if note.status is NoteStatus.PROPOSED is not older.status:
             return Skip(title=note.title, because=f"{older.path} says it already")
         self._stems[note.id] = self._stems.get(older.id, PurePosixPath(older.path).stem)
+        more = "" if older.status is NoteStatus.SUPERSEDED else addition(draft, older)
         room = max(0, _MAX_EVIDENCE - len(older.evidence))
         evidence = tuple(one for one in note.evidence if one not in older.evidence)[:room]
         return Amend(
             id=older.id,
             path=older.path,
             evidence=evidence,
-            addition="" if older.status is NoteStatus.SUPERSEDED else addition(draft, older),
+            addition=more,
             because=f"says the same as {older.path}",
             absorbs=note.id,
-            importance=_corroborated(older, evidence),
+            importance=0 if more else _corroborated(older, evidence),
         )
 
     def _same_thought(self, draft: Draft) -> Note | None:
@@ -225,10 +228,18 @@ def _superseding(note: Note, relation: Relation) -> Supersede:
 def _may_grow(draft: Draft, older: Note) -> bool:
     """What waits for review adds nothing to what does not, and nothing is added to it but what waits too.
 
-    What a person has turned down is turned down in whatever words.
+    What a person has turned down is turned down in whatever words. What was replaced, and a person says again after that, holds
+    again: it is not what it was before. What ends does not take in what stays, and
+    what holds on one branch not what holds elsewhere.
     """
+    if older.branch and older.branch != draft.note.branch:
+        return False
+    if older.expires is not None and (draft.note.expires is None or draft.note.expires > older.expires):
+        return False
     if older.status is NoteStatus.REJECTED:
         return True
+    if older.status is NoteStatus.SUPERSEDED and draft.note.origin == "user":
+        return older.valid_until is None or draft.note.created <= older.valid_until
     waits = draft.note.status is NoteStatus.PROPOSED
     if NoteStatus.PROPOSED not in (draft.note.status, older.status) or draft.note.status is older.status:
         return True
@@ -261,14 +272,24 @@ def plain_body(draft: Draft) -> str:
 
 
 def addition(draft: Draft, older: Note) -> str:
-    """What a draft says that an older note of the same thought does not; often nothing."""
+    """What a draft says that an older note of the same thought does not; often nothing.
+
+    Another figure or a denial is something else, however alike the sentences are.
+    """
     held = words(older.body)
     said = words(draft.note.body)
     paragraphs: list[str] = []
-    if said and len(said & held) < _SAID_ALREADY * len(said):
+    if said and (len(said & held) < _SAID_ALREADY * len(said) or lifecycle.at_odds(draft.note.body, _said_last(older.body))):
         paragraphs.append(f"{draft.note.created:%Y-%m-%d}: {draft.note.body}")
     paragraphs += [_rejection(one.alternative, one.reason) for one in draft.rejected if not words(one.alternative) <= held]
     return text_block("\n\n".join(paragraphs))
+
+
+def _said_last(body: str) -> str:
+    """What was added to a note last; all of it where nothing was."""
+    lines = [line for line in body.split("\n") if line and not line.startswith(("**", "> "))]
+    last = max((place for place, line in enumerate(lines) if _ADDED.match(line)), default=None)
+    return "\n".join(lines) if last is None else _ADDED.sub("", "\n".join(lines[last:]), count=1)
 
 
 def _unnamed(entity: Entity, pages: Mapping[str, str], named: frozenset[str]) -> str:

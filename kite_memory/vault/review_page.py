@@ -36,8 +36,10 @@ _LONGEST = 20_000
 """Lines of the page."""
 _BOX = re.compile(
     r"(?P<open>[ \t]{0,12}[-*+] \[)(?P<mark>.)(?P<close>\] .{0,600}?<!-- kmem:(?P<verdict>[a-z]{1,12}) (?P<name>\S{1,400})"
-    r" (?P<version>[0-9a-f]{1,64})(?: (?P<into>\S{1,400}))? -->)(?P<rest>[ \t\r]*)"
+    r" (?P<version>[0-9a-f]{1,64})(?: (?P<into>\S{1,400}))? -->)"
+    r"(?P<done>[ \t]+(?:✅\ufe0f?[ \t]*|[\[(]completion::[ \t]*)\d{4}-\d\d-\d\d[\])]?)?(?P<rest>[ \t\r]*)"
 )
+"""``done`` is what Obsidian's Tasks plugin adds to a box that it ticks, in either of its formats."""
 _COMMENT = re.compile(r"%{2,}|-+->")
 _WORDS: Mapping[Verdict, str] = {
     "accept": "accept",
@@ -48,6 +50,7 @@ _WORDS: Mapping[Verdict, str] = {
     "whole": "leave it whole",
     "reject": "reject",
 }
+_REPLACED = "it is replaced by"
 _WHOSE = {"user": "your own word", "assistant": "an agent's word", "tool": "only a tool's word"}
 
 
@@ -73,6 +76,11 @@ class Waiting:
     @property
     def name(self) -> str:
         return name_of(self.note)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether what it may contradict is the newer of the two: then that replaces it, and not the other way round."""
+        return self.contested is not None and self.contested.created > self.note.created
 
     def choices(self) -> tuple[tuple[Verdict, Note | None], ...]:
         proposed = self.note.status is NoteStatus.PROPOSED
@@ -224,7 +232,7 @@ def _about(theirs: Sequence[str]) -> list[str]:
 
 def _unticked(row: str) -> str:
     box = _BOX.fullmatch(row)
-    return f"{box['open']} {box['close']}{box['rest']}" if box is not None and box["mark"] != " " else row
+    return f"{box['open']} {box['close']}{box['rest']}" if box is not None and (box["mark"] != " " or box["done"]) else row
 
 
 def _block(waiting: Waiting) -> list[str]:
@@ -235,7 +243,7 @@ def _block(waiting: Waiting) -> list[str]:
     if waiting.is_long:
         lines.append(_length(waiting))
     if waiting.contested is not None:
-        lines.append(f"- may contradict {_linked(waiting.contested)}")
+        lines.append(f"- may contradict {_linked(waiting.contested)}" + (", which is newer" if waiting.is_late else ""))
     if waiting.nearest is not None and waiting.nearest is not waiting.contested:
         lines.append(f"- nearest is {_linked(waiting.nearest)}")
     return [*lines, "", *(_drawn(waiting, verdict, into) for verdict, into in waiting.choices()), ""]
@@ -251,7 +259,8 @@ def _length(waiting: Waiting) -> str:
 
 
 def _drawn(waiting: Waiting, verdict: Verdict, into: Note | None) -> str:
-    shown = f"{_WORDS[verdict]} {_linked(into)}" if into is not None else _WORDS[verdict]
+    words = _REPLACED if verdict == "replace" and waiting.is_late else _WORDS[verdict]
+    shown = f"{words} {_linked(into)}" if into is not None else words
     names = [_quoted(waiting.name), version(waiting.note), *([_quoted(name_of(into))] if into is not None else [])]
     return f"- [ ] {shown} <!-- kmem:{verdict} {' '.join(names)} -->"
 
@@ -282,7 +291,8 @@ def _first_lines(body: str) -> Iterator[str]:
 
 
 def _linked(note: Note) -> str:
-    return links.write(PurePosixPath(note.path).stem, _plain(note.title, _TITLE))
+    stem, title = PurePosixPath(note.path).stem, _plain(note.title, _TITLE)
+    return links.write(stem, title) if links.holds(stem) else f"{title} ({_plain(note.path, _SAID)})"
 
 
 def _plain(text: str, limit: int) -> str:

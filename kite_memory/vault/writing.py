@@ -7,6 +7,7 @@ it was put, its owner has moved or deleted it since.
 """
 
 import contextlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,13 +21,14 @@ from kite_memory.vault.files import MAX_NOTE_BYTES, CannotRead, Content, Files
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.ledger import Intent, Known, Ledger, link_key
 from kite_memory.vault.lifecycle import standing_until
-from kite_memory.vault.listing import GENERATED
+from kite_memory.vault.listing import GENERATED, listing
 from kite_memory.vault.notefile import Unreadable, body_of, parse, render, with_addition
 from kite_memory.vault.properties import Raw, moment, with_properties
 from kite_memory.vault.slugs import unique
 from kite_memory.vault.wording import digest, stem_key, title_key
 
 _ATTEMPTS = 3
+_SUFFIX = re.compile(r"\.\w{1,12}$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +88,11 @@ class Writer:
         self._files = files
         self._ledger = ledger
         self._clock = clock
+        self._others: links.Resolver | None = None
 
     def recover(self) -> bool:
         """Bring to an end, or take back, what a dead writer had begun. Says whether there was anything."""
+        self._others = None  # its owner may have put other files there since the lock was let go
         intents = self._ledger.intents()
         for intent in intents:
             if intent.doing == "create":
@@ -202,19 +206,24 @@ class Writer:
         return Superseded(id=created.id, path=created.path, old_path=old.path)
 
     def replace_by(self, newer: str, older: str) -> Amended | AlreadyWritten | LeftAlone:
-        """Let both say it, whatever of it they say already; that it was said is then known, and may be taken back."""
+        """Let both say it, whatever of it they say already; that it was said is then known, and may be taken back.
+
+        One whose file no link can name is not named.
+        """
         one, other = self._ledger.by_id(newer), self._ledger.by_id(older)
         new, old = (self._note_at(known.path) if known else None for known in (one, other))
         if one is None or other is None or new is None or old is None:
             return LeftAlone(id=older, path=other.path if other else "", because="it is not there")
         stem = PurePosixPath(other.path).stem
-        if link_key(stem) not in map(link_key, new[0].supersedes):
-            said = self.set_properties(one, {"supersedes": [f"[[{each}]]" for each in (*new[0].supersedes, stem)]})
+        if links.holds(stem) and link_key(stem) not in map(link_key, new[0].supersedes):
+            named = dict.fromkeys((*new[0].supersedes, stem))
+            said = self.set_properties(one, {"supersedes": [f"[[{each}]]" for each in named]})
             if isinstance(said, LeftAlone):
                 return said
+        by = PurePosixPath(one.path).stem
         changes: dict[str, object] = {
             "status": NoteStatus.SUPERSEDED.value,
-            "superseded_by": f"[[{PurePosixPath(one.path).stem}]]",
+            "superseded_by": f"[[{by}]]" if links.holds(by) else "",
             "valid_until": moment(standing_until(new[0])),
         }
         marked = self.set_properties(other, changes)
@@ -229,6 +238,12 @@ class Writer:
         if one is None or other is None:
             return []
         new, old = link_key(one.path), link_key(other.path)
+        newest = self._note_at(one.path)
+
+        def says_so(note: Note) -> bool:
+            if links.holds(PurePosixPath(one.path).stem) or newest is None or note.valid_until is None:
+                return link_key(note.superseded_by) == new
+            return not note.superseded_by and moment(note.valid_until) == moment(standing_until(newest[0]))
 
         def not_replacing(text: str, note: Note) -> str | None:
             changes: dict[str, object] = {}
@@ -240,9 +255,10 @@ class Writer:
             return with_properties(text, changes) if changes else text
 
         def not_replaced(text: str, note: Note) -> str | None:
-            if link_key(note.superseded_by) != new:
-                return text
-            return with_properties(text, {"superseded_by": "", "valid_until": ""})
+            changes: dict[str, object] = {"superseded_by": "", "valid_until": ""} if says_so(note) else {}
+            if any(link_key(each) == new for each in note.conflicts):
+                changes["conflicts"] = [f"[[{each}]]" for each in note.conflicts if link_key(each) != new]
+            return with_properties(text, changes) if changes else text
 
         edited = [self.edit(one, not_replacing), self.edit(other, not_replaced)]
         return [outcome.path for outcome in edited if isinstance(outcome, Amended)]
@@ -356,7 +372,8 @@ class Writer:
                 if new is None or not self.is_ours(note.id, text):
                     return new
                 body = body_of(new)
-                return new[: len(new) - len(body)] + links.unlinked(body, lambda link: link_key(link.target) == key)
+                gone = links.unlinked(body, lambda link: link_key(link.target) == key and not self._leads(link.target))
+                return new[: len(new) - len(body)] + gone
 
             if isinstance(self.edit(known, freed), Amended):
                 changed.append(known.path)
@@ -366,28 +383,46 @@ class Writer:
         return replace(
             note,
             body=self.leading_somewhere(note.body),
-            supersedes=tuple(one for one in note.supersedes if self._leads(one)),
-            superseded_by=note.superseded_by if self._leads(note.superseded_by) else "",
-            conflicts=tuple(one for one in note.conflicts if self._leads(one)),
+            supersedes=tuple(filter(self._may_name, note.supersedes)),
+            superseded_by=note.superseded_by if self._may_name(note.superseded_by) else "",
+            conflicts=tuple(filter(self._may_name, note.conflicts)),
         )
+
+    def _may_name(self, stem: str) -> bool:
+        """Whether a property that names this note leads to it."""
+        return links.holds(stem) and self._leads(stem)
 
     def leading_somewhere(self, text: str) -> str:
         """No text of ours has a link into nothing; one that means a note by its title leads to its file instead."""
+        if isinstance(text, links.Standing):
+            return text
 
         def by_title(link: links.Link) -> str | None:
             if not link.target or link.embed or self._leads(link.target):
                 return None
             same = self._ledger.by_title(link.target) or self._ledger.named("alias", title_key(link.target))
-            return links.write(PurePosixPath(same[0].path).stem, link.shown) if same else None
+            stem = next((name for each in same if links.holds(name := PurePosixPath(each.path).stem)), "")
+            return links.write(stem, link.shown) if stem else None
 
         return links.unlinked(links.replace(text, by_title), lambda link: bool(link.target) and not self._leads(link.target))
 
     def _leads(self, target: str) -> bool:
+        """To a note, or to a picture or whatever else of its owner's is in the vault."""
         if not target:
             return False
         if "/" in target:
-            return self._ledger.at(target if target.endswith(".md") else f"{target}.md") is not None
-        return self._ledger.by_stem(link_key(target)) is not None
+            note = self._ledger.at(target if target.endswith(".md") else f"{target}.md")
+        else:
+            note = self._ledger.by_stem(link_key(target))
+        return note is not None or self._leads_to_another_file(target)
+
+    def _leads_to_another_file(self, target: str) -> bool:
+        """Looks through the vault, once for whoever has the lock, and only for what is called like a file."""
+        if not _SUFFIX.search(target):
+            return False
+        if self._others is None:
+            self._others = links.Resolver((), listing(self._files).others)
+        return self._others.follow(target, by_file_only=True) is not None
 
     def _is_taken(self, key: str) -> bool:
         return f"{key}.md" in GENERATED or self._ledger.by_stem(key) is not None

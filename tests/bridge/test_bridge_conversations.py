@@ -4,6 +4,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID as Uuid
@@ -599,9 +600,29 @@ def test_a_uuid_of_another_project_is_free(house: Conversing) -> None:
 def test_a_conversation_saved_again_from_elsewhere_stays_where_it_was(house: Conversing) -> None:
     first = house.save(QUEUE)
 
-    again = house.save(QUEUE, project="orchard")
+    house.asker = replace(house.asker, project="orchard")
+    again = house.save(QUEUE, project=None)
 
     assert again["amended"] and again["journal"] == first["journal"]
+    assert again["project"] == first["project"] == "mycelia"
+
+
+def test_a_conversation_is_not_moved_by_saving_it_under_another_project(house: Conversing) -> None:
+    house.save(QUEUE)
+    before = house.files()
+
+    with pytest.raises(UsageError, match="'mycelia'"):
+        house.save(QUEUE, project="orchard", summary="Jobs now wait in the orchard's own queue, which is a table of SQLite.")
+
+    assert house.files() == before
+
+
+def test_who_does_not_see_where_a_conversation_is_saves_one_of_their_own(house: Conversing) -> None:
+    house.save(QUEUE)
+
+    saved = house.save(QUEUE, by=Grant(name="orchardist", projects=frozenset({"orchard"})), project="orchard")
+
+    assert (saved["saved"], saved["amended"], saved["project"]) == (True, False, "orchard")
 
 
 @pytest.mark.parametrize("grant", [ORCHARD, READER, Grant(name="global", scopes=frozenset({Scope.GLOBAL}))])

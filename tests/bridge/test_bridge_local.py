@@ -312,6 +312,20 @@ def test_of_very_many_states_the_newest_are_kept(tmp_path: Path) -> None:
     assert (kept[0].session, kept[-1].session) == ("s5009", "s10")
 
 
+def test_who_saves_very_many_states_displaces_none_of_another_project(tmp_path: Path) -> None:
+    state = State(ai="codex", session="s", project="harbour", todos=(), working_notes="x", context_summary="", saved=START)
+    bounded = Grant(name="orchardist", projects=frozenset({"orchard"}))
+    with local_store(tmp_path) as store:
+        store.save_state(OWNER, state)
+
+        for number in range(5_001):
+            later = START + timedelta(seconds=number + 1)
+            store.save_state(bounded, replace(state, project="orchard", session=f"s{number}", saved=later))
+
+        assert store.states(OWNER, project="harbour") == [state]
+        assert len(store.states(OWNER, project="orchard", limit=10_000)) == 5_000
+
+
 def test_what_a_newer_version_wrote_beside_the_vault_is_left_alone(tmp_path: Path) -> None:
     LocalState(tmp_path / "bridge.sqlite").close()
     with sqlite3.connect(tmp_path / "bridge.sqlite") as database:

@@ -258,6 +258,15 @@ def test_the_local_token_is_the_owners_and_says_for_which_project_in_a_header(se
     assert (performer.asked[0][2].grant, performer.asked[0][2].project) == (OWNER, "mycelia")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_a_projects_name_in_a_header_may_have_any_letters(served: Served, performer: Performer, encoding: str) -> None:
+    good, _ = served.tokens.create("laptop")
+
+    served.call(good, "read_memory", {"kite-project": "café".encode(encoding).decode("latin-1")}, key="a")
+
+    assert performer.asked[0][2].project == "café"
+
+
 @pytest.mark.parametrize("announced", [True, False])
 def test_a_body_that_is_too_long_is_not_read_to_its_end(served: Served, announced: bool) -> None:
     good, _ = served.tokens.create("laptop")
@@ -286,7 +295,16 @@ def test_a_body_that_is_too_long_is_not_read_to_its_end(served: Served, announce
 
 
 @pytest.mark.parametrize(
-    "body", [b"garbage", b"[]", b"{}", b'{"jsonrpc":"2.0"}', b"[" * 50_000, b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}']
+    "body",
+    [
+        b"garbage",
+        b"[]",
+        b"{}",
+        b'{"jsonrpc":"2.0"}',
+        b"[" * 50_000,
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}',
+        b'{"jsonrpc":"2.0","id":9.5,"method":"ping"}',
+    ],
 )
 def test_a_body_that_is_no_request_is_refused_and_the_next_one_answered(served: Served, body: bytes) -> None:
     good, _ = served.tokens.create("laptop")

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.bridge.mcp.rendering import bounded, refusal, text_of, written
+from kite_memory.bridge.mcp.rendering import bounded, refusal, text_of
+from kite_memory.bridge.spelling import written
 from kite_memory.bridge.store import Conflict, StoreUnavailable
 from kite_memory.errors import KiteError
 

@@ -161,6 +161,26 @@ def test_half_a_character_costs_that_character_alone() -> None:
     assert process.ended()
 
 
+@pytest.mark.parametrize("id", ["9.5", "null", "true", "[1]"])
+def test_a_request_whose_id_is_none_is_answered_all_the_same(id: str) -> None:
+    process = Process()
+
+    process.send(INITIALIZE, f'{{"jsonrpc": "2.0", "id": {id}, "method": "tools/list"}}'.encode())
+    told = process.rest()
+
+    assert {json.dumps(each["id"]): each.get("error", {}).get("code") for each in told} == {"0": None, "null": -32600}
+
+
+def test_a_notification_with_null_for_an_id_is_a_notification() -> None:
+    process = Process()
+
+    process.send(
+        INITIALIZE, b'{"jsonrpc": "2.0", "id": null, "method": "notifications/initialized"}', call(1, "read_memory", key="a")
+    )
+
+    assert [each["id"] for each in process.rest()] == [0, 1]
+
+
 def test_an_answer_that_cannot_be_read_is_nobodys_request() -> None:
     process = Process()
 

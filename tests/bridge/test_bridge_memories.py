@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from kite_memory.bridge.access import OWNER, Asker, Grant, NotAllowed
 from kite_memory.bridge.bridge import Json
+from kite_memory.bridge.mcp.declarations import TOOLS
+from kite_memory.bridge.mcp.rendering import bounded
 from kite_memory.bridge.memories import tools
 from kite_memory.bridge.near import Near
+from kite_memory.bridge.spelling import written
 from kite_memory.bridge.store import Conflict, JsonValue
 from kite_memory.errors import KiteError, UsageError
 from tests.bridge.localhouse import START
@@ -110,6 +113,81 @@ def test_a_list_shows_beginnings_and_says_whether_there_are_more(ask: Ask) -> No
     assert [each["key"] for each in ask("list_memories", tags=["even"])["memories"]] == ["k0", "k2"]
 
 
+def test_a_list_tells_all_that_there_is_room_for_and_that_there_are_more(ask: Ask) -> None:
+    for number in range(150):
+        ask("write_memory", key=f"k{number:03}", value="word " * 200)
+
+    listed = ask("list_memories", limit=200)
+
+    shown = bounded(dict(listed), TOOLS["list_memories"].longest)
+    assert shown == listed
+    assert listed["count"] == len(listed["memories"]) < 150
+    assert listed["more"] and "narrow" in listed["hint"]
+    assert len(written(listed)) > 0.9 * TOOLS["list_memories"].longest
+    assert [each["key"] for each in listed["memories"]] == [f"k{number:03}" for number in range(listed["count"])]
+
+
+def test_a_list_of_which_all_is_told_has_no_more(ask: Ask) -> None:
+    ask("write_memory", key="k", value=1)
+
+    listed = ask("list_memories", limit=1)
+
+    assert (listed["count"], listed["more"], "hint" in listed) == (1, False, False)
+
+
+@pytest.mark.parametrize("project", [None, "orchard"])
+def test_what_is_written_is_read_again_with_the_same_words(ask: Ask, project: str | None) -> None:
+    named = {"project": project} if project else {}
+    other = {} if project else {"project": "orchard"}
+    ask("write_memory", key="port", value="other", scope="shared", **other)
+    version = ask("write_memory", key="port", value="mine", scope="shared", **named)["version"]
+
+    read = ask("read_memory", key="port", scope="shared", **named)
+
+    assert (read["value"], read["version"], read.get("project")) == ("mine", version, project)
+    ask("write_memory", key="port", value="changed", scope="shared", expected_version=read["version"], **named)
+    assert ask("read_memory", key="port", scope="shared", **named)["value"] == "changed"
+
+
+def test_a_shared_memory_of_ones_own_project_is_read_where_everybodys_is_not_there(ask: Ask) -> None:
+    ask("write_memory", key="port", value=80, scope="shared", project="orchard")
+
+    assert value_in(ask("read_memory", key="port", scope="shared")) == 80
+
+
+@pytest.mark.parametrize("value", ["<p>\n" * 62_000, "\n" * 200_000, ["\x00"] * 60_000], ids=["html", "lines", "invisible"])
+def test_what_could_not_be_answered_whole_is_not_written(ask: Ask, value: JsonValue) -> None:
+    with pytest.raises(UsageError, match="answered whole") as refused:
+        ask("write_memory", key="page", value=value)
+
+    assert "290,000" in refused.value.hint
+    assert not ask("read_memory", key="page")["found"]
+
+
+@pytest.mark.parametrize("value", ["x" * 255_000, "<p>" + "x" * 250_000, "<p>tea</p>\n" * 11_000], ids=["plain", "long", "html"])
+def test_what_is_written_is_answered_whole(ask: Ask, value: str) -> None:
+    far = {"scope": "session", "project": "p" * 1_024, "session_id": "s" * 200, "tags": [f"{n}x" + "t" * 58 for n in range(20)]}
+    key = "<a>" * 66
+    ask("write_memory", replace(HERE, ai="<a>" * 66), key=key, value=value, ttl=300_000_000, **far)
+
+    read = ask("read_memory", key=key, **{name: told for name, told in far.items() if name != "tags"})
+
+    answered = bounded(dict(read), TOOLS["read_memory"].longest)
+    assert "cut" not in answered and value_in(answered) == value
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400)])
+def test_a_number_beyond_all_others_is_refused_as_any_other(ask: Ask, number: int) -> None:
+    for tool, arguments in (
+        ("list_memories", {"limit": number}),
+        ("write_memory", {"key": "k", "value": 1, "ttl": number}),
+        ("write_memory", {"key": "k", "value": 1, "expected_version": number}),
+    ):
+        with pytest.raises(UsageError) as refused:
+            ask(tool, **arguments)
+        assert refused.value.hint
+
+
 def test_deleted_is_gone(ask: Ask) -> None:
     ask("write_memory", key="port", value=80)
 
@@ -131,6 +209,18 @@ def test_it_ends_after_so_many_seconds(ask: Ask) -> None:
     written = ask("write_memory", key="port", value=80, ttl=90)
 
     assert written["expires_at"] == (START + timedelta(seconds=90)).isoformat()
+
+
+@pytest.mark.parametrize("ttl", [1, 1.5, 0.001])
+def test_it_never_ends_early_though_a_note_tells_whole_seconds(ttl: float) -> None:
+    now = START + timedelta(milliseconds=700)
+    known = tools(MemoryStore(), Near(), clock=lambda: now)
+
+    written = known["write_memory"](HERE, {"key": "port", "value": 80, "ttl": ttl, "scope": "global"})
+
+    end = datetime.fromisoformat(written["expires_at"])
+    assert end.microsecond == 0
+    assert timedelta(0) <= end - (now + timedelta(seconds=ttl)) < timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,78 @@ def test_several_ais_share_a_session(clock: Clock) -> None:
     assert ask("ai_state_list")["count"] == 2
 
 
+APART = [
+    ("claude-planner", "claude-coder"),
+    ("agent-1", "agent-2"),
+    ("gpt-5", "gpt-4"),
+    ("agent_1", "agent-1"),
+    ("claude-opus-4-1", "claude-sonnet-4-5"),
+]
+"""Of each two, the second saves last."""
+
+
+@pytest.mark.parametrize(("one", "other"), APART)
+def test_names_that_begin_alike_are_two_ais(clock: Clock, one: str, other: str) -> None:
+    ask = asking(clock)
+    for ai in (one, other):
+        clock.now += timedelta(minutes=1)
+        ask("ai_state_save", ai_id=ai, working_notes=f"of {ai}")
+
+    assert ask("ai_state_get", ai_id=one.upper())["working_notes"] == f"of {one}"
+    assert [each["ai_id"] for each in ask("ai_state_list", ai_id=one)["states"]] == [one]
+
+
+@pytest.mark.parametrize(("one", "other"), APART)
+def test_what_another_ai_saved_is_not_handed_over_as_ones_own(clock: Clock, one: str, other: str) -> None:
+    ask = asking(clock)
+    ask("ai_state_save", ai_id=one, working_notes="theirs")
+
+    moved = ask("ai_state_transfer", ai_id=other, from_session="s1", to_session="s2")
+
+    assert not moved["transferred"]
+    assert not ask("ai_state_get", ai_id=other, session_id="s2")["found"]
+    assert not ask("ai_state_get", ai_id=other)["found"]
+
+
+@pytest.mark.parametrize(
+    ("saved", "asked"),
+    [
+        ("claude-code", "claude"),
+        ("claude", "Claude Code"),
+        ("claude_code", "claude-code"),
+        ("claude-code", "claude-sonnet-4-5"),
+        ("gemini-cli", "gemini-2.5-pro"),
+        ("codex", "gpt-5.1-codex-max"),
+        ("codex", "gpt-5-codex"),
+        ("roo-code", "roo"),
+    ],
+)
+def test_a_known_client_is_one_ai_under_all_its_names(clock: Clock, saved: str, asked: str) -> None:
+    ask = asking(clock)
+    ask("ai_state_save", ai_id=saved, working_notes="ladder")
+
+    assert ask("ai_state_get", ai_id=asked)["working_notes"] == "ladder"
+    assert ask("ai_state_transfer", ai_id=asked, from_session="s1", to_session="s2")["working_notes"] == "ladder"
+
+
+def test_what_was_saved_under_exactly_this_name_goes_before_what_another_name_saved_later(clock: Clock) -> None:
+    ask = asking(clock)
+    ask("ai_state_save", ai_id="claude-code", working_notes="mine")
+    clock.now += timedelta(minutes=1)
+    ask("ai_state_save", ai_id="claude", working_notes="the other's")
+
+    assert ask("ai_state_get")["working_notes"] == "mine"
+
+
+def test_a_transcripts_todos_are_joined_with_what_was_saved_under_its_own_name() -> None:
+    later = START + timedelta(minutes=5)
+    saved = [state(ai="claude", at=later, notes="the other's"), state(notes="mine")]
+
+    both = joined(saved, [state(at=later, todos=("Prune",))])
+
+    assert {each.working_notes: [todo.text for todo in each.todos] for each in both} == {"the other's": [], "mine": ["Prune"]}
+
+
 def test_a_state_goes_to_another_session_and_says_so(clock: Clock) -> None:
     ask = asking(clock)
     ask("ai_state_save", todos=["Prune"])

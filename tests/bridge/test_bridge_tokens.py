@@ -42,6 +42,18 @@ def test_a_token_is_known_again_also_after_a_restart(tmp_path: Path) -> None:
     assert made.grant == Grant(name="ci", write=False, scopes=frozenset({Scope.PROJECT}), projects=frozenset({"mycelia"}))
 
 
+def test_a_token_is_revoked_by_its_name_before_another_ones_id(tmp_path: Path) -> None:
+    now = [NOW]
+    with opened(tmp_path, now) as tokens:
+        _, first = tokens.create("ci")
+        now[0] += timedelta(seconds=1)
+        _, named = tokens.create(first.id)
+
+        assert tokens.revoke(first.id) == named
+        assert tokens.revoke(first.id) == first
+        assert tokens.all() == []
+
+
 def test_no_part_of_a_token_lies_on_the_disk(tmp_path: Path) -> None:
     with opened(tmp_path) as tokens:
         token, made = tokens.create("ci")

@@ -295,3 +295,14 @@ def test_a_signal_ends_a_server_well(machine: Machine) -> None:
     assert "listening at" in "".join(told)
     assert server.returncode == 0, err
     assert err == ""
+
+
+def test_a_daemon_can_be_stopped_whatever_the_configuration_says(machine: Machine) -> None:
+    with running(machine, "daemon") as daemon:
+        assert eventually(lambda: listens(machine))
+        machine.configure('[recall]\ndial = "loud"\n')
+
+        down = here(machine, "down")
+
+        assert (down.code, down.err) == (0, "the daemon has stopped\n")
+        assert daemon.wait(timeout=30) == 0

@@ -72,3 +72,33 @@ def test_any_text_may_be_a_name(machine: Machine) -> None:
 
     assert (done.code, shown.code) == (0, 0), done.err + shown.err
     assert shown.json()["extractor"]["model"] == 'a "quoted"\n\x07 name ?'
+
+
+def test_a_wrong_value_is_mended_by_setting_it_right(machine: Machine) -> None:
+    machine.configure(BEFORE.replace("= 7", '= "seven"'))
+
+    done = set_to(machine, "extractor.calls_per_day", "8")
+
+    assert done.code == 0, done.err
+    assert machine.config.read_text() == BEFORE.replace("= 7", "= 8")
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (BEFORE.replace("'wait'", "'sometimes'").encode(), "`judge` in "),
+        (BEFORE.replace("'wait'", "wait").encode(), "is not valid TOML"),
+        (b"judge = '\xff'\n", "is not valid TOML"),
+        (b"extractor = 'offline'\n", "is not a section"),
+        (b"colour = 'red'\n", "unknown setting 'colour'"),
+    ],
+)
+def test_what_else_is_wrong_is_still_refused_and_left_alone(machine: Machine, before: bytes, said: str) -> None:
+    machine.configure("")
+    machine.config.write_bytes(before)
+
+    done = set_to(machine, "extractor.calls_per_day", "8")
+
+    assert done.code == 2
+    assert said in done.err
+    assert machine.config.read_bytes() == before

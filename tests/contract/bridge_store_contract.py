@@ -29,6 +29,7 @@ from kite_memory.bridge.store import (
     Todo,
     Wanted,
 )
+from kite_memory.errors import UsageError
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Preference, Record, Rejected, Topic
 from kite_memory.model.scope import Scope
@@ -343,7 +344,18 @@ class MemoriesContract:
 
         found = values(store, Wanted(pattern="k", project="orchard", session="morning"))
 
-        assert found == ["session orchard morning", "project orchard ", "shared  ", "shared orchard ", "global  "]
+        assert found == ["session orchard morning", "project orchard ", "shared orchard ", "shared  ", "global  "]
+
+    @pytest.mark.parametrize("scope", [Scope.SHARED, Scope.SESSION])
+    def test_of_one_scope_a_projects_own_comes_before_nobodys(self, store: Store, scope: Scope) -> None:
+        session = "morning" if scope is Scope.SESSION else ""
+        for project in ("", "orchard", "harbour"):
+            store.write_memory(OWNER, "k", project, Place(scope=scope, project=project, session=session))
+
+        nearest = values(store, Wanted(pattern="k", scope=scope, project="orchard", session=session, limit=1))
+
+        assert nearest == ["orchard"]
+        assert values(store, Wanted(pattern="k", scope=scope)) == ["harbour", "orchard", ""]
 
     def test_by_key_and_within_a_key_the_nearest_first(self, store: Store) -> None:
         for key, place in itertools.product(("b", "a", "B", "é", "a.a"), (GLOBAL, MORNING, SHARED, ORCHARD)):
@@ -733,6 +745,31 @@ class ConversationsContract:
         amended = store.note(OWNER, first.notes[0])
         assert amended is not None
         assert "Thorny ones" in amended.body
+
+    def test_it_stays_where_it_was_and_says_so(self, store: Store) -> None:
+        store.save_conversation(OWNER, conversation())
+
+        saved = store.save_conversation(OWNER, conversation(project="harbour", scope=Scope.SHARED))
+
+        assert (saved.amended, saved.project, saved.scope) == (True, "orchard", Scope.PROJECT)
+
+    @pytest.mark.parametrize("elsewhere", [{"project": "harbour"}, {"scope": Scope.SHARED}], ids=str)
+    def test_who_asks_for_another_place_is_told_where_it_is(self, store: Store, elsewhere: dict[str, Any]) -> None:
+        store.save_conversation(OWNER, conversation())
+
+        with pytest.raises(UsageError, match=r"'orchard'.*'project'"):
+            store.save_conversation(OWNER, conversation(overall="Moved.", **elsewhere), named=elsewhere)
+
+        kept = store.conversation(OWNER, CHAT)
+        assert kept is not None
+        assert kept.overall == "About the deer."
+
+    def test_who_does_not_see_where_it_is_may_ask_for_any_place(self, store: Store) -> None:
+        store.save_conversation(OWNER, conversation(project="harbour"))
+
+        saved = store.save_conversation(ORCHARD_ONLY, conversation(), named=("scope", "project"))
+
+        assert (saved.amended, saved.project) == (False, "orchard")
 
     def test_saving_it_again_keeps_what_the_second_telling_leaves_out(self, store: Store) -> None:
         first = store.save_conversation(OWNER, conversation())

@@ -1,5 +1,6 @@
 """Notes that rest on files know them, and are marked when these change; notes of a branch stay with it until it is merged."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -233,8 +234,6 @@ def test_a_branch_is_told_without_asking_git(repository: Path) -> None:
 
 
 def test_a_branch_is_merged_when_the_default_one_has_it(repository: Path) -> None:
-    import os
-
     before = merged(str(repository), "fix/press", os.environ)
     git(repository, "checkout", "main")
     git(repository, "merge", "--no-ff", "--no-edit", "fix/press")
@@ -242,6 +241,15 @@ def test_a_branch_is_merged_when_the_default_one_has_it(repository: Path) -> Non
     assert (before, merged(str(repository), "fix/press", os.environ)) == (False, True)
     assert merged(str(repository), "never-was", os.environ) is True
     assert merged(str(repository.parent / "nowhere"), "fix/press", os.environ) is None
+
+
+def test_a_branch_that_has_only_just_begun_is_not_merged(repository: Path) -> None:
+    git(repository, "checkout", "main")
+    git(repository, "checkout", "-b", "fix/cider")
+
+    begun = merged(str(repository), "fix/cider", os.environ)
+
+    assert begun is False
 
 
 def test_a_note_leaves_its_branch_when_it_is_merged_or_a_month_old(rounds: Rounds, repository: Path) -> None:

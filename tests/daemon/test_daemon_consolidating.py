@@ -18,6 +18,7 @@ from kite_memory.daemon.vault_git import commit
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Create
+from kite_memory.model.scope import Scope
 from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
@@ -209,6 +210,18 @@ def test_other_projects_keys_figures_and_conflicts_are_no_repetition(home: Home)
     home.write("A kept one", FLOODS, key="stock")
 
     assert home.consolidating.consolidate(dry_run=True)["steps"] == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"expires": NOW + timedelta(days=3)}, {"branch": "fix/press"}, {"scope": Scope.SESSION, "session": "before"}],
+    ids=["ends", "branch", "session"],
+)
+def test_what_holds_for_a_while_or_in_one_place_takes_in_nothing_that_holds_on(home: Home, changes: dict[str, Any]) -> None:
+    home.write("Pears on quince", FLOODS, evidence=("claude-code:a#1",), created=NOW - timedelta(days=9), **changes)
+    home.write("Quince stock", FLOODS_AGAIN, evidence=("claude-code:b#1",))
+
+    assert "merge" not in [step["doing"] for step in home.consolidating.consolidate(dry_run=True)["steps"]]
 
 
 def test_a_step_whose_note_was_edited_since_is_not_taken_back(home: Home) -> None:
@@ -409,6 +422,24 @@ def test_what_was_a_persons_stays_theirs_in_every_part(home: Home) -> None:
 
     assert len(changed) == 4
     assert not any(home.vault.is_ours(home.vault.find(path)) for path in changed)
+
+
+def test_a_persons_links_and_pictures_are_in_the_parts_to_the_letter(home: Home) -> None:
+    said = ("![[arch.png]] by [[Future Plan]]", "See [[Rows of old]] and ![[missing.png]].", "`[[code]]` and [[#Row 2]]")
+    body = "\n\n".join(f"## Row {row}\n\n{each}\n\n" + "Trees. " * 600 for row, each in enumerate(said))
+    (home.vault.root / "arch.png").write_bytes(b"\x89PNG")
+    note = home.write("Rows of old", "It leads nowhere by this name.")
+    (home.vault.root / "projects" / "mine.md").write_text(f"---\ntitle: {'The long tale of all rows, ' * 4}\n---\n{body}")
+    home.vault.compare()
+    home.consolidating.consolidate()
+
+    changed = home.consolidating.divide(home.vault.find("projects/mine.md"))
+
+    parts = [home.vault.find(path) for path in changed if path != "projects/mine.md"]
+    assert sorted(part.title[-7:] for part in parts) == [": Row 0", ": Row 1", ": Row 2"]
+    for part, each in zip(sorted(parts, key=lambda part: part.title[-1]), said, strict=True):
+        assert part.body == f"{each}\n\n{('Trees. ' * 600).strip()}\n\n**Related:** [[mine]]"
+    assert home.vault.find(note.id).path not in changed
 
 
 def test_where_a_part_cannot_be_written_nothing_is_divided(home: Home) -> None:

@@ -78,6 +78,22 @@ def test_a_file_dated_past_what_can_be_kept_is_read_once(home: Path, house: Fake
     assert house.pipeline.unread() == []
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of unix")
+def test_a_file_that_cannot_be_read_is_one_problem_however_often_it_is_looked_at(home: Path, house: FakeHouse) -> None:
+    once_readable = transcript(home, SAID)
+    house.walk()
+    once_readable.unlink()
+    for pipe in (once_readable, once_readable.with_name("f1f0f1f0-0000-4000-8000-000000000003.jsonl")):
+        os.mkfifo(pipe)
+
+    counts = []
+    for _ in range(3):
+        house.walk()
+        counts.append(house.timeline.counts()[0].problems)
+
+    assert counts == [2, 2, 2]
+
+
 def test_a_second_walk_adds_nothing_and_asks_nobody(home: Path, house: FakeHouse, extractor: ScriptedExtractor) -> None:
     transcript(home, SAID)
     house.walk()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,20 @@ def test_a_merge_adds_what_is_new_and_leads_on(house: FakeHouse, reviewing: Revi
     assert not any(isinstance(action, Create) for action in again)
 
 
+def test_a_merge_that_a_person_asks_for_loses_not_even_one_word(house: FakeHouse, reviewing: Reviewing) -> None:
+    standing = remember(house, STANDING)
+    propose(house, fact("Staging server memory", f"{STANDING.removesuffix('.')} Vesta."))
+    reviewing.keep_page()
+    tick(house, "merge into")
+
+    look(house, reviewing)
+
+    grown = house.vault.read(standing.path)
+    assert grown is not None
+    assert grown.body.startswith(STANDING)
+    assert "Vesta" in grown.body
+
+
 def test_a_box_of_a_note_that_has_changed_since_is_not_obeyed_but_drawn_anew(house: FakeHouse, reviewing: Reviewing) -> None:
     (note,) = propose(house, fact("Staging memory", DOUBTFUL))
     reviewing.keep_page()
@@ -310,9 +325,8 @@ def test_a_page_of_an_entity_is_accepted_with_the_first_note_that_links_to_it(ho
 def test_what_may_contradict_is_settled_by_a_box(house: FakeHouse, reviewing: Reviewing, words: str, older: NoteStatus) -> None:
     standing = remember(house, STANDING)
     (made,) = draft(record(decision("Staging moves", "Staging has 16 GB now.")), chunk())
-    conflicting = replace(
-        made.note, conflicts=(standing.path.removesuffix(".md").rpartition("/")[2],), body="Staging has 16 GB now."
-    )
+    later = replace(made.note, created=standing.created + timedelta(days=1))
+    conflicting = replace(later, conflicts=(standing.path.removesuffix(".md").rpartition("/")[2],), body="Staging has 16 GB now.")
     house.vault.carry_out([Create(note=conflicting, because="a test")])
     look(house, reviewing)
     tick(house, words)
@@ -324,6 +338,46 @@ def test_what_may_contradict_is_settled_by_a_box(house: FakeHouse, reviewing: Re
     assert new.conflicts == ()
     assert status(house, standing) is older
     assert "Nothing waits." in page(house).read_text(encoding="utf-8")
+
+
+def late_note(house: FakeHouse, standing: Note) -> Note:
+    """An older one, made later, that may contradict what stands."""
+    (made,) = draft(record(decision("Staging moves", "Staging has 16 GB now.")), chunk())
+    stem = standing.path.removesuffix(".md").rpartition("/")[2]
+    late = replace(made.note, created=standing.created - timedelta(days=30), conflicts=(stem,))
+    house.vault.carry_out([Create(note=late, because="a test")])
+    house.pipeline.compare_vault()
+    return house.vault.find(late.id)
+
+
+@pytest.mark.parametrize("words", ["it is replaced by", "both hold"])
+def test_of_two_that_contradict_each_other_the_newer_holds_whichever_came_last(
+    house: FakeHouse, reviewing: Reviewing, words: str
+) -> None:
+    standing = remember(house, STANDING)
+    late = late_note(house, standing)
+    reviewing.keep_page()
+    tick(house, words)
+
+    look(house, reviewing)
+
+    older, newer = house.vault.find(late.id), house.vault.find(standing.id)
+    replaced = words != "both hold"
+    assert (older.status, newer.status) == (NoteStatus.SUPERSEDED if replaced else NoteStatus.ACCEPTED, NoteStatus.ACCEPTED)
+    assert (older.valid_until, newer.valid_until) == (newer.created if replaced else None, None)
+    assert (bool(older.superseded_by), bool(newer.supersedes), older.conflicts) == (replaced, replaced, ())
+    assert (newer.id, older.id) in house.vault.settled()
+    assert "Nothing waits." in page(house).read_text(encoding="utf-8")
+
+
+def test_what_is_accepted_already_is_not_said_to_be_accepted_now(house: FakeHouse, reviewing: Reviewing) -> None:
+    late = late_note(house, remember(house, STANDING))
+
+    with pytest.raises(UsageError, match="does not wait for that verdict") as refused:
+        reviewing.judge(note=late.id, verdict="accept")
+
+    assert refused.value.hint == "choose one of: replace, both, reject"
+    assert [each["id"] for each in reviewing.review()["notes"]] == [late.id]
 
 
 def long_note(house: FakeHouse, *, headings: bool = True) -> Note:

@@ -13,7 +13,7 @@ from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import Budget, Outbox, PutOff, WaitingChunk
 from kite_memory.distill.record_json import from_json, to_json
-from kite_memory.errors import StateDamaged, StateNewer
+from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Rejected, Topic
 
 DAY = "2026-03-01"
@@ -186,6 +186,24 @@ def test_a_newer_or_damaged_file_is_refused(tmp_path: Path) -> None:
         Outbox(newer)
     with pytest.raises(StateDamaged):
         Outbox(damaged)
+
+
+def test_what_cannot_be_opened_at_all_is_not_called_damaged(tmp_path: Path) -> None:
+    (tmp_path / "outbox.sqlite").mkdir()
+
+    with pytest.raises(StateNotWritten, match="may not be opened or written") as raised:
+        Outbox(tmp_path / "outbox.sqlite")
+
+    assert raised.value.hint == f"see who owns it: ls -la {tmp_path}"
+
+
+def test_an_outbox_that_may_only_be_read_names_its_owner_and_not_the_disk(outbox: Outbox) -> None:
+    outbox._database.execute("PRAGMA query_only = ON")
+
+    with pytest.raises(StateNotWritten, match="may not be opened or written") as raised:
+        outbox.form([span(0)])
+
+    assert raised.value.hint.startswith("see who owns it: ")
 
 
 texts = st.text(max_size=40)

@@ -170,6 +170,28 @@ def test_a_server_ends_with_its_agent(machine: Machine, how: str) -> None:
     assert b"Traceback" not in told
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="nobody asks a process to end there")
+@pytest.mark.parametrize(("how", "ends"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_server_that_is_asked_to_end_says_no_more(machine: Machine, how: signal.Signals, ends: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kite_memory", "serve", "--port", "0"],
+        stderr=subprocess.PIPE,
+        env=machine.env(),
+        cwd=machine.home,
+        text=True,
+    )
+    assert process.stderr is not None
+    url = next(found[1] for line in process.stderr if (found := re.search(r"listening at (\S+);", line)))
+    assert httpx2.get(url).status_code == 401
+
+    process.send_signal(how)
+    code = process.wait(30)
+    told = process.stderr.read()
+    process.stderr.close()
+
+    assert (code, told) == (ends, "")
+
+
 @contextmanager
 def serving(machine: Machine, *arguments: str) -> Iterator[str]:
     """The address it says that it listens at."""

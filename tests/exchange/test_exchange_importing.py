@@ -278,6 +278,55 @@ def test_all_that_a_note_holds_survives_an_export(tmp_path: Path, name: str, fir
     assert unresolved == []
 
 
+def test_links_between_notes_that_are_imported_together_hold(tmp_path: Path) -> None:
+    """Whichever comes first, whatever they are called here, and however many there are."""
+    folder = tmp_path / "notes"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "alpha.md").write_text(
+        "# First\n\nSee [[beta]], [[deep/gamma#Why|why]], ![[beta#Rows]], [[Third of all]], [[nowhere]], ![[arch.png]], [[Known]]"
+        " and `[[beta]]`.\n"
+    )
+    (folder / "nested.md").write_text("# Nested\n\nA [[nowhere|[[elsewhere]]]] of links.\n")
+    (folder / "beta.md").write_text("# Second of all\n\nBack to [[alpha.md]] and [[#Rows]].\n\n## Rows\n\nFour.\n")
+    for number in range(220):  # more than is taken in at once
+        (folder / f"c{number}.md").write_text(f"# Filling {number}\n\nNothing but {number} of them.\n")
+    (folder / "deep" / "gamma.md").write_text("# Third of all\n\n## Why\n\nFrost.\n")
+    with vault_at(tmp_path) as vault:
+        (vault.root / "arch.png").write_bytes(b"\x89PNG")
+        known = PurePosixPath(vault.remember("It was here before.", title="Known").path).stem
+
+        import_all(vault, tmp_path, folder)
+        first = vault.find("First")
+        import_all(vault, tmp_path, folder)
+
+        second, third = (PurePosixPath(vault.find(title).path).stem for title in ("Second of all", "Third of all"))
+        assert first.body == (
+            f"See [[{second}|beta]], [[{third}#Why|why]], ![[{second}#Rows|beta > Rows]], [[{third}|Third of all]], nowhere,"
+            f" ![[arch.png]], [[{known}|Known]] and `[[beta]]`."
+        )
+        back = PurePosixPath(first.path).stem
+        assert vault.find("Second of all").body == f"Back to [[{back}|alpha.md]] and [[#Rows]].\n\n## Rows\n\nFour."
+        assert vault.unresolved_links() == []
+        assert vault.find("First") == first and vault.is_ours(first)
+
+
+def test_what_a_person_has_changed_since_an_import_leaves_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "alpha.md").write_text("# First\n\nSee [[beta]].\n")
+    (folder / "beta.md").write_text("# Second of all\n\nRows.\n")
+    with vault_at(tmp_path) as vault:
+        import_all(vault, tmp_path, folder / "alpha.md")
+        file = vault.root / vault.find("First").path
+        file.write_text(file.read_text() + "\nOr do not.\n")
+        before = file.read_text()
+        vault.compare()
+
+        import_all(vault, tmp_path, folder)
+
+        assert file.read_text() == before
+
+
 def test_what_somebody_has_decided_here_an_export_does_not_undo(tmp_path: Path) -> None:
     with vault_at(tmp_path) as vault:
         vault.carry_out([Create(note=each, because="") for each in (*OTHERS, whole_note())])

@@ -8,7 +8,16 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from kite_memory.bridge.access import Grant, NotAllowed
-from kite_memory.bridge.conversation_notes import drafts_of, item_id, journal_id, journal_of, merged, opposite, without
+from kite_memory.bridge.conversation_notes import (
+    drafts_of,
+    item_id,
+    journal_id,
+    journal_of,
+    merged,
+    opposite,
+    refuse_elsewhere,
+    without,
+)
 from kite_memory.bridge.patterns import fits
 from kite_memory.bridge.store import (
     Asked,
@@ -142,11 +151,12 @@ class MemoryStore:
             there = self._current(key, place, datetime.now(UTC))
             return list(there.versions) if there else []
 
-    def save_conversation(self, grant: Grant, conversation: Conversation) -> Saved:
+    def save_conversation(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
         grant.demand(conversation.scope, conversation.project)
         with self._lock:
             old = self._conversation(grant, conversation.uuid)
             if old is not None:
+                refuse_elsewhere(old, conversation, named)
                 conversation = merged(old, conversation)
                 conversation = replace(conversation, transcript=conversation.transcript or old.transcript)
             elif not conversation.created_by:
@@ -169,6 +179,8 @@ class MemoryStore:
                 notes=tuple(note.id for note in others),
                 refused=tuple((note.title, "it was forgotten") for note in refused),
                 amended=old is not None,
+                scope=conversation.scope,
+                project=conversation.project,
             )
 
     def conversation(self, grant: Grant, uuid: str) -> Conversation | None:
@@ -357,8 +369,9 @@ def _is_wanted(memory: Memory, wanted: Wanted) -> bool:
     )
 
 
-def _order(memory: Memory) -> tuple[str, int, str, str]:
-    return memory.key, NEAREST.index(memory.place.scope), memory.place.project, memory.place.session
+def _order(memory: Memory) -> tuple[str, int, bool, str, bool, str]:
+    place = memory.place
+    return memory.key, NEAREST.index(place.scope), not place.project, place.project, not place.session, place.session
 
 
 def _copied(value: JsonValue) -> JsonValue:

@@ -11,11 +11,11 @@ from typing import get_args
 
 import pytest
 
-from kite_memory.errors import StateDamaged, StateNewer
+from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 from kite_memory.model.event import Event, EventType, EvidenceReference, Role, Session, Status, Where
 from kite_memory.model.link import Edge, EdgeKind
 from kite_memory.model.look import Cursor, Look, Problem
-from kite_memory.timeline.schema import BUNDLED
+from kite_memory.timeline.schema import BUNDLED, not_written
 from kite_memory.timeline.store import Timeline
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -259,6 +259,43 @@ def test_a_newer_file_is_refused_and_a_damaged_one_named(tmp_path: Path) -> None
         Timeline(newer)
     with pytest.raises(StateDamaged, match="cannot be read"):
         Timeline(damaged)
+
+
+def test_what_cannot_be_opened_at_all_is_not_called_damaged(tmp_path: Path) -> None:
+    (tmp_path / "timeline.sqlite").mkdir()
+
+    with pytest.raises(StateNotWritten, match="may not be opened or written") as raised:
+        Timeline(tmp_path / "timeline.sqlite")
+
+    assert raised.value.hint == f"see who owns it: ls -la {tmp_path}"
+
+
+@pytest.mark.parametrize(
+    ("code", "next_step"),
+    [
+        (sqlite3.SQLITE_READONLY_DBMOVED, "see who owns it"),
+        (sqlite3.SQLITE_CANTOPEN, "see who owns it"),
+        (sqlite3.SQLITE_PERM, "see who owns it"),
+        (sqlite3.SQLITE_BUSY_SNAPSHOT, "another process"),
+        (sqlite3.SQLITE_FULL, "make room"),
+    ],
+)
+def test_the_hint_depends_on_who_said_no(code: int, next_step: str) -> None:
+    error = sqlite3.OperationalError("no")
+    error.sqlite_errorcode = code
+
+    assert next_step in not_written(error, Path("/state/timeline.sqlite")).hint
+
+
+def test_a_timeline_that_may_only_be_read_names_its_owner_and_not_the_disk(timeline: Timeline) -> None:
+    timeline._writer.execute("PRAGMA query_only = ON")
+
+    with pytest.raises(StateNotWritten, match=r"timeline\.sqlite may not be opened or written") as committed:
+        timeline.commit([look(event(1))], "claude-code")
+    with pytest.raises(StateNotWritten) as erased:
+        timeline.let_go([event(1)], blank=True)
+
+    assert [each.value.hint.split(":")[0] for each in (committed, erased)] == ["see who owns it"] * 2
 
 
 def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:

@@ -52,6 +52,13 @@ SAID = (
             "# All\n\n## A ##\na\n## B\n\n## C\nc",
             Division(opening="# All", parts=(Part(heading="A", text="a\n## B"), Part(heading="C", text="c"))),
         ),
+        (
+            "## Why C#\na\n## F# \t##  \nb\n## #\nc",
+            Division(
+                opening="",
+                parts=(Part(heading="Why C#", text="a"), Part(heading="F#", text="b"), Part(heading="#", text="c")),
+            ),
+        ),
     ],
 )
 def test_a_body_is_divided_at_its_highest_headings_of_which_there_are_several(body: str, divided: Division | None) -> None:
@@ -84,6 +91,44 @@ def test_what_held_for_the_whole_holds_for_its_parts() -> None:
     for part in (pears, gate):
         assert (part.project, part.tags, part.evidence, part.review) == ("orchard", ("trees",), WHOLE.evidence, "")
         assert part.body.endswith("**Related:** [[orchard-feb26]]")
+
+
+SENTENCE = "Where the pears stand that were grafted on quince stock in the wet spring after the flood of the lower meadow"
+
+
+@pytest.mark.parametrize("whole", ["The orchard", SENTENCE, "x" * 90])
+@pytest.mark.parametrize(
+    "headings", [("Gate", "Well"), ("g" * 70, "w" * 70), ("g" * 100, "w" * 100), (SENTENCE, f"{SENTENCE}, too")]
+)
+def test_every_heading_is_whole_in_the_title_of_its_part_or_above_its_text(whole: str, headings: tuple[str, str]) -> None:
+    divided = Division(opening="", parts=tuple(Part(heading=heading, text="Said.") for heading in headings))
+
+    made = notes(replace(WHOLE, title=whole), divided)
+
+    for heading, part in zip(headings, made, strict=True):
+        assert len(part.title) <= 90
+        assert heading in part.title or part.body.startswith(f"# {heading}\n\nSaid.\n\n")
+    assert len({(part.title, part.body) for part in made}) == 2
+
+
+def test_a_short_heading_stands_behind_as_much_of_the_title_as_there_is_room_for() -> None:
+    (part,) = notes(replace(WHOLE, title=SENTENCE), Division(opening="", parts=(Part(heading="Gate", text="At Marcheweg."),)))
+
+    assert part.title == "Where the pears stand that were grafted on quince stock in the wet spring after…: Gate"
+    assert part.body.startswith("At Marcheweg.")
+
+
+def test_a_link_in_a_heading_is_a_link_in_the_part() -> None:
+    (part,) = notes(WHOLE, Division(opening="", parts=(Part(heading="After [[Future Plan|the plan]]", text="Gate."),)))
+
+    assert part.title == "After the plan"
+    assert part.body.startswith("# After [[Future Plan|the plan]]\n\nGate.")
+
+
+def test_a_whole_that_no_link_can_name_is_named_by_none() -> None:
+    (part,) = notes(replace(WHOLE, path="C# tabs.md"), Division(opening="", parts=(Part(heading="Gate", text="At Marcheweg."),)))
+
+    assert part.body == "At Marcheweg."
 
 
 def test_the_whole_leads_to_its_parts_and_keeps_its_opening() -> None:

@@ -125,6 +125,78 @@ def test_a_denial_and_another_name_or_figure_are_no_repetition(body: str) -> Non
     assert not lifecycle.repeats(replace(before, title="Pears 9", body=body), before)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "Prefer tabs over spaces for the indentation of all Python files of this project.",
+            "Prefer spaces over tabs for the indentation of all Python files of this project.",
+        ),
+        (
+            "The catalogue of the seeds moves from ledgers to cards before the autumn fair opens.",
+            "The catalogue of the seeds moves from cards to ledgers before the autumn fair opens.",
+        ),
+    ],
+)
+def test_the_same_words_the_other_way_round_are_no_repetition(one: str, other: str) -> None:
+    before = old("Pears 7", one)
+
+    assert lifecycle.repeats(replace(before, title="Pears 7"), before)
+    assert not lifecycle.repeats(replace(before, body=other), before)
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (
+            "The pool of the pump is limited to 8 buckets for each worker.",
+            "The pool of the pump is limited to 16 buckets for each worker.",
+        ),
+        (
+            "The pump retries after a dry run because the well is slow.",
+            "The pump never retries after a dry run because the well is slow.",
+        ),
+    ],
+)
+def test_what_has_changed_is_added_under_an_old_title_and_does_not_make_the_old_weigh_more(before: str, now: str) -> None:
+    evidence = tuple(f"claude-code:s{number}#00000001" for number in range(3))
+    standing = replace(old("The pump", before, importance=2), evidence=evidence)
+    (made,) = drafts(fact("The pump", now))
+
+    (action,) = plan([made], Known(alike=(standing,)))
+
+    assert isinstance(action, Amend)
+    assert now in action.addition
+    assert action.importance == 0
+
+    (again,) = plan([made], Known(alike=(replace(standing, body=f"{before}\n\n{action.addition}"),)))
+
+    assert isinstance(again, Amend)
+    assert again.addition == ""
+
+
+def test_what_a_person_says_again_after_it_was_replaced_holds_again() -> None:
+    (made,) = drafts(fact("Frost comes late", "It does."))
+    replaced = old("Frost comes late", "It does.", status=NoteStatus.SUPERSEDED, valid_until=START - timedelta(days=9))
+
+    (action,) = plan([made], Known(alike=(replaced,)))
+    (told,) = plan([replace(made, note=replace(made.note, origin="assistant"))], Known(alike=(replaced,)))
+    (earlier,) = plan([made], Known(alike=(replace(replaced, valid_until=START + timedelta(days=9)),)))
+
+    assert isinstance(action, Create)
+    assert isinstance(told, Amend)
+    assert isinstance(earlier, Amend)
+
+
+@pytest.mark.parametrize("changes", [{"expires": START + timedelta(days=1)}, {"branch": "fix/press"}])
+def test_what_ends_or_holds_on_a_branch_alone_does_not_take_in_what_stays(changes: dict[str, Any]) -> None:
+    (made,) = drafts(fact("Frost comes late", "It does."))
+
+    (action,) = plan([made], Known(alike=(old("Frost comes late", "It does.", **changes),)))
+
+    assert isinstance(action, Create)
+
+
 def test_sessions_that_say_it_again_make_it_weigh_more() -> None:
     evidence = tuple(f"claude-code:s{number}#00000001" for number in range(3))
     before = old("Frost comes late", "It does.", importance=2)
@@ -272,6 +344,15 @@ def test_what_a_person_lets_stand_again_stands(vault: Vault) -> None:
     assert (again.status, again.superseded_by, again.valid_until, other.supersedes) == (NoteStatus.ACCEPTED, "", None, ())
     assert vault.heed() == []
     assert (newer.id, older.id) in vault.settled()
+
+
+def test_to_mute_what_was_replaced_takes_nothing_back(vault: Vault) -> None:
+    older, newer = superseding(vault)
+    vault.mute(older.id)
+    vault.compare()
+
+    assert vault.heed() == []
+    assert (vault.find(older.id).superseded_by, vault.find(newer.id).supersedes) != ("", ())
 
 
 def test_nothing_is_heeded_where_nobody_changed_a_thing(vault: Vault) -> None:

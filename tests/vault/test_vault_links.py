@@ -69,6 +69,18 @@ def test_text_freed_of_links_has_none_left(text: str) -> None:
     assert targets(unlinked(text)) == ()
 
 
+@pytest.mark.parametrize("name", ["", "C# tabs", "a|b", "x^2", "[a]", "two  blanks", " a"])
+def test_what_no_link_can_say_is_known(name: str) -> None:
+    assert not links.holds(name)
+
+
+@given(st.text(max_size=40))
+def test_a_name_that_a_link_holds_is_read_back_from_it(name: str) -> None:
+    if links.holds(name):
+        assert links.target_of(write(name)[2:-2]) == name
+        assert [link.target for link in find(write(name))] == [name]
+
+
 def test_a_freed_link_leaves_its_words() -> None:
     assert unlinked("See [[a|the pear]], [[b/c#d]] and `[[code]]`.") == "See the pear, c > d and `[[code]]`."
 

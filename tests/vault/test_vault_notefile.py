@@ -129,6 +129,17 @@ def test_tidying_twice_is_tidying_once(text: str) -> None:
     assert one_line(one_line(text)) == one_line(text)
 
 
+@pytest.mark.parametrize("written", ["2026-12-31", '"2026-12-31"'])
+def test_a_day_alone_ends_with_that_day_where_the_person_is(written: str) -> None:
+    text = f"---\ntype: fact\nexpires: {written}\n---\nThe fair is on.\n"
+
+    read = parse(text, "facts/fair.md", created=START, updated=START)
+
+    assert isinstance(read, Note)
+    assert not read.has_expired(datetime(2026, 12, 31, 23, 59).astimezone())
+    assert read.has_expired(datetime(2027, 1, 1).astimezone())
+
+
 def test_a_persons_own_note_needs_no_properties() -> None:
     found = read("# How to prune\n\nIn winter, says [[Ada]].\n", "topics/pruning.md")
 

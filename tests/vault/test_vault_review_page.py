@@ -1,6 +1,7 @@
 """The page of what waits: boxes that mean one thing, and a person's words that stay."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -76,6 +77,19 @@ def test_a_ticked_box_says_which_note_and_which_wording(mark: str) -> None:
     assert ticked(told) == []
     assert ticked(tick(told, "accept", mark)) == [Ticked(name=NOTE.id, version=version(NOTE), verdict="accept")]
     assert ticked(tick(told, "merge", mark)) == [Ticked(name=NOTE.id, version=version(NOTE), verdict="merge", into=STANDING.id)]
+
+
+@pytest.mark.parametrize("added", [" ✅ 2026-11-23", " ✅\ufe0f 2026-11-23", "  [completion:: 2026-11-23]"])
+def test_a_box_that_obsidians_tasks_plugin_ticks_is_ticked_and_does_not_stay(added: str) -> None:
+    told, made = first(ONE)
+    lines = tick(told, "accept").split("\n")
+    dated = "\n".join(f"{line}{added}" if line.startswith("- [x]") else line for line in lines)
+
+    for text in (dated, dated.replace("\n", "\r\n")):
+        assert [each.verdict for each in ticked(text)] == ["accept"]
+        assert renewed(text, page([TWO]), made).replace("\r", "") == first(TWO)[0]
+        assert renewed(text, made, made).replace("\r", "") == told
+        assert renewed(text.replace("[x]", "[ ]"), made, made).replace("\r", "") == told
 
 
 @pytest.mark.parametrize("mark", ["-", "/", "?", "y"])
@@ -194,6 +208,21 @@ def test_what_may_be_contradicted_is_asked_about() -> None:
     assert [each.verdict for each in ticked(tick(told, "it replaces"))] == ["replace"]
     assert [each.verdict for each in ticked(tick(told, "both hold"))] == ["both"]
     assert "[ ] accept" not in told
+
+
+def test_of_a_note_that_comes_late_it_is_said_that_the_newer_one_replaces_it() -> None:
+    newer = replace(STANDING, created=START + timedelta(days=1))
+    told, _ = first(Waiting(note=replace(NOTE, status=NoteStatus.ACCEPTED, conflicts=("frost-feb26",)), contested=newer))
+
+    assert "- may contradict [[frost-feb26|Frost]], which is newer" in told
+    assert [each.verdict for each in ticked(tick(told, "it is replaced by [[frost-feb26|Frost]]"))] == ["replace"]
+    assert "it replaces" not in told
+
+
+def test_a_note_whose_file_no_link_can_name_is_told_without_one() -> None:
+    told, _ = first(Waiting(note=replace(NOTE, path="topics/C# tabs.md")))
+
+    assert "## Frost comes late (topics/C# tabs.md)\n" in told
 
 
 def test_a_note_without_an_id_is_named_by_its_path() -> None:

@@ -7,6 +7,7 @@ import shutil
 import stat
 import threading
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -395,6 +396,50 @@ def test_no_note_of_ours_links_into_nothing(vault: Vault) -> None:
 
     assert vault.find("Linking").body == ("nowhere [[frost-feb26|cold]] [[frost-feb26]] x.png [[projects/frost-feb26]] t")
     assert vault.unresolved_links() == []
+
+
+def test_what_is_embedded_from_the_vault_stays_embedded(vault: Vault) -> None:
+    put(vault, "attachments/Arch.png", b"\x89PNG")
+    put(vault, "plan v1.2.pdf", b"%PDF")
+    text = "![[arch.png|300]] ![[attachments/Arch.png]] [[plan v1.2.pdf#page=2]]"
+    (gone,) = write(vault, fact("Frost"))
+
+    kept = vault.remember(f"{text} ![[elsewhere/arch.png]] ![[x.png]] [[Frost]]")
+    vault.forget(gone)
+    vault.mend_links()
+
+    assert vault.find(kept.id).body == f"{text} arch.png x.png Frost"
+    assert vault.unresolved_links() == []
+
+
+@pytest.mark.parametrize(("newer", "older"), [("topics/C# tabs.md", "topics/b.md"), ("topics/b.md", "topics/C# tabs.md")])
+def test_a_note_that_no_link_can_name_is_replaced_and_let_stand_again_without_one(vault: Vault, newer: str, older: str) -> None:
+    new, old = note("New"), note("Old")
+    put(vault, newer, render(new))
+    put(vault, older, render(old))
+    vault.compare()
+
+    for _ in range(3):
+        vault.settle(new.id, old.id, "replaces")
+    replaced, replacing = vault.find(old.id), vault.find(new.id)
+
+    assert (replaced.status, replaced.valid_until) == (NoteStatus.SUPERSEDED, START)
+    assert (replaced.superseded_by, replacing.supersedes) == (("", ("b",)) if "#" in newer else ("b", ()))
+    assert vault.unresolved_links() == []
+    vault.settle(new.id, old.id, "neither")
+    assert (vault.find(old.id).superseded_by, vault.find(old.id).valid_until, vault.find(new.id).supersedes) == ("", None, ())
+
+
+def test_a_new_note_names_none_that_no_link_can_name(vault: Vault) -> None:
+    put(vault, "topics/C# tabs.md", render(replace(note("Tabs"), aliases=("Tabs in C#",))))
+    put(vault, "topics/C.md", "Another language.")
+    vault.compare()
+    new = replace(note("Spaces", "See [[Tabs in C#]] and [[Tabs]]."), conflicts=("C# tabs",))
+
+    vault.carry_out([Supersede(note=new, old_id=note("Tabs").id, old_path="topics/C# tabs.md", because="")])
+
+    made = vault.find(new.id)
+    assert (made.supersedes, made.conflicts, made.links) == ((), (), ())
 
 
 def test_a_note_too_large_to_be_read_back_is_refused_before_it_is_written(vault: Vault) -> None:

@@ -170,7 +170,7 @@ class Gate:
             return refused("too often", kept.name)
         if scope["method"] != "POST":
             return refused("method", kept.name)
-        project = told.get(b"kite-project", "").strip()
+        project = _utf_8_first(told.get(b"kite-project", "")).strip()
         return Admitted(kept=kept, address=address, project=project if project.isprintable() else "")
 
     def _address(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> str:
@@ -207,6 +207,14 @@ class Gate:
                 headers.append((b"retry-after", b"1"))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": words})
+
+
+def _utf_8_first(header: str) -> str:
+    """As most clients write it; the standard's own latin-1 where it is no UTF-8."""
+    try:
+        return header.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return header
 
 
 async def _body(receive: Receive) -> bytes | Envelope | Literal["too long", "too slow"]:

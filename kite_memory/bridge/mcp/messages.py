@@ -110,13 +110,27 @@ class Envelope:
 def read(text: bytes) -> tuple[bytes, types.JSONRPCMessage]:
     """A message, and the bytes that say it, mended where need be. Raises `Unfit`."""
     try:
-        return text, types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+        return text, _message(text)
     except (ValueError, RecursionError):
         mended = _mended(text)
     try:
-        return mended, types.jsonrpc_message_adapter.validate_json(mended, by_name=False)
+        return mended, _message(mended)
     except (ValueError, RecursionError):
         raise _no_message(text, mended) from None
+
+
+def _message(text: bytes) -> types.JSONRPCMessage:
+    """What has an id wants an answer: the SDK takes a request whose id is none for a notification, and answers nothing.
+
+    Some clients write null as the id of what is a notification by its name.
+    """
+    message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+    if isinstance(message, types.JSONRPCNotification):
+        told = json.loads(text)
+        if "id" in told and not (told["id"] is None and message.method.startswith("notifications/")):
+            error = UsageError("the id of this request is neither text nor a whole number", hint=_ONE_MESSAGE)
+            raise _unfit(Envelope(text), types.INVALID_REQUEST, error)
+    return message
 
 
 def too_long(envelope: Envelope, longest: int) -> Unfit:

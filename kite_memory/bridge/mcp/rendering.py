@@ -1,10 +1,9 @@
 """A tool's result as an agent gets it: text and structure, neither longer than the tool may be."""
 
-import json
-import re
 from typing import Any
 
 from kite_memory.bridge import wire
+from kite_memory.bridge.spelling import written
 from kite_memory.bridge.store import Conflict, StoreUnavailable
 from kite_memory.errors import KiteError
 from kite_memory.model.quoting import quoted
@@ -13,13 +12,6 @@ Json = dict[str, Any]
 
 _CUT = "\n[cut: {more:,} more characters; ask for less, or for one thing by its name]"
 _HALVINGS = 60
-_TAG = re.compile(r"<(?=[/!?|\s]{0,8}[^\W\d]|!-)")
-
-
-def written(value: object) -> str:
-    """As JSON in which what reads as a tag, and what cannot be seen, is spelled out: the value is the same."""
-    text = _TAG.sub(r"\\u003c", json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
-    return text if text.isprintable() else "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
 
 
 def bounded(result: Json, longest: int) -> Json:

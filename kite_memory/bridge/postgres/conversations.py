@@ -156,6 +156,8 @@ def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: Kept) -> tuple[S
         notes=tuple(note.id for note, _ in prepared.notes),
         refused=tuple((title, "it was forgotten") for title in prepared.forgotten),
         amended=old is not None,
+        scope=conversation.scope,
+        project=conversation.project,
     )
     return saved, old["object"] if old and (kept.object or kept.content is not None) else ""
 

@@ -15,7 +15,10 @@ from kite_memory.bridge.store import Conflict, JsonValue, Memory, Place, Version
 
 _HERE: Final = "tenant = %(tenant)s AND key = %(key)s AND scope = %(scope)s AND project = %(project)s AND session = %(session)s"
 _STANDING: Final = "(expires IS NULL OR expires > now())"
-_NEAREST: Final = "array_position(ARRAY['session', 'project', 'shared', 'global'], note.scope)"
+_NEAREST: Final = (
+    "array_position(ARRAY['session', 'project', 'shared', 'global'], note.scope),"
+    " note.project = '', note.project COLLATE \"C\", note.session = '', note.session COLLATE \"C\""
+)
 
 _WRITE: Final = f"""
 WITH last AS (
@@ -97,7 +100,7 @@ def wanted(cursor: Cursor, tenant: str, wanted: Wanted, *, touch: bool) -> list[
     rows = cursor.execute(
         "SELECT note.*, access.accessed, access.count FROM kite.note LEFT JOIN kite.access ON access.tenant = note.tenant"  # noqa: S608
         f" AND access.id = note.id WHERE {' AND '.join(conditions)}"
-        f' ORDER BY note.key, {_NEAREST}, note.project COLLATE "C", note.session COLLATE "C" LIMIT %(limit)s',
+        f" ORDER BY note.key, {_NEAREST} LIMIT %(limit)s",
         {
             "tenant": tenant,
             "pattern": pattern,

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 import psycopg
 
 from kite_memory.bridge.access import OWNER, Grant, NotAllowed
-from kite_memory.bridge.conversation_notes import merged
+from kite_memory.bridge.conversation_notes import merged, refuse_elsewhere
 from kite_memory.bridge.postgres import conversations, memories, notes, states
 from kite_memory.bridge.postgres.connections import Connections, Cursor, Patience, Unsure, storable, unavailable
 from kite_memory.bridge.postgres.finding import find, indexed, question
@@ -122,12 +122,13 @@ class PostgresStore:
     def versions(self, grant: Grant, key: str, place: Place) -> list[Version]:
         return self._connections.run(grant, lambda cursor: memories.versions(cursor, self._tenant, key, place))
 
-    def save_conversation(self, grant: Grant, conversation: Conversation) -> Saved:
+    def save_conversation(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
         """A long transcript is put into object storage first; where the row then fails, it is taken away again."""
         grant.demand(conversation.scope, conversation.project)
         kept = conversations.ready(conversation, self._objects, self._tenant)
         try:
-            saved, replaced = self._saved(grant, replace(conversation, created_by=conversation.created_by or grant.name), kept)
+            conversation = replace(conversation, created_by=conversation.created_by or grant.name)
+            saved, replaced = self._saved(grant, conversation, kept, named)
         except Unsure:
             raise  # its row may be there; if not, `sweep` takes the object
         except BaseException:
@@ -136,9 +137,13 @@ class PostgresStore:
         conversations.take_away(self._objects, replaced)
         return saved
 
-    def _saved(self, grant: Grant, conversation: Conversation, kept: conversations.Kept) -> tuple[Saved, str]:
+    def _saved(
+        self, grant: Grant, conversation: Conversation, kept: conversations.Kept, named: Collection[str]
+    ) -> tuple[Saved, str]:
         for _ in range(_AMENDED_MEANWHILE):
             old = self.conversation(grant, conversation.uuid)
+            if old is not None:
+                refuse_elsewhere(old, conversation, named)
             ids = conversations.note_ids(merged(old, conversation) if old else conversation)
             gone = self._connections.run(grant, partial(conversations.forgotten, tenant=self._tenant, ids=ids))
             prepared = conversations.prepared(conversation, old, gone, grant, self._embedder)

@@ -1,0 +1,237 @@
+"""Files and folders that are not as they should be: what is said of them is true, and a command that fails has done no harm."""
+
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+
+import pytest
+
+from kite_memory.cli.demo import leave_transcripts
+from tests.cli.test_cli_processes import without_privileges
+from tests.cli.transcript import in_this_process
+from tests.e2e.kmem import Machine, Ran
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes and files of unix")
+
+
+def kmem(machine: Machine, *arguments: str, **environment: str) -> Ran:
+    return in_this_process(machine, list(arguments), cwd=machine.home, environment=environment)
+
+
+def as_anybody(machine: Machine, *arguments: str) -> Ran:
+    """By someone for whom file modes hold."""
+    command = [*without_privileges(), sys.executable, "-m", "kite_memory", *arguments]
+    done = subprocess.run(command, env=machine.env(), cwd=machine.home, capture_output=True, text=True, timeout=120)
+    return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
+
+
+@pytest.fixture
+def lived_in(machine: Machine) -> Machine:
+    leave_transcripts(machine.home / ".claude", machine.home / "mycelia")
+    assert kmem(machine, "backfill").code == 0
+    return machine
+
+
+def without_a_key(machine: Machine) -> dict[str, str]:
+    return {"KMEM_EXTRACTOR": "anthropic", "ANTHROPIC_API_KEY": ""}
+
+
+def without_a_vault(machine: Machine) -> dict[str, str]:
+    machine.vault.rename(machine.home / "disk")
+    return {}
+
+
+def with_a_damaged_outbox(machine: Machine) -> dict[str, str]:
+    (machine.state / "outbox.sqlite").write_bytes(b"no database at all " * 50)
+    return {}
+
+
+@pytest.mark.parametrize("trouble", [without_a_key, without_a_vault, with_a_damaged_outbox])
+def test_a_rebuild_that_fails_leaves_the_timeline_as_it_was(
+    lived_in: Machine, trouble: Callable[[Machine], dict[str, str]]
+) -> None:
+    before = kmem(lived_in, "timeline").out
+    environment = trouble(lived_in)
+
+    failed = kmem(lived_in, "rebuild", "--timeline", **environment)
+
+    assert failed.code in (1, 2), failed.err
+    assert "kept as" not in failed.err
+    assert kmem(lived_in, "timeline").out == before
+    assert [path.name for path in lived_in.state.glob("timeline*.sqlite*")] == ["timeline.sqlite"]
+
+
+def test_a_damaged_timeline_that_cannot_be_made_anew_stays_for_whoever_mends_it(lived_in: Machine) -> None:
+    (lived_in.state / "timeline.sqlite").write_bytes(b"no database at all " * 50)
+
+    failed = kmem(lived_in, "rebuild", "--timeline", **without_a_key(lived_in))
+
+    assert failed.code == 2
+    assert failed.err.startswith("the timeline was left as it was\nerror: ")
+    assert (lived_in.state / "timeline.sqlite").read_bytes().startswith(b"no database")
+
+
+def test_a_damaged_timeline_is_made_anew_also_while_the_vault_is_gone(lived_in: Machine) -> None:
+    before = kmem(lived_in, "timeline").out
+    (lived_in.state / "timeline.sqlite").write_bytes(b"no database at all " * 50)
+    without_a_vault(lived_in)
+
+    failed = kmem(lived_in, "rebuild", "--timeline")
+
+    assert failed.code == 1
+    assert "the index was left alone" in failed.err
+    assert kmem(lived_in, "timeline").out == before
+
+
+@pytest.mark.parametrize("name", ["timeline.sqlite", "outbox.sqlite"])
+@pytest.mark.parametrize("command", [("status",), ("verify",), ("rebuild", "--timeline")])
+def test_a_file_that_is_closed_to_us_is_not_called_damaged(lived_in: Machine, name: str, command: tuple[str, ...]) -> None:
+    (lived_in.state / name).chmod(0o000)
+
+    ran = as_anybody(lived_in, *command)
+
+    assert ran.code == 1, ran.err
+    assert ran.out == ""
+    assert f"{name} may not be opened or written: " in ran.err
+    assert f"hint: see who owns it: ls -la {lived_in.state}" in ran.err
+    assert [path.name for path in lived_in.state.glob("timeline*.sqlite")] == ["timeline.sqlite"]
+
+
+def test_a_state_folder_that_may_only_be_read_is_not_called_damage(lived_in: Machine) -> None:
+    lived_in.state.chmod(0o500)
+
+    ran = as_anybody(lived_in, "status")
+
+    lived_in.state.chmod(0o700)
+    assert ran.code == 1
+    assert "may not be opened or written" in ran.err
+    assert "rebuild" not in ran.err
+
+
+@pytest.mark.parametrize("file", ["all.zip", "all.jsonl", "-"])
+def test_an_export_that_leaves_something_out_says_so_and_is_no_success(machine: Machine, file: str) -> None:
+    kmem(machine, "remember", "The orchard server runs on port 8123")
+    topics = machine.vault / "topics"
+    (topics / "un.md").write_text("The well pump starts at six.\n")
+    (topics / "un.md").chmod(0o000)
+    machine.vault.joinpath("topics", b"caf\xe9.md".decode("utf-8", "surrogateescape")).write_text("Opens at nine.\n")
+
+    ran = as_anybody(machine, "export", file)
+
+    assert ran.code == 1
+    assert "left out: topics/un.md: " in ran.err
+    assert "left out: topics/caf\\udce9.md: file name is not text\n" in ran.err
+    assert "error: the export is not whole: 2 files left out\n" in ran.err
+    if file == "all.zip":
+        assert [name for name in zipfile.ZipFile(machine.home / file).namelist() if name.startswith("topics/")] == []
+
+
+def test_a_note_that_is_none_to_us_goes_into_the_archive_as_it_is(machine: Machine) -> None:
+    kmem(machine, "remember", "The orchard server runs on port 8123")
+    (machine.vault / "topics" / "odd.md").write_bytes(b"\xff\xfe no text")
+
+    archive, lines = kmem(machine, "export", "all.zip"), kmem(machine, "export", "all.jsonl")
+
+    assert archive.code == 0, archive.err
+    assert "in it as it is: topics/odd.md: not UTF-8\n" in archive.err
+    assert "topics/odd.md" in zipfile.ZipFile(machine.home / "all.zip").namelist()
+    assert lines.code == 1
+    assert "left out: topics/odd.md: not UTF-8\n" in lines.err
+
+
+def test_an_empty_path_does_not_take_in_the_current_folder(machine: Machine) -> None:
+    (machine.home / "diary.md").write_text("# Diary\n\nNobody's business.\n")
+
+    ran = kmem(machine, "import", "")
+
+    assert ran.code == 2
+    assert ran.err.startswith("error: the path is empty\nhint: ")
+    assert machine.notes() == []
+
+
+def closed_for_writing(machine: Machine) -> None:
+    machine.state.chmod(0o500)
+
+
+def closed(machine: Machine) -> None:
+    machine.state.chmod(0o000)
+
+
+def a_file_in_its_place(machine: Machine) -> None:
+    shutil.rmtree(machine.state)
+    machine.state.write_text("not a folder\n")
+
+
+@pytest.mark.parametrize("trouble", [closed_for_writing, closed, a_file_in_its_place])
+def test_a_state_folder_that_cannot_be_used_is_a_finding_among_others(machine: Machine, trouble: Callable[[Machine], None]) -> None:
+    kmem(machine, "remember", "The orchard server runs on port 8123")
+    trouble(machine)
+
+    ran = as_anybody(machine, "doctor")
+
+    machine.state.chmod(0o700)
+    assert ran.code == 3, ran.err
+    assert "ok       Python 3." in ran.out
+    assert "\nproblem  " in ran.out
+    assert "this is a bug of ours" not in ran.err
+
+
+@pytest.mark.parametrize("folder", [".", "topics"])
+def test_a_vault_that_may_only_be_read_is_a_problem(machine: Machine, folder: str) -> None:
+    kmem(machine, "remember", "The orchard server runs on port 8123")
+    (machine.vault / folder).chmod(0o500)
+
+    doctor, up = as_anybody(machine, "doctor"), as_anybody(machine, "up", "--no-hooks")
+
+    (machine.vault / folder).chmod(0o700)
+    said = f"notes cannot be written to {(machine.vault / folder)}"
+    assert doctor.code == 3
+    assert f"problem  {said}\n" in doctor.out
+    assert up.code == 1
+    assert f"error: {said}\nhint: see who owns it: " in up.err
+
+
+@pytest.mark.parametrize("command", ["show", "forget", "mute", "edit", "review"])
+def test_where_notes_are_known_nobody_is_told_to_make_a_new_vault(lived_in: Machine, command: str) -> None:
+    named = [] if command == "review" else [str(lived_in.notes()[0].relative_to(lived_in.vault))]
+    without_a_vault(lived_in)
+
+    ran = kmem(lived_in, command, *named)
+
+    assert ran.code == 1
+    assert "\nhint: mount its disk or bring the notes back" in ran.err
+
+
+def test_an_emptied_timeline_is_mended_as_verify_says(lived_in: Machine) -> None:
+    for path in lived_in.state.glob("timeline.sqlite*"):
+        path.unlink()
+    (lived_in.state / "timeline.sqlite").touch(0o600)
+
+    before = kmem(lived_in, "verify")
+    mended = kmem(lived_in, "rebuild", "--timeline")
+    after = kmem(lived_in, "verify")
+
+    assert before.code == 3
+    assert "hint: `kmem rebuild --timeline` makes it anew" in before.err
+    assert (mended.code, after.code) == (0, 0), mended.err + after.out
+
+
+def test_up_backfill_and_status_count_the_same_notes(lived_in: Machine) -> None:
+    for number in range(3):
+        (lived_in.vault / "topics" / f"odd-{number}.md").write_bytes(b"\xff\xfe no text")
+
+    backfill, status = kmem(lived_in, "backfill"), kmem(lived_in, "status", "--json")
+
+    assert status.json()["notes"]["total"] == 3
+    assert f"3 notes in {lived_in.vault}\n" in backfill.err
+
+
+def test_sessions_that_begin_alike_are_offered_by_as_much_as_tells_them_apart(lived_in: Machine) -> None:
+    ran = kmem(lived_in, "timeline", "d33")
+
+    (offered,) = re.findall(r"hint: say more of it: (.*)", ran.err)
+    assert ran.code == 2
+    assert [kmem(lived_in, "timeline", each).code for each in offered.split(", ")] == [0, 0]
