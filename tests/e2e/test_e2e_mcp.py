@@ -170,6 +170,11 @@ def test_a_server_ends_with_its_agent(machine: Machine, how: str) -> None:
     assert b"Traceback" not in told
 
 
+def hear_interrupts() -> None:
+    """A shell that runs the tests in its background has them ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="nobody asks a process to end there")
 @pytest.mark.parametrize(("how", "ends"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_server_that_is_asked_to_end_says_no_more(machine: Machine, how: signal.Signals, ends: int) -> None:
@@ -179,6 +184,7 @@ def test_a_server_that_is_asked_to_end_says_no_more(machine: Machine, how: signa
         env=machine.env(),
         cwd=machine.home,
         text=True,
+        preexec_fn=hear_interrupts,
     )
     assert process.stderr is not None
     url = next(found[1] for line in process.stderr if (found := re.search(r"listening at (\S+);", line)))
