@@ -190,6 +190,8 @@ def real(transcripts: Path, folder: Path, runs: int, row: Callable[[str, tuple[f
     with open_house(config_in(folder, transcripts)) as house:
         house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
         sessions = sorted(house.timeline.overviews(limit=10_000), key=lambda each: -each.events)[:20]
+        if not sessions:
+            raise SystemExit(f"error: there are no sessions below {transcripts / 'projects'}")
         took = [
             timed(runs, lambda: house.operations.perform("resume", {"session": f"{each.session.provider}:{each.session.id}"}))  # noqa: B023 - called at once
             for each in sessions
