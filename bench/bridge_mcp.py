@@ -9,6 +9,7 @@ with PYTHONPATH naming this folder. Prints a table; asserts nothing.
 import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
 
 import argparse
+import json
 import os
 import random
 import subprocess
@@ -48,7 +49,9 @@ def environment(home: Path) -> dict[str, str]:
 
 def starts(home: Path) -> None:
     """From the process's start until it has answered `initialize`, and what it holds in memory then."""
-    hello = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}\n'  # noqa: E501
+    client = {"name": "bench", "version": "1"}
+    asked = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+    hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked}).encode() + b"\n"
     took, rss = [], 0.0
     for _ in range(_STARTS):
         began = time.perf_counter()

@@ -463,18 +463,22 @@ def extractor_of(config: Config, kept: Keys) -> Extractor:
             return ModelExtractor(backend=backend, prompt=prompt)
 
 
+def _allowance(config: Config, outbox: Outbox) -> Allowance:
+    """What all that is asked beside the extraction may take of a day's budget."""
+    return Allowance(outbox=outbox, budget=_budget(config), share=config.extractor.judge_share, clock=time.time)
+
+
 def judge_of(config: Config, kept: Keys, outbox: Outbox) -> Judge | None:
     """``None`` where nobody wants one, or there is no model to ask."""
     backend = None if config.judge == "off" else backend_of(config, kept)
     if backend is None:
         return None
-    from kite_memory.distill.booking import Allowance
     from kite_memory.distill.judge import ModelJudge
 
     return ModelJudge(
         backend=backend,
         prompt=prompts.load(_prompt_folders(config), "judge"),
-        allowance=Allowance(outbox=outbox, budget=_budget(config), share=config.extractor.judge_share, clock=time.time),
+        allowance=_allowance(config, outbox),
     )
 
 
@@ -492,12 +496,11 @@ def answerer_of(config: Config, kept: Keys, outbox: Outbox) -> "Answerer | None"
     if backend is None:
         return None
     from kite_memory.distill.answering import Answerer
-    from kite_memory.distill.booking import Allowance
 
     return Answerer(
         backend=backend,
         prompt=prompts.load(_prompt_folders(config), "ask"),
-        allowance=Allowance(outbox=outbox, budget=_budget(config), share=config.extractor.judge_share, clock=time.time),
+        allowance=_allowance(config, outbox),
     )
 
 
@@ -506,13 +509,12 @@ def polisher_of(config: Config, kept: Keys, outbox: Outbox) -> "Polisher | None"
     backend = backend_of(config, kept)
     if backend is None:
         return None
-    from kite_memory.distill.booking import Allowance
     from kite_memory.distill.polishing import Polisher
 
     return Polisher(
         backend=backend,
         prompt=prompts.load(_prompt_folders(config), "polish"),
-        allowance=Allowance(outbox=outbox, budget=_budget(config), share=config.extractor.judge_share, clock=time.time),
+        allowance=_allowance(config, outbox),
     )
 
 
@@ -526,7 +528,7 @@ def arbiter_of(config: Config, kept: Keys, outbox: Outbox) -> "Arbiter | None":
     return Arbiter(
         backend=backend,
         prompt=prompts.load(_prompt_folders(config), "supersede"),
-        allowance=Allowance(outbox=outbox, budget=_budget(config), share=config.extractor.judge_share, clock=time.time),
+        allowance=_allowance(config, outbox),
     )
 
 

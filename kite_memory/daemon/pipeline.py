@@ -51,7 +51,6 @@ _BEFORE = 160
 
 _RULINGS = 2_000
 
-_EVERY_PROBLEM = 1_000_000
 
 _GONE = "its events are gone from the timeline"
 
@@ -167,7 +166,7 @@ class Pipeline:
 
     def _untold(self, look: Look) -> tuple[Problem, ...]:
         """A file that cannot be read is one problem, however often it is looked at."""
-        told = {each.reason for each in self._timeline.problems(limit=_EVERY_PROBLEM) if each.file == look.path}
+        told = {each.reason for each in self._timeline.problems(file=look.path)}
         return tuple(problem for problem in look.problems if problem.reason not in told)
 
     def _attest(self, look: Look) -> None:

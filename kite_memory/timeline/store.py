@@ -431,14 +431,14 @@ class Timeline:
             )
         ]
 
-    def problems(self, limit: int = 100) -> list[CountedProblem]:
-        """The commonest first."""
+    def problems(self, limit: int = 100, *, file: str = "") -> list[CountedProblem]:
+        """The commonest first; of one file, where it is named."""
         return [
             CountedProblem(file=file, reason=reason, count=count, first_position=position)
             for file, reason, count, position in self._all(
                 "SELECT f.path, p.reason, p.count, p.first_position FROM problems AS p JOIN files AS f ON f.key = p.file"
-                " ORDER BY p.count DESC, f.path LIMIT ?",
-                (limit,),
+                " WHERE ? IN ('', f.path) ORDER BY p.count DESC, f.path LIMIT ?",
+                (file, limit),
             )
         ]
 

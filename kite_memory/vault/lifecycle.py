@@ -227,7 +227,7 @@ def _sides(text: str) -> frozenset[tuple[str, str]]:
 
 
 def _tells_much(word: str) -> bool:
-    return (len(word) > 2 or _HAS_DIGIT.search(word) is not None) and word not in _GRAMMAR | _DIRECTED
+    return (len(word) > 2 or _HAS_DIGIT.search(word) is not None) and not (word in _GRAMMAR or word in _DIRECTED)
 
 
 def _differ(mine: frozenset[str], theirs: frozenset[str]) -> bool:
