@@ -92,8 +92,8 @@ async def calls(home: Path, memories: int, rounds: int) -> None:
                 raise SystemExit(f"{tool}: {result.content}")
 
         await timed("read_memory, one key", rounds, lambda _: ask("read_memory", key=key(chance.randrange(memories))))
-        await timed("read_memory, project.fig.*", rounds // 10, lambda _: ask("read_memory", key="project.fig.row1*"))
-        await timed("list_memories, 50", rounds // 10, lambda _: ask("list_memories"))
+        await timed("read_memory, project.fig.*", max(1, rounds // 10), lambda _: ask("read_memory", key="project.fig.row1*"))
+        await timed("list_memories, 50", max(1, rounds // 10), lambda _: ask("list_memories"))
         await timed(
             "write_memory, new", rounds, lambda number: ask("write_memory", key=f"current.bench{number}", value={"n": number})
         )
