@@ -10,7 +10,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -30,7 +32,7 @@ pytestmark = [
 
 NEVER = 3600.0
 """Seconds between two comparisons: what is found meanwhile is found because the watch has told."""
-BURST = 40_000
+QUEUE = Path("/proc/sys/fs/inotify/max_queued_events")
 LIMIT = 'echo "$1" > /proc/sys/user/max_inotify_watches && shift && exec "$@"'
 LIMITED = ["unshare", "--user", "--map-root-user", "sh", "-c", LIMIT, "sh"]
 
@@ -48,6 +50,9 @@ class Overflows(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.count += "events were lost" in record.getMessage()
+
+    def reached(self, count: int) -> bool:
+        return self.count >= count
 
 
 @contextmanager
@@ -69,17 +74,35 @@ def at_work(home: Path, *, compare_seconds: float) -> Iterator[tuple[FakeHouse, 
             logger.removeHandler(overflows)
 
 
+@contextmanager
+def held_up() -> Iterator[None]:
+    """The watch's reader gets no turn, as on a machine at its limit: a burst meanwhile overflows the queue for certain."""
+    from watchdog.observers.inotify_c import InotifyFD  # Linux's alone
+
+    turn, may_read = threading.Event(), InotifyFD._check_inotify_fd
+
+    def when_its_turn_comes(inotify: InotifyFD) -> bool:
+        return may_read(inotify) and turn.wait()
+
+    with patch.object(InotifyFD, "_check_inotify_fd", when_its_turn_comes):
+        try:
+            yield
+        finally:
+            turn.set()
+
+
 def flood(folder: Path) -> float:
-    """A burst of writes that do not fold into one event; how many a second."""
+    """A burst of writes that do not fold into one event, twice what the kernel's queue holds; how many a second."""
+    burst = 2 * int(QUEUE.read_text())
     handles = [os.open(folder / f"noise-{number}.txt", os.O_WRONLY | os.O_CREAT) for number in range(8)]
     began = time.perf_counter()
-    for _ in range(BURST // len(handles)):
+    for _ in range(burst // len(handles)):
         for handle in handles:
             os.pwrite(handle, b"x", 0)
     took = time.perf_counter() - began
     for handle in handles:
         os.close(handle)
-    return BURST / took
+    return burst / took
 
 
 def told(house: FakeHouse) -> set[str]:
@@ -95,19 +118,21 @@ def missed(home: Path, times: int, *, nested: bool) -> tuple[int, float, set[str
         writer.go_on()
         writer.finish()
         assert eventually(lambda: told(house) >= set(writer.written.values())), "it does not work at all"
-        bursts = 0
-        while bursts < times or (nested and overflows.count < times and bursts < 20 * times):
-            rates.append(flood(places.projects))
-            bursts += 1
-            writer.go_on()  # while the queue is full
+        for burst in range(times):
+            with held_up():
+                rates.append(flood(places.projects))
+                writer.go_on()
+                if burst + 1 == times:
+                    writer.finish()
             if nested:
-                new = places.projects / f"new-{bursts}" / "deeper"
+                assert eventually(partial(overflows.reached, burst + 1), seconds=60.0)
+                new = places.projects / f"new-{burst}" / "deeper"
                 new.mkdir(parents=True)
-                Writer.go_on(inner := Writer(new, random.Random(1_000 + bursts), old=True, count=bursts * 1_000))
+                inner = Writer(new, random.Random(1_000 + burst), old=True, count=(burst + 1) * 1_000)
+                inner.go_on()
                 inner.finish()
                 writer.written |= inner.written
             flood(places.projects)
-        writer.finish()
         expected = set(writer.written.values())
         eventually(lambda: told(house) >= expected, seconds=20.0 if nested else 5.0)
         return overflows.count, sum(rates) / len(rates), expected - told(house)
@@ -117,7 +142,6 @@ def test_no_overflow_of_the_queue_loses_a_line(tmp_path: Path) -> None:
     overflows, rate, lost = missed(tmp_path, how_many(30), nested=True)
 
     print(f"{overflows} overflows at {rate:,.0f} writes a second")
-    assert overflows >= how_many(30)
     assert lost == set()
 
 
@@ -125,7 +149,7 @@ def test_control_a_watch_that_does_not_hear_of_overflows_is_caught(tmp_path: Pat
     """The planted bug: the library's warnings go nowhere, so nobody knows that something was lost."""
     logging.disable(logging.WARNING)
     try:
-        _, _, lost = missed(tmp_path, 8, nested=False)
+        _, _, lost = missed(tmp_path, 2, nested=False)
     finally:
         logging.disable(logging.NOTSET)
 
