@@ -258,6 +258,11 @@ def _may_replace(contest: Contest) -> bool:
     return contest.older.origin != "user" or contest.newer.origin == "user"
 
 
+def holds_wherever(newer: Note, older: Note) -> bool:
+    """Whether what the newer says is so wherever the older is: what is of a branch holds there alone, until it is merged."""
+    return newer.branch in ("", older.branch)
+
+
 def _is_later(one: Note, other: Note) -> bool:
     return one.created >= other.created
 

@@ -488,7 +488,7 @@ class Vault:
             for newer, older, said in waiting:
                 if said:
                     changed += writer.take_back(newer, older)
-                elif isinstance(marked := writer.replace_by(newer, older), Amended):
+                elif not writer.awaits_a_merge(newer, older) and isinstance(marked := writer.replace_by(newer, older), Amended):
                     changed.append(marked.path)
         return changed
 

@@ -20,7 +20,7 @@ from kite_memory.vault import links
 from kite_memory.vault.files import MAX_NOTE_BYTES, CannotRead, Content, Files
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.ledger import Intent, Known, Ledger, link_key
-from kite_memory.vault.lifecycle import standing_until
+from kite_memory.vault.lifecycle import holds_wherever, standing_until
 from kite_memory.vault.listing import GENERATED, listing
 from kite_memory.vault.notefile import Unreadable, body_of, parse, render, with_addition
 from kite_memory.vault.properties import Raw, moment, with_properties
@@ -183,7 +183,10 @@ class Writer:
         return outcome
 
     def supersede(self, action: Supersede) -> Superseded | Written | AlreadyWritten | Skipped | LeftAlone:
-        """The old note keeps its text; each says what it is to the other, and since when. Without an old one, the new stands."""
+        """The old note keeps its text; each says what it is to the other, and since when. Without an old one, the new stands.
+
+        What is said on one branch takes nothing from the others: both stand until it is merged, and `Vault.heed` finds that it is.
+        """
         old = self._ledger.by_id(action.old_id)
         there = self._note_at(old.path) if old else None
         if old is None or there is None:
@@ -191,14 +194,17 @@ class Writer:
         note, stem = action.note, PurePosixPath(old.path).stem
         newer, older = (old.id, note.id) if action.late else (note.id, old.id)
         self._ledger.rule(newer, older, "replacing")
-        if action.late:
+        at_once = holds_wherever(*((there[0], note) if action.late else (note, there[0])))
+        if at_once and action.late:
             until = standing_until(there[0])
             note = replace(note, status=NoteStatus.SUPERSEDED, superseded_by=stem, valid_until=until)
-        else:
+        elif at_once:
             note = replace(note, supersedes=(stem,), valid_from=standing_until(note))
         created = self.create(note)
         if isinstance(created, Skipped):
             self._ledger.rule(newer, older, "neither")
+            return created
+        if not at_once:
             return created
         outcome = self.replace_by(newer, older)
         if isinstance(outcome, LeftAlone):
@@ -230,6 +236,12 @@ class Writer:
         if not isinstance(marked, LeftAlone):
             self._ledger.rule(newer, older, "replaces")
         return marked
+
+    def awaits_a_merge(self, newer: str, older: str) -> bool:
+        """Whether the newer is of a branch, and the older holds elsewhere, too."""
+        known = (self._ledger.by_id(newer), self._ledger.by_id(older))
+        new, old = (self._note_at(each.path) if each else None for each in known)
+        return new is not None and old is not None and not holds_wherever(new[0], old[0])
 
     def take_back(self, newer: str, older: str) -> list[str]:
         """Neither says any more that one replaces the other, nor that it may. Says which notes were changed."""

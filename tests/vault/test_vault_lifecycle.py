@@ -303,13 +303,13 @@ def test_any_two_texts_can_be_held_against_each_other(one: str, other: str, cosi
     assert lifecycle.repeats(before, before) in (True, False)
 
 
-def superseding(vault: Vault) -> tuple[Note, Note]:
+def superseding(vault: Vault, *, branch: str = "") -> tuple[Note, Note]:
     """An old note and the one in its place, as they are on disk."""
     before = drafts(fact("The press runs at 40 bar", "The cider press runs at 40 bar."), name="chunk-old")
     vault.carry_out(vault.plan(before))
     earlier = vault.find("The press runs at 40 bar")
     made = drafts(fact("The press runs at 55 bar", "The cider press runs at 55 bar."), name="chunk-new", first=500)
-    made = [replace(each, note=replace(each.note, evidence=("claude-code:later#00000001",))) for each in made]
+    made = [replace(each, note=replace(each.note, evidence=("claude-code:later#00000001",), branch=branch)) for each in made]
     rulings: dict[tuple[str, str], Ruling] = {(made[0].note.id, earlier.id): "replaces"}
     vault.carry_out(vault.plan(made, around=vault.around(made, lambda draft: around(earlier)), rulings=rulings))
     return vault.find("The press runs at 40 bar"), vault.find("The press runs at 55 bar")
@@ -329,6 +329,39 @@ def test_both_say_of_each_other_what_they_are_and_since_when(vault: Vault) -> No
         ("the-press-runs-at-40-bar-feb26",),
         newer.created,
     )
+
+
+def test_what_is_said_on_a_branch_replaces_nothing_elsewhere_until_it_is_merged(vault: Vault) -> None:
+    older, newer = superseding(vault, branch="new-press")
+    beside = (older.status, older.superseded_by, newer.status, newer.supersedes)
+    vault.compare()
+    waits = vault.heed()
+
+    vault.annotate(newer.id, {"branch": ""})
+    marked = vault.heed()
+
+    assert beside == (NoteStatus.ACCEPTED, "", NoteStatus.ACCEPTED, ())
+    assert waits == []
+    assert marked == [older.path]
+    older, newer = vault.find(older.id), vault.find(newer.id)
+    assert (older.status, older.superseded_by) == (NoteStatus.SUPERSEDED, "the-press-runs-at-55-bar-feb26")
+    assert newer.supersedes == ("the-press-runs-at-40-bar-feb26",)
+
+
+def test_an_older_thing_that_is_read_late_stands_beside_what_is_of_a_branch(vault: Vault) -> None:
+    vault.carry_out(
+        vault.plan(drafts(fact("The press runs at 55 bar", "The cider press runs at 55 bar."), name="chunk-new", first=500))
+    )
+    newer = vault.find("The press runs at 55 bar")
+    vault.annotate(newer.id, {"branch": "new-press"})
+    newer = vault.find(newer.id)
+    made = drafts(fact("The press runs at 40 bar", "The cider press runs at 40 bar."), name="chunk-old")
+    made = [replace(each, note=replace(each.note, evidence=("claude-code:before#00000001",))) for each in made]
+    rulings: dict[tuple[str, str], Ruling] = {(newer.id, made[0].note.id): "replaces"}
+
+    vault.carry_out(vault.plan(made, around=vault.around(made, lambda draft: around(newer)), rulings=rulings))
+
+    assert vault.find(made[0].note.id).status is NoteStatus.ACCEPTED
 
 
 def test_what_a_person_lets_stand_again_stands(vault: Vault) -> None:
