@@ -120,10 +120,12 @@ def _seal(inner: str) -> str:
 
 
 def _is_current(note: Note, now: datetime) -> bool:
+    """On every branch."""
     return (
         note.status is NoteStatus.ACCEPTED
         and note.scope is not Scope.SESSION
         and not note.superseded_by
+        and not note.branch
         and (note.expires is None or note.expires > now)
     )
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -51,8 +52,9 @@ def test_only_what_holds_is_on_the_page(status: NoteStatus) -> None:
     assert "[[" not in page(graph(gone), START)
 
 
-def test_what_has_expired_is_not_on_the_page() -> None:
-    old = [replace(each, expires=START - timedelta(days=1)) for each in orchard()]
+@pytest.mark.parametrize("change", [{"expires": START - timedelta(days=1)}, {"branch": "new-press"}])
+def test_what_has_expired_or_holds_on_a_branch_alone_is_not_on_the_page(change: dict[str, Any]) -> None:
+    old = [replace(each, **change) for each in orchard()]
 
     assert "[[" not in page(graph(old), START)
 
