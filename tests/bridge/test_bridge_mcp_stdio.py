@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kite_memory.bridge.access import OWNER, Asker
+from kite_memory.bridge.mcp import stdio
 from kite_memory.bridge.mcp.server import server_over
 from kite_memory.bridge.mcp.stdio import Lines, serve
 from tests.fakes.performers import Performer
@@ -169,6 +170,22 @@ def test_a_request_whose_id_is_none_is_answered_all_the_same(id: str) -> None:
     told = process.rest()
 
     assert {json.dumps(each["id"]): each.get("error", {}).get("code") for each in told} == {"0": None, "null": -32600}
+
+
+def test_what_was_refused_is_said_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = stdio._write_all
+
+    def by_and_by(fd: int, line: bytes) -> bool:
+        threading.Event().wait(0.2)
+        return written(fd, line)
+
+    monkeypatch.setattr(stdio, "_write_all", by_and_by)
+    process = Process()
+
+    process.send(INITIALIZE, b"garbage")
+
+    assert {json.dumps(each["id"]) for each in process.rest()} == {"0", "null"}
+    assert process.ended()
 
 
 def test_a_notification_with_null_for_an_id_is_a_notification() -> None:

@@ -65,11 +65,15 @@ class Lines:
 
 
 class _Due:
-    """The requests whose answers have not been written yet."""
+    """The answers that have not been written yet: to requests by their id, and those to lines that were none."""
 
     def __init__(self) -> None:
         self._ids: set[types.RequestId] = set()
+        self._refusals: list[types.JSONRPCError] = []
         self._changed = asyncio.Event()
+
+    def refused(self, answer: types.JSONRPCError) -> None:
+        self._refusals.append(answer)
 
     def came_in(self, message: types.JSONRPCMessage) -> None:
         match message:
@@ -81,11 +85,14 @@ class _Due:
                 pass
 
     def went_out(self, message: types.JSONRPCMessage) -> None:
-        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and message.id is not None:
+        if any(message is each for each in self._refusals):
+            self._refusals = [each for each in self._refusals if each is not message]
+            self._changed.set()
+        elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and message.id is not None:
             self._settle(message.id)
 
     async def settled(self) -> None:
-        while self._ids:
+        while self._ids or self._refusals:
             self._changed.clear()
             await self._changed.wait()
 
@@ -117,6 +124,7 @@ async def _read(
             try:
                 message = _message(line, longest)
             except Unfit as unfit:
+                due.refused(unfit.answer)
                 await errors.send(SessionMessage(unfit.answer))
             else:
                 due.came_in(message)
