@@ -92,7 +92,7 @@ _NOBODYS = (
 
 _EDITED = re.compile(r"Applied edit to (?P<path>.+)")
 _CREATED = re.compile(r"Creating empty file (?P<path>.+)")
-_ADDED = re.compile(r"Added (?!\d+ lines? of output)(?P<path>\S.*?) to the chat(?: \(read-only\))?\.")
+_ADDED = re.compile(r"Added (?!\d+ lines? of output)(?P<path>\S.*?) to the chat(?: \(read-only\))?\.?")
 _COMMITTED = re.compile(r"Commit [0-9a-f]{7,40} \S")
 _STOPPED = re.compile(r"\^C(?: KeyboardInterrupt| again to exit)?")
 _NOT_APPLIED = re.compile(

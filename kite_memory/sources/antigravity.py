@@ -17,6 +17,10 @@ from kite_memory.sources.project import project_of
 _FULL, _PLAIN = "transcript_full.jsonl", "transcript.jsonl"
 _LOGS = (".system_generated", "logs")
 _CONVERSATION = re.compile(r"[\w-]{1,128}")
+_ANSWER = b'"PLANNER_RESPONSE"'
+_BEGINNING = 1 << 20
+_FRESH = 60.0
+"""Seconds within which a prompt without an answer may be a helper's, of whom its agent's transcript has not told yet."""
 
 
 class Antigravity:
@@ -26,10 +30,18 @@ class Antigravity:
     transcript beside it is counted, not guessed at.
     """
 
-    def __init__(self, root: Path, *, line_limit: int = LINE_LIMIT, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        line_limit: int = LINE_LIMIT,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._programs = tuple(root / name for name in ("antigravity-cli", "antigravity", "antigravity-ide"))
         self._places = {program: Places(program, clock=clock) for program in self._programs}
         self._line_limit = line_limit
+        self._now = now
 
     @property
     def provider(self) -> str:
@@ -88,7 +100,11 @@ class Antigravity:
         name, places = path.parent.parent.parent.name, self._places[program]
         position, thread, changed = resumed(file, cursor, Thread, Thread.resumed)
         if not position:
-            thread.parent = places.parent_of(name)
+            waited = cursor is not None
+            thread.parent = places.parent_of(name, anew=waited)
+            if not thread.parent and places.one_is_begun and self._may_be_a_helpers(file):
+                waiting = cursor or Cursor(position=0, size=0, mtime_ns=0)
+                return Look(path=str(path), session=None, events=(), problems=(), cursor=waiting)
         thread.cwd = thread.cwd or places.workspace_of(name)
         interpreter = Interpreter(file=str(path), session=name, thread=thread)
         if changed:
@@ -99,6 +115,10 @@ class Antigravity:
 
         position, more = read_on(file, position, interpreter, tell, budget=budget)
         return looked(path, file, interpreter, session=_session(name, thread), position=position, carry=thread.carried(), more=more)
+
+    def _may_be_a_helpers(self, file: AppendOnlyFile) -> bool:
+        fresh = 0 <= self._now() - file.mtime_ns / 1e9 < _FRESH
+        return fresh and _ANSWER not in file.between(0, min(file.size, _BEGINNING))
 
 
 def _left(path: Path, file: AppendOnlyFile, reason: str) -> Look:

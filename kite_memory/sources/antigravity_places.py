@@ -14,7 +14,9 @@ _AGAIN = 0.2
 _IDLE = 4
 """So many times as long as a search took there is none: where conversations are many it takes a second."""
 
-_BEGAN = b'"INVOKE_SUBAGENT"'
+_BEGINS, _BEGAN = b'"invoke_subagent"', b'"INVOKE_SUBAGENT"'
+"""The call for a helper, and the step that says under which name one began. The helper may be prompted before that is written."""
+
 _NAMED = re.compile(rb'conversationId[\\": ]{1,16}([\w-]{8,128})')
 
 
@@ -28,6 +30,7 @@ class Places:
         self._searched: dict[Path, int] = {}
         self._search_after = float("-inf")
         self._parents: dict[str, str] = {}
+        self._beginning: set[Path] = set()
 
     def workspace_of(self, conversation: str) -> str:
         """As the history of typed prompts has it; empty for one that was started by a script."""
@@ -50,10 +53,18 @@ class Places:
                 case _:
                     continue
 
-    def parent_of(self, conversation: str) -> str:
-        """The conversation that began this one. A helper is prompted by its agent, in the words and the form of a person."""
+    @property
+    def one_is_begun(self) -> bool:
+        """Whether, when last searched, an agent had called for a helper and was not told yet which one it is."""
+        return bool(self._beginning)
+
+    def parent_of(self, conversation: str, *, anew: bool) -> str:
+        """The conversation that began this one. A helper is prompted by its agent, in the words and the form of a person.
+
+        ``anew`` searches even just after a search: what began a moment ago was not to be found then.
+        """
         began = self._clock()
-        if conversation in self._parents or began < self._search_after:
+        if conversation in self._parents or (began < self._search_after and not anew):
             return self._parents.get(conversation, "")
         for path in sorted(self._program.glob("brain/*/.system_generated/logs/transcript*.jsonl")):
             try:
@@ -72,7 +83,9 @@ class Places:
             begin = begin if begin <= file.size else 0
             data = file.between(begin, min(begin + _TRANSCRIPT, file.size))
         whole = data.rfind(b"\n") + 1
-        found = data.find(_BEGAN, 0, whole)
+        begins, found = data.rfind(_BEGINS, 0, whole), data.find(_BEGAN, 0, whole)
+        if begins >= 0 or found >= 0:
+            (self._beginning.add if begins > data.rfind(_BEGAN, 0, whole) else self._beginning.discard)(path)
         while found >= 0:
             start, end = data.rfind(b"\n", 0, found) + 1, data.find(b"\n", found)
             for name in _NAMED.findall(data[start:end]):

@@ -87,31 +87,30 @@ class ClaudeCode:
             path,
             file,
             interpreter,
-            session=_session(path, thread),
+            session=self._session(path, thread),
             position=position,
             carry=thread.carried(),
             more=more,
             wanted=not thread.ours,
         )
 
+    def _session(self, path: Path, thread: Thread) -> Session | None:
+        if thread.started is None or thread.ours:
+            return None
+        parent, folders = thread.parent, path.relative_to(self._projects).parts[1:-1]
+        if not parent and "subagents" in folders[1:]:
+            parent = folders[folders.index("subagents", 1) - 1]
+        return Session(
+            id=path.stem,
+            provider=PROVIDER,
+            started=thread.started,
+            project=project_of(thread.cwd),
+            cwd=thread.cwd,
+            branch=thread.branch,
+            parent=parent,
+            title=thread.title,
+        )
+
 
 def _is_sub_agent(path: Path) -> bool:
     return path.name.startswith("agent-")
-
-
-def _session(path: Path, thread: Thread) -> Session | None:
-    if thread.started is None or thread.ours:
-        return None
-    parent = thread.parent
-    if not parent and "subagents" in path.parts[1:]:
-        parent = path.parts[path.parts.index("subagents") - 1]
-    return Session(
-        id=path.stem,
-        provider=PROVIDER,
-        started=thread.started,
-        project=project_of(thread.cwd),
-        cwd=thread.cwd,
-        branch=thread.branch,
-        parent=parent,
-        title=thread.title,
-    )

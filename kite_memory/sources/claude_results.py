@@ -33,6 +33,7 @@ _INTERRUPTED = (
     "The user interrupted",
     "Interrupted by user",
 )
+_EXIT_CODE = re.compile(r"\AExit code \d{1,10}\s+")
 _PLAN_HEADING = re.compile(r"^#+ Approved Plan[^\n]*\n", re.MULTILINE)
 _PERSISTED = re.compile(r"Preview \(first [^)]{1,40}\):\n")
 
@@ -51,7 +52,7 @@ def result_of(block: Mapping[str, Any], structured: object, *, refused: bool) ->
         return Result(text=text.partition(". ")[0], status="denied", said=said)
     text = _unwrapped(text)
     if failed:
-        if text.startswith(_INTERRUPTED):
+        if _EXIT_CODE.sub("", text, count=1).startswith(_INTERRUPTED):
             return Result(text=text, status="interrupted")
         return Result(text=text, status="denied" if refused or _DENIED.match(text) else "failed")
     interrupted = isinstance(structured, dict) and structured.get("interrupted") is True

@@ -64,7 +64,7 @@ class Codex:
         try:
             if path.suffix == ".zst":
                 return self._read_compressed(path, cursor, budget)
-            with AppendOnlyFile(path, within=self._root, line_limit=self._line_limit) as file:
+            with AppendOnlyFile(path, within=self._around(path), line_limit=self._line_limit) as file:
                 return self._read(path, file, cursor, budget)
         except Unreadable as error:
             reason = str(error)
@@ -73,6 +73,10 @@ class Codex:
         unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
         problem = Problem(file=str(path), position=unmoved.position, reason=reason)
         return Look(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved)
+
+    def _around(self, path: Path) -> Path:
+        """The folder of sessions that a rollout lies in: it may be a link, and links must not lead out of it."""
+        return next((folder for folder in self._folders if path.is_relative_to(folder)), self._root)
 
     def _read(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> Look:
         position, thread, changed = 0, None, ""
@@ -113,7 +117,7 @@ class Codex:
             if known == path and file.is_still(path):
                 return file
             self._let_go()
-        file = CompressedLines(path, within=self._root, line_limit=self._line_limit)
+        file = CompressedLines(path, within=self._around(path), line_limit=self._line_limit)
         self._unpacking = (path, file)
         return file
 
@@ -143,7 +147,7 @@ class Codex:
         return look, position
 
     def _read_lines(self, data: bytes, position: int, interpreter: Interpreter, thread: Thread) -> int:
-        """The position after the last line that was read: the end, unless another session begins or too much was told at once."""
+        """The position after the last object that was read: the end, unless another session begins or too much was told at once."""
         for line in data.split(b"\n"):
             if len(interpreter.problems) >= _PROBLEMS_AT_ONCE or len(interpreter.events) >= _EVENTS_AT_ONCE:
                 return position
@@ -153,7 +157,7 @@ class Codex:
                         interpreter.problem(position + start, reason)
                     case Found(start=start, end=end, row=row):
                         if interpreter.ends_here(row):
-                            return position
+                            return position + start
                         interpreter.line(row, position + start, position + end)
                         thread.ours = thread.ours or self._is_ours(thread)
             position += len(line) + 1

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from kite_memory.sources.claude_rows import as_id, digest, moment, safe, short
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
 from kite_memory.sources.copilot_records import SKIPPED_FAMILIES, SKIPPED_TYPES
 from kite_memory.sources.own import OWN_EXTRACTOR_MARK, made_by_our_extractor
+from kite_memory.sources.scalars import scalar
 from kite_memory.sources.telling import ANSWER_LIMIT, TITLE_LIMIT, OpenCalls, Teller, Toolbox, title_of
 from kite_memory.sources.words import summary, without_blocks
 
@@ -39,6 +40,11 @@ TOOLS = Toolbox(
 _ENDED = re.compile(
     r"\n?<(?:shellId: \S{1,20}|command with (?:id|shellId): \S{1,20}) (?:completed|exited) with exit code (-?\d{1,10})>\s*\Z"
 )
+_RUNNING = re.compile(
+    r"<command (?:with (?:shellId|id): (?P<waited>\S{1,20}) is still running\b[^<>]{0,500}"
+    r"|started in (?:the )?background with (?:shellId|id): (?P<begun>[^\s<>]{1,20})[^<>]{0,500})>\s*\Z"
+)
+_SHELLS = 8
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,1024})$", re.MULTILINE)
 _ANSWERED = re.compile(r"User (?:responded|selected|answered)[^:\n]{0,20}: ?")
 _REFUSED = ("The user rejected", "Permission denied", "The user denied", "Permission to run this tool was denied")
@@ -46,7 +52,10 @@ _REFUSED = ("The user rejected", "Permission denied", "The user denied", "Permis
 
 @dataclass(slots=True, kw_only=True)
 class Thread:
-    """What a later line needs to know of earlier ones, small enough to travel in a cursor."""
+    """What a later line needs to know of earlier ones, small enough to travel in a cursor.
+
+    ``shells`` are commands that still run, by the name under which a later call asks for their output.
+    """
 
     started: datetime | None = None
     last_at: datetime = _EPOCH
@@ -57,6 +66,13 @@ class Thread:
     ours: bool = False
     answered: bool = False
     calls: OpenCalls = field(default_factory=OpenCalls)
+    shells: dict[str, str] = field(default_factory=dict)
+
+    def keep_shell(self, name: str, command: str) -> None:
+        self.shells.pop(name, None)
+        self.shells[name] = command
+        while len(self.shells) > _SHELLS:
+            del self.shells[next(iter(self.shells))]
 
     def carried(self) -> str:
         return orjson.dumps(
@@ -70,6 +86,7 @@ class Thread:
                 "title": self.title,
                 "flags": [self.ours, self.answered],
                 "calls": self.calls.carried(),
+                "shells": self.shells,
             }
         ).decode()
 
@@ -90,6 +107,7 @@ class Thread:
                 ours=known["flags"][0],
                 answered=known["flags"][1],
                 calls=OpenCalls.resumed(known["calls"]),
+                shells=dict(known.get("shells", {})),
             )
         except (ValueError, KeyError, TypeError, IndexError):
             return None
@@ -162,10 +180,15 @@ class Interpreter:
             case "tool.execution_start" | "tool.user_requested":
                 name, tool = short(told.get("toolCallId")), short(told.get("toolName"))
                 if tool and name not in self._thread.calls.by_name:
-                    given = _arguments(told.get("arguments"), tool)
-                    self._teller.called(name, tool, given, parent=before, by_a_person=kind == "tool.user_requested")
+                    self._call(name, tool, told, before, by_a_person=kind == "tool.user_requested")
             case "tool.execution_complete":
                 self._result(told)
+            case "permission.completed":
+                match told.get("result"):
+                    case {"kind": "denied-interactively-by-user" | "reject", "feedback": str(words)}:
+                        self._teller.said(words, parent=before)
+                    case _:
+                        pass
             case "abort":
                 reason = safe(told.get("reason")).replace("_", " ")
                 self._teller.resume_point(f"Interrupted: {reason}", status="interrupted", parent=before)
@@ -203,16 +226,27 @@ class Interpreter:
         for request in requests[:_CALLS_AT_ONCE] if isinstance(requests, list) else []:
             match request:
                 case {"toolCallId": str(name), "name": str(tool)} if tool and short(name) not in calls.by_name:
-                    teller.called(short(name), short(tool), _arguments(request.get("arguments"), tool), parent=parent)
+                    self._call(short(name), short(tool), request, parent)
                 case _:
                     continue
+
+    def _call(self, name: str, tool: str, told: Mapping[str, Any], parent: str, *, by_a_person: bool = False) -> None:
+        given = _arguments(told.get("arguments"), tool)
+        opened = self._teller.called(name, tool, given, parent=parent, by_a_person=by_a_person)
+        command = self._thread.shells.get(scalar(given.get("shellId"))) if tool in TOOLS.outputs else None
+        if name and command:
+            self._thread.calls.open(name, replace(opened, detail=command))
 
     def _result(self, told: Mapping[str, Any]) -> None:
         teller = self._teller
         name = short(told.get("toolCallId"))
         text, status = _outcome(told)
         call = self._thread.calls.close(name)
-        event = teller.returned(name, call, text, status, done=_changed(told, TOOLS.writers.get(call.tool, "")))
+        running = _RUNNING.search(text, max(0, len(text) - 600)) if status == "ok" else None
+        if running and call.detail:
+            self._thread.keep_shell(running["waited"] or running["begun"], call.detail)
+        done = _changed(told, TOOLS.writers.get(call.tool, ""))
+        event = teller.returned(name, call, text, "" if running else status, done=done, running=running is not None)
         if status == "ok" and call.tool in TOOLS.asking and not told.get("parentToolCallId"):
             decided = kept(f"{call.detail}\nAnswer: {_ANSWERED.sub('', text, count=1).strip()}", ANSWER_LIMIT)
             teller.tell(EventType.DECISION, "user", decided, tool=call.tool, parent=event, call=name)

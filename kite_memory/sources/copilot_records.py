@@ -6,7 +6,7 @@ Versions 0.0.3 to 1.0.80. The types under one of `SKIPPED_FAMILIES` are all of o
 SKIPPED_FAMILIES = (
     # What hooks were given and gave: they repeat prompts and commands, and our own memory may be among it.
     "hook.",
-    # Who may do what; a refusal is told by the result of the call.
+    # Who may do what; a refusal is told by the result of the call. What the person said with it is read.
     "permission.",
     "sandbox.",
     "mcp.",

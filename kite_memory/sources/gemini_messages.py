@@ -15,7 +15,7 @@ from kite_memory.model.look import Problem
 from kite_memory.sources.claude_rows import moment, safe, short
 from kite_memory.sources.claude_tools import kept
 from kite_memory.sources.gemini_tools import TOOLS, Came, asked, came, came_of, response_text
-from kite_memory.sources.gemini_words import is_injected, persons_words, snapshot_of, text_of
+from kite_memory.sources.gemini_words import NOT_THE_AGENTS, is_injected, persons_words, snapshot_of, text_of
 from kite_memory.sources.own import OWN_EXTRACTOR_MARK
 from kite_memory.sources.scalars import scalar
 from kite_memory.sources.telling import ANSWER_LIMIT, MESSAGE_LIMIT, SUMMARY_LIMIT, OpenCall, OpenCalls, Teller, title_of
@@ -251,7 +251,7 @@ class Interpreter:
         conversation.answered = True
         content = message.get("content")
         text = text_of(content).strip()
-        if text and text != "Got it. Thanks for the context!":
+        if text and text not in NOT_THE_AGENTS:
             self._record(name)
             conversation.message = self._teller.answered(text, parent=conversation.message)
         listed = message.get("toolCalls")

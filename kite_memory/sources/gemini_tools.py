@@ -40,6 +40,7 @@ _AFTER_OUTPUT = re.compile(
 _LINES_AFTER = 8
 _CHANGED = re.compile(r"Successfully (?:overwrote file|modified file|created and wrote to new file)|Created new file")
 _CHANGED_PATH = re.compile(r"(?:file|File): (.{1,1024}?)(?:\.?\s*\Z|\. |\ \(\d| with provided content)")
+_CANCELLED = ("Command was cancelled by user", "[Operation Cancelled] ")
 _DENIED = re.compile(r"(?i)user (?:did not allow|denied|declined|rejected)|denied by policy|not allowed|\bblocked\b")
 
 
@@ -76,8 +77,8 @@ def came_of(tool: str, call: Mapping[str, Any], cwd: str) -> Came | None:
 def came(tool: str, text: str, *, failed: bool, shown: object = None, cwd: str = "") -> Came:
     """The same, where the result stands alone."""
     text, code = _unwrapped(tool, text)
-    if text.startswith("Command was cancelled by user"):
-        return Came(text=text, status="interrupted")
+    if text.startswith(_CANCELLED):
+        return Came(text=text, status="denied" if _DENIED.search(text.partition("\n")[0]) else "interrupted")
     bad = failed or (code or 0) != 0 or text.startswith("Command was automatically cancelled")
     done = () if bad else _changed(tool, text, shown, cwd)
     return Came(text=text, status="failed" if bad else "ok", done=done)

@@ -14,6 +14,15 @@ _INJECTED = (
     "<background_output>",
 )
 _WORDLESS = re.compile(r"[/?][\w:.-]{0,100}")
+NOT_THE_AGENTS = frozenset(
+    {
+        "Got it. Thanks for the context!",
+        "Got it. Thanks for the additional context!",
+        "[The previous response was interrupted before it completed.]",
+    }
+)
+"""What the client writes in the agent's place, so that turns alternate."""
+
 _NUDGES = frozenset({"Please continue.", "System: Please continue."})
 _REFERENCED = "\n--- Content from referenced files ---"
 _STEERING = ("User steering update:", "User hint:", "User hints:")

@@ -77,7 +77,7 @@ def read_on(
 ) -> tuple[int, bool]:
     """Tell the objects of the next lines, each with where its line begins and the line itself; true ends the look before it.
 
-    Returns the position after the last line that was read, and whether there is more. What is not ``wanted`` is passed over.
+    Returns the position after the last object that was read, and whether there is more. What is not ``wanted`` is passed over.
     """
     stretch = file.lines(position, budget)
     if stretch.too_long and wanted:
@@ -98,7 +98,7 @@ def _read_lines(data: bytes, position: int, telling: Telling, tell: Callable[[Fo
                     telling.problem(position + start, reason)
                 case Found():
                     if tell(found, position, line):
-                        return position
+                        return position + found.start
         position += len(line) + 1
     return position
 

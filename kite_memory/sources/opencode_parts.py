@@ -42,6 +42,7 @@ _OWN_TEMPLATES = (
 
 _UNTITLED = ("New session - ", "Child session - ")
 _REFUSED = ("The user rejected permission", "The user dismissed", "The user has specified a rule which prevents")
+_WITH_A_REFUSAL = " with the following feedback: "
 _STOPPED = ("Tool execution aborted", "User aborted the command")
 _PATCHED = {"add": "created", "delete": "deleted", "move": "moved", "update": "edited"}
 _CHANGED_FILES = 50
@@ -236,7 +237,10 @@ class _Telling:
 
     def _returned(self, state: Mapping[str, Any], call: OpenCall, name: str) -> None:
         text, status = _outcome(state, call.tool)
+        text, _, words = text.partition(_WITH_A_REFUSAL) if status == "denied" else (text, "", "")
         event = self._teller.returned(name, call, text, status, done=_changed(state))
+        if words.strip() and not self._helper:
+            self._teller.said(words.strip(), parent=event)
         if status != "ok" or self._helper:
             return
         decided = _answers(state) if call.tool == _ASKING else ["The plan was approved."] if call.tool == _PLANNING else []
@@ -255,7 +259,11 @@ def _outcome(state: Mapping[str, Any], tool: str) -> tuple[str, Status]:
         text = text if isinstance(text, str) else ""
         if text.startswith(_REFUSED):
             return text, "denied"
-        return text, "interrupted" if text.startswith(_STOPPED) else "failed"
+        match state.get("metadata"):
+            case {"interrupted": True}:
+                return text, "interrupted"
+            case _:
+                return text, "interrupted" if text.startswith(_STOPPED) or text == "Cancelled" else "failed"
     output = state.get("output")
     text = without_echo(output) if isinstance(output, str) else ""
     match state.get("metadata"):

@@ -28,7 +28,8 @@ _TEST_COMMAND = re.compile(
 _SUMMARY = re.compile(
     r"""(?:
     =+\ .*\b(?:passed|failed|errors?|skipped|deselected|no\ tests\ ran)\b.*\ in\ [\d.:]+.*             # pytest
-    |(?:\d+\ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?)(?:,\ )?)+\ in\ [\d.]+.*   # pytest -q
+    |(?:\d+\ (?:(?:subtests\ )?(?:passed|failed|skipped)|errors?|xfailed|xpassed|deselected|rerun|warnings?)    # pytest -q
+    (?:,\ )?)+\ in\ [\d.]+.*
     |no\ tests\ ran\ in\ [\d.]+.*
     |(?:FAILED|ERROR)\ \S+(?:::\S.*|\.py\b.*)                                # pytest's short summary
     |(?:ok|FAIL|---\ FAIL:|panic:)\s+\S.*|FAIL|PASS                           # go, TAP
@@ -63,7 +64,8 @@ _UNMISTAKABLE = re.compile(
 """What nothing but a test runner prints; enough without a command that says test."""
 
 _FAILING = re.compile(
-    r"\b[1-9]\d* (?:failed|failing|failures?|errors?|fail)\b|^\s*(?:FAIL|FAILED|ERROR|--- FAIL|panic)\b|test result: FAILED|Failed!"
+    r"\b[1-9]\d* (?:(?:subtests )?failed|failing|failures?|errors?|fail)\b|^\s*(?:FAIL|FAILED|ERROR|--- FAIL|panic)\b"
+    r"|test result: FAILED|Failed!"
     r"|\b(?:Failures|Errors|Failed): *[1-9]|^\s*[#ℹ] fail [1-9]|BUILD FAIL(?:ED|URE)|\bno tests ran\b|^\s*(?!100)\d+% tests passed"
     r"|\b[1-9]\d* tests? failed|^not ok\b(?!.*# ?(?i:todo|skip)\b)|^Result: FAIL|could not compile|^error\[E|\.\.\. FAILED$|^● "
 )

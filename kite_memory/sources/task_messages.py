@@ -15,6 +15,7 @@ from kite_memory.sources.claude_tools import kept
 from kite_memory.sources.task_shown import SKIPPED_SAYS, Person, Shown, question_in
 from kite_memory.sources.task_tools import SPEAKING, TOOLS
 from kite_memory.sources.task_words import (
+    accompanied,
     feedback_of,
     heading,
     outcome,
@@ -248,11 +249,16 @@ class Interpreter:
         self._came(name, call, text, failed=block.get("is_error") is True)
 
     def _came(self, name: str, call: OpenCall, text: str, *, failed: bool) -> None:
-        teller = self._teller
-        told, status = outcome(text, failed=failed, of_command=call.tool in TOOLS.shells)
+        teller, of_command = self._teller, call.tool in TOOLS.shells
+        result = accompanied(text, of_command=of_command)
+        told, status = outcome(result.text, failed=failed, of_command=of_command)
         done = [(call.detail, "created")] if call.tool == "write_to_file" and "<operation>created</operation>" in text else []
-        event = teller.returned(name, call, told, status, done=done if call.detail else [])
-        self._words_in(text, call, event)
+        status = "" if result.running else status
+        event = teller.returned(name, call, told, status, done=done if call.detail else [], running=result.running)
+        if result.words:
+            self._say(result.words, parent=event)
+        else:
+            self._words_in(result.text, call, event)
 
     def _words_in(self, text: str, call: OpenCall, event: str) -> None:
         """What a person said as they were asked, or as they agreed or refused: it comes with the result."""
@@ -269,6 +275,8 @@ class Interpreter:
             text = next((words.text for words in persons_words(text)), text)
             self._say(text, at=at)
         elif starts_with_persons_words(text):
+            if feedback := feedback_of(text.strip()):
+                self._say(feedback, at=at)
             for words in persons_words(text):
                 self._say(words.text, at=at)
 

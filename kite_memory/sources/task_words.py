@@ -1,12 +1,12 @@
 """What Cline and Roo Code put around words: the wrappers of a person's, the headings of results, tool calls written as XML."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import orjson
-
 from kite_memory.model.event import Status
+from kite_memory.sources.jsonl import mended
 from kite_memory.sources.words import without_blocks
 
 _WRAPPER = re.compile(r"<(task|user_message|feedback|answer|user_input)(?: mode=\"[^\"\n]{0,40}\")?>")
@@ -82,11 +82,17 @@ _BY_THE_PERSON = "[Response interrupted by user"
 
 _BEFORE_WORDS = re.compile(
     r"\s*(?:<(?:task|user_message|feedback|answer|user_input)[ >]|New (?:instructions|message)[^\n]{0,200}:\s*<user_message>"
-    r"|\[TASK RESUMPTION\]|The user has provided )"
+    r"|\[TASK RESUMPTION\]|The user (?:has )?provided |You seem to be having trouble proceeding\. The user "
+    r'|\{"status":"guidance")'
 )
 _OF_THE_PERSON = re.compile(
-    r"\s*The user (?:has provided feedback|denied this operation and|approved this operation and|provided the following)"
+    r"\s*The user (?:(?:has )?provided feedback|did not submit the bug|denied this operation and|provided the following)"
 )
+
+_CONSENT = re.compile(r"The user approved this operation and provided the following context:\s{0,4}<feedback>")
+_STILL_RUNNING = "Command is still running in "
+_MEANWHILE = "The user provided the following feedback:"
+_DECODER = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,15 +135,45 @@ def tells_of_the_person(text: str) -> bool:
 
 
 def feedback_of(text: str) -> str:
-    """What a person said with a refusal or a consent, where a result tells it as JSON."""
-    if not text.startswith(('{"status":"denied"', '{"status":"approved"')):
-        return ""
+    """What a person said with a refusal, or to help an agent that was at a loss, where the client tells it as JSON."""
+    return _feedback_in(text)[0] if text.startswith(('{"status":"denied"', '{"status":"guidance"')) else ""
+
+
+def _feedback_in(text: str) -> tuple[str, str]:
+    """The feedback of the object that ``text`` begins with, and what stands behind that."""
     try:
-        told = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return ""
-    feedback = told.get("feedback")
-    return feedback.strip() if isinstance(feedback, str) else ""
+        told, end = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return "", text
+    feedback = mended(told.get("feedback"))[0] if isinstance(told, dict) else None
+    return feedback.strip() if isinstance(feedback, str) else "", text[end:].strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accompanied:
+    """A result, and what the person said as they agreed to its call, or while it still ran."""
+
+    text: str
+    words: str = ""
+    running: bool = False
+
+
+def accompanied(text: str, *, of_command: bool) -> Accompanied:
+    """Tell what a person said from the result that it came with: that may hold any wrapper, and nobody said what is in those."""
+    text = text.strip()
+    if text.startswith('{"status":"approved"'):
+        words, rest = _feedback_in(text)
+        return Accompanied(text=rest, words=words)
+    if (consent := _CONSENT.match(text)) and (end := text.find("</feedback>", consent.end())) >= 0:
+        return Accompanied(text=text[end + len("</feedback>") :].strip(), words=text[consent.end() : end].strip())
+    if not of_command or not text.startswith(_STILL_RUNNING):
+        return Accompanied(text=text)
+    for tag in ("feedback", "user_message"):
+        begin = text.rfind(f"\n<{tag}>\n") if text.endswith(f"</{tag}>") else -1
+        if begin >= 0:
+            words = text[begin:].strip().removeprefix(f"<{tag}>").removesuffix(f"</{tag}>").strip()
+            return Accompanied(text=text[:begin].removesuffix(_MEANWHILE).strip(), words=words, running=True)
+    return Accompanied(text=text, running=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -233,13 +233,13 @@ class Teller:
         While it is still ``running``, what it printed so far says nothing of the tests.
         """
         tools, tool = self._tools, call.tool
-        shell = tool in tools.shells
-        command, path = (call.detail, "") if shell else ("", "" if tool in tools.asking else call.detail)
+        of_command = tool in tools.shells or tool in tools.outputs
+        command, path = (call.detail, "") if of_command else ("", "" if tool in tools.asking else call.detail)
         limit = READING_LIMIT if tool in tools.lookers and status == "ok" else RESULT_LIMIT
         event = self.tell(
             EventType.TOOL_RESULT, "tool", kept(text, limit), tool=tool, path=path, status=status, parent=call.event, call=name
         )
-        verdict = verdict_of_tests(command, text) if (shell or tool in tools.outputs) and not running else None
+        verdict = verdict_of_tests(command, text) if of_command and not running else None
         if verdict is not None:
             self.tell(
                 EventType.TEST_RESULT,

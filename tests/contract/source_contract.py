@@ -221,6 +221,18 @@ class AppendOnlySourceContract(FileSourceContract):
         positions = [look.cursor.position for look in looks]
         assert positions == sorted(set(positions))
 
+    def test_lines_that_are_glued_are_read_to_the_end(self, tmp_path: Path) -> None:
+        source, content = self.make(tmp_path), self.transcript()
+
+        for newline in (at for at, byte in enumerate(content[:-1]) if byte == ord("\n")):
+            path = self.written(tmp_path, content[:newline] + content[newline + 1 :])
+            look = source.read(path, None, budget=BUDGET)
+            while look.more:
+                before, look = look, source.read(path, look.cursor, budget=BUDGET)
+                assert look.cursor.position > before.cursor.position, newline
+
+            assert look.cursor.position == len(content) - 1, newline
+
     def test_a_last_line_without_its_newline_waits(self, tmp_path: Path) -> None:
         source, content = self.make(tmp_path), self.transcript().rstrip(b"\n")
         path = self.written(tmp_path, content)

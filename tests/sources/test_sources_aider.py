@@ -123,6 +123,7 @@ def test_files_are_named_whole(tmp_path: Path) -> None:
         .run()
         .printed("Added pear.py to the chat.", "Added ../notes.md to the chat (read-only).", "Added 3 lines of output to the chat.")
     )
+    log.said("/add plum.py").printed("Added plum.py to the chat")
     log.printed("Applied edit to src/pear.py", "Creating empty file quince.py", "Did not apply edit to x.py (--dry-run)")
 
     events = told(tmp_path, log)
@@ -130,6 +131,7 @@ def test_files_are_named_whole(tmp_path: Path) -> None:
     assert [(event.path, event.text) for event in events] == [
         (str(tmp_path / "orchard" / "pear.py"), "read"),
         (str(tmp_path / "notes.md"), "read"),
+        (str(tmp_path / "orchard" / "plum.py"), "read"),
         (str(tmp_path / "orchard" / "src" / "pear.py"), "edited"),
         (str(tmp_path / "orchard" / "quince.py"), "created"),
     ]

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import Look
+from kite_memory.model.look import Cursor, Look
 from kite_memory.sources.antigravity import Antigravity
 from tests.fakes.steps import Steps, a_morning
 
@@ -112,6 +112,38 @@ def test_who_works_for_another_is_prompted_by_it(tmp_path: Path) -> None:
     assert told(found.events) == [("assistant_message", "assistant", "Look for pumps")]
     assert found.session is not None
     assert found.session.parent == "z-parent"
+
+
+def test_a_helper_that_was_just_begun_is_waited_for_until_it_is_known_whose_it_is(tmp_path: Path) -> None:
+    child, parent = Steps(), Steps()
+    parent.prompt("Find the pumps")
+    parent.plan(invoke_subagent={"Prompt": "Look for pumps"})
+    lay(tmp_path, parent, "z-parent")
+    child.prompt("Look for pumps")
+    path = lay(tmp_path, child, "a-child-1")
+    source = Antigravity(tmp_path, clock=lambda: 0.0, now=lambda: path.stat().st_mtime)
+
+    first = source.read(path, None, budget=1 << 20)
+    parent.add("INVOKE_SUBAGENT", 'Created the following subagents:\n{"conversationId":"a-child-1","logAbsoluteUri":"x"}')
+    lay(tmp_path, parent, "z-parent")
+    child.plan("There are two.")
+    second = source.read(lay(tmp_path, child, "a-child-1"), first.cursor, budget=1 << 20)
+
+    assert (first.session, first.events, first.cursor) == (None, (), Cursor(position=0, size=0, mtime_ns=0))
+    assert [event.role for event in second.events] == ["assistant", "assistant"]
+    assert second.session is not None
+    assert second.session.parent == "z-parent"
+
+
+def test_a_prompt_that_nobody_answers_is_told_when_it_is_old(tmp_path: Path) -> None:
+    steps, other = Steps(), Steps()
+    other.plan(invoke_subagent={"Prompt": "Look for pumps"})
+    lay(tmp_path, other, "c-2")
+    steps.prompt("Mend it")
+    path = lay(tmp_path, steps)
+    source = Antigravity(tmp_path, now=lambda: path.stat().st_mtime + 60)
+
+    assert told(source.read(path, None, budget=1 << 20).events) == [("user_message", "user", "Mend it")]
 
 
 def test_the_folder_is_the_one_of_the_prompt_history(tmp_path: Path) -> None:

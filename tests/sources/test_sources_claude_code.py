@@ -54,6 +54,13 @@ def test_sub_agents_come_after_the_sessions_they_may_have_inherited_from(home: H
     assert found == ["0.jsonl", "b.jsonl", "agent-0a1b2c3d.jsonl", "b/subagents/agent-1.jsonl"]
 
 
+def test_a_home_below_a_folder_of_that_name_makes_no_session_a_sub_agents(tmp_path: Path) -> None:
+    session = Home(tmp_path / "subagents").look(greeting()).session
+
+    assert session is not None
+    assert session.parent == ""
+
+
 @pytest.mark.parametrize("path", ["projects/../x/a.jsonl", "projects/x/../../a.jsonl", "a.jsonl", "projects/x/a.json"])
 def test_a_path_that_leads_elsewhere_is_not_owned(home: Home, path: str) -> None:
     assert not home.source.owns(home.root / path)

@@ -357,6 +357,7 @@ def test_failed_tests_are_a_verdict_and_an_error(home: Home) -> None:
         ("Bash operation blocked by hook:\n- no pushing", True, {}, "denied"),
         ("access was denied by the server", True, {}, "failed"),
         ("[Request interrupted by user for tool use]", True, {}, "interrupted"),
+        ("Exit code 137\n[Request interrupted by user for tool use]\n=== RUN   TestPears", True, {}, "interrupted"),
         ("<tool_use_error>Sibling tool call errored</tool_use_error>", True, {}, "interrupted"),
         ("half", False, {"toolUseResult": {"stdout": "half", "stderr": "", "interrupted": True}}, "interrupted"),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from backports import zstd
 
-from kite_memory.model.event import Event
+from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Look
 from kite_memory.sources.own import OWN_EXTRACTOR_MARK
 from kite_memory.timeline.store import Timeline
@@ -63,6 +63,33 @@ def test_a_fork_repeats_what_its_parent_said_under_the_same_ids(home: Home) -> N
     assert [event.id for event in repeated.events] == [event.id for event in told[:-1]]
     assert own.session is not None
     assert (own.session.id, own.session.parent) == (FORK, THREAD)
+    assert said(list(own.events)) == ["Which plum?", "The Mirabelle."]
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.zst"])
+def test_the_folder_of_sessions_may_be_a_link(home: Home, tmp_path: Path, ending: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    home.root.mkdir()
+    (home.root / "sessions").symlink_to(tmp_path / "elsewhere")
+    told = a_day().bytes
+    home.write(zstd.compress(told) if ending == ".jsonl.zst" else told, home.place().with_suffix(ending))
+
+    (path,) = home.source.transcripts()
+
+    assert home.read(path).events
+
+
+def test_a_forks_first_turn_may_be_glued_to_the_last_line_that_it_repeats(home: Home) -> None:
+    _, fork = parent_and_fork()
+    last = next(number for number, row in enumerate(fork.rows) if row["payload"].get("type") == "function_call_output")
+    lines = fork.bytes.splitlines(keepends=True)
+    path = home.write(b"".join([*lines[:last], lines[last].rstrip(b"\n"), *lines[last + 1 :]]))
+
+    repeated = home.read(path)
+    own = home.read(path, repeated.cursor)
+
+    assert (repeated.more, own.more) == (True, False)
+    assert [event.type for event in repeated.events].count(EventType.TOOL_RESULT) == 1
     assert said(list(own.events)) == ["Which plum?", "The Mirabelle."]
 
 

@@ -155,6 +155,51 @@ def test_tests_are_told_of_a_command_and_of_its_output_read_later(tmp_path: Path
     assert (verdict.status, verdict.tool, verdict.text) == ("ok", "read_bash", "====== 3 passed in 0.10s ======")
 
 
+@pytest.mark.parametrize("cut", [2, 3])
+def test_the_output_of_a_command_that_ran_on_is_that_commands(tmp_path: Path, cut: int) -> None:
+    session, home = Session(), Home(tmp_path)
+    session.call("bash", "call_1", command="pytest -q", initial_wait=30)
+    session.result("call_1", "...\n<command with shellId: 7 is still running after 30 seconds. Use read_bash to wait.>")
+    session.call("read_bash", "call_2", shellId="7", delay=60)
+    session.result("call_2", "3 passed in 60.10s\n<command with shellId: 7 completed with exit code 0>")
+    lines = session.bytes.splitlines(keepends=True)
+    first = home.source.read(home.write(b"".join(lines[:-cut])), None, budget=1 << 20)
+
+    (verdict,) = of(EventType.TEST_RESULT, home.look(session, first.cursor).events)
+
+    assert (verdict.status, verdict.command, verdict.text) == ("ok", "pytest -q", "3 passed in 60.10s")
+
+
+def test_what_a_person_says_with_a_refusal_is_theirs(tmp_path: Path) -> None:
+    session = Session()
+    session.call("bash", "call_1", command="rm -r trees")
+    refusal = {"kind": "denied-interactively-by-user", "feedback": "Only the dead ones."}
+    session.row("permission.completed", requestId="r-1", toolCallId="call_1", result=refusal)
+    session.failure("call_1", "The user rejected this tool call.", code="rejected")
+    session.row("permission.completed", requestId="r-2", toolCallId="call_2", result={"kind": "approved"})
+    by_rule = {"kind": "denied-by-rules", "feedback": "not a person's"}
+    session.row("permission.completed", requestId="r-3", toolCallId="call_3", result=by_rule)
+
+    told = events(tmp_path, session)
+
+    assert said(told) == ["Only the dead ones."]
+    assert [event.status for event in of(EventType.TOOL_RESULT, told)] == ["denied"]
+
+
+def test_tests_that_still_run_have_not_passed(tmp_path: Path) -> None:
+    session = Session()
+    session.call("bash", "call_1", command="go test ./...")
+    waiting = "<command with shellId: 7 is still running after 30 seconds. The command is still running. Use read_bash to wait.>"
+    session.result("call_1", f"ok  \torchard/pear\t0.10s\n{waiting}")
+    session.call("read_bash", "call_2", shellId="7", delay=5)
+    session.result("call_2", "FAIL\torchard/plum\t9.10s\n<command with shellId: 7 exited with exit code 1>")
+
+    told = events(tmp_path, session)
+
+    assert [event.status for event in of(EventType.TOOL_RESULT, told)] == ["", "failed"]
+    assert [event.status for event in of(EventType.TEST_RESULT, told)] == ["failed"]
+
+
 def test_an_answer_to_a_question_is_a_decision(tmp_path: Path) -> None:
     session = Session()
     session.call("ask_user", "call_1", question="Quince or hawthorn?", choices=["quince", "hawthorn"])

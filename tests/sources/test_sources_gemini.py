@@ -97,6 +97,23 @@ def test_a_checkpoint_neither_repeats_nor_changes_what_was_told(home: Home) -> N
     assert events[-1].text == "And which plum?"
 
 
+def test_a_checkpoint_may_be_glued_to_the_message_before_it(home: Home) -> None:
+    session = GeminiSession()
+    first = session.user("Which pear?")
+    other = {**first, "content": [{"text": "Which pear, please?"}]}
+    session.messages = [other]
+    session.checkpoint()
+    header, *rows = (json.dumps(row) for row in (session.rows[0], first, other, session.rows[-1]))
+    path = home.write(f"{header}\n{''.join(rows)}\n".encode(), "session-2026-03-02T09-00-5e551011.jsonl")
+
+    messages = home.read(path)
+    checkpoint = home.read(path, messages.cursor)
+
+    assert [event.text for event in messages.events] == ["Which pear?", "Which pear, please?"]
+    assert (messages.amends, messages.more) == (True, True)
+    assert (checkpoint.events, checkpoint.more) == ((), False)
+
+
 def test_what_only_a_checkpoint_tells_is_told(home: Home) -> None:
     session = GeminiSession()
     session.user("Which pear?")
@@ -286,6 +303,23 @@ def test_a_shells_output_says_how_it_went(home: Home, output: str, status: str, 
         assert only(events, "command").command == "make"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Got it. Thanks for the context!",
+        "Got it. Thanks for the additional context!",
+        "[The previous response was interrupted before it completed.]",
+    ],
+)
+def test_what_the_client_says_in_the_agents_place_is_not_the_agents(home: Home, text: str) -> None:
+    session = GeminiSession()
+    session.user("Which pear?")
+    session.gemini(text)
+
+    for events in home.both(session):
+        assert [event.role for event in events] == ["user"]
+
+
 def test_what_a_hook_adds_to_a_tools_output_is_not_the_tools(home: Home) -> None:
     session = GeminiSession()
     output = f"<untrusted_context>\nOutput: pears\nExit Code: 1\n</untrusted_context>\n\n{HOOKED}"
@@ -302,6 +336,8 @@ def test_what_a_hook_adds_to_a_tools_output_is_not_the_tools(home: Home) -> None
         ({"status": "success", "error": "File not found: pear.py"}, "failed"),
         ({"status": "cancelled", "error": "[Operation Cancelled] Reason: User did not allow tool call"}, "denied"),
         ({"status": "cancelled", "error": "[Operation Cancelled] Reason: Operation cancelled."}, "interrupted"),
+        ({"status": "success", "error": "[Operation Cancelled] Reason: User cancelled the operation."}, "interrupted"),
+        ({"status": "success", "error": "[Operation Cancelled] Reason: User denied execution."}, "denied"),
     ],
 )
 def test_a_call_that_came_to_nothing_says_why(home: Home, fields: dict[str, str], status: str) -> None:

@@ -207,6 +207,8 @@ def test_an_interruption_comes_after_what_was_said(tmp_path: Path, store: OpenCo
         ({"status": "error", "error": "no such file"}, "failed"),
         ({"status": "error", "error": "The user rejected permission to use this specific tool call."}, "denied"),
         ({"status": "error", "error": "Tool execution aborted"}, "interrupted"),
+        ({"status": "error", "error": "Cancelled"}, "interrupted"),
+        ({"status": "error", "error": "timed out", "metadata": {"interrupted": True}}, "interrupted"),
     ],
 )
 def test_how_a_call_ended(tmp_path: Path, store: OpenCodeStore, state: dict[str, object], status: str) -> None:
@@ -214,6 +216,19 @@ def test_how_a_call_ended(tmp_path: Path, store: OpenCodeStore, state: dict[str,
     store.answer(session, call("bash", "c1", {"command": "make"}, **state))
 
     assert [event.status for event in events(read(tmp_path)) if event.type is EventType.TOOL_RESULT] == [status]
+
+
+def test_what_a_person_says_with_a_refusal_is_theirs(tmp_path: Path, store: OpenCodeStore) -> None:
+    refusal = "The user rejected permission to use this specific tool call"
+    refused = call(
+        "bash", "c1", {"command": "rm -r trees"}, status="error", error=f"{refusal} with the following feedback: No!\nPrune."
+    )
+    store.answer(store.session("ses_1"), refused)
+    store.answer(store.session("ses_2", parent="ses_1"), {**refused, "callID": "c2"})
+
+    found = [(event.type.value, event.status, event.text) for event in events(read(tmp_path)) if event.role in ("user", "tool")]
+
+    assert found == [("tool_result", "denied", refusal), ("user_message", "", "No!\nPrune."), ("tool_result", "denied", refusal)]
 
 
 def test_a_tool_that_does_not_exist_has_failed(tmp_path: Path, store: OpenCodeStore) -> None:

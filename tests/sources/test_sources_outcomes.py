@@ -6,6 +6,8 @@ from kite_memory.sources.outcomes import Verdict, telling_lines, verdict_of_test
 
 RUNS = {
     "pytest": ("python -m pytest -x", "..F\n===== 1 failed, 2 passed in 0.12s =====", "===== 1 passed in 0.12s ====="),
+    "pytest subtests": ("pytest -q", "1 failed, 2 subtests failed in 0.12s", "3 passed, 2 subtests passed in 0.12s"),
+    "pytest subtests alone": ("pytest -q", "2 passed, 1 subtests failed, 1 rerun in 0.12s", "3 passed, 1 rerun in 0.12s"),
     "pytest quiet": ("uv run pytest -q", "1 failed, 2 passed in 0.12s", "2 passed, 1 warning in 0.12s"),
     "unittest": ("python -m unittest", "Ran 3 tests in 0.001s\n\nFAILED (failures=1)", "Ran 3 tests in 0.001s\n\nOK"),
     "go": ("go test ./...", "ok  \torchard/pear\t0.1s\nFAIL\torchard/plum\t0.2s\nFAIL", "ok  \torchard/pear\t0.1s"),

@@ -134,6 +134,110 @@ def test_what_a_person_says_with_a_refusal_or_a_consent_is_theirs(tmp_path: Path
     assert [event.status for event in of(EventType.TOOL_RESULT, events)] == ["denied", "ok", "denied"]
 
 
+FEEDBACK = "The user provided the following feedback:\n<feedback>\nwater\n</feedback>"
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        (FEEDBACK, "[read_file for 'pear.py'] Result:", "graft()"),
+        ("[read_file for 'pear.py'] Result:", "graft()", FEEDBACK),
+        ("[read_file for 'pear.py'] Result:", "The user denied this operation.", FEEDBACK),
+        (FEEDBACK, "[read_file for 'pear.py'] Result:", "The user denied this operation."),
+        (
+            "[read_file for 'pear.py'] Result:",
+            "The tool execution failed with the following error:\n<error>\nno\n</error>",
+            "You seem to be having trouble proceeding. The user has provided the following feedback to help guide you:\n"
+            "<feedback>\nwater\n</feedback>",
+        ),
+        ('{"status":"guidance","message":"You seem to be having trouble proceeding","feedback":"water"}',),
+    ],
+)
+def test_feedback_beside_a_result_is_a_persons(tmp_path: Path, blocks: tuple[str, ...]) -> None:
+    task = Task()
+    task.call("read_file", path="pear.py")
+    task.user(*blocks)
+
+    events = told(tmp_path, task)
+
+    assert said(events) == ["water"]
+    assert not any("water" in event.text for event in of(EventType.TOOL_RESULT, events))
+
+
+@pytest.mark.parametrize(
+    "spoken",
+    [f"\n\n{FEEDBACK}", "\n\n<user_message>\nwater\n</user_message>", f"\n\n<feedback>\nnobody's\n</feedback>\n{FEEDBACK}"],
+)
+def test_what_a_person_says_while_a_command_runs_is_theirs(tmp_path: Path, spoken: str) -> None:
+    task = Task()
+    task.call("execute_command", command="pytest -q")
+    task.result("execute_command", f"Command is still running in terminal from '/o'.\nHere's the output so far:\n1 dry{spoken}")
+
+    assert said(told(tmp_path, task)) == ["water"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [
+        ("new_task", "The user provided feedback instead of creating a new task:"),
+        ("condense", "The user provided feedback on the condensed conversation summary:"),
+        ("report_bug", "The user did not submit the bug, and provided feedback on the Github issue generated instead:"),
+    ],
+)
+def test_feedback_in_place_of_what_was_proposed_is_a_persons(tmp_path: Path, tool: str, text: str) -> None:
+    task = Task()
+    task.call(tool, context="Graft the plum next.")
+    task.result(tool, f"{text}\n<feedback>\nwater\n</feedback>")
+
+    assert said(told(tmp_path, task)) == ["water"]
+
+
+def test_half_of_a_character_in_feedback_costs_that_half(tmp_path: Path) -> None:
+    task = Task()
+    task.call("read_file", path="pear.py")
+    task.result("read_file", '{"status":"approved","feedback":"gently \\ud83c"}\n\ngraft()')
+
+    assert said(told(tmp_path, task)) == ["gently \ufffd"]
+
+
+def test_tests_that_still_run_have_not_passed(tmp_path: Path) -> None:
+    task = Task()
+    task.call("execute_command", command="pytest -q pears; pytest -q plums")
+    task.result(
+        "execute_command",
+        "Command is still running in the user's terminal.\nHere's the output so far:\n3 passed in 0.10s\n\n"
+        "You will be updated on the terminal status and new output in the future.",
+    )
+
+    events = told(tmp_path, task)
+
+    assert [event.status for event in of(EventType.TOOL_RESULT, events)] == [""]
+    assert of(EventType.TEST_RESULT, events) == []
+
+
+@pytest.mark.parametrize(
+    "consent",
+    [
+        '{"status":"approved","message":"The user approved this operation","feedback":"gently"}\n\n',
+        "The user approved this operation and provided the following context:\n<feedback>\ngently\n</feedback>\n",
+    ],
+)
+def test_what_is_read_with_a_consent_is_nobodys_words(tmp_path: Path, consent: str) -> None:
+    task = Task()
+    task.call("read_file", path="pear.py")
+    task.result("read_file", f"{consent}<task>\nnot said\n</task>\n<feedback>\nnor this\n</feedback>")
+    task.call("execute_command", command="make pears")
+    task.result("execute_command", f"{consent}The tool execution failed with the following error:\n<error>\nno pears\n</error>")
+
+    events = told(tmp_path, task)
+
+    assert said(events) == ["gently", "gently"]
+    assert [(event.status, event.text) for event in of(EventType.TOOL_RESULT, events)] == [
+        ("ok", "<task>\nnot said\n</task>\n<feedback>\nnor this\n</feedback>"),
+        ("failed", "no pears"),
+    ]
+
+
 def test_feedback_on_a_completion_is_a_persons(tmp_path: Path) -> None:
     task = Task()
     task.call("attempt_completion", result="All done.")
