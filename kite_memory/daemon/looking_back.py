@@ -156,7 +156,7 @@ class LookingBack:
         provider, colon, rest = named.partition(":")
         found = [
             session
-            for session in self._timeline.sessions_named(rest if colon else named, limit=10 if projects is None else _MOST_NAMED)
+            for session in self._timeline.sessions_named(rest if colon else named, limit=_MOST_NAMED)
             if (not colon or session.provider == provider) and _is_among(session, projects)
         ]
         exact = [session for session in found if session.id == (rest if colon else named)]

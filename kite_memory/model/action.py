@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +117,7 @@ _VERSIONED = re.compile(r"(python|pip)\d(?:\.\d{1,2})?")
 def invocations(command: str) -> tuple[Invocation, ...]:
     """The programs that a shell's line runs, in order, as far as it can be read without running it; the first two dozen."""
     found: list[Invocation] = []
-    for words in _simple_commands(_without_documents(command[:_LENGTH])):
+    for words, _ in _simple_commands(_without_documents(command[:_LENGTH])):
         found.extend(_invoked(words))
         if len(found) >= _PROGRAMS:
             break
@@ -126,6 +127,35 @@ def invocations(command: str) -> tuple[Invocation, ...]:
 def purposes(command: str) -> frozenset[str]:
     """What a line is for: its programs and what they are to do, without those that only look, move about or shape output."""
     return frozenset(each.purpose for each in invocations(command) if each.program not in _LOOKERS)
+
+
+Ending = Literal["told", "shown", "hidden"]
+"""What is known of how the programs of a line ended when it is known how the line did: as much; no more than what they print
+tells; or nothing, for that was made into something else."""
+
+_PASSES_ON = frozenset({"cat", "head", "less", "more", "tail", "tee"})
+_GOES_ON = frozenset({";", "||", "&", "\n", ";;"})
+
+
+def ending(command: str) -> Ending:
+    """Of the programs that do something, the one of which least is known: a pipe ends as its last program does."""
+    line = _without_documents(command[:_LENGTH])
+    if not re.search(r"[|;\n]", line):
+        return "told"
+    steps = [(operator, [each.program for each in _invoked(words)]) for words, operator in _simple_commands(line)]
+    piped = "|" if "pipefail" not in line else ""
+    goes_on = _GOES_ON if not re.search(r"\bset -\w*e", line) else frozenset({"||", "&"})
+    least: Ending = "told"
+    for place, (_, programs) in enumerate(steps):
+        if _LOOKERS.issuperset(programs):
+            continue
+        after = steps[place:]
+        through = next((at for at, (operator, _) in enumerate(after) if operator != piped), len(after) - 1)
+        if any(_PASSES_ON.isdisjoint(each) for _, each in after[1 : through + 1]):
+            return "hidden"
+        if through or any(operator in goes_on for operator, _ in after[:-1]):
+            least = "shown"
+    return least
 
 
 def _without_documents(command: str) -> str:
@@ -152,10 +182,12 @@ _PIECE = re.compile(
 )
 
 
-def _simple_commands(line: str) -> Iterator[list[str]]:
-    """Words between the operators; a subshell's are its own."""
+def _simple_commands(line: str) -> Iterator[tuple[list[str], str]]:
+    """Words between the operators, and the one that follows them; a subshell's words are its own, and what follows it, too."""
     words: list[str] = []
     word: str | None = None
+    ended: list[str] = []
+    operator = ""
     for piece in _PIECE.finditer(line):
         text = piece.group()
         match piece.lastgroup:
@@ -174,14 +206,20 @@ def _simple_commands(line: str) -> Iterator[list[str]]:
                     words.append(word)
                     word = None
                 if kind == "end" and words:
-                    yield words
-                    words = []
+                    if ended:
+                        yield ended, operator
+                    ended, words, operator = words, [], text
+                elif kind == "end" and not _CLOSES.isdisjoint((operator, text)):
+                    operator = text
     if word is not None:
         words.append(word)
+    if ended:
+        yield ended, operator
     if words:
-        yield words
+        yield words, ""
 
 
+_CLOSES = frozenset({")", "}"})
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "$"})
 
 
@@ -206,6 +244,8 @@ def _invoked(words: list[str], nested: int = 0) -> Iterator[Invocation]:
     program, _, first = _ALIASES.get(program, program).partition(" ")
     arguments = [first, *words[1:]] if first else words[1:]
     if program in _CARRIERS:
+        if program == "command" and arguments[:1] in (["-v"], ["-V"]):
+            return  # it only asks where the other one is
         rest = _after_flags(arguments)[_CARRIERS[program] :]
         yield from _invoked([*settings, *rest], nested + 1)
         return

@@ -20,13 +20,16 @@ _HINTS = (
     "no route", "roken pipe", "EOF", "exceeded", "closed network", "llegal", "nvalid", "nexpected", "interpreter", " too ",
     "SEVERE", "CRITICAL", "locked", "certificate", "daemon", "not permitted", "in use", "reset", "No version", "matches found",
     "Bus ", "Abort", "YN0", "ERR_", "_test.go:", "getaddrinfo", "file system", "long", "not provided", "not known", "allocate",
-    "exit", "'E", '"E',
+    "exit", "'E", '"E', " › ",
 )  # fmt: skip
 """No line without one of them has any of the forms below, but for a compiler's."""
 
 _POSITION = r"[^\s:()'\"]{1,200}\.\w{1,6}(?::\d{1,7}:\d{1,6}|\(\d{1,7}(?:,\d{1,6})?\))(?::| -)\s?"
-_POSITIONED = re.compile(r"\s{0,8}" + _POSITION)
-_FRAME = re.compile(r"[\s│┃║|>╷╵×✖✘✗❌●]{1,40}(?=\S)")
+_TASK = r"(?:\[(?!(?i:info|warn|warning|debug|note|trace)\])[\w:.@/-]{1,40}\] )"
+"""Before every line of a task that is run with others."""
+_POSITIONED = re.compile(rf"{_TASK}?\s{{0,8}}(?:vet: )?{_POSITION}")
+_RULE = re.compile(r"[A-Z]{1,4}\d{3,4} (?:\[\*\] )?\S")
+_FRAME = re.compile(rf"(?:{_TASK}[\s│┃║|>╷╵×✖✘✗❌●]{{0,40}}|[\s│┃║|>╷╵×✖✘✗❌●]{{1,40}})(?=\S)")
 _NAME = r"[A-Z]\w{0,60}(?:Error|Exception|Failure|Interrupt|Timeout|Exit|Fault|Violation|Panic)"
 _PACKAGE = r"(?:[A-Za-z_$][\w$]{0,60}\.)"
 _BEFORE_EXCEPTION = (
@@ -93,8 +96,10 @@ _AT_START: tuple[tuple[re.Pattern[str], _Told], ...] = tuple(
         (r"--- FAIL: (?P<test>\S{1,200})", "--- FAIL: {test}"),
         (r"(?P<how>FAILED|ERROR) (?P<test>\S{1,300}::\S{1,300})(?: - (?P<said>.{1,300}))?", _pytest),
         (r"(?:FAIL|ERROR): (?P<test>test\w{1,200}) \([\w.]{1,200}\)", "FAIL: {test}"),
-        (r"test (?P<test>[\w:]{1,300}) \.\.\. FAILED", "test {test} FAILED"),
-        (r"not ok \d+ -? ?(?P<test>.{1,200})", "not ok: {test}"),
+        (r"test (?P<test>[\w:]{1,300}) \.\.\. FAILED", "FAIL: {test}"),
+        (r"\s{0,8}FAIL  (?:\|[^|]{1,60}\| )?(?P<test>\S{1,200} > .{1,200})", "FAIL: {test}"),
+        (r"\s{0,8}● (?P<test>\S.{0,200} › .{1,200})", "FAIL: {test}"),
+        (r"not ok \d+ -? ?(?!.{0,200}# ?(?i:todo|skip)\b)(?P<test>.{1,200})", "not ok: {test}"),
         (r"rspec \./\S{1,200} # (?P<test>.{1,200})", "rspec: {test}"),
         # exceptions and panics
         (rf"{_BEFORE_EXCEPTION}{_PACKAGE}{{0,10}}(?P<name>{_NAME})(?: \[\w{{1,60}}\])?: (?P<said>.{{0,500}})", _exception),
@@ -105,7 +110,7 @@ _AT_START: tuple[tuple[re.Pattern[str], _Told], ...] = tuple(
         (r"(?P<said>Segmentation fault|Killed: 9|signal: (?:killed|segmentation fault)|Bus error|Illegal instruction|Abort trap)", "{said}"),  # noqa: E501
         # compilers and linters
         (r"(?:\s{4}|\t)\w{1,100}_test\.go:\d{1,7}: (?P<said>\S.{0,300})", "{said}"),
-        (rf"\s{{0,8}}{_POSITION}(?!(?i:note|warning|info|hint|remark|help)\b)(?P<said>\S.{{0,400}})", "{said}"),
+        (rf"\s{{0,8}}(?:vet: )?{_POSITION}(?!(?i:note|warning|info|hint|remark|help)\b)(?P<said>\S.{{0,400}})", "{said}"),
         (r"\S{1,200}\.\w{1,6}:\d{1,7}: (?P<said>(?:(?:fatal |syntax )?error|undefined reference|multiple definition)\b.{0,400})", "{said}"),  # noqa: E501
         (r"\s+\d{1,7}:\d{1,6}\s+error\s+(?P<said>\S.{0,300})", "{said}"),
         (r"e: \S{1,300}?(?::\d+:\d+|: \(\d+, \d+\):) (?P<said>.{1,300})", "{said}"),
@@ -122,6 +127,7 @@ _AT_START: tuple[tuple[re.Pattern[str], _Told], ...] = tuple(
         (r"(?:docker: )?Error response from daemon: (?P<said>.{1,300})", "docker: {said}"),
         (r"(?:(?:docker|ERROR|error): )?(?P<said>Cannot connect to the Docker daemon)", "docker: {said}"),
         (r"(?:ERROR: |error: )?failed to solve: (?P<said>.{1,300})", "failed to solve: {said}"),
+        (r"mise ERROR (?!Run with )(?P<said>\S.{0,300})", "mise: {said}"),
         (r"(?:mise .{0,20})?(?P<said>No version is set for (?:command|shim:?) \S{1,60})", "{said}"),
         # network and databases
         (r"(?P<said>curl: \(\d{1,2}\) .{1,200})", "{said}"),
@@ -159,14 +165,17 @@ _ANYWHERE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 def may_tell(line: str) -> bool:
     """A quick look that lets nothing through that `told_of` would know; most lines end here."""
-    return any(hint in line for hint in _HINTS) or _POSITIONED.match(line) is not None
+    return any(hint in line for hint in _HINTS) or _POSITIONED.match(line) is not None or _RULE.match(line) is not None
 
 
-def told_of(line: str, *, traced: bool = False) -> str:
+def told_of(line: str, *, traced: bool = False, following: str = "") -> str:
     """The failure that a line tells of, in its own words; empty for one that tells of none.
 
-    ``traced`` says that a traceback stands around it: there the bare name of an exception is one.
+    ``traced`` says that a traceback stands around it: there the bare name of an exception is one. ``following`` is the next line:
+    a linter's rule is one where that says which place breaks it.
     """
+    if _RULE.match(line) and following.lstrip().startswith("--> "):
+        return line
     frame = _FRAME.match(line)
     for candidate in (line, line[frame.end() :]) if frame else (line,):
         for form, told in _AT_START:

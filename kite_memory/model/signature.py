@@ -70,12 +70,15 @@ _QUOTED = re.compile(r"(?<![\w<])(?:'([^'\n]{0,400})'|\"([^\"\n]{0,400})\"|`([^`
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _PLACEHOLDER = re.compile(r"<\w{1,8}>")
 _GENERIC = re.compile(
-    r"(?i)(?:(?:error|fatal|critical|npm|docker):? ?)?(?:"
-    r"(?:process|command|script|task|build|recipe|target|job|step|tests?|run)?\b.{0,60}?\b(?:exited|failed|exits?|returned|finished)"
-    r"(?: with)?(?: non-?zero)?(?: exit)?(?: code| status)?:? ?(?:<n>|[012])?|command failed.{0,60}"
+    r"(?i)(?:(?:error|fatal|critical|npm|docker|mise):? ?)?(?:"
+    r".{0,60}?\b(?:exited|exits?|returned|finished|failed with)"
+    r"(?: with)?(?: non-?zero)?(?: exit)?(?: code| status)?:? ?(?:<n>|[012])?"
+    r"|(?:(?:process|command|script|task|build|recipe|target|job|step|tests?|run)\b.{0,60}?)?\bfailed(?:, to rerun pass .{0,60})?"
+    r"|command failed.{0,60}|[\w.+~-]{1,120}\.\w{1,6}"
     r"|exit(?: code| status):? ?(?:<n>|[012])"
     r"|(?:an? )?(?:unknown|unexpected|internal)? ?error(?: occurred)?|lifecycle script .{0,80}|undefined|null|none|true|false"
-    r"|ld returned .{0,40}|could not compile .{0,80}|aborting due to .{0,60}|some errors? .{0,40}|<n> errors?.{0,20})"
+    r"|ld returned .{0,40}|could not compile .{0,80}|aborting due to .{0,60}|some errors? .{0,40}|too many errors"
+    r"|<n> errors?.{0,20})"
 )
 """Says no more than that something failed: it stands beside the cause, and beside every other cause too."""
 
@@ -138,7 +141,7 @@ def _told(lines: Sequence[str], traced: bool, *, backwards: bool = False) -> Ite
 
 
 def _signature(line: str, traced: bool, following: str) -> str:
-    told = told_of(line, traced=traced)
+    told = told_of(line, traced=traced, following=following[:_LINE])
     if told == PANICKED:
         said = following.strip()[:_LINE]
         told = f"panicked: {said}" if said else ""

@@ -27,7 +27,8 @@ _PROMPTED = (
 )
 _FOLLOWED = (
     "SELECT id, ordinal, at, type, SUBSTR(text, 1, ?), tool, SUBSTR(command, 1, 4000), path, status, parent, call FROM events"
-    " WHERE session = ? AND ordinal > ? AND ordinal < ? AND type <> 'tool_call' ORDER BY ordinal DESC, seq DESC LIMIT ?"
+    " WHERE session = ? AND ordinal > ? AND ordinal < ? AND type <> 'tool_call' AND id NOT IN (SELECT event FROM let_go)"
+    " ORDER BY ordinal DESC, seq DESC LIMIT ?"
 )
 
 

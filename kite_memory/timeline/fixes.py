@@ -4,13 +4,13 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import Any
 
 from kite_memory.model.action import purposes
 from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.fix import Fix
 from kite_memory.model.signature import signatures
+from kite_memory.timeline.runs import PREPARES, needed, purposes_of, went_well
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """What reads: a query and its values to all of its rows."""
@@ -36,6 +36,8 @@ _LATEST = datetime.max.replace(tzinfo=UTC) - _SOON
 _STEPS = 6
 _FILES = 6
 _BEFORE = 60
+_SAID = 2_000
+"""Of what a command printed, so much at its beginning and at its end is looked at."""
 
 
 def sign(database: sqlite3.Connection, events: Sequence[Event], *, amended: bool) -> None:
@@ -86,7 +88,7 @@ def find(rows: Rows, *, project: str, session: str, signatures: Sequence[str], c
             continue
         tried.add((failure.session, failure.call))
         failed = failure.command or _command_of(rows, failure)
-        if (common := purposes(failed) & wanted) and (fix := _after(rows, failure, failed, common)):
+        if purposes(failed) & wanted and (fix := _after(rows, failure, failed)):
             return fix
         if len(tried) == _TRIED:
             break
@@ -110,9 +112,7 @@ def fix_of(rows: Rows, event: int) -> Fix | None:
             provider=provider,
             session_id=name,
         )
-        failed = command or _command_of(rows, failure)
-        if wanted := purposes(failed):
-            return _after(rows, failure, failed, wanted)
+        return _after(rows, failure, command or _command_of(rows, failure))
     return None
 
 
@@ -173,26 +173,43 @@ def _command_of(rows: Rows, failure: _Failure) -> str:
     return next((command for call, command in before if call == failure.call and command), "")
 
 
+def _done_by(command: str) -> frozenset[str]:
+    return purposes_of(command) | (purposes(command) & PREPARES)
+
+
+def _tests_failed(rows: Rows, failure: _Failure) -> bool:
+    told = rows(
+        "SELECT 1 FROM events WHERE session = ? AND ordinal BETWEEN ? AND ? AND call = ? AND type = 'test_result'"
+        " AND status = 'failed' LIMIT 1",
+        (failure.session, failure.ordinal - _BEFORE, failure.ordinal + _BEFORE, failure.call),
+    )
+    return bool(failure.call and told)
+
+
 @dataclass(slots=True)
 class _Between:
     steps: dict[str, None] = field(default_factory=dict)
     files: dict[str, None] = field(default_factory=dict)
 
 
-def _after(rows: Rows, failure: _Failure, failed: str, common: frozenset[str]) -> Fix | None:
+def _after(rows: Rows, failure: _Failure, failed: str) -> Fix | None:
     """What happened until a command with the same purpose succeeded, if it soon did."""
+    goal = needed(purposes_of(failed) or purposes(failed), tests=_tests_failed(rows, failure))
+    if not goal:
+        return None
     between = _Between()
     running: dict[str, str] = {}
-    purposes_of = cache(purposes)  # an agent runs the same line again and again
     failing = {failure.call}
     until = (min(failure.at, _LATEST) + _SOON).isoformat(
         timespec="milliseconds"
     )  # as the store writes it: text order is time order
     succeeded: tuple[str, str, str] | None = None
     for name, at, type, command, path, status, call, text in rows(
-        "SELECT id, at, type, command, path, status, call, IIF(type = 'file_action', substr(text, 1, 8), '') FROM events"
-        " WHERE session = ? AND ordinal > ? ORDER BY ordinal, seq LIMIT ?",
-        (failure.session, failure.ordinal, _WINDOW),
+        "SELECT id, at, type, command, path, status, call, CASE WHEN type = 'file_action' THEN substr(text, 1, 8)"
+        " WHEN type <> 'tool_result' THEN '' WHEN length(text) <= 2 * ? THEN text"
+        " ELSE substr(text, 1, ?) || char(10) || substr(text, -?) END FROM events"
+        " WHERE session = ? AND ordinal > ? AND id NOT IN (SELECT event FROM let_go) ORDER BY ordinal, seq LIMIT ?",
+        (_SAID, _SAID, _SAID, failure.session, failure.ordinal, _WINDOW),
     ):
         if succeeded and call != succeeded[0]:
             break  # nothing more is said of that call: its tests did not fail either
@@ -207,10 +224,14 @@ def _after(rows: Rows, failure: _Failure, failed: str, common: frozenset[str]) -
                 failing.add(call)
                 succeeded = None
             case "tool_result" if call in running and status in ("", "ok") and call not in failing:
-                if purposes_of(running[call]) & common:
-                    succeeded = (call, name, at)
-                elif purposes_of(running[call]):
+                if goal <= _done_by(running[call]):
+                    if went_well(running[call], text):
+                        succeeded = (call, name, at)
+                elif purposes(running[call]):
                     between.steps.setdefault(running[call])
+            case "test_result" if call in running and status == "ok" and call not in failing:
+                if goal <= _done_by(running[call]):
+                    succeeded = (call, name, at)
             case _:
                 pass
     if succeeded is None:

@@ -299,19 +299,26 @@ def _command(command: str) -> str:
 
 
 def _open(events: Sequence[Event]) -> Iterator[Line]:
-    """What the agent asked at the end; then what the person asked and nobody answered, the last first."""
+    """What the agent asked at the end; then what the person asked and nobody answered, the last first.
+
+    What a person said again, or took back by interrupting the agent to say something else, is not asked any more.
+    """
     results = {event.call for event in events if event.call and event.type in (EventType.TOOL_RESULT, EventType.DECISION)}
     closing: Event | None = None
     choice: Event | None = None
     waiting: list[Event] = []
     answered = True
+    taken_back = False
     for event in events:
         match event.type:
             case EventType.USER_MESSAGE:
-                if not answered and waiting and "?" not in waiting[-1].text[-_QUESTION_END:]:
+                if not answered and waiting and (taken_back or "?" not in waiting[-1].text[-_QUESTION_END:]):
                     waiting.pop()
+                waiting = [each for each in waiting if each.text.split() != event.text.split()]
                 waiting.append(event)
-                closing, choice, answered = None, None, False
+                closing, choice, answered, taken_back = None, None, False, False
+            case EventType.RESUME_POINT if event.status == "interrupted":
+                taken_back = not answered
             case EventType.ASSISTANT_MESSAGE if event.text.strip():
                 closing = event
                 if not answered:

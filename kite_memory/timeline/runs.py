@@ -5,9 +5,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Literal
 
-from kite_memory.model.action import Invocation, invocations
+from kite_memory.model.action import Ending, Invocation, ending, invocations
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.signature import signatures
 
@@ -22,22 +23,40 @@ LOOKS = frozenset(_LOOK.split())
 """Programs that only look, or that end with 1 to say «no»."""
 
 _PREPARING = "add branch check-ignore diff fetch log ls-files ls-remote remote rev-parse show status"
-_PREPARES = frozenset(f"git {word}" for word in _PREPARING.split(" "))
+PREPARES = frozenset(f"git {word}" for word in _PREPARING.split(" "))
+"""What a line may begin with, whatever it is for."""
 _CHECK = re.compile(
     r"(?:^|[ :_-])(?:tests?|e2e|check|ci|verify|lint|vet|typecheck|type-check|build|compile|clippy|pytest|mypy|pyright|ruff"
     r"|flake8|pylint|eslint|biome|tsc|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|golangci-lint|shellcheck)(?:$|[ :_-])"
 )
 _BUILD = re.compile(r"(?:^|[ :_-])(?:build|compile|vet|check|gofmt|tsc)(?:$|[ :_-])")
+_COMPILE = re.compile(r"(?:^|[ :_-])(?:build|compile)(?:$|[ :_-])")
 _ONLY_CHECKS = re.compile(
     r"(?:^|[ :_-])(?:tsc|eslint|biome|ruff|d?mypy|(?:based)?pyright|flake8|pylint|golangci-lint|cargo check|clippy|rustc|gcc|g\+\+"
     r"|clang(?:\+\+)?|javac|kotlinc|swiftc|lint|type-?check|build|compile|vet)(?:$|[ :])"
 )
 """What says of a program's text that it is well, and nothing of what the program does."""
-_COMMIT = re.compile(r"^\[[^\]\s]{1,200}(?: \([\w -]{1,20}\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>.{1,300})$", re.MULTILINE)
+_SAYS_IT_FAILED = re.compile(
+    r"(?<!\b0 )\b(?:BUILD )?FAIL(?:ED|URES?)?\b(?!\W{1,3}0\b)"
+    r"|(?i:\b(?:exit|status|code|rc)(?: code| status)?\s?[:=]+ ?(?!2\d\d\b)[1-9]\d{0,2}\b)"
+)
+_CUT = re.compile(r"\|\s*head(?:\s+-(?:n\s?)?(\d{1,6}))?\s*\Z")
+_RAN_NO_TEST = re.compile(
+    r"\[no tests? (?:to run|files)\]|^test result: ok\. 0 passed|^(?:testing: warning: no tests to run|running 0 tests)$"
+    r"|^=* ?(?:\d+ (?:deselected|skipped|warnings?)(?:, )?)+ in "
+)
+_RUNS_A_FILE = frozenset({"bash", "bun", "deno run", "go run", "java", "node", "perl", "php", "python", "ruby", "sh", "tsx", "zsh"})
+"""What it is for is the file's to say: one script that runs tells nothing of another."""
+_ASKS_ABOUT_ITSELF = frozenset({"--version", "--help", "--dry-run", "--collect-only", "--no-run"})
+_COMMIT = re.compile(
+    r"^\[(?:detached HEAD|[^\]\s]{1,200})(?: \([\w -]{1,20}\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>.{1,300})$", re.MULTILINE
+)
 _NO_PLACE = re.compile(r"[\s|$*^()=]|://")
 _SHAPES_OUTPUT = re.compile(r"(?:\s+2>&1)?\s*\|\s*(?:head|tail|grep|egrep|rg|tee|cat|sed|awk|wc|sort|uniq)\b.*\Z", re.DOTALL)
 _GOES_THERE = re.compile(r"\A\s*cd\s+\S{1,400}\s*&&\s*")
 _HEAD = 4_000
+_END = 2_000
+"""Of a text that should say how a command ended, so much at either end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +79,7 @@ class Run:
 
     @property
     def is_check(self) -> bool:
-        return self.tested != "unknown" or any(_CHECK.search(purpose) for purpose in self.purposes)
+        return self.tested != "unknown" or bool(_checks(self.purposes))
 
     @property
     def only_builds(self) -> bool:
@@ -70,7 +89,7 @@ class Run:
     @property
     def signature(self) -> str:
         """The first failure that it tells of; empty where it says no more than that it failed."""
-        return next(iter(signatures(self.said, limit=2)), "")
+        return next(iter(signatures(self.said, limit=3)), "")  # of more than that, two are its last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +143,12 @@ def _run(told: _Telling, cwd: str) -> Run | None:
     if event is None:
         return None
     tested: Outcome = "unknown"
-    purposes = _purposes(told.command)
-    if told.tests is not None and not (purposes and all(_ONLY_CHECKS.search(purpose) for purpose in purposes)):
+    purposes = purposes_of(told.command)
+    checks = _checks(purposes)
+    if told.tests is not None and not (checks and all(_ONLY_CHECKS.search(purpose) for purpose in checks)):
         tested = "failed" if told.tests.status == "failed" else "ok"
+        if tested == "ok" and (_is_cut(told) or _ran_no_test(told.tests.text)):
+            tested = "unknown"
     results = [each for each in (told.tests, told.error, told.result) if each is not None]
     if any(each.status == "failed" for each in results):
         outcome: Outcome = "failed"
@@ -134,6 +156,8 @@ def _run(told: _Telling, cwd: str) -> Run | None:
         outcome = "unknown"
     else:
         outcome = "ok" if any(each.status == "ok" for each in results) else "unknown"
+    if outcome == "ok" and told.tests is None and not went_well(told.command, event.text):
+        outcome = "unknown"
     if event.status != "failed" and outcome == "failed":
         event = next(each for each in results if each.status == "failed")
     return Run(
@@ -148,8 +172,49 @@ def _run(told: _Telling, cwd: str) -> Run | None:
     )
 
 
-def _purposes(command: str) -> frozenset[str]:
-    return frozenset(each.purpose for each in _invoked(command) if each.program not in LOOKS) - _PREPARES
+def _ran_no_test(summary: str) -> bool:
+    """Whether all that passed is that there was nothing to do."""
+    lines = [line for line in summary.splitlines() if line.strip() not in ("", "PASS")]
+    return bool(lines) and all(_RAN_NO_TEST.search(line) for line in lines)
+
+
+def _is_cut(told: _Telling) -> bool:
+    """Whether what was said of tests may have gone on."""
+    cut = _CUT.search(told.command)
+    return cut is not None and told.result is not None and told.result.text.count("\n") + 1 >= int(cut[1] or 10)
+
+
+def purposes_of(command: str) -> frozenset[str]:
+    """What a line is for, without what only looks, prepares, or asks a program about itself."""
+    doing = (each for each in _invoked(command) if each.program not in LOOKS and _ASKS_ABOUT_ITSELF.isdisjoint(each.flags))
+    return frozenset(map(_purpose, doing)) - PREPARES
+
+
+def _purpose(invocation: Invocation) -> str:
+    file = posixpath.basename(next(iter(invocation.words[invocation.depth :]), ""))
+    inline = not {"-c", "-e", "--eval"}.isdisjoint(invocation.flags)
+    return f"{invocation.purpose} {file}" if file and not inline and invocation.purpose in _RUNS_A_FILE else invocation.purpose
+
+
+def went_well(command: str, said: str) -> bool:
+    """Whether the programs of a line that ended well did so too, which a pipe or a «;» hides."""
+    match _ending(command):
+        case "told":
+            return True
+        case "hidden" if _checks(purposes_of(command)):
+            return False
+        case _:
+            ends = said if len(said) <= 2 * _END else f"{said[:_END]}\n{said[-_END:]}"
+            return not (_SAYS_IT_FAILED.search(ends) or signatures(ends, limit=1))
+
+
+def _checks(purposes: frozenset[str]) -> frozenset[str]:
+    return frozenset(each for each in purposes if _CHECK.search(each) and not each.endswith((" version", " help")))
+
+
+@lru_cache(maxsize=2048)
+def _ending(command: str) -> Ending:
+    return ending(command)
 
 
 @lru_cache(maxsize=2048)
@@ -169,9 +234,22 @@ def open_failures(done: Sequence[Run]) -> list[Run]:
             continue
         if any(_is_the_same(run, later) for later in found):
             continue
-        if not any(later.outcome == "ok" and makes_up(later, run) for later in done[at + 1 :]):
+        well = [later for later in done[at + 1 :] if later.outcome == "ok" and makes_up(later, run)]
+        if not needed(run.purposes, tests=run.tested == "failed").issubset(chain.from_iterable(later.purposes for later in well)):
             found.append(run)
     return found
+
+
+def needed(purposes: frozenset[str], *, tests: bool) -> frozenset[str]:
+    """What has to go well before a line that failed is made up for: all of it that checks, else all of it.
+
+    Where ``tests`` failed those alone; and to check or test anything, it has to be built.
+    """
+    checks = _checks(purposes)
+    testing = frozenset(purpose for purpose in checks if not _ONLY_CHECKS.search(purpose))
+    if tests and testing:
+        return testing
+    return frozenset(purpose for purpose in checks if not _COMPILE.search(purpose)) or checks or purposes
 
 
 def _is_the_same(run: Run, later: Run) -> bool:
@@ -220,11 +298,11 @@ def bare(command: str) -> str:
 
 
 def commits(events: Sequence[Event]) -> list[Commit]:
-    """What git said it had committed, in order."""
+    """What git said it had committed, in order; also where the line went on to something that failed."""
     by_git = {event.call or event.id for event in events if event.type is EventType.COMMAND and "git" in event.command}
     return [
         Commit(event=event, place=place, hash=found["hash"], subject=found["subject"].strip())
         for place, event in enumerate(events)
-        if event.type is EventType.TOOL_RESULT and event.status in ("", "ok") and (event.call or event.parent) in by_git
+        if event.type is EventType.TOOL_RESULT and event.status in ("", "ok", "failed") and (event.call or event.parent) in by_git
         for found in _COMMIT.finditer(event.text[:_HEAD])
     ]

@@ -250,13 +250,13 @@ class Timeline:
         return int(row[0]) if row else 0
 
     def sessions_named(self, prefix: str, limit: int = 10) -> list[Session]:
-        """Sessions whose id begins with ``prefix``, newest first."""
+        """Sessions whose id begins with ``prefix``: one that is called so comes first, then the newest."""
         return [
             _session(row)
             for row in self._all(
                 "SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions"
-                " WHERE substr(id, 1, ?) = ? ORDER BY last_at DESC LIMIT ?",
-                (len(prefix), prefix, limit),
+                " WHERE substr(id, 1, ?) = ? ORDER BY id = ? DESC, last_at DESC LIMIT ?",
+                (len(prefix), prefix, prefix, limit),
             )
         ]
 
@@ -307,14 +307,16 @@ class Timeline:
     def evidence(self, reference: EvidenceReference) -> list[Event]:
         """The events a reference names: those read from one line. Empty when the timeline does not hold them.
 
-        A copy of the line in a fork was taken in under the first session that showed it, so the session is not insisted on.
+        A copy of the line in a fork was taken in under the first session that showed it, so the session is not insisted on; but
+        where lines of several begin alike, that of the session comes first, which may be named by its beginning.
         """
         prefix = reference.event
         return [
             _event(row)
             for row in self._all(
-                _SELECT_EVENT + " WHERE e.id >= ? AND e.id < ? AND s.provider = ? ORDER BY s.id = ? DESC, e.ordinal LIMIT 20",
-                (prefix, prefix + "\U0010ffff", reference.provider, reference.session),
+                _SELECT_EVENT + " WHERE e.id >= ? AND e.id < ? AND s.provider = ?"
+                " ORDER BY s.id = ? DESC, SUBSTR(s.id, 1, ?) = ? DESC, e.ordinal LIMIT 20",
+                (prefix, prefix + "\U0010ffff", reference.provider, reference.session, len(reference.session), reference.session),
             )
         ]
 

@@ -67,6 +67,7 @@ _TOUCHED = _of_recent(
 _RAISED = _of_recent(
     "SELECT DISTINCT raised.session, signatures.text FROM r CROSS JOIN raised ON raised.session = r.key"
     " CROSS JOIN signatures ON signatures.key = raised.signature"
+    " WHERE raised.event NOT IN (SELECT e.seq FROM let_go CROSS JOIN events AS e ON e.id = let_go.event)"
 )
 
 

@@ -43,6 +43,11 @@ _ANYBODYS = re.compile(
     r"|(?:awk|cat|cd|echo|find|grep|head|jq|ls|mkdir|nl|pwd|rg|sed|sleep|tail|wc|which)\b|\s*$)"
 )
 """Commands that are run whatever the work is."""
+_ANYBODYS_ERROR = re.compile(
+    r"(?:exit code \d+|\S{1,80}: command not found|[^:]{0,40}(?:: )?(?:permission denied|no such file or directory))$",
+    re.IGNORECASE,
+)
+"""Failures that are met whatever the work is; and several of them are told of one."""
 _CHECKOUT = re.compile(
     r"\bgit (?:checkout|switch|worktree add)(?: -[bcBC]\b| --create| --force-create)+ (?:\S{1,200} -b )?['\"]?([\w./-]{3,100})"
 )
@@ -147,7 +152,8 @@ def _ties(work: Work) -> Iterator[_Named]:
         if not _ANYBODYS.match(command):
             yield "command", " ".join(command.split())
     for signature in work.signatures:
-        yield "error", signature
+        if not _ANYBODYS_ERROR.match(signature):
+            yield "error", signature
     for decision in work.decisions:
         yield "decision", " ".join(decision.split())
 

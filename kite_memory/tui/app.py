@@ -9,6 +9,7 @@ from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.events import Click
 from textual.geometry import Region, Size
 from textual.markup import escape
 from textual.message import Message
@@ -20,7 +21,7 @@ from textual.worker import get_current_worker
 
 from kite_memory.errors import KiteError
 from kite_memory.recall.rendering import plain
-from kite_memory.tui.rows import JUMPS, Row, following, matching, rows, session_row
+from kite_memory.tui.rows import JUMPS, Row, following, matching, place_of, rows, session_row
 
 Json = Mapping[str, Any]
 
@@ -112,9 +113,11 @@ class Lines(ScrollView, can_focus=True):
         if self.row is not None:
             self.post_message(self.Chosen(self, self.row))
 
-    def on_click(self, event: Any) -> None:
-        self.put(self.scroll_offset.y + event.y)
-        self.action_choose()
+    def on_click(self, event: Click) -> None:
+        inside = event.get_content_offset(self)  # the border is the widget's, too
+        if inside is not None and (place := self.scroll_offset.y + inside.y) < len(self.rows):
+            self.put(place)
+            self.action_choose()
 
 
 class NoteScreen(ModalScreen[str]):
@@ -197,7 +200,7 @@ class TimelineApp(App[None]):
         self.query_one("#sessions").focus()
         self._fetch_sessions()
         if self._named:
-            self._open(self._named)
+            self._open(self._named, self._named if "#" in self._named else "")
 
     @property
     def timeline(self) -> Lines:
@@ -245,7 +248,7 @@ class TimelineApp(App[None]):
         self.timeline.border_title = escape(plain(title))
         self._draw(0 if first else self.timeline.cursor)
         if self._wanted:
-            place = next((at for at, row in enumerate(self.timeline.rows) if row.reference == self._wanted), None)
+            place = place_of(self.timeline.rows, self._wanted)
             if place is not None:
                 self._wanted = ""
                 self.timeline.put(place)
@@ -308,7 +311,7 @@ class TimelineApp(App[None]):
         self.timeline.focus()
         if not evidence:
             return
-        place = next((at for at, row in enumerate(self.timeline.rows) if row.reference == evidence), None)
+        place = place_of(self.timeline.rows, evidence)
         if place is not None:
             self.timeline.put(place)
         else:

@@ -1,7 +1,7 @@
 """A session as lines to read: what people said by itself, what tools did folded to a line for each call."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kite_memory.timeline.resume import cut, inside
@@ -39,7 +39,7 @@ JUMPS = {
 class Row:
     """``reference`` is the citation of its event, ``note`` the path of a note that was made from it, where the row is about one.
 
-    ``folds`` is the name of what can be unfolded there, or empty.
+    ``folds`` is the name of what can be unfolded there, or empty; ``holds`` are the citations of all that is folded there.
     """
 
     kind: str
@@ -48,6 +48,7 @@ class Row:
     reference: str = ""
     note: str = ""
     folds: str = ""
+    holds: tuple[str, ...] = ()
 
 
 def rows(events: Sequence[Json], notes: Sequence[Json] = (), cwd: str = "", unfolded: Collection[str] = ()) -> Iterator[Row]:
@@ -80,6 +81,18 @@ def rows(events: Sequence[Json], notes: Sequence[Json] = (), cwd: str = "", unfo
             yield Row(kind="note", text=f"{'':23}note     {path}", reference=event["reference"], note=path)
 
 
+def place_of(told: Sequence[Row], cited: str) -> int | None:
+    """Where an event stands; ``cited`` may name its session by the beginning of its id. Folded, it stands where its call does."""
+    session, _, event = cited.rpartition("#")
+
+    def is_it(reference: str) -> bool:
+        return reference.startswith(session) and reference.endswith(f"#{event}")
+
+    by_itself = (at for at, row in enumerate(told) if row.reference and is_it(row.reference))
+    folded = (at for at, row in enumerate(told) if any(map(is_it, row.holds)))
+    return next(by_itself, next(folded, None))
+
+
 def following(told: Sequence[Row], at: int, kinds: Collection[str], *, backwards: bool = False) -> int | None:
     """The next row of such a kind; ``None`` where there is none that way."""
     places = range(at - 1, -1, -1) if backwards else range(at + 1, len(told))
@@ -90,7 +103,8 @@ def _folded(event: Json, parts: Sequence[Json], cwd: str) -> Row:
     what = next((part["command"] for part in parts if part["command"]), "") or inside(event["path"], cwd) or event["text"]
     status = next((part["status"] for part in reversed(parts) if part["status"]), "")
     name = cut(event["tool"], _NAME) or event["type"].replace("_", " ")
-    return _row(event, f"{name}: {cut(what, _SHOWN)}", status, event["call"])
+    row = _row(event, f"{name}: {cut(what, _SHOWN)}", status, event["call"])
+    return replace(row, holds=tuple(dict.fromkeys(part["reference"] for part in parts)))
 
 
 def _row(event: Json, text: str, status: str, folds: str = "") -> Row:

@@ -121,6 +121,16 @@ class TestTimeline:
         with pytest.raises(UsageError, match="several sessions begin with '000'"):
             perform(worked, "timeline", session="000")
 
+    def test_one_that_is_called_so_is_found_among_many_that_begin_so(self, house: House) -> None:
+        for number in range(12):
+            named = replace(session(number), id=f"pear{number or ''}", provider="aider" if number < 2 else "codex")
+            begins = timedelta(days=number)
+            house.timeline.commit([Work(named, begins=begins).asked("hello").look()], named.provider)
+
+        assert perform(house, "timeline", session="pear")["session"]["id"] == "pear"
+        assert perform(house, "timeline", session="aider:pear1")["session"]["id"] == "pear1"
+        assert perform(house, "timeline", session="aider:pear")["session"]["id"] == "pear"
+
     @pytest.mark.parametrize("named", ["ffff", "%", "_", "'", "claude-code:", "x" * 10_000, "a#b", "::#"])
     def test_what_is_not_there_is_said(self, house: House, named: str) -> None:
         with pytest.raises(SessionNotFound):

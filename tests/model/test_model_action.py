@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.model.action import Invocation, invocations, purposes
+from kite_memory.model.action import Invocation, ending, invocations, purposes
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,7 @@ from kite_memory.model.action import Invocation, invocations, purposes
         ("for f in *.go; do gofmt -l $f; done", ["gofmt"]),
         ("if [ -f gate ]; then make test; fi", ["make test"]),
         ("(cd gate; make -C lock lint)", ["cd", "make lint"]),
+        ("command -v graft && command graft --all", ["graft"]),
         ("echo 'git push' # git pull", ["echo"]),
         ("git commit -m \"$(cat <<'EOF'\ngit push now\nEOF\n)\"", ["git commit"]),
         ("cat > gate.sh <<EOF\nrm -rf pears\nEOF\nls", ["cat", "ls"]),
@@ -55,10 +56,39 @@ def test_what_only_looks_or_shapes_output_is_no_purpose() -> None:
     assert purposes("cd gate && cat a | grep b | head; make lint | tail -3") == {"make lint"}
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("make lint", "told"),
+        ("cd gate && make lint && echo done", "told"),
+        ("(cd gate; make lint)", "told"),
+        ("ls; make lint > log 2>&1", "told"),
+        ("set -o pipefail; make lint | tail -3", "told"),
+        ("set -euo pipefail\nmake lint | tail -3\nmake test", "told"),
+        ("cat pears | python sort.py", "told"),
+        ("", "told"),
+        ("make lint 2>&1 | tail -3", "shown"),
+        ("(cd gate && make lint) 2>&1 | head", "shown"),
+        ("make lint |\n tail -3", "shown"),
+        ("make lint; echo $?", "shown"),
+        ("make lint || true", "shown"),
+        ("make lint && echo yes || echo no", "shown"),
+        ("go vet ./... | head && go test ./... | tail -5", "shown"),
+        ("make lint | wc -l", "hidden"),
+        ("make lint 2>&1 | grep -E '(error|warning)' | head -20", "hidden"),
+        ("make lint | tee log | wc -l", "hidden"),
+        ("{ make lint; } | grep pear", "hidden"),
+    ],
+)
+def test_how_a_line_ended_tells_so_much_of_its_programs(line: str, expected: str) -> None:
+    assert ending(line) == expected
+
+
 @given(st.text(max_size=400) | st.lists(st.sampled_from(list("'\"`\\|&;<>(){}$# \n-=ab")), max_size=80).map("".join))
 def test_any_line_is_read(line: str) -> None:
     found = invocations(line)
 
+    assert ending(line) in ("told", "shown", "hidden")
     assert len(found) <= 24
     assert all(each.program and each.depth <= len(each.words) for each in found)
 

@@ -26,7 +26,12 @@ FAILURES = [
     ("orchard/pear/tree.go:12:3: undefined: Graft", "undefined: Graft"),
     ("    tree_test.go:40: wanted 3 pears, got 4", "wanted <n> pears, got <n>"),
     ("--- FAIL: TestPrune (0.05s)", "--- FAIL: TestPrune"),
+    ("vet: orchard/pear/tree_test.go:26:34: not enough arguments in call to Graft", "not enough arguments in call to Graft"),
+    ("[lint:go] orchard/tree.go:12:3: SA4006: this pear is never used", "SA4006: this pear is never used"),
+    ("[lint] mise ERROR error parsing config file: ~/orchard/mise.toml", "mise: error parsing config file: mise.toml"),
     # node, TypeScript
+    ("  ● pears › are ripe", "FAIL: pears › are ripe"),
+    (" FAIL  src/tree.test.ts > pears > are ripe", "FAIL: tree.test.ts > pears > are ripe"),
     (
         "TypeError: Cannot read properties of undefined (reading 'pears')",
         "TypeError: Cannot read properties of undefined (reading 'pears')",
@@ -41,6 +46,13 @@ FAILURES = [
     ),
     ("  12:3  error  'pear' is never used  no-unused-vars", "'pear' is never used no-unused-vars"),
     # Rust, C, C++, Java, Kotlin
+    ("test orchard::tests::prunes ... FAILED", "FAIL: orchard::tests::prunes"),
+    (
+        "thread 'main' panicked at src/main.rs:10:5:\nassertion `left == right` failed",
+        "panicked: assertion 'left == right' failed",
+    ),
+    ("F401 [*] `pear` imported but unused\n --> tree.py:1:8", "F401 [*] 'pear' imported but unused"),
+    ("fatal: Authentication failed", "fatal: Authentication failed"),
     ("error[E0382]: borrow of moved value: `pear`", "error[E0382]: borrow of moved value: 'pear'"),
     ("thread 'main' panicked at src/main.rs:10:5:\nno pear is ripe", "panicked: no pear is ripe"),
     ("thread 'main' panicked at 'no pear is ripe', src/main.rs:10:5", "panicked: no pear is ripe"),
@@ -130,6 +142,14 @@ def test_what_a_tool_says_of_a_failure_is_its_signature(line: str, signature: st
         "error: Process completed with exit code 1.",
         "tree.c:12:5: note: in expansion of macro",
         "KeyError",
+        "not ok 3 - prunes # TODO a ladder",
+        "error: test failed, to rerun pass `--lib`",
+        "ERROR tests/test_tree.py",
+        "tree.go:12:3: too many errors",
+        "mise ERROR task failed",
+        "mise ERROR Run with --verbose or MISE_VERBOSE=1 for more information",
+        "[WARN] src/tree.ts:12:3: pears are out of season",
+        "F401 says that a pear is imported but unused",
     ],
 )
 def test_prose_and_what_only_says_that_something_failed_have_none(prose: str) -> None:

@@ -84,6 +84,18 @@ def test_files_commands_and_how_they_ended_are_told_in_a_line(timeline: Timeline
     )
 
 
+def test_what_was_let_go_is_not_told(timeline: Timeline) -> None:
+    work = swept()
+    keep(timeline, work)
+
+    timeline.let_go([event for event in work.events if "settings.py" in event.path or "AssertionError" in event.text])
+
+    said = told(timeline)
+    assert said is not None
+    assert "settings.py" not in said.came and "AssertionError" not in said.came
+    assert "sweeper.py" in said.came
+
+
 @pytest.mark.parametrize(
     "work",
     [

@@ -140,6 +140,42 @@ def test_there_is_no_fix(timeline: Timeline, told: Told) -> None:
     assert asked(timeline) is None
 
 
+@pytest.mark.parametrize(
+    ("failed", "later", "said"),
+    [
+        ("make check", "make check 2>&1 | grep -E 'error' | wc -l", "1"),
+        ("make check", "make check 2>&1 | head -20", f"{LOCKED}\n"),
+        ("make deploy", "make deploy 2>&1 | tail -5", LOCKED),
+        ("make check && make deploy", "make deploy", "done"),
+        ("git commit -am pear && git push", "git commit -am plum", "done"),
+        ("python deploy.py", "python prune.py", "done"),
+        ("make check", "make check --version", "1.2"),
+    ],
+)
+def test_what_may_have_failed_again_or_is_only_a_part_is_no_fix(timeline: Timeline, failed: str, later: str, said: str) -> None:
+    timeline.commit([Told().ran(failed, LOCKED, "failed").ran(later, said).look()], "claude-code")
+
+    assert asked(timeline, failed) is None
+
+
+def test_tests_that_failed_do_not_go_away_with_the_linter(timeline: Timeline) -> None:
+    told = Told().tested("make test && make lint", LOCKED, "--- FAIL: TestGate").ran("make fmt && make lint").ran("make test")
+    timeline.commit([told.look()], "claude-code")
+
+    fix = asked(timeline, "make test && make lint")
+
+    assert fix is not None
+    assert fix.worked == "make test"
+
+
+def test_tests_that_passed_are_a_fix_whatever_their_output_was_made_into(timeline: Timeline) -> None:
+    told = Told().ran("make test", LOCKED, "failed").ran("make test | grep ok", "ok 4 tests")
+    told._add(EventType.TEST_RESULT, "ok 4 tests", command="make test | grep ok", status="ok", call=told.events[-1].call)
+    timeline.commit([told.look()], "claude-code")
+
+    assert asked(timeline, "make test") is not None
+
+
 def test_a_session_is_not_told_of_itself(timeline: Timeline) -> None:
     timeline.commit([Told().ran("make deploy", LOCKED, "failed").ran("make deploy").look()], "claude-code")
 
@@ -153,6 +189,17 @@ def test_the_latest_fix_is_told(timeline: Timeline) -> None:
 
     fix = asked(timeline)
 
+    assert fix is not None
+    assert fix.steps == ("depot start",)
+
+
+def test_what_was_let_go_is_no_part_of_a_fix(timeline: Timeline) -> None:
+    told = Told().ran("make deploy", LOCKED, "failed").ran("depot login ada --key pear").ran("depot start").ran("make deploy")
+    timeline.commit([told.look()], "claude-code")
+
+    timeline.let_go([event for event in told.events if "login" in event.command])
+
+    fix = asked(timeline)
     assert fix is not None
     assert fix.steps == ("depot start",)
 

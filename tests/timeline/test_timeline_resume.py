@@ -81,6 +81,19 @@ class TestChanged:
             "changed up to that commit: a.py",
         ]
 
+    @pytest.mark.parametrize(
+        ("output", "status", "hash"),
+        [
+            ("[main abc1234] Graft the pear\nerror: failed to push some refs", "failed", "abc1234"),
+            ("[detached HEAD abc1234] Graft the pear", "ok", "abc1234"),
+            ("[main (root-commit) abc1234] Graft the pear", "ok", "abc1234"),
+        ],
+    )
+    def test_a_commit_is_one_wherever_and_whatever_came_of_the_push(self, output: str, status: Status, hash: str) -> None:
+        work = Work().edited(f"{HOME}/a.py").ran("git commit -am 'Graft the pear' && git push", output, status)
+
+        assert f"committed last: Graft the pear ({hash})" in told(work, Part.CHANGED)
+
     def test_what_only_looks_like_a_commit_is_none(self) -> None:
         work = Work().edited(f"{HOME}/a.py").ran("cat notes.txt", "[main abc1234] Graft the pear")
 
@@ -101,8 +114,70 @@ class TestFailed:
 
         assert told(work, Part.FAILED) == ["`make check` failed: error: Name 'quince' is not defined"]
 
+    def test_of_many_failures_the_first_is_told(self) -> None:
+        work = Work().ran(
+            "make check", "".join(f"error: no graft for {tree}\n" for tree in ("pear", "plum", "fig", "elm")), "failed"
+        )
+
+        assert told(work, Part.FAILED) == ["`make check` failed: error: no graft for pear"]
+
     def test_what_went_well_afterwards_is_not_told(self) -> None:
         work = Work().ran("make check", "error: no such graft", "failed").ran("cd src && make check 2>&1 | tail -3")
+
+        assert told(work, Part.FAILED) == []
+
+    @pytest.mark.parametrize(
+        ("command", "output"),
+        [
+            ("make check | wc -l", "1047"),
+            ("make check 2>&1 | grep -E 'warning|error' | head -20", ""),
+            ("make check 2>&1 | head -40", "vet: orchard/pear.go:26:34: not enough arguments in call to Graft"),
+            ("make check 2>&1 | tail -40", "mise ERROR error parsing config file: mise.toml"),
+            ("make check; echo exit=$?", "exit=2"),
+            ("make check || echo FAILED", "FAILED"),
+            ("make check --version", "1.2"),
+        ],
+    )
+    def test_a_line_whose_end_says_nothing_of_the_check_makes_up_for_nothing(self, command: str, output: str) -> None:
+        work = Work().ran("make check", "error: no such graft", "failed").edited(f"{HOME}/a.py").ran(command, output)
+
+        assert told(work, Part.FAILED) == ["`make check` failed: error: no such graft"]
+        assert told(work, Part.VERIFY) == []
+
+    @pytest.mark.parametrize("output", ["all is well\nexit=0", "PASSED: 10, FAILED: 0", "0 FAILED", "status: 200", ""])
+    def test_a_line_that_shows_no_failure_makes_up_for_one(self, output: str) -> None:
+        work = Work().ran("make check", "error: no such graft", "failed").ran("make check; echo exit=$?", output)
+
+        assert told(work, Part.FAILED) == []
+
+    @pytest.mark.parametrize(
+        ("failed", "tests", "later"),
+        [
+            ("make test && make lint", "failed", "make fmt && make lint"),
+            ("make fmt && make lint", "", "make fmt"),
+            ("make lint && make check", "", "make lint"),
+            ("go build ./... && go vet ./...", "", "go build ./..."),
+            ("git commit -am x && git push", "", "git commit -am y"),
+            ("python deploy.py", "", "python -c 'print(1)'"),
+            ("python deploy.py", "", "python prune.py"),
+        ],
+    )
+    def test_a_part_of_a_line_does_not_make_up_for_another(self, failed: str, tests: Status, later: str) -> None:
+        work = Work().ran(failed, "error: no such graft", "failed", tests=tests).ran(later)
+
+        (line,) = told(work, Part.FAILED)
+        assert line.startswith(f"`{failed}` failed: error: no such graft")
+
+    @pytest.mark.parametrize("later", [["make test"], ["make test", "make lint"], ["make lint && make test"]])
+    def test_tests_that_failed_in_a_line_are_made_up_for_by_tests(self, later: list[str]) -> None:
+        work = Work().ran("go build ./... && make test && make lint", "1 failed", "failed", tests="failed")
+        for command in later:
+            work.ran(command, "4 passed", tests="ok")
+
+        assert told(work, Part.FAILED) == []
+
+    def test_what_was_run_together_may_go_well_one_by_one(self) -> None:
+        work = Work().ran("make lint && make check", "error: no such graft", "failed").ran("make check").ran("make lint")
 
         assert told(work, Part.FAILED) == []
 
@@ -156,6 +231,11 @@ class TestVerify:
     def test_nothing_is_to_be_verified_where_everything_was(self) -> None:
         assert told(Work().edited(f"{HOME}/a.py").ran("pytest", "4 passed", tests="ok"), Part.VERIFY) == []
 
+    def test_a_linter_that_told_its_version_has_checked_nothing(self) -> None:
+        work = Work().edited(f"{HOME}/a.py").ran("golangci-lint version", "2.8.0")
+
+        assert told(work, Part.VERIFY) == ["nothing has been run that tests: a.py"]
+
     def test_without_any_check_that_is_said(self) -> None:
         assert told(Work().edited(f"{HOME}/a.py").ran("ls"), Part.VERIFY) == ["nothing has been run that tests: a.py"]
 
@@ -187,7 +267,13 @@ class TestStable:
     def test_a_run_that_told_of_no_tests_is_no_stable_point(self) -> None:
         assert of(Work().ran("make", "all is well")).stable is None
 
-    @pytest.mark.parametrize("command", ["ruff check .", "npx tsc --noEmit", "cargo build", "npm run lint", "mypy . && eslint src"])
+    @pytest.mark.parametrize(
+        "command",
+        [
+            *("ruff check .", "npx tsc --noEmit", "cargo build", "npm run lint", "mypy . && eslint src"),
+            *("mise run fmt && mise run lint", "mise run lint && go build -o graft . && ./graft explain"),
+        ],
+    )
     def test_what_only_checks_the_text_is_no_stable_point(self, command: str) -> None:
         work = Work().edited(f"{HOME}/a.py").ran("pytest", "4 passed", tests="ok").ran(command, "All checks passed!", tests="ok")
 
@@ -196,6 +282,28 @@ class TestStable:
         assert stable is not None
         assert stable.command == "pytest"
         assert of(Work().ran(command, "All checks passed!", tests="ok")).stable is None
+
+    @pytest.mark.parametrize(
+        ("said", "some"),
+        [
+            ("===== 5 deselected in 0.01s =====", False),
+            ("3 skipped, 2 warnings in 0.10s", False),
+            ("PASS\nok  \torchard/pear\t0.1s [no tests to run]", False),
+            ("test result: ok. 0 passed; 0 failed; 0 ignored; 9 filtered out", False),
+            ("===== 1 passed, 4 deselected in 0.01s =====", True),
+            ("ok  \torchard/pear\t0.1s [no tests to run]\nok  \torchard/plum\t0.2s", True),
+            ("test result: ok. 0 passed; 0 failed\ntest result: ok. 3 passed; 0 failed", True),
+            ("PASS", True),
+        ],
+    )
+    def test_where_no_test_was_run_is_no_stable_point(self, said: str, some: bool) -> None:
+        assert (of(Work().ran("make test | tail -5", said, tests="ok")).stable is not None) is some
+
+    def test_tests_that_were_cut_off_are_no_stable_point(self) -> None:
+        shown = "\n".join(f"ok  \torchard/p{number}\t0.1s" for number in range(3))
+
+        assert of(Work().ran("go test ./... | head -3", shown, tests="ok")).stable is None
+        assert of(Work().ran("go test ./... | head -4", shown, tests="ok")).stable is not None
 
     def test_what_failed_even_then_is_said(self) -> None:
         work = Work().ran("make lint", "error: no", "failed").ran("pytest", "4 passed", tests="ok")
@@ -221,6 +329,22 @@ class TestOpen:
 
     def test_a_question_that_was_passed_over_is_open_but_not_a_remark(self) -> None:
         work = Work().asked("Why is it dry?").asked("The pear, I mean").asked("And graft it now").said("Grafted.")
+
+        assert told(work, Part.OPEN) == ['the person had no answer to: "Why is it dry?"']
+
+    def test_what_was_said_again_is_asked_once(self) -> None:
+        work = Work().asked("Why is it dry?").asked("Why is  it dry?\n").said("No rain.")
+
+        assert told(work, Part.OPEN) == []
+
+    def test_what_a_person_took_back_by_interrupting_is_not_open(self) -> None:
+        work = Work().asked("Why is it dry?").ran("look around").interrupted().asked("Water it").said("Done.")
+
+        assert told(work, Part.OPEN) == []
+        assert told(Work().asked("Why is it dry?").interrupted(), Part.OPEN) == ['the person had no answer to: "Why is it dry?"']
+
+    def test_an_interruption_after_the_answer_takes_nothing_back(self) -> None:
+        work = Work().asked("Why is it dry?").asked("And the plum?").said("No rain.").interrupted().asked("Water it").said("Done.")
 
         assert told(work, Part.OPEN) == ['the person had no answer to: "Why is it dry?"']
 

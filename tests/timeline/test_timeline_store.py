@@ -210,6 +210,17 @@ def test_evidence_leads_to_every_event_of_its_line(timeline: Timeline) -> None:
     assert [e.id for e in found] == [line.id, derived.id]
 
 
+def test_evidence_that_begins_like_another_s_is_its_session_s(timeline: Timeline) -> None:
+    other = replace(event(7), id="00000007-later", session="2222-two", ordinal=90)
+    timeline.commit(
+        [look(event(7)), replace(look(other), session=replace(SESSION, id="2222-two"), path="/t/b.jsonl")], "claude-code"
+    )
+
+    found = timeline.evidence(EvidenceReference(provider="claude-code", session="2222", event="00000007"))
+
+    assert found[0].id == other.id
+
+
 def test_a_session_learns_its_title_later_and_keeps_its_project(timeline: Timeline) -> None:
     timeline.commit([look(event(1))], "claude-code")
 

@@ -23,7 +23,7 @@ def did(number: int, *files: str, day: float | None = None, commands: tuple[str,
     began = START + timedelta(days=number if day is None else day)
     named = {"branch": "main"} | {name: value for name, value in changes.items() if name not in ("signatures", "decisions")}
     of = replace(session(number, **named), started=began)
-    known = {name: frozenset([changes[name]]) for name in ("signatures", "decisions") if name in changes}
+    known = {name: frozenset(changes[name].splitlines()) for name in ("signatures", "decisions") if name in changes}
     return Summary(
         session=of,
         last=began + timedelta(hours=1),
@@ -181,6 +181,14 @@ class TestSummaries:
         assert any("the soil is dry" in signature for signature in summary.signatures)
         assert summary.prompts == 2
 
+    def test_failures_that_were_let_go_are_not_told(self, timeline: Timeline) -> None:
+        work = self._worked(timeline, session(1), 1)
+
+        timeline.let_go([event for event in work.events if "the soil is dry" in event.text])
+
+        (summary,) = timeline.works()
+        assert not summary.signatures
+
     def test_sessions_are_counted_newest_first(self, timeline: Timeline) -> None:
         self._worked(timeline, session(1), 1)
         self._worked(timeline, session(2, provider="codex", project="meadow"), 2)
@@ -205,3 +213,12 @@ class TestSummaries:
 
         assert [each.id for each in timeline.sub_sessions("claude-code", session(1).id)] == [session(2).id]
         assert timeline.sub_sessions("codex", session(1).id) == []
+
+
+def test_failures_that_anybody_meets_join_nothing() -> None:
+    met = "exit code 127\ngraft: command not found\npermission denied\nls: no such file or directory"
+
+    own = "error: dry\nerror: cold"
+
+    assert threads([did(1, "a.py", signatures=met), did(2, "b.py", signatures=met)]) == ()
+    assert len(threads([did(1, "a.py", signatures=own), did(2, "b.py", signatures=own)])) == 1

@@ -21,6 +21,7 @@ WORK = (
     .ran("pytest", "4 passed", tests="ok")
     .said("Done.")
 )
+RESULT = next(each for each in WORK.events if each.text == "error: no can")
 MADE_FROM = _event(WORK.events[-1])["reference"]
 NOTE = {"path": "decisions/quince.md", "title": "Quince", "evidence": [MADE_FROM]}
 MOWED = Work(session(2, provider="codex", project="meadow", title="Mow [the] meadow")).asked("Mow").ran("mow")
@@ -115,6 +116,19 @@ def test_a_call_unfolds_and_folds_again() -> None:
     walk(steps)
 
 
+def test_a_click_is_for_the_row_under_it() -> None:
+    async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
+        for row, name in ((2, "Mow"), (1, "Graft the pear"), (9, "Graft the pear"), (0, "Graft the pear")):
+            await pilot.click("#sessions", offset=(5, row))
+            await settled(app, pilot)
+            assert name in app.timeline.rows[0].text
+
+        await pilot.click("#timeline", offset=(5, 3))
+        assert app.timeline.cursor == 2
+
+    walk(steps)
+
+
 def test_keys_jump_between_errors_decisions_tests_and_prompts() -> None:
     async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
         found = []
@@ -146,6 +160,36 @@ def test_from_an_event_to_its_note_and_back() -> None:
         assert app.timeline.row is not None and app.timeline.row.reference == MADE_FROM
 
     walk(steps)
+
+
+def test_from_a_note_to_a_result_that_is_folded() -> None:
+    class Folded(Past):
+        def note(self, path: str) -> Json:
+            return {**super().note(path), "evidence": [_event(RESULT)["reference"]]}
+
+    async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
+        await pilot.press("n", "n")
+        await settled(app, pilot)
+        await pilot.press("e")
+        await settled(app, pilot)
+
+        assert "water" in here(app)
+
+    walk(steps, Folded())
+
+
+def test_a_citation_is_opened_at_its_event() -> None:
+    class Cited(Past):
+        def pieces(self, named: str) -> Iterator[Json]:
+            return super().pieces(named.rpartition("#")[0])
+
+    cited = _event(RESULT)["reference"]
+
+    async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
+        assert "water" in here(app)
+        assert app.timeline.has_focus
+
+    walk(steps, Cited(), session=cited)
 
 
 def test_a_named_session_is_opened_instead() -> None:
