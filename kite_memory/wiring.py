@@ -49,6 +49,7 @@ from kite_memory.distill import prompts
 from kite_memory.distill.booking import Allowance
 from kite_memory.distill.chunking import FREE, ChunkPolicy
 from kite_memory.distill.extractor import Extractor, Outcome, Usage
+from kite_memory.distill.keyless import Keyless
 from kite_memory.distill.outbox import Budget, Outbox
 from kite_memory.distill.prices import Prices
 from kite_memory.distill.saving import Saving
@@ -245,6 +246,7 @@ def open_house(
             reviewing=Reviewing(vault=vault, recall=recall, timeline=timeline, lock=pipeline.vault_lock, dividing=consolidating),
             taking_in=TakingIn(vault=vault, recall=recall, lock=pipeline.vault_lock),
             extractor=extractor.name,
+            lack=extractor.lack if isinstance(extractor, Keyless) else None,
             meaning=meaning,
             budget_dollars=config.extractor.dollars_per_day if costs else 0.0,
             daemon=running or partial(_absent, config.state),
@@ -449,7 +451,7 @@ def extractor_of(config: Config, kept: Keys) -> Extractor:
     backend = backend_of(config, kept)
     if backend is None:
         if hint := _WITHOUT_KEY.get(config.extractor.name):
-            raise ConfigInvalid(f"the extractor `{config.extractor.name}` has no key", hint=hint)
+            return Keyless(name=config.extractor.name, hint=hint)
         return _Offline()
     from kite_memory.distill.model_extractor import ModelExtractor
 
@@ -686,7 +688,8 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):  # before anybody can see that we are there, and end us
             signal.signal(number, lambda *_: daemon.stop())
         _tell_patience(config.state, house.moments.patience)
-        with Server(config.state, partial(_handle, house.operations, house.moments, daemon), report=_report):
+        handle = partial(_handle, house.operations, house.moments, daemon)
+        with Server(config.state, handle, report=_report, lost=daemon.fail):
             log.info("started, pid %d", os.getpid())
             code = daemon.run()
         log.info("stopped")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kite_memory.cli.console import counted, remark, talk, tell
+from kite_memory.distill.keyless import Keyless
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.errors import KiteError
 from kite_memory.sources.source import Source
@@ -106,6 +107,8 @@ def backfill(
     waiting = house.outbox.states().get("waiting", 0)
     if distill and (spend or not house.costs):
         _distil(house)
+    elif distill and isinstance(house.extractor, Keyless):
+        remark(KiteError(house.extractor.lack.reason, hint=house.extractor.lack.hint))
     elif distill and waiting:
         tell("the daemon will make notes from them, within its daily budget")
     elif not distill:

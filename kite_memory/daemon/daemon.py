@@ -107,6 +107,11 @@ class Daemon:
         """From any thread, and from a signal's handler: a `SimpleQueue` is the one thing that may be touched there."""
         self._ended.put(None)
 
+    def fail(self) -> None:
+        """Stop with the exit code of a failure, from any thread."""
+        self._failed = True
+        self.stop()
+
     def look_again(self) -> None:
         """Compare everything now."""
         self._transcripts.ring(everything=True)
@@ -121,8 +126,7 @@ class Daemon:
             work()
         except Exception:
             log.exception("thread %s ended unexpectedly; stopping", threading.current_thread().name)
-            self._failed = True
-            self.stop()
+            self.fail()
 
     def _ingest(self) -> None:
         self._pipeline.open_sessions()
@@ -142,7 +146,7 @@ class Daemon:
                 for source, path in work:
                     if self._stop.is_set():
                         return
-                    self._pipeline.ingest(source, path)
+                    self._pipeline.ingest(source, path, stop=self._stop.is_set)
                 ripe = self._pipeline.form_chunks()
             except StateNotWritten as error:
                 log.warning("%s; trying again in a minute", error)

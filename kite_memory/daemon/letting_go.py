@@ -65,9 +65,12 @@ class LettingGo:
         events = [event for ground in of_them for event in ground.events]
         if not events:
             return
+        told = {(event.provider, event.session, event.ordinal) for event in events}
         if blank:
-            self._outbox.drop_answers({(event.provider, event.session, event.ordinal) for event in events})
+            self._outbox.drop_answers(told)
         self._timeline.let_go(events, blank=blank)
+        if blank:
+            self._outbox.drop_answers(told)  # a call may have begun while they were still to be read
         if blank and (others := {path for ground in of_them for path in ground.others}):
             self._hear_again(others)
 

@@ -28,6 +28,7 @@ from kite_memory.daemon.reviewing import Reviewing
 from kite_memory.daemon.searching import BESIDE_NOTES, event_told, searched_for, worth_listing
 from kite_memory.daemon.showing import Showing, note_told
 from kite_memory.daemon.taking_in import TakingIn
+from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle
 from kite_memory.errors import UsageError, VaultMissing
@@ -85,6 +86,7 @@ class Operations:
         reviewing: Reviewing,
         more: Mapping[str, Callable[..., Json]] = MappingProxyType({}),
         extractor: str,
+        lack: Misconfigured | None = None,
         meaning: Meaning | None = None,
         bridge: Bridge,
         keep: Keep,
@@ -104,6 +106,7 @@ class Operations:
         self.show = self._showing.show
         self._letting_go = LettingGo(timeline=timeline, outbox=outbox, vault=vault, recall=recall)
         self._extractor = extractor
+        self._lack = lack
         self._meaning = meaning
         self._bridge = bridge
         self._keep = keep
@@ -379,7 +382,7 @@ class Operations:
         states = self._outbox.states()
         spending = self._outbox.spending(now.date().isoformat())
         judged = self._outbox.judge_spending(now.date().isoformat())
-        idle = self._idle()
+        idle = Idle(until=0.0, reason=self._lack.reason, hint=self._lack.hint) if self._lack else self._idle()
         problems = [
             {"reason": each.reason, "count": each.count, "where": f"{each.file}:{each.first_position}"}
             for each in self._timeline.problems(limit=20)

@@ -141,8 +141,15 @@ class Pipeline:
             found[source.provider] = any(map(os.path.isdir, (*source.roots(), *flat)))
         return found
 
-    def ingest(self, source: Source, path: Path, *, progress: Callable[[int], None] = lambda _: None) -> int:
-        """Read ``path`` to its end and commit what it says. Returns how many events were new."""
+    def ingest(
+        self,
+        source: Source,
+        path: Path,
+        *,
+        progress: Callable[[int], None] = lambda _: None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> int:
+        """Read ``path`` to its end, or until told to ``stop``, and commit what it says. Returns how many events were new."""
         added = 0
         while True:
             cursor = self._timeline.cursor(str(path))
@@ -161,7 +168,7 @@ class Pipeline:
                 key, soon = (source.provider, look.session.id), self._clock() + _PATIENCE
                 self._ripe[key] = min(self._ripe.get(key, soon), soon)
             progress(max(0, look.cursor.position - (cursor.position if cursor else 0)))
-            if not look.more:
+            if not look.more or stop():
                 return added
 
     def _untold(self, look: Look) -> tuple[Problem, ...]:

@@ -73,13 +73,19 @@ class _Caller:
 
 
 class Reception:
-    """From `watch` to `close`. Whole requests go to ``take``, which must not wait either."""
+    """From `watch` to `close`. Whole requests go to ``take``, which must not wait either.
 
-    def __init__(self, listener: Listener, limits: Limits, take: Take, report: Report) -> None:
+    ``lost`` is called where an error that no one expected ends it before its time: nobody hears any caller then.
+    """
+
+    def __init__(
+        self, listener: Listener, limits: Limits, take: Take, report: Report, *, lost: Callable[[], None] = lambda: None
+    ) -> None:
         self._listener = listener
         self._limits = limits
         self._take = take
         self._report = report
+        self._lost = lost
         self._callers: dict[socket.socket, _Caller] = {}  # in order of arrival, hence of deadline
         self._deaf_until = 0.0
         self._woken, self._wake = socket.socketpair()
@@ -99,6 +105,9 @@ class Reception:
                 selector.register(self._woken, selectors.EVENT_READ)
                 while self._serve(selector):
                     pass
+            except Exception as error:  # noqa: BLE001 - the edge of a thread
+                self._report(error)
+                self._lost()
             finally:
                 self._listener.close()
                 for caller in self._callers.values():

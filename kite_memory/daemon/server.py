@@ -28,15 +28,23 @@ class Server:
 
     A `KiteError` from ``handle`` is the client's to read. Anything else it raises is a bug of ours: the client is told
     that much, and ``report`` gets the exception, with a note on the operation. A client that has closed its end
-    before its turn comes is not answered, nor its request handled.
+    before its turn comes is not answered, nor its request handled. ``lost`` is called where a bug has made it deaf.
     """
 
     def __init__(
-        self, state: Path, handle: Handler, *, report: Report, limits: Limits = _DEFAULT_LIMITS, transport: Transport = "auto"
+        self,
+        state: Path,
+        handle: Handler,
+        *,
+        report: Report,
+        lost: Callable[[], None] = lambda: None,
+        limits: Limits = _DEFAULT_LIMITS,
+        transport: Transport = "auto",
     ) -> None:
         self._state = state
         self._handle = handle
         self._report = report
+        self._lost = lost
         self._limits = limits
         self._transport: Transport = transport
         self._requests: queue.Queue[tuple[socket.socket, Request] | None] = queue.Queue(max(limits.waiting, limits.workers))
@@ -45,7 +53,8 @@ class Server:
 
     def start(self) -> None:
         """When this returns, clients can connect. Raises as `listener.listen` does."""
-        self._reception = Reception(listen(self._state, self._transport), self._limits, self._take, self._report)
+        listener = listen(self._state, self._transport)
+        self._reception = Reception(listener, self._limits, self._take, self._report, lost=self._lost)
         self._threads = [threading.Thread(target=self._reception.watch, name="kmem-reception", daemon=True)]
         for number in range(self._limits.workers):
             self._threads.append(threading.Thread(target=self._work, name=f"kmem-answer-{number}", daemon=True))

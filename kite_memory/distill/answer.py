@@ -258,7 +258,7 @@ def bounded_title(text: str) -> str:
 def _text(value: object, limit: int) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
-    text = value if isinstance(value, str) else f"{value:.12g}"
+    text = f"{value:.12g}" if isinstance(value, float) else str(value)
     return clip(_brackets_restored(one_line(text[: limit * 8])), limit)
 
 
@@ -309,9 +309,9 @@ def _evidence(value: object, known: Mapping[str, str]) -> tuple[str, ...]:
 def _importance(value: object) -> int:
     if isinstance(value, str) and value.strip()[:1] in ("1", "2", "3"):
         value = int(value.strip()[:1])
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or (isinstance(value, float) and not math.isfinite(value)):
         return 2
-    return max(1, min(3, int(value)))
+    return int(max(1, min(3, value)))  # bounded first: an int may be too large for any float
 
 
 def _rejected(value: object) -> Iterator[Rejected]:

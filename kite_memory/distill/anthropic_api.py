@@ -7,7 +7,7 @@ from typing import Any
 
 from kite_memory.distill.backend import Ending, Inquiry, Reply
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
-from kite_memory.distill.prices import Prices, tokens_at_most
+from kite_memory.distill.prices import Prices, are_told, tokens_at_most
 from kite_memory.distill.statuses import ending_of
 from kite_memory.distill.transport import Line, brief, is_address, is_key, line, remaining
 
@@ -73,7 +73,7 @@ class AnthropicBackend:
             return opened.failed(error)
         except InvalidURL as error:
             return Misconfigured(reason=f"no address of a server: {brief(str(error))}", hint="see ANTHROPIC_BASE_URL")
-        return opened.late() if opened.is_cut else self._read(body)
+        return opened.late() if opened.is_cut else self._read(body, inquiry)
 
     def _request(self, inquiry: Inquiry) -> dict[str, Any]:
         return {
@@ -84,7 +84,7 @@ class AnthropicBackend:
             "output_config": {"format": {"type": "json_schema", "schema": dict(inquiry.schema)}},
         }
 
-    def _read(self, body: str) -> Ending:
+    def _read(self, body: str, inquiry: Inquiry) -> Ending:
         """A reply of status 200. What is not the API's JSON comes from something in between and may pass."""
         try:
             message = json.loads(body)
@@ -95,7 +95,7 @@ class AnthropicBackend:
                 pass
             case _:
                 return Busy(reason=f"something that is not the API answered: {brief(body)}", made="perhaps")
-        usage = self.prices.of_reported(message.get("usage"))
+        usage = self._usage(message.get("usage"), inquiry)
         stop = message.get("stop_reason")
         if stop == "refusal":
             return Refused(reason="the model declined to answer", usage=usage)
@@ -105,3 +105,9 @@ class AnthropicBackend:
             if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
         )
         return Reply(text=text, usage=usage, cut=stop in ("max_tokens", "model_context_window_exceeded"))
+
+    def _usage(self, reported: object, inquiry: Inquiry) -> Usage:
+        """Where what answers at the address does not say, what it may have been at most."""
+        if not isinstance(reported, dict) or not are_told(reported, "input_tokens", "output_tokens"):
+            return self.estimate(inquiry)
+        return self.prices.of_reported(reported)

@@ -20,6 +20,7 @@ _LINES = 24
 """What is longer was pasted, or is a task described at length."""
 _LONGEST = 500
 _FEWEST_STEMS = 2
+"""Of a rule that does not name the memory, or the time from now on: who does may say it as briefly as «use pnpm»."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,9 +294,9 @@ def _bare(sentence: _Sentence) -> Asked | None:
     said = sentence.text
     if not said or said.endswith("?") or _OF_A_PLACE.search(said):
         return None
-    if minded := _MINDED.fullmatch(said):
-        return _made(minded["told"], None)
-    return _made(said, "preference") if _STANDING.fullmatch(said) else None
+    minded = _MINDED.fullmatch(said)
+    told = minded["told"] if minded else said if _STANDING.fullmatch(said) else ""
+    return _made(told, None if minded else "preference") if len(stems(told)) >= _FEWEST_STEMS else None
 
 
 def _made(told: str, kind: Literal["preference", "fact"] | None) -> Asked | None:
@@ -305,7 +306,7 @@ def _made(told: str, kind: Literal["preference", "fact"] | None) -> Asked | None
         return None
     if _SO_DO.search(bare) or _POINTED_AT.match(bare):
         return None
-    if len(stems(text)) < _FEWEST_STEMS or text.count('"') % 2 or text.count("`") % 2:
+    if not stems(text) or len(text.split()) < 2 or text.count('"') % 2 or text.count("`") % 2:
         return None
     if kind is None:
         rule = _IMPERATIVE.match(text) or (_WE_OR_I.match(text) and _A_RULE.search(text))

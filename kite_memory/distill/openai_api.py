@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kite_memory.distill.backend import Ending, Inquiry, Reply
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
-from kite_memory.distill.prices import Prices, tokens_at_most
+from kite_memory.distill.prices import Prices, are_told, tokens_at_most
 from kite_memory.distill.statuses import ending_of, told_error
 from kite_memory.distill.transport import Line, brief, is_address, is_key, is_loopback, line, remaining
 
@@ -158,7 +158,7 @@ class OpenAiBackend:
 
     def _usage(self, reported: object, inquiry: Inquiry) -> Usage:
         """Where a server does not say, what it may have been at most."""
-        if not isinstance(reported, dict) or "prompt_tokens" not in reported:
+        if not isinstance(reported, dict) or not are_told(reported, "prompt_tokens", "completion_tokens"):
             return self.estimate(inquiry)
         counts = {"input_tokens": reported.get("prompt_tokens"), "output_tokens": reported.get("completion_tokens")}
         return self._prices.of_reported(counts)

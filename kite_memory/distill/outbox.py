@@ -182,7 +182,7 @@ class Outbox:
     def recover(self) -> None:
         """Take a chunk that a crash left ``asked`` back to ``waiting``. What was reserved for it stays spent: it may have been."""
         with self._transaction() as database:
-            database.execute("UPDATE chunks SET state = 'waiting' WHERE state = 'asked'")
+            database.execute("UPDATE chunks SET state = 'waiting', reserved = 0, asked_on = '' WHERE state = 'asked'")
 
     def close(self) -> None:
         with self._lock:
@@ -256,8 +256,8 @@ class Outbox:
     def answer(self, chunk: str, record: Record, usage: Usage, *, extractor: str, refused_items: Iterable[str] = ()) -> None:
         with self._transaction() as database:
             self._settle(database, chunk, usage)
-            database.execute(
-                "UPDATE chunks SET state = ?, record = ?, extractor = ? WHERE id = ?",
+            database.execute(  # what was erased while it was asked about waits to be asked again, without that
+                "UPDATE chunks SET state = ?, record = ?, extractor = ? WHERE id = ? AND state = 'asked'",
                 ("answered" if record.items() else "nothing", to_json(record), extractor, chunk),
             )
             for reason in refused_items:
@@ -271,7 +271,8 @@ class Outbox:
             if usage is not None:
                 self._settle(database, chunk, usage)
             database.execute(
-                "UPDATE chunks SET state = 'waiting', not_before = ?, reason = ? WHERE id = ?", (not_before, reason, chunk)
+                "UPDATE chunks SET state = 'waiting', not_before = ?, reason = ?, reserved = 0, asked_on = '' WHERE id = ?",
+                (not_before, reason, chunk),
             )
 
     def refuse(self, chunk: str, usage: Usage, *, reason: str) -> None:
@@ -300,11 +301,15 @@ class Outbox:
         return found
 
     def drop_answers(self, events: Iterable[tuple[str, str, int]]) -> None:
-        """Nothing is kept of what was answered about these: provider, session and ordinal. No notes are made of it either."""
+        """Nothing is kept of what was answered, or is just being answered, about these: provider, session and ordinal.
+
+        No notes are made of it either.
+        """
         with self._transaction() as database:
             database.executemany(
-                "UPDATE chunks SET record = NULL, state = IIF(state = 'answered', 'nothing', state)"
-                " WHERE provider = ? AND session = ? AND first <= ? AND last >= ? AND record IS NOT NULL",
+                "UPDATE chunks SET record = NULL, state = CASE state WHEN 'answered' THEN 'nothing' WHEN 'asked' THEN 'waiting'"
+                " ELSE state END WHERE provider = ? AND session = ? AND first <= ? AND last >= ?"
+                " AND (record IS NOT NULL OR state = 'asked')",
                 [(provider, session, ordinal, ordinal) for provider, session, ordinal in events],
             )
 

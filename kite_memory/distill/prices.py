@@ -1,5 +1,6 @@
 """What a call costs: before it, from above; after it, as reported."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kite_memory.distill.extractor import Usage
@@ -30,6 +31,11 @@ class Prices:
             read=_count(counts.get("cache_read_input_tokens")),
             out=_count(counts.get("output_tokens")),
         )
+
+
+def are_told(counts: Mapping[object, object], *names: str) -> bool:
+    """Whether all of these counts are there and make sense; else nobody knows what a call cost."""
+    return all(isinstance(count := counts.get(name), int) and not isinstance(count, bool) and count >= 0 for name in names)
 
 
 def _count(value: object) -> int:

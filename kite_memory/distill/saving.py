@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from kite_memory.distill.booking import Allowance, settle_by
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused
 from kite_memory.distill.gate import Verdict, judged, whose
+from kite_memory.errors import KiteError
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.record import Fact, Origin, Record, RecordItem
@@ -53,15 +55,22 @@ class Saving:
     def _asked(self, chunk: Chunk) -> tuple[Record | None, str]:
         if self.model is None or self.allowance is None:
             return None, "told by rules, since there is no model to ask"
-        booking = self.allowance.book(self.model.estimate(chunk))
+        try:
+            booking = self.allowance.book(self.model.estimate(chunk))
+        except KiteError as error:
+            return None, f"told by rules, since a call cannot be booked: {error}"
         if booking is None:
             return None, "told by rules, since today's budget is spent"
-        match self.model.extract(chunk):
-            case Answer(record=record, usage=usage):
-                booking.settle(usage)
+        outcome = self.model.extract(chunk)
+        with suppress(KiteError):  # what was booked for it stays spent, which is the careful side
+            if isinstance(outcome, Answer):
+                booking.settle(outcome.usage)
+            else:
+                settle_by(booking, outcome)
+        match outcome:
+            case Answer(record=record):
                 return record, ""
             case Busy() | Refused() | Misconfigured() as failed:
-                settle_by(booking, failed)
                 log.warning("a saved transcript was not told by the model: %s", failed.reason)
                 return None, "told by rules, since the model was of no help"
 

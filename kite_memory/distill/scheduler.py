@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
-from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused, Usage
+from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.outbox import Budget, Outbox, PutOff, WaitingChunk, utc_day
 from kite_memory.model.chunk import Chunk
 
@@ -65,12 +65,15 @@ class Scheduler:
         self._clock = clock
         self._jitter = jitter
         self._failures = 0
+        self._unwritten: tuple[WaitingChunk, Outcome] | None = None
         self._closed_at = self._closed_until = 0.0
         self._closed_because = Idle(until=None, reason="")
 
     def step(self, load: Callable[[WaitingChunk], Chunk | None]) -> Asked | Idle:
         """Ask about one chunk, if the time is right, and commit what came of it."""
         now = self._clock()
+        if self._unwritten is not None:
+            return self._write_down(*self._unwritten, now)
         if self._closed_at <= now < self._closed_until:  # a clock that was set back is no reason to wait for where it was
             return self._closed_because
         match self._outbox.next_waiting(now):
@@ -89,26 +92,34 @@ class Scheduler:
         if not self._outbox.reserve(waiting.id, self._extractor.estimate(chunk), self._budget, day=day):
             hint = "raise `dollars_per_day` under [extractor], or wait"
             return self._close(now, _next_day(now), "the day's budget is spent", hint)
-        outcome = self._extractor.extract(chunk)
+        self._unwritten = (waiting, self._extractor.extract(chunk))
+        return self._write_down(*self._unwritten, now)
+
+    def _write_down(self, waiting: WaitingChunk, outcome: Outcome, now: float) -> Asked | Idle:
+        """Raises `StateNotWritten`, as on a full disk: then this is tried again before anything else is asked."""
         match outcome:
             case Answer(record=record, usage=usage, refused_items=refused):
                 self._failures = 0
                 self._outbox.answer(waiting.id, record, usage, extractor=self._extractor.name, refused_items=refused)
+                self._unwritten = None
                 return Asked(chunk=waiting.id, answered=bool(record.items()))
             case Refused(reason=reason, usage=usage):
                 self._failures = 0
                 self._outbox.refuse(waiting.id, usage, reason=reason)
+                self._unwritten = None
                 return Asked(chunk=waiting.id, answered=False)
             case Busy(reason=reason, retry_after=retry_after, usage=usage, made=made):
-                self._failures += 1
-                pause = pause_after(max(self._failures, waiting.attempts + 1), retry_after, self._jitter())
+                pause = pause_after(max(self._failures + 1, waiting.attempts + 1), retry_after, self._jitter())
                 spent = None if made == "perhaps" else usage  # it may be on the bill: what was booked stays booked
                 self._outbox.put_off(waiting.id, spent, not_before=now + pause, reason=reason)
+                self._unwritten = None
+                self._failures += 1
                 if self._failures >= _BREAKER_AFTER or retry_after > 0:
                     return self._close(now, now + pause, f"the extractor is busy: {reason}", "")
                 return Idle(until=now, reason=reason)
             case Misconfigured(reason=reason, hint=hint):
                 self._outbox.put_off(waiting.id, Usage(), not_before=0.0, reason=reason)
+                self._unwritten = None
                 return self._close(now, _next_day(now), reason, hint)
             case _:
                 assert_never(outcome)

@@ -26,6 +26,9 @@ _LEADS = (
     rb"|[ \t]{1,4}(?:value|content|default)[ \t]?=[ \t]?(?=[\"'])"  # name="password" value="…"
     rb"|[ \t,]{0,8}(?:\r?\n|\\{0,3}(?<=\\)n)[ \t\->|]{0,40}(?:[0-9]{1,6}[?|\t][ \t]{0,40})?\"?value\"?[ \t]?:[ \t]{0,8}"
     rb"|[ \t]{0,40}+\|[ \t]{0,40}+"  # a table
+    rb"|</key>\s{0,40}+<string>"  # a list of properties
+    rb"|[ \t]{1,4}\{\s{0,40}+(?:[a-z]{1,12}[ \t]{0,12}=[^\r\n]{0,200}\r?\n\s{0,40}+){0,4}?"
+    rb"default[ \t]{0,12}=[ \t]{0,4}(?=\")"  # a variable of Terraform's
     rb"|(?:[ \t]{2,60}+|\t)(?=[^ \t])"  # columns
     rb"|(?: [a-z]{1,12}){0,3}? (?:is|was|are|equals|reads|set to|changed to)(?: now)?:? {1,2}"  # a sentence
     rb"|[ \t]{1,2}(?=[^\s=:(){}]{8})"  # set TOKEN …
@@ -39,7 +42,12 @@ _NAMED = re.compile(
 _MNEMONIC = re.compile(rb"mnemonic" + _LEADS)
 _SIGNATURE = re.compile(rb"[?&;](?:x-(?:amz|goog|ms)-)?sig(?:nature)?=")
 """In an address, where it opens what the address names. Those of documents are there to be shown."""
-_SETS = re.compile(rb"(?:\b(?:setx?|env|arg|add|put|create)|:set)[ \t]{1,4}[^\s=]{0,80}\Z", re.IGNORECASE)
+_SETS = re.compile(
+    rb"(?:\b(?:setx?|setenv|env|arg|add|put|create)|:set)[ \t]{1,4}(?:--?[a-z]{1,12}[ \t]{1,4}){0,2}[^\s=]{0,80}\Z", re.IGNORECASE
+)
+_JAR = re.compile(rb"curl [^|;&\n]{0,400}?-(?<=\s-)b[ \t]{0,4}(?=[\"']?[a-z0-9_.\-]{1,64}=)")
+"""A header's cookies by another name."""
+_WITH_A_USER = re.compile(rb"\b(?:user(?:name)?|login|email)[\"']?[ \t]{0,4}[:=]")
 _FLAG = re.compile(
     rb"-(?<![\w\-]-)-?(?:[a-z0-9]{1,24}-){0,4}"
     rb"(?:pass(?:word|wd|phrase|code)?|pwd|pw|secret|token|key|auth|credentials?|pat|psk)[ \t]{1,4}(?=[^\s\-])"
@@ -96,6 +104,8 @@ _TECHNICAL = re.compile(
     re.IGNORECASE,
 )
 _PHRASE_LENGTHS = (12, 15, 18, 21, 24)
+_PHRASE = re.compile(rb"[a-z]{3,8}(?:\s{1,4}[a-z]{3,8}(?![a-z])){11,23}+")
+"""The words of a wallet, which have neither articles nor ``is`` among them."""
 
 
 def find_assigned(raw: bytes, small: bytes, spans: list[Span]) -> None:
@@ -116,6 +126,8 @@ def find_assigned(raw: bytes, small: bytes, spans: list[Span]) -> None:
     if b"sig" in small and (b"?" in raw or b"&" in raw):
         for match in _SIGNATURE.finditer(small):
             _take(raw, match.end(), b"signature", Promise.STRONG, Style.SETTING, spans)
+    for match in _JAR.finditer(small) if b"curl" in small else ():
+        _cookies(raw, match.end(), spans)
     for match in _FLAG.finditer(small):
         name = raw[match.start() : match.end()].strip(b"- \t")
         _take(raw, match.end(), name, max(promise(name), Promise.STRONG), Style.CODE, spans)
@@ -130,16 +142,24 @@ def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes,
     sign = separator.strip()
     small = name.lower()
     behind = raw[start - 1 : start] if start else b"\n"
+    if name in (b"pass", b"pw") and _WITH_A_USER.search(raw[max(0, start - 120) : start]):
+        what = Promise.PASSWORD
     if small.endswith(b"authorization") and _authorization(raw, at, spans):
         return
-    if sign == b">":
-        element = _ELEMENT.match(raw, at) if behind in (b"<", b":") else None
+    if sign.endswith(b">") and sign not in (b"=>", b"->"):
+        element = _ELEMENT.match(raw, at) if behind in (b"<", b":") or sign != b">" else None
         if element and _secret(element[0], what, Style.QUOTED):
             spans.append((element.start(), element.end(), kind_of(name)))
         return
-    if separator in (b" ", b"  ", b"\t") and not name.isupper() and not _SETS.search(raw[max(0, start - 100) : start]):
+    sets = separator in (b" ", b"  ", b"\t") and _SETS.search(raw[max(0, start - 100) : start]) is not None
+    if separator in (b" ", b"  ", b"\t") and not name.isupper() and not sets:
         return
-    if sign in (b",", b"", b"==", b"===", b"!=", b"!=="):
+    if what is Promise.STRONG and kind_of(name) == "seed-phrase" and (phrase := _PHRASE.match(raw, at)):
+        spans.append((phrase.start(), phrase.end(), "seed-phrase"))
+        return
+    if sign == b"," and name.isupper() and what is Promise.PASSWORD:
+        _add_default(raw, at, name, spans)
+    if sign in (b",", b"", b"==", b"===", b"!=", b"!==") and not sets:
         what = min(what, Promise.STRONG)  # in lists, columns and comparisons, the next word may be anything
     if separator == b"=" and behind in (b"?", b"&", b";"):
         _take(raw, at, name, max(what, Promise.STRONG), Style.SETTING, spans)
@@ -149,8 +169,26 @@ def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes,
             spans.append((rest.start(), rest.end(), kind_of(name)))
         else:
             _take(raw, at, name, what, Style.SETTING, spans)
+    elif sign == b":" and name.isupper() and _is_setting(raw, start, at):
+        _take(raw, at, name, what, Style.SETTING, spans)
     else:
         _take(raw, at, name, what, Style.CODE, spans)
+
+
+def _add_default(raw: bytes, at: int, name: bytes, spans: list[Span]) -> None:
+    """``getenv("DB_PASSWORD", "…")``, which may as well be a list of names."""
+    start, end, quoted = _extent(raw, at)
+    value = raw[start:end]
+    if quoted and digits(value) and not value.isupper() and _secret(value, Promise.PASSWORD, Style.CODE):
+        spans.append((start, end, kind_of(name)))
+
+
+def _is_setting(raw: bytes, start: int, at: int) -> bool:
+    """Whether name and value have a line to themselves, as in YAML."""
+    rest = _REST_OF_LINE.match(raw, at)
+    before = raw[max(0, start - 80) : start]
+    alone = not before[before.rfind(b"\n") + 1 :].strip(b" \t-")
+    return rest is not None and alone and not rest[0].endswith((b",", b";")) and b"$" not in rest[0] and b"(" not in rest[0]
 
 
 def _take(raw: bytes, at: int, name: bytes, what: Promise, style: Style, spans: list[Span]) -> None:
@@ -161,7 +199,7 @@ def _take(raw: bytes, at: int, name: bytes, what: Promise, style: Style, spans: 
     while True:
         start, end, quoted = _extent(raw, at)
         if quoted and name in (b"pass", b"pw"):
-            what = Promise.STRONG  # bare, it is mostly a test that passed
+            what = max(what, Promise.STRONG)  # bare, it is mostly a test that passed
         called = not quoted and raw[end : end + 1] in (b"(", b"[")
         if not called and _secret(raw[start:end], what, Style.QUOTED if quoted else style):
             spans.append((start, end if quoted else _up_to(raw, start, end, style), kind_of(name)))

@@ -3,6 +3,7 @@
 import re
 
 from kite_memory.redaction.chance import digits, drawn, stands_in, turns, worded
+from kite_memory.redaction.encodings import PAIR, decoded
 from kite_memory.redaction.span import Span
 
 _ADDRESS = re.compile(rb"([^\s/@:'\"<>?#|`\\()]{0,256}+):([^\s/'\"<>?#`\\]{1,512})@(?=[A-Za-z0-9\[$%{_.\-])")
@@ -73,6 +74,62 @@ _HASH = re.compile(
     rb"|(?<=sha256\$)[0-9]{4,8}\$[A-Za-z0-9+/=.]{4,64}\$[A-Za-z0-9+/=]{24,128}+"
     rb"|(?<=SCRAM-SHA-256\$)[0-9]{3,7}:[A-Za-z0-9+/=]{16,64}\$[A-Za-z0-9+/=:]{60,128}+)"
 )
+_VALUE = (
+    rb"(?:\\?\"(?P<double>[^\"\\\r\n]{3,256}+)\\?\"|'(?P<single>[^'\r\n]{3,256}+)'"
+    rb"|(?P<bare>[^\s\"'`|;&<>()\\]{3,256}+))"
+)
+_NEXT_WORDS = tuple(
+    (literal, re.compile(re.escape(literal) + rest + _VALUE))
+    for literal, rest in (
+        (b"ssh-keygen ", rb"[^|;&\n]{0,200}?-(?<=\s-)[NP][ \t]{0,4}"),
+        (b"pass", rb"(?:(?<=(?:re|ey)pass)[ \t]{1,4}|(?:(?<=/pass)|word(?<=/password)):)"),
+        (b"masterauth", rb"[ \t]{1,4}"),
+        (b"-SecureString", rb"(?<=To-SecureString)[ \t]{1,4}(?:-String[ \t]{1,4})?"),
+        (b"put-parameter ", rb"(?=[^|;&\n]{0,400}SecureString)[^|;&\n]{0,300}?--value[ \t=]{1,4}"),
+        (b"--secret-string", rb"[ \t=]{1,4}"),
+        (b"secret set ", rb"[^|;&\n]{0,200}?-(?:(?<=\s-)b|-body)[ \t=]{1,4}"),
+    )
+)
+"""What in commands and settings a password follows, from a literal on."""
+_FED = tuple(
+    (
+        command,
+        re.compile(
+            command + rb"[ \t]{1,4}(?:-[neE]{1,3}[ \t]{1,4})?" + _VALUE + rb"[ \t]{0,4}\|[ \t]{0,4}(?P<to>[^|;\r\n]{4,240})"
+        ),
+    )
+    for command in (b"echo", b"printf")
+)
+_HERE = re.compile(rb"<<<[ \t]{0,4}" + _VALUE)
+_TAKES_FED = re.compile(
+    rb"\bsudo[ \t][^|\n]{0,80}?-[A-Za-z]{0,4}S\b|\bchpasswd\b|--password-stdin\b|--with-token\b|--passphrase-fd\b"
+    rb"|\bsecrets? (?:put|set)\b"
+)
+_SQL = tuple(
+    (word, re.compile(word + rest + rb"[ \t]{1,4}(?:'\\''|\\{0,3}[\"'])(?P<word>[^\s'\"\\]{3,256}+)\\{0,3}['\"]"))
+    for word, rest in (
+        (b"PASSWORD", b""),
+        (b"password", b""),
+        *((word, rb"(?: (?:WITH|with) [^\s]{1,60})? (?:BY|by)") for word in (b"IDENTIFIED", b"identified")),
+    )
+)
+_OF_AN_ACCOUNT = re.compile(rb"\b(?:alter|create|grant)\b[^;]{0,200}\b(?:user|role|login|identified)\b", re.IGNORECASE)
+_LOGIN_PAIR = re.compile(
+    rb"uth(?:[ \t]{0,4}=[ \t]{0,4})?\(\s{0,40}[bru]{0,2}[\"'][^\"'\r\n]{1,128}[\"'][ \t]{0,4},\s{0,40}"
+    rb"[bru]{0,2}[\"'](?P<word>[^\"'\r\n]{3,256}+)[\"']"
+)
+_AUTH = re.compile(rb"auth[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}\\{0,3}[\"']?(?P<word>[A-Za-z0-9+/]{8,400}+)={0,2}(?![A-Za-z0-9+/=])")
+_CHAIN_KEYS = tuple(
+    (literal, re.compile(re.escape(literal) + rest + rb"(?P<word>(?:0x)?[0-9a-fA-F]{64})(?![0-9a-fA-F])"))
+    for literal, rest in (
+        (b"Wallet(", rb"\s{0,40}[\"'`]"),
+        (b"Key(", rb"\s{0,40}[\"'`]"),
+        (b"_key(", rb"\s{0,40}[\"'`]"),
+        (b"ToAccount(", rb"\s{0,40}[\"'`]"),
+        (b"rivate", rb"[ _\-]?[kK]ey[^\r\n]{0,16}?(?=0x)"),
+    )
+)
+"""Hexadecimal digits that are a hash everywhere else."""
 _LDAP_HASH = re.compile(rb"\{S?SHA(?:256|512)?\}[A-Za-z0-9+/]{20,140}+={0,2}")
 
 
@@ -89,10 +146,55 @@ def find_carried(raw: bytes, spans: list[Span]) -> None:
     if b":543" in raw or b":*:" in raw:
         for found in _PGPASS.finditer(raw):
             _add(found, 3, "password", spans)
+    _told(raw, spans)
     if b"$" in raw:
         spans.extend((found.start(), found.end(), "password-hash") for found in _HASH.finditer(raw))
     if b"{S" in raw:
         spans.extend((found.start(), found.end(), "password-hash") for found in _LDAP_HASH.finditer(raw))
+
+
+def _told(raw: bytes, spans: list[Span]) -> None:
+    """What a command or a call takes for a password, by its place in it."""
+    for literal, words in _NEXT_WORDS:
+        for found in words.finditer(raw) if literal in raw else ():
+            group = found.lastgroup or "bare"
+            if not found[group].startswith((b"file:", b"-")) and not (group == "bare" and worded(found[group])):
+                _add(found, group, "password", spans)  # a bare word of the language is one of the sentence's
+    _fed(raw, spans)
+    for word, phrase in _SQL:
+        for found in phrase.finditer(raw) if word in raw else ():
+            if _OF_AN_ACCOUNT.search(raw[max(0, found.start() - 240) : found.end()]):
+                _add(found, "word", "password", spans)
+    if b"auth" in raw or b"Auth" in raw:
+        _logins(raw, spans)
+    for literal, key in _CHAIN_KEYS:
+        for found in key.finditer(raw) if literal in raw else ():
+            _add(found, "word", "private-key", spans)
+
+
+def _fed(raw: bytes, spans: list[Span]) -> None:
+    """``echo … | sudo -S``, and whatever else takes a password from its standard input."""
+    for command, words in _FED:
+        for found in words.finditer(raw) if command in raw else ():
+            if _TAKES_FED.search(found["to"]):
+                _add(found, next(group for group in ("double", "single", "bare") if found[group]), "password", spans)
+    for found in _HERE.finditer(raw) if b"<<<" in raw else ():
+        line = raw[max(0, found.start() - 240) : found.start()]
+        if _TAKES_FED.search(line[line.rfind(b"\n") + 1 :]):
+            _add(found, found.lastgroup or "bare", "password", spans)
+
+
+def _logins(raw: bytes, spans: list[Span]) -> None:
+    """A name and a password side by side: ``auth=("ada", "…")``, or in base 64."""
+    for found in _LOGIN_PAIR.finditer(raw):
+        before = raw[max(0, found.start() - 7) : found.start()].lower()
+        if b"=" in found[0][:8] or before.endswith((b"basica", b"basic_a", b"digesta")):
+            _add(found, "word", "password", spans)
+    spans.extend(
+        (found.start("word"), found.end("word"), "authorization")
+        for found in _AUTH.finditer(raw)
+        if PAIR.fullmatch(decoded(found["word"]))
+    )
 
 
 def _passwords(raw: bytes, spans: list[Span]) -> None:

@@ -1,7 +1,10 @@
 """Text that was written in base 64 or in hexadecimal digits."""
 
 import binascii
+import re
 
+PAIR = re.compile(rb"[^\s:]{1,128}:[^\s]{4,512}")
+"""A name and a password, as ``.npmrc`` and Docker's settings have them in base 64."""
 _PRINTABLE = bytes(code for code in range(256) if 32 <= code < 127 or code in b"\r\n\t")
 _FIRST = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef"
 _SECOND = b"ABCDEFGHQRSTUVWXghijklmnwxyz0123"

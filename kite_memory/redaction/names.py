@@ -18,12 +18,12 @@ class Promise(IntEnum):
     """Whatever does not say that it is none: people choose words."""
 
 
-_PASSWORDS = frozenset(b"password passwords passwd passwort passphrase passcode pwd psw passwrd kennwort mdp".split())
+_PASSWORDS = frozenset(b"password passwords passwd passwort passphrase passcode pwd psw passwrd kennwort passe mdp psk".split())
 _SECRETS = frozenset(
     b"""
     secret secrets token apikey apitoken accesskey secretkey privatekey authkey masterkey signingkey encryptionkey licensekey
     accountkey sharedkey sharedaccesskey storagekey subscriptionkey authtoken accesstoken refreshtoken idtoken bearertoken
-    bottoken sessiontoken clientsecret seedphrase appsecret apisecret credential credentials creds bearer authorization psk
+    bottoken sessiontoken clientsecret seedphrase appsecret apisecret credential credentials creds bearer authorization
     mnemonic webhooksecret webhookurl jwt pat otp totp passkey dsn
     """.split()
 )

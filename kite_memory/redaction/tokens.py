@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from kite_memory.redaction.chance import capitals, digits, drawn, monotonous, smalls, turns, worded
-from kite_memory.redaction.encodings import decoded, hexadecimal
+from kite_memory.redaction.encodings import PAIR, decoded, hexadecimal
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.vendors import Catalogue, Suspect
 
@@ -201,10 +201,6 @@ def _drawn(raw: bytes, start: int, end: int) -> Span | None:
     return found
 
 
-_PAIR = re.compile(rb"[^\s:]{1,128}:[^\s]{4,512}")
-"""A name and a password, as ``.npmrc`` and Docker's settings have them."""
-
-
 def _encoded(raw: bytes, start: int, end: int, look_inside: Callable[[bytes], str]) -> tuple[Span | None, bool, int]:
     """A secret in base 64 or hexadecimal, whole: what is left of it could be decoded.
 
@@ -228,7 +224,7 @@ def _encoded(raw: bytes, start: int, end: int, look_inside: Callable[[bytes], st
             continue
         readable = True
         kind = look_inside(plain)
-        if not kind and _PAIR.fullmatch(plain) and b"auth" in raw[max(0, low + shift - 16) : low + shift].lower():
+        if not kind and PAIR.fullmatch(plain) and b"auth" in raw[max(0, low + shift - 16) : low + shift].lower():
             kind = "authorization"
         if kind:
             padding = raw[high : high + 2]

@@ -91,6 +91,13 @@ def test_an_unexpected_error_in_any_thread_ends_the_process_with_a_failure(tmp_p
         assert eventually(lambda: codes == [1])
 
 
+def test_what_ends_outside_of_its_threads_ends_the_process_with_a_failure_too(tmp_path: Path, house: FakeHouse) -> None:
+    with running(house, tmp_path) as (daemon, codes):
+        daemon.fail()
+
+        assert eventually(lambda: codes == [1])
+
+
 def test_stopping_is_quick_and_clean(tmp_path: Path, house: FakeHouse) -> None:
     with running(house, tmp_path) as (daemon, codes):
         daemon.stop()

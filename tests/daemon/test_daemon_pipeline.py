@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kite_memory.daemon.letting_go import Ground, LettingGo
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.distill.scheduler import Asked, Idle
+from kite_memory.model.chunk import Chunk
 from kite_memory.model.record import Record
 from kite_memory.recall.answer import Prompt
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
@@ -66,6 +68,41 @@ def test_what_was_said_becomes_a_note_that_the_next_prompt_is_given(home: Path, 
     assert note.evidence == (f"claude-code:{SESSION}#00000001",)
     asked = Prompt(text=f"{note.title}: {note.body}", session="next", project="orchard")
     assert [hit.note.id for hit in house.recall.answer(asked).hits] == [note.id]
+
+
+def test_a_long_transcript_keeps_nobody_from_stopping(home: Path, house: FakeHouse) -> None:
+    file = transcript(home, *(f"{number} {'pears and plums ' * 4_000}" for number in range(50)))
+
+    told = house.pipeline.ingest(house.source, file, stop=lambda: True)
+    unread = [path for _, path, _ in house.pipeline.unread()]
+    more = house.pipeline.ingest(house.source, file)
+
+    assert unread == [file]
+    assert told + more == house.timeline.counts()[0].events
+    assert more > 0
+    assert house.pipeline.unread() == []
+
+
+def test_what_is_erased_while_a_model_reads_it_is_not_written(home: Path) -> None:
+    def erased_meanwhile(chunk: Chunk) -> Answer:
+        said = tuple(event for event in chunk.events if SAID in event.text)
+        letting_go.let_go([Ground(events=said, others=())], blank=True)
+        return plain_answer(chunk, "Pear on quince", body=SAID)
+
+    read_again: list[Chunk] = []
+
+    def again(chunk: Chunk) -> Answer:
+        read_again.append(chunk)
+        return plain_answer(chunk, "Mulch in March")
+
+    transcript(home, SAID, "We mulch the young plums in March, when the ground has thawed and before it is dry.")
+    with fake_house(home, ScriptedExtractor([erased_meanwhile, again])) as house:
+        letting_go = LettingGo(timeline=house.timeline, outbox=house.outbox, vault=house.vault, recall=house.recall)
+        house.walk()
+        titles = [note.title for path in notes(house) if (note := house.vault.read(path))]
+
+    assert titles == ["Mulch in March"]
+    assert [SAID in event.text for chunk in read_again for event in chunk.events if event.text] == [False] * 2
 
 
 def test_a_file_dated_past_what_can_be_kept_is_read_once(home: Path, house: FakeHouse) -> None:

@@ -15,9 +15,9 @@ import pytest
 
 from kite_memory import endpoint, paths
 from kite_memory.daemon.client import DaemonRefused, DaemonSilent, call
-from kite_memory.daemon.listener import Transport
+from kite_memory.daemon.listener import Transport, listen
 from kite_memory.daemon.protocol import Ok, Reply, Request
-from kite_memory.daemon.reception import Limits
+from kite_memory.daemon.reception import Limits, Reception
 from kite_memory.daemon.server import Handler, Server
 from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError, UsageError
 from kite_memory.private_files import NotPrivate
@@ -604,6 +604,27 @@ def test_a_process_out_of_descriptors_reports_it_and_goes_on_when_it_has_some(tm
     assert later == b"search|"
     assert isinstance(reported[0], OSError)
     assert told == b"KMEM1 ok 7\nsearch|"
+
+
+def test_a_reception_that_a_bug_ends_says_so(tmp_path: Path) -> None:
+    bug = ZeroDivisionError("oops")
+    lost = threading.Event()
+    reported: list[BaseException] = []
+
+    def broken(connection: socket.socket, request: Request) -> None:
+        connection.close()
+        raise bug
+
+    reception = Reception(listen(tmp_path), LIMITS, broken, reported.append, lost=lost.set)
+    watching = threading.Thread(target=reception.watch)
+    watching.start()
+
+    told = raw(connection_to(tmp_path), b"KMEM1 search 0\n")
+    watching.join(PATIENT)
+
+    assert told == b""
+    assert lost.is_set()
+    assert reported == [bug]
 
 
 def test_the_wire_for_commands_is_json_as_it_is(tmp_path: Path) -> None:

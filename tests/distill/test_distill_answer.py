@@ -217,10 +217,17 @@ def test_every_kind_is_read(kind: str, type: type) -> None:
         (None, 2),
         (True, 2),
         (float("nan"), 2),
+        (float("inf"), 2),
+        (10**400, 3),
+        (-(10**400), 1),
     ],
 )
 def test_importance_is_clamped(sent: object, taken: int) -> None:
     assert only_item(importance=sent).importance == taken
+
+
+def test_a_number_too_large_for_any_computer_is_only_text() -> None:
+    assert only_item(title=10**400).title == "1" + "0" * (TITLE_CHARS - 2) + "…"
 
 
 @pytest.mark.parametrize(

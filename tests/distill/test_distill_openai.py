@@ -188,7 +188,7 @@ def test_what_was_reported_is_counted_at_the_full_price(server: OpenAiServer, ba
     assert ending.usage == Usage(tokens_in=7_000, tokens_out=500, dollars=(7_000 + 5 * 500) / 1_000_000)
 
 
-@pytest.mark.parametrize("usage", [None, {}, [1], {"completion_tokens": 3}])
+@pytest.mark.parametrize("usage", [None, {}, [1], {"completion_tokens": 3}, {"prompt_tokens": None, "completion_tokens": 3}])
 def test_a_server_that_reports_nothing_is_counted_as_estimated(server: OpenAiServer, backend: OpenAiBackend, usage: object) -> None:
     answering(server, completion(GOOD) | {"usage": usage})
 

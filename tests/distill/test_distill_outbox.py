@@ -128,6 +128,20 @@ def test_a_call_that_a_crash_interrupted_is_asked_again_and_its_money_counts_as_
     second.close()
 
 
+@pytest.mark.parametrize("ended", ["by a crash", "nobody knows how"])
+def test_what_a_call_may_have_cost_stays_spent_when_its_chunk_is_given_up(outbox: Outbox, ended: str) -> None:
+    outbox.form([span(0)])
+    outbox.reserve("chunk-0", ESTIMATE, ROOMY, day=DAY)
+    if ended == "by a crash":
+        outbox.recover()
+    else:
+        outbox.put_off("chunk-0", None, not_before=0.0, reason="no answer")
+
+    outbox.refuse("chunk-0", Usage(), reason="its events are gone from the timeline")
+
+    assert outbox.spending(DAY).dollars == pytest.approx(0.02)
+
+
 def test_a_reader_beside_the_daemon_leaves_the_call_in_flight_alone(tmp_path: Path) -> None:
     daemon = Outbox(tmp_path / "o.sqlite")
     daemon.form([span(0)])

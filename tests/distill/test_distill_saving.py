@@ -9,6 +9,7 @@ from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, 
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.outbox import Budget, Outbox
 from kite_memory.distill.saving import Saving
+from kite_memory.errors import StateNotWritten
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.record import Decision, Fact, Record, Topic
@@ -72,6 +73,27 @@ def test_where_the_model_fails_the_rules_tell_it(outbox: Outbox, outcome: Outcom
 
     assert [item.title for item in record.items()] and "rules" in remark
     assert outbox.spending(TODAY).calls == calls
+
+
+@pytest.mark.parametrize(("full", "told"), [("book_judge", "told by rules, since a call cannot be booked"), ("settle_judge", "")])
+def test_a_full_disk_costs_neither_the_transcript_nor_what_was_paid_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, told: str
+) -> None:
+    class FullDisk(Outbox):
+        pass
+
+    def no_room(*args: object, **kwargs: object) -> None:
+        raise StateNotWritten("the outbox cannot be written: database or disk is full")
+
+    monkeypatch.setattr(FullDisk, full, no_room)
+    outbox = FullDisk(tmp_path / "full.sqlite")
+    model = ScriptedExtractor([Answer(record=TOLD, usage=Usage(dollars=0.1))])
+
+    record, remark = saving(outbox, model).decompose(CHUNK)
+
+    outbox.close()
+    assert remark.startswith(told)
+    assert (record == TOLD) is not bool(told)
 
 
 def test_nothing_is_asked_beyond_the_days_budget(outbox: Outbox) -> None:

@@ -1,19 +1,21 @@
 """The scheduler: nothing dropped, nothing asked twice, nobody hammered."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.distill.chunking import Span
-from kite_memory.distill.extractor import Busy, Extractor, Misconfigured, Refused, Usage
+from kite_memory.distill.extractor import Busy, Extractor, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.outbox import Budget, Outbox, WaitingChunk
 from kite_memory.distill.scheduler import LONGEST_PAUSE, Asked, Idle, Scheduler, pause_after
+from kite_memory.errors import StateNotWritten
 from kite_memory.model.chunk import Chunk
 from tests.fakes.events import SESSION, event
-from tests.fakes.extractors import ScriptedExtractor
+from tests.fakes.extractors import ScriptedExtractor, plain_answer
 
 NOON = 1_772_366_400.0
 MIDNIGHT = NOON + 12 * 3600
@@ -75,6 +77,54 @@ def test_every_chunk_is_asked_once_and_answered(outbox: Outbox, clock: Clock) ->
     assert idle.until is None
     assert extractor.asked == ["c0", "c1", "c2", "c3", "c4"]
     assert outbox.states() == {"answered": 5}
+
+
+ENDINGS = (
+    plain_answer,
+    Refused(reason="declined"),
+    Busy(reason="overloaded"),
+    Misconfigured(reason="no credit", hint="add credit"),
+)
+
+
+@pytest.mark.parametrize("ending", ENDINGS, ids=["answered", "refused", "busy", "misconfigured"])
+def test_how_a_call_ended_is_written_down_when_the_disk_has_room_again(
+    tmp_path: Path, clock: Clock, ending: Outcome | Callable[[Chunk, str], Outcome]
+) -> None:
+    class FullDisk(Outbox):
+        full = False
+
+        def answer(self, *args: Any, **kwargs: Any) -> None:
+            self._unless_full(super().answer, *args, **kwargs)
+
+        def refuse(self, *args: Any, **kwargs: Any) -> None:
+            self._unless_full(super().refuse, *args, **kwargs)
+
+        def put_off(self, *args: Any, **kwargs: Any) -> None:
+            self._unless_full(super().put_off, *args, **kwargs)
+
+        def _unless_full(self, write: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+            if self.full:
+                raise StateNotWritten("the outbox cannot be written: database or disk is full")
+            write(*args, **kwargs)
+
+    outbox = FullDisk(tmp_path / "full.sqlite")
+    fill(outbox, 1)
+    extractor = ScriptedExtractor([(lambda chunk: ending(chunk, "Pears")) if callable(ending) else ending])
+    asking = scheduler(outbox, extractor, clock)
+    outbox.full = True
+    for _ in range(3):
+        with pytest.raises(StateNotWritten):
+            asking.step(load)
+    outbox.full = False
+    before = outbox.states()
+
+    asking.step(load)
+
+    assert before == {"asked": 1}
+    assert extractor.asked == ["c0"]
+    assert "asked" not in outbox.states()
+    outbox.close()
 
 
 def test_a_refused_chunk_is_not_asked_again(outbox: Outbox, clock: Clock) -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from kite_memory.config import Config, ExtractorConfig, ExtractorName, JudgeMode
-from kite_memory.distill.extractor import Answer
+from kite_memory.distill.extractor import Answer, Misconfigured, Usage
 from kite_memory.distill.outbox import Outbox
-from kite_memory.errors import ConfigInvalid
 from kite_memory.keys import Keys
 from kite_memory.model.judging import Judged
 from kite_memory.wiring import extractor_of, judge_of
@@ -76,13 +75,18 @@ def test_extractor_and_judge_ask_the_same_model_or_none(
 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai"])
-def test_a_model_that_was_asked_for_but_has_no_key_is_said(tmp_path: Path, outbox: Outbox, name: ExtractorName) -> None:
+def test_a_model_that_was_asked_for_but_has_no_key_answers_nothing_and_says_so(
+    tmp_path: Path, outbox: Outbox, name: ExtractorName
+) -> None:
     config, kept = config_for(tmp_path, name), keys_with(tmp_path)
 
-    with pytest.raises(ConfigInvalid, match="has no key") as refused:
-        extractor_of(config, kept)
+    extractor = extractor_of(config, kept)
+    ending = extractor.extract(about_the_queue())
 
-    assert f"kmem keys set {name}" in refused.value.hint
+    assert extractor.name == name
+    assert extractor.estimate(about_the_queue()) == Usage()
+    assert isinstance(ending, Misconfigured)
+    assert (ending.reason, f"kmem keys set {name}" in ending.hint) == (f"the extractor `{name}` has no key", True)
     assert judge_of(config, kept, outbox) is None
 
 

@@ -1,5 +1,8 @@
 """What a name says about its value."""
 
+import base64
+import hashlib
+
 import pytest
 
 from kite_memory.redaction import redact
@@ -124,6 +127,98 @@ COMMANDS = [
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_password_on_a_command_line_is_told_by_its_place(command: str) -> None:
     assert SECRET not in redact(command.format(SECRET))
+
+
+CHOSEN = "mango" + "tree7"
+"""What nothing but its place tells for a password."""
+
+TOLD_BY_THEIR_PLACE = [
+    "ALTER USER ada WITH PASSWORD '{}';",
+    "psql -c \"CREATE ROLE ada LOGIN PASSWORD '{}'\"",
+    "CREATE USER 'ada'@'%' IDENTIFIED BY '{}';",
+    "create user ada identified with caching_sha2_password by '{}'",
+    "echo {} | sudo -S apt-get update",
+    "echo '{}' | docker login -u ada --password-stdin",
+    "printf '{}' | gh secret set TREES",
+    "echo 'ada:{}' | sudo chpasswd",
+    "sudo -S apt-get update <<< '{}'",
+    "ssh-keygen -t ed25519 -N '{}' -f trees",
+    "keytool -genkey -storepass {} -keypass changeit",
+    "requirepass {}",
+    "cmdkey /add:trees /user:ada /pass:{}",
+    "ConvertTo-SecureString '{}' -AsPlainText -Force",
+    "aws ssm put-parameter --name /trees/db --value {} --type SecureString",
+    "aws secretsmanager create-secret --name trees --secret-string {}",
+    "gh secret set TREES --body {}",
+    "requests.get(url, auth=('ada', '{}'))",
+    'session.auth = HTTPBasicAuth("ada", "{}")',
+    'os.environ.get("DB_PASSWORD", "{}")',
+    "define('DB_PASSWORD', '{}');",
+    "setenv DB_PASSWORD {}",
+    "set -gx DB_PASSWORD {}",
+    "auth: {{ user: 'ada', pass: '{}' }}",
+    "[smtp]\nuser=ada\npass={}",
+    'psk="{}"',
+    "<key>password</key>\n<string>{}</string>",
+    'variable "db_password" {{\n  type    = string\n  default = "{}"\n}}',
+    "curl -b 'theme=dark; session={}9q2' https://trees.example",
+]
+
+
+@pytest.mark.parametrize("text", TOLD_BY_THEIR_PLACE)
+def test_a_password_that_looks_like_a_word_is_told_by_its_place(text: str) -> None:
+    assert CHOSEN not in redact(text.format(CHOSEN))
+
+
+def test_a_setting_in_yaml_may_be_a_word() -> None:
+    assert redact("environment:\n  DB_PASSWORD: mangotree\n  DB_USER: ada\n").splitlines()[1:] == [
+        "  DB_PASSWORD: [redacted:password]",
+        "  DB_USER: ada",
+    ]
+
+
+def test_a_name_and_a_password_in_short_base_64_are_taken_out() -> None:
+    encoded = base64.b64encode(f"ada:{CHOSEN}".encode()).decode()
+
+    assert encoded[:16] not in redact(f'{{"auths": {{"registry.example": {{"auth": "{encoded}"}}}}}}')
+    assert encoded[:16] not in redact(f"//registry.example/:_auth={encoded}")
+
+
+@pytest.mark.parametrize("text", ["new ethers.Wallet('0x{}')", "privateKeyToAccount('0x{}')", "the private key is 0x{}"])
+def test_a_key_to_a_chain_is_no_hash(text: str) -> None:
+    digits = hashlib.sha256(b"apple").hexdigest()
+
+    assert digits not in redact(text.format(digits))
+    assert digits in redact(f"block 0x{digits} was mined")
+
+
+def test_a_wallets_phrase_needs_no_quotes() -> None:
+    words = "apple pear plum quince cherry peach fig grape melon lemon lime olive"
+
+    assert redact(f"seed phrase: {words}\nTree 7") == "seed phrase: [redacted:seed-phrase]\nTree 7"
+    assert redact(f"The seed phrase: it is {words}").endswith(words)
+
+
+NO_PASSWORDS = [
+    "Set requirepass in redis.conf; see also masterauth there.",
+    "echo trees7 | sudo tee /etc/trees",
+    "login: 3 tests\n--- PASS: TestUserLoginV2Fails (0.05s)",
+    'for name in ("DB_PASSWORD", "DB_HOST2"): ...',
+    "DB_PASSWORD: SecretStr\n    DB_HOST: str",
+    "requireAuth('admin7', 'editor7')",
+    "the password 'trees7' field is created by the user form",
+    'gh secret set TREES --body "$TREES"',
+    "aws secretsmanager create-secret --secret-string file://trees7.json",
+    "ssh-keygen -t ed25519 -N '' -C ada@trees7.example",
+    "curl -b cookies.txt https://trees.example",
+    "curl -b lang=en https://trees.example",
+    '"auth": "bearerAuth"',
+]
+
+
+@pytest.mark.parametrize("text", NO_PASSWORDS)
+def test_what_only_stands_in_such_a_place_stays(text: str) -> None:
+    assert redact(text) == text
 
 
 @pytest.mark.parametrize("command", ["docker run -p {} x", "mkdir -p {}", "git log -u {}", "grep -a {} x", "ssh -p {} host"])
