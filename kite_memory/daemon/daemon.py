@@ -29,6 +29,9 @@ _MINUTE = 60.0
 _ROUNDS = 4
 """Of embedding bundles, between two comparisons of the vault: together some two seconds of a processor's time."""
 
+_PATIENCE = 5.0
+"""Seconds that all work together gets to end. A call to the model may hang longer: what it would have said is asked again."""
+
 
 class Daemon:
     """File events are hints; every ``compare_seconds`` all transcripts and the vault are compared with what is known.
@@ -99,8 +102,9 @@ class Daemon:
             wake.ring()
         self._transcript_watch.stop()
         self._vault_watch.stop()
+        until = time.monotonic() + _PATIENCE
         for thread in self._threads:
-            thread.join(timeout=5.0)  # a call to the model may hang longer; what it would have said is asked again
+            thread.join(max(0.0, until - time.monotonic()))
         return 1 if self._failed else 0
 
     def stop(self) -> None:
