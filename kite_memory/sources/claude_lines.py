@@ -210,8 +210,11 @@ class Interpreter:
         event = self._tell(
             EventType.TOOL_CALL, "assistant", tools.rendered_call(tool, tool_input), tool=tool, path=path, call=name, parent=parent
         )
+        detail = command[:_DETAIL_LIMIT] or path
+        if tool in tools.SHELL_OUTPUTS:
+            detail = self._thread.tasks.get(short(tool_input.get(tools.SHELL_OUTPUTS[tool])), "")
         if name:
-            self._thread.open_call(name, OpenCall(event=event, tool=tool, detail=command[:_DETAIL_LIMIT] or path))
+            self._thread.open_call(name, OpenCall(event=event, tool=tool, detail=detail))
         if command:
             self._tell(EventType.COMMAND, "assistant", command, tool=tool, command=command, call=name, parent=event)
 
@@ -239,13 +242,17 @@ class Interpreter:
                 self._tell(EventType.DECISION, "user", decision, tool=call.tool, parent=event, call=name)
 
     def _tell_result(self, result: results.Result, call: OpenCall, name: str) -> str:
-        shell = call.tool in tools.SHELLS
-        command, path = (call.detail, "") if shell else ("", call.detail)
+        of_shell = call.tool in tools.SHELLS or call.tool in tools.SHELL_OUTPUTS
+        command, path = (call.detail, "") if of_shell else ("", call.detail)
+        if call.tool in tools.SHELL_OUTPUTS:
+            result = results.of_a_task(result)
+        elif result.task:
+            self._thread.keep_task(result.task, command)
         text = tools.kept(result.text, tools.result_limit(call.tool, result.status))
         event = self._tell(
             EventType.TOOL_RESULT, "tool", text, tool=call.tool, path=path, status=result.status, parent=call.event, call=name
         )
-        if shell or call.tool in tools.SHELL_OUTPUTS:
+        if of_shell and not result.running:
             verdict = verdict_of_tests(command, result.text)
             if verdict is not None:
                 self._tell(

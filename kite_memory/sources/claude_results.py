@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kite_memory.model.event import Status
@@ -15,11 +15,16 @@ _ANSWERS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """``said`` is what the person answered when asked for permission, word for word."""
+    """``said`` is what the person answered when asked for permission, word for word.
+
+    What went to the background is ``running``, and ``task`` is the name under which a later call asks for its output.
+    """
 
     text: str
     status: Status
     said: str = ""
+    running: bool = False
+    task: str = ""
 
 
 _REFUSED = "The user doesn't want to "
@@ -35,6 +40,10 @@ _INTERRUPTED = (
 )
 _EXIT_CODE = re.compile(r"\AExit code \d{1,10}\s+")
 _PLAN_HEADING = re.compile(r"^#+ Approved Plan[^\n]*\n", re.MULTILINE)
+_BACKGROUND = re.compile(r"Command (?:running in background|was manually backgrounded by user) with ID: (\w{1,64})")
+_TASK_STATUS = re.compile(r"<status>(running|completed|failed|killed)</status>")
+_TASK_EXIT = re.compile(r"<exit_code>(-?\d{1,10})</exit_code>")
+_TASK_HEAD = 600
 _PERSISTED = re.compile(r"Preview \(first [^)]{1,40}\):\n")
 
 
@@ -55,8 +64,32 @@ def result_of(block: Mapping[str, Any], structured: object, *, refused: bool) ->
         if _EXIT_CODE.sub("", text, count=1).startswith(_INTERRUPTED):
             return Result(text=text, status="interrupted")
         return Result(text=text, status="denied" if refused or _DENIED.match(text) else "failed")
+    if task := _task_begun(structured, text):
+        return Result(text=text, status="", running=True, task=task)
     interrupted = isinstance(structured, dict) and structured.get("interrupted") is True
     return Result(text=text, status="interrupted" if interrupted or text.startswith(_INTERRUPTED[0]) else "ok")
+
+
+def _task_begun(structured: object, text: str) -> str:
+    match structured:
+        case {"backgroundTaskId": str(task)} if task:
+            return task[:64]
+        case _:
+            told = _BACKGROUND.match(text)
+            return told[1] if told else ""
+
+
+def of_a_task(result: Result) -> Result:
+    """What a call for a task's output says of the task itself: the call is well also where the task is not."""
+    head = result.text[:_TASK_HEAD]
+    state, code = _TASK_STATUS.search(head), _TASK_EXIT.search(head)
+    if result.status != "ok" or state is None:
+        return result
+    if state[1] == "running":
+        return replace(result, status="", running=True)
+    if state[1] == "killed":
+        return replace(result, status="interrupted")
+    return replace(result, status="failed") if state[1] == "failed" or (code and int(code[1])) else result
 
 
 def _content(content: object) -> str:

@@ -14,12 +14,13 @@ _VERSION = 1
 _OPEN_CALLS = 64
 _EARLY_RESULTS = 4
 _PATIENCE = 12
+_TASKS = 8
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCall:
-    """A tool call whose result has not come. ``detail`` is the command of a shell, the path of a file tool."""
+    """A tool call whose result has not come. ``detail`` is the command of a shell, of a call for its output too, or a path."""
 
     event: str
     tool: str
@@ -45,6 +46,7 @@ class Thread:
     """``title_rank`` says who gave the title: a person's outranks the client's, which outranks an old summary's.
 
     ``ordinal`` is the next event's: its line's position, or more where much was told of little.
+    ``tasks`` are the commands that went to the background, by their names there.
     ``ours`` is set when the session turned out to be our own extractor's; ``answered`` when the agent first spoke.
     """
 
@@ -59,6 +61,7 @@ class Thread:
     ours: bool = False
     answered: bool = False
     calls: dict[str, OpenCall] = field(default_factory=dict)
+    tasks: dict[str, str] = field(default_factory=dict)
     early: list[EarlyResult] = field(default_factory=list)
     queue: PromptQueue = field(default_factory=PromptQueue)
 
@@ -66,6 +69,11 @@ class Thread:
         self.calls[name] = call
         while len(self.calls) > _OPEN_CALLS:
             del self.calls[next(iter(self.calls))]
+
+    def keep_task(self, name: str, command: str) -> None:
+        self.tasks[name] = command
+        while len(self.tasks) > _TASKS:
+            del self.tasks[next(iter(self.tasks))]
 
     def due(self) -> list[EarlyResult]:
         """Early results whose calls have come by now, and those that waited long enough; they are no longer kept.
@@ -97,6 +105,7 @@ class Thread:
                 "title": [self.title_rank, self.title],
                 "flags": [self.ours, self.answered],
                 "calls": [[name, call.event, call.tool, call.detail] for name, call in self.calls.items()],
+                "tasks": self.tasks,
                 "early": [[early.line, early.start, early.end, early.age] for early in self.early],
                 "queue": [
                     [entry.start, entry.end, entry.stage, entry.passed_by, entry.handed_over, bool(entry.text)]
@@ -135,6 +144,7 @@ class Thread:
                 ours=known["flags"][0],
                 answered=known["flags"][1],
                 calls={name: OpenCall(event=event, tool=tool, detail=detail) for name, event, tool, detail in known["calls"]},
+                tasks=dict(known.get("tasks", {})),
                 early=[
                     EarlyResult(row=read_again(start, end), line=line, start=start, end=end, age=age)
                     for line, start, end, age in known["early"]

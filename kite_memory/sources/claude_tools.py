@@ -10,7 +10,8 @@ from kite_memory.sources.todo_words import todo_lines
 from kite_memory.sources.words import without_echo
 
 SHELLS = frozenset({"Bash", "PowerShell", "Monitor"})
-SHELL_OUTPUTS = frozenset({"BashOutput", "TaskOutput"})
+SHELL_OUTPUTS = {"BashOutput": "bash_id", "TaskOutput": "task_id"}
+"""And the argument that names the command which went to the background."""
 READERS = frozenset({"Read", "NotebookRead"})
 LOOKERS = READERS | {"Glob", "LS"}
 WRITERS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})

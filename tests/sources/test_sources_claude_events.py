@@ -255,6 +255,63 @@ def test_a_call_is_remembered_across_looks(home: Home) -> None:
     assert (tests.type, tests.command) == ("test_result", "pytest -q")
 
 
+BEGUN = "Command running in background with ID: b1. Output is being written to: /tmp/b1.output"
+
+
+def test_what_went_to_the_background_is_not_well_yet(home: Home) -> None:
+    told = after_call("Bash", "", given={"command": "make lint"}, toolUseResult={"stdout": "", "backgroundTaskId": "b1"})
+
+    *_, result = home.events(told)
+
+    assert (result.type, result.status) == ("tool_result", "")
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "output", "status", "verdict"),
+    [
+        ("BashOutput", "bash_id", "<status>running</status>\n\n<stdout>\n2 passed in 0.10s\n</stdout>", "", None),
+        (
+            "BashOutput",
+            "bash_id",
+            "<status>completed</status>\n\n<exit_code>0</exit_code>\n\n<stdout>\n..\n2 passed\n</stdout>",
+            "ok",
+            "ok",
+        ),
+        (
+            "TaskOutput",
+            "task_id",
+            "<status>failed</status>\n\n<exit_code>1</exit_code>\n\n<output>\n1 failed\n</output>",
+            "failed",
+            "failed",
+        ),
+        (
+            "TaskOutput",
+            "task_id",
+            "<status>completed</status>\n<exit_code>1</exit_code>\n<output>\n1 failed\n</output>",
+            "failed",
+            "failed",
+        ),
+        ("TaskOutput", "task_id", "<status>killed</status>\n\n<output>\n\n</output>", "interrupted", None),
+    ],
+)
+def test_the_output_of_what_went_to_the_background_is_that_commands(
+    home: Home, tool: str, argument: str, output: str, status: str, verdict: str | None
+) -> None:
+    told = after_call("Bash", BEGUN, given={"command": "pytest -q"})
+    path = home.write(told)
+    first = home.read(path)
+    told.call(tool, "toolu_2", **{argument: "b1"})
+    told.result("toolu_2", output)
+    home.write(told)
+
+    events = home.read(path, first.cursor).events
+    (result,) = (event for event in events if event.type == "tool_result")
+    tests = [(event.status, event.command) for event in events if event.type == "test_result"]
+
+    assert result.status == status
+    assert tests == ([(verdict, "pytest -q")] if verdict else [])
+
+
 def test_calls_that_never_return_do_not_swell_the_cursor(home: Home) -> None:
     """A carry is written with every look: it keeps the latest calls alone, and a part of what each of them was."""
     told = Transcript()
