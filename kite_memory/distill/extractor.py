@@ -52,10 +52,14 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misconfigured:
-    """No chunk will be answered until a person changes something (a key, a spending limit, a model's name)."""
+    """No chunk will be answered until a person changes something (a key, a spending limit, a model's name).
+
+    ``perhaps_this``: for all that was said, it may be this chunk alone that is not accepted.
+    """
 
     reason: str
     hint: str
+    perhaps_this: bool = False
 
 
 Outcome = Answer | Busy | Refused | Misconfigured

@@ -47,7 +47,8 @@ def pause_after(failures: int, retry_after: float, jitter: float) -> float:
 class Scheduler:
     """One call at a time.
 
-    Failures in a row open a breaker over all chunks; what only a person can mend waits for the next day or a restart.
+    Failures in a row open a breaker over all chunks; what only a person can mend waits for the next day or a restart. A chunk
+    that is not accepted, though another is after it, is tried once more and then refused: it does not hold up the rest.
     """
 
     def __init__(
@@ -65,6 +66,9 @@ class Scheduler:
         self._clock = clock
         self._jitter = jitter
         self._failures = 0
+        self._unaccepted: set[str] = set()
+        self._alone: set[str] = set()
+        """Of those not accepted, chunks after which another was."""
         self._unwritten: tuple[WaitingChunk, Outcome] | None = None
         self._closed_at = self._closed_until = 0.0
         self._closed_because = Idle(until=None, reason="")
@@ -102,6 +106,8 @@ class Scheduler:
                 self._failures = 0
                 self._outbox.answer(waiting.id, record, usage, extractor=self._extractor.name, refused_items=refused)
                 self._unwritten = None
+                self._alone |= self._unaccepted
+                self._unaccepted.clear()
                 return Asked(chunk=waiting.id, answered=bool(record.items()))
             case Refused(reason=reason, usage=usage):
                 self._failures = 0
@@ -117,6 +123,16 @@ class Scheduler:
                 if self._failures >= _BREAKER_AFTER or retry_after > 0:
                     return self._close(now, now + pause, f"the extractor is busy: {reason}", "")
                 return Idle(until=now, reason=reason)
+            case Misconfigured(reason=reason, perhaps_this=True) if waiting.id in self._alone:
+                self._outbox.refuse(waiting.id, Usage(), reason=reason)
+                self._unwritten = None
+                self._alone.discard(waiting.id)
+                return Asked(chunk=waiting.id, answered=False)
+            case Misconfigured(reason=reason, hint=hint, perhaps_this=True) if self._unaccepted <= {waiting.id}:
+                self._outbox.put_off(waiting.id, Usage(), not_before=now + LONGEST_PAUSE, reason=reason)
+                self._unwritten = None
+                self._unaccepted.add(waiting.id)
+                return Idle(until=now, reason=reason, hint=hint)
             case Misconfigured(reason=reason, hint=hint):
                 self._outbox.put_off(waiting.id, Usage(), not_before=0.0, reason=reason)
                 self._unwritten = None

@@ -82,7 +82,8 @@ def ending_of(status: int, body: str, headers: Mapping[str, str], *, key_hint: s
     if status in (400, 422):
         if told.code in _DECLINED_WORDS or any(words in lowered for words in _DECLINED_WORDS):
             return Refused(reason=f"the API declined what was asked: {said}")
-        return Misconfigured(reason=f"the API does not accept the request: {said}", hint="check the model in [extractor]")
+        reason = f"the API does not accept the request: {said}"
+        return Misconfigured(reason=reason, hint="check the model in [extractor]", perhaps_this=True)
     return Busy(reason=f"status {status}: {said}", retry_after=wait)
 
 

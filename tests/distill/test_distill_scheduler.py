@@ -1,6 +1,7 @@
 """The scheduler: nothing dropped, nothing asked twice, nobody hammered."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,45 @@ def test_what_only_a_person_can_mend_is_not_retried_today(outbox: Outbox, clock:
     assert extractor.asked == ["c0"]
     assert idle == again
     assert idle.hint == "add credit"
+
+
+NOT_ACCEPTED = Misconfigured(reason="the API does not accept the request", hint="check the model", perhaps_this=True)
+
+
+def step_often(scheduler: Scheduler) -> Asked | Idle:
+    return [scheduler.step(load) for _ in range(9)][-1]
+
+
+def test_one_chunk_that_is_not_accepted_does_not_hold_up_the_others(outbox: Outbox, clock: Clock) -> None:
+    fill(outbox, 3)
+    extractor = ScriptedExtractor(
+        [NOT_ACCEPTED, partial(plain_answer, title="One"), partial(plain_answer, title="Two"), NOT_ACCEPTED]
+    )
+    asking = scheduler(outbox, extractor, clock)
+
+    step_often(asking)
+    first = outbox.states()
+    clock.now += LONGEST_PAUSE
+    step_often(asking)
+
+    assert extractor.asked == ["c0", "c1", "c2", "c0"]
+    assert first == {"waiting": 1, "answered": 2}
+    assert outbox.states() == {"refused": 1, "answered": 2}
+
+
+def test_where_no_chunk_is_accepted_none_is_given_up(outbox: Outbox, clock: Clock) -> None:
+    fill(outbox, 3)
+    extractor = ScriptedExtractor([NOT_ACCEPTED] * 8)
+    asking = scheduler(outbox, extractor, clock)
+
+    idle = step_often(asking)
+    asked = list(extractor.asked)
+    clock.now = MIDNIGHT
+    step_often(asking)
+
+    assert idle == Idle(until=MIDNIGHT, reason=NOT_ACCEPTED.reason, hint=NOT_ACCEPTED.hint)
+    assert asked == ["c0", "c1"]
+    assert outbox.states() == {"waiting": 3}
 
 
 def test_a_chunk_whose_events_are_gone_is_not_asked(outbox: Outbox, clock: Clock) -> None:
