@@ -129,6 +129,17 @@ def purposes(command: str) -> frozenset[str]:
     return frozenset(each.purpose for each in invocations(command) if each.program not in _LOOKERS)
 
 
+def acting(command: str) -> list[str]:
+    """The programs of a line, each with its arguments, without those that only look: what is named to them is not run."""
+    return [" ".join(words) for words, _ in _simple_commands(_without_documents(command[:_LENGTH])) if not _only_looks(words)]
+
+
+def _only_looks(words: list[str]) -> bool:
+    programs = {each.program for each in _invoked(words)}
+    runs_more = any("$(" in word or "`" in word for word in words)
+    return bool(programs) and not runs_more and programs <= (_LOOKERS | {"sed"}) - {"find", "xargs"}
+
+
 Ending = Literal["told", "shown", "hidden"]
 """What is known of how the programs of a line ended when it is known how the line did: as much; no more than what they print
 tells; or nothing, for that was made into something else."""

@@ -1,25 +1,32 @@
 """What a command's output says: which tests and checks passed, and which lines tell why something failed."""
 
+import json
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
+
+from kite_memory.model.action import acting
 
 _WINDOW_HEAD = 8_000
 _WINDOW_TAIL = 24_000
 _LINE = 300
 _SUMMARY_LINES = 10
 _TELLING_LINES = 6
+_COMMAND = 4_000
+_WHOLE = 200
+"""Of a longer command, a source may know no more than the beginning."""
 
 _TEST_COMMAND = re.compile(
     r"""\b(?:
-    pytest|py\.test|unittest|manage\.py\ +test|nose2|tox|nox|gotestsum|ginkgo|go\ +test
+    pytest|py\.test|unittest|(?:manage\.py|rails)\ +test|nose2|tox|nox|gotestsum|ginkgo|go\ +test|JUnitCore
     |jest|vitest|mocha|ava|jasmine|karma|playwright\ +test|cypress\ +run|node\ +--test|deno\ +test
-    |(?:npm|pnpm|yarn|bun)\ +(?:run\ +)?(?:t|test[\w:-]*)
+    |(?:npm|pnpm|yarn|bun)\ +t|(?:npm|pnpm|yarn|bun|turbo|nx|lerna|moon|deno\ +task|composer)\ [^\n|;&]{0,80}?\btest[\w:-]*
     |cargo\ +(?:\+\w+\ +)?(?:test|nextest|t)
     |rspec|minitest|rake\ +(?:test|spec)|phpunit|pest|ctest|dotnet\ +test|swift\ +test|mix\ +test|zig\ +build\ +test
     |prove|xcodebuild\ [^\n|;&]{0,200}?\btest
     |bazel\ +test|flutter\ +test|dart\ +test|sbt\ +test|bats|busted|lein\ +test|stack\ +test|cabal\ +test
-    |(?:gradlew?|mvnw?)\ [^\n|;&]{0,120}?\b(?:test|check|verify)\w*
+    |(?:gradlew?|mvnw?)\ [^\n|;&]{0,120}?\b(?:test|check|verify)\w*|gradlew?\ [^\n|;&]{0,120}?\bbuild
     |(?:make|just|mise|task|invoke|hatch|uv|poetry|pdm)\ [^\n|;&]{0,60}?\b(?:test|check)[\w:-]*
     )(?![\w-])""",
     re.VERBOSE,
@@ -32,26 +39,33 @@ _SUMMARY = re.compile(
     (?:,\ )?)+\ in\ [\d.]+.*
     |no\ tests\ ran\ in\ [\d.]+.*
     |(?:FAILED|ERROR)\ \S+(?:::\S.*|\.py\b.*)                                # pytest's short summary
-    |(?:ok|FAIL|---\ FAIL:|panic:)\s+\S.*|FAIL|PASS                           # go, TAP
-    |not\ ok\b.*|Result:\ (?:PASS|FAIL)|All\ tests\ successful\.               # TAP, prove
-    |test\ result:\ .*|Summary\ \[.*\]\ \d+\ tests?\ run:.*|test\ \S.*\ \.\.\.\ FAILED         # cargo, nextest
-    |error(?:\[E\d{4}\]:|:\ could\ not\ compile)\ .*
+    |INTERNALERROR>\ \S.*|ImportError\ while\ loading\ conftest\ .*|ERROR:\ (?:usage|file\ or\ directory\ not\ found|Coverage)\b.*
+    |ok\s+(?:\d+\b.*|-\ .*|\S+\s+(?:[\d.]+s|\(cached\)).*)|(?:FAIL|---\ FAIL:|panic:)\s+\S.*|FAIL|PASS     # go, TAP
+    |DONE\ \d+\ tests?\b.*|===\ FAIL:\ \S.*                                   # gotestsum
+    |not\ ok\b.*|Bail\ out!.*|Result:\ (?:PASS|FAIL)|All\ tests\ successful\.    # TAP, prove
+    |test\ result:\ .*|Summary\ \[.*\]\ [\d/]+\ tests?\ run:.*|test\ \S.*\ \.\.\.\ FAILED      # cargo, nextest
+    |error(?:\[E\d{4}\]:|:\ (?:could\ not\ compile|test\ (?:run\ )?failed\b))\ ?.*
     |(?:Tests|Test\ Suites|Test\ Files|Suites):?\s+\d+\ .*|Errors\s+\d+\ errors?|●\ .+\ ›\ .+  # jest, vitest
-    |Ran\ \d+\ tests?\ in\ .*|OK(?:\ \(.*\)|,\ but\ .*)?|FAILED\ \(.*\)       # unittest, phpunit
+    |●\ Test\ suite\ failed\ to\ run|No\ tests?\ (?:files?\ )?found,\ exiting\ with\ code\ 1
+    |Jest:\ .*\ threshold\ .*\ not\ met.*|ERROR:\ Coverage\ for\ .*
+    |Ran\ \d+\ tests?\ in\ .*|OK(?:\ \(.*\)|,\ but\ .*)?|FAILED\ \(.*\)       # unittest, phpunit, JUnitCore
+    |(?:FAIL|ERROR):\ test\w*\ \(.*\)
     |\d+\ (?:passing|failing|pending)\b.*                                     # mocha
-    |\d+\ (?:examples?|tests?|runs),\ \d+\ .*                                 # rspec, ExUnit, minitest
+    |(?:\d+\ (?:doctests?|propert(?:y|ies)),\ )*\d+\ (?:examples?|specs?|tests?|runs),\ \d+\ .*  # rspec, ExUnit, minitest
+    |rspec\ \./\S+\ \#\ .*
     |(?:\[(?:INFO|WARNING|ERROR)\]\ )?(?:Tests\ run:\ \d+,.*|BUILD\ (?:SUCCESS|FAILURE))   # maven
     |\[\ +\d+\ tests\ (?:successful|failed)\ +\]                             # JUnit's console
-    |Tests:\ \d+,\ Assertions:\ .*                                           # phpunit
-    |(?:Passed|Failed)!\s+-\ .*                                               # dotnet
-    |\d+%\ tests\ passed.*                                                    # ctest
-    |\#\ (?:tests|pass|fail)\ \d+                                             # node --test
-    |ℹ\ (?:tests|pass|fail)\ \d+
-    |\d+\ (?:pass|fail)                                                       # bun
-    |\d+\ (?:passed|failed|flaky|skipped)(?:\ \(.*\))?                        # playwright
-    |(?:ok|FAILED)\ \|\ .*                                                    # deno
-    |Executed\ \d+\ tests?,\ with\ .*                                         # swift
-    |BUILD\ (?:SUCCESSFUL|FAILED)\b.*|\d+\ tests?\ completed\b.*              # gradle
+    |Tests:\ \d+,\ Assertions:\ .*|No\ tests\ executed!|PHP\ (?:Fatal|Parse)\ error:\ .*    # phpunit
+    |(?:Passed|Failed)!\s+-\ .*|Test\ summary:\ total:\ .*|Test\ Run\ (?:Successful|Failed)\.  # dotnet
+    |Failed\ \S.*\ \[[<\d].*\]
+    |\d+%\ tests\ passed.*|\[\ \ (?:PASSED|FAILED)\ \ \]\ \d+\ tests?\b.*      # ctest, GoogleTest
+    |[\#ℹ]\ (?:tests|pass|fail|cancelled)\ +\d+                               # node --test, tape
+    |\d+\ (?:pass|fail)|[1-9]\d*\ errors?|\(fail\)\ .+                         # bun
+    |\d+\ (?:passed|failed|flaky|skipped|interrupted|did\ not\ run)(?:\ \(.*\))?    # playwright
+    |\d+\ errors?\ (?:was|were)\ not\ a\ part\ of\ any\ test.*
+    |(?:ok|FAILED)\ \|\ .*|error:\ (?:Test\ failed|Type\ checking\ failed|No\ test\ modules\ found).*    # deno
+    |Executed\ \d+\ tests?,\ with\ .*|\S\ Test\ run\ with\ \d+\ tests?\ .*      # swift
+    |BUILD\ (?:SUCCESSFUL|FAILED)\b.*|\d+\ tests?\ completed\b.*|\S.*\ >\ \S.*\ FAILED      # gradle
     )""",
     re.VERBOSE,
 )
@@ -64,11 +78,14 @@ _UNMISTAKABLE = re.compile(
 """What nothing but a test runner prints; enough without a command that says test."""
 
 _FAILING = re.compile(
-    r"\b[1-9]\d* (?:(?:subtests )?failed|failing|failures?|errors?|fail)\b|^\s*(?:FAIL|FAILED|ERROR|--- FAIL|panic)\b"
-    r"|test result: FAILED|Failed!"
-    r"|\b(?:Failures|Errors|Failed): *[1-9]|^\s*[#ℹ] fail [1-9]|BUILD FAIL(?:ED|URE)|\bno tests ran\b|^\s*(?!100)\d+% tests passed"
-    r"|\b[1-9]\d* tests? failed|^not ok\b(?!.*# ?(?i:todo|skip)\b)|^Result: FAIL|could not compile|^error\[E|\.\.\. FAILED$|^● "
+    r"\b[1-9]\d* (?:(?:subtests |exec |tests? )?failed|failing|failures?|errors?|fail|timed out|interrupted)\b"
+    r"|^(?:FAIL|FAILED|ERROR|--- FAIL|=== FAIL|panic|ImportError|rspec|PHP|error)\b"
+    r"|^(?:INTERNALERROR>|Bail out!|Jest:|\(fail\)|Failed!|● )|^(?:Failed|Test Run Failed\.|Result: FAIL|\[  FAILED)"
+    r"|test result: FAILED|\bTest run with .* failed after|\.\.\. FAILED$| > .* FAILED$|\bno tests ran\b|^No tests? .* code 1$"
+    r"|\b(?:Failures|Errors|[Ff]ailed): *[1-9]|^[#ℹ] (?:fail|cancelled) +[1-9]|BUILD FAIL(?:ED|URE)|^(?!100)\d+% tests passed"
+    r"|^not ok\b(?!.*# ?(?i:todo|skip)\b)"
 )
+_LOG = re.compile(r"\.(?:log|out|err|txt)\b|/tmp/|\boutput\b|\bresults?\b")
 _GO_PACKAGE = re.compile(r"ok\s+\S+\s+(?:[\d.]+s|\(cached\))")
 
 
@@ -81,69 +98,137 @@ class Verdict:
 
 
 def verdict_of_tests(command: str, output: str) -> Verdict | None:
-    """What the tests said, or else what a checker or compiler did, if ``command`` ran any and ``output`` shows it."""
+    """What the tests said, and a checker or compiler, if ``command`` ran any and ``output`` shows it."""
     window = _window(output)
-    return _of_tests(command, window) or _of_checks(command, window)
+    ran = _ran(command[:_COMMAND])
+    testing = bool(_TEST_COMMAND.search(ran))
+    tests = _of_tests(window) if testing or (_UNMISTAKABLE.search(window) and not _only_shows(command)) else None
+    if tests is not None and tests.status == "failed":
+        return tests
+    checks = _of_checks(ran, window, testing=testing, told=tests is not None)
+    if tests is None or checks is None or checks.status == "ok":
+        return tests or checks
+    return Verdict(status="failed", summary="\n".join([checks.summary, *tests.summary.splitlines()[-2:]]))
 
 
-def _of_tests(command: str, window: str) -> Verdict | None:
-    if not _TEST_COMMAND.search(command[:4000]) and not _UNMISTAKABLE.search(window):
-        return None
-    found = [line for line in _lines(window) if _SUMMARY.fullmatch(line)]
+def _ran(command: str) -> str:
+    """Its programs that may test or check: what is named to «grep», or in a commit's message, is not run."""
+    if not any(pattern.search(command) for pattern in (_TEST_COMMAND, _CHECK_COMMAND, _BUILD_COMMAND)):
+        return ""
+    return "\n".join(each for each in acting(command) if not each.startswith(("git ", "gh ")))
+
+
+def _only_shows(command: str) -> bool:
+    """Whether it does no more than to look at files that are no log of a run."""
+    return 0 < len(command) < _WHOLE and not acting(command) and not _LOG.search(command)
+
+
+def _of_tests(window: str) -> Verdict | None:
+    found = [line for line in _said(window) if _SUMMARY.fullmatch(line)]
     if not found:
         return None
     failing = [line for line in found if _FAILING.search(line)]
-    passed = [line for line in found if line not in failing]
+    passed = [line for line in found if not _FAILING.search(line)]
     packages = [line for line in passed if _GO_PACKAGE.match(line)]
     if len(packages) > 3:
-        passed = [line for line in passed if line not in packages] + [f"ok, {len(packages)} packages"]
+        passed = [line for line in passed if not _GO_PACKAGE.match(line)] + [f"ok, {len(packages)} packages"]
     lines = [*failing[: _SUMMARY_LINES - 2], *passed[-2 if failing else -_SUMMARY_LINES :]]
     return Verdict(status="failed" if failing else "ok", summary="\n".join(lines))
 
 
 _CHECK_COMMAND = re.compile(
     r"""\b(?:
-    (?:vue-)?tsc|eslint|biome\ +(?:check|lint|ci)|ruff\ +check|d?mypy|(?:based)?pyright|flake8|pylint|golangci-lint
-    |cargo\ +(?:\+\w+\ +)?(?:check|build|clippy)|rustc|go\ +(?:build|vet)|gcc|g\+\+|clang(?:\+\+)?|javac|kotlinc|swiftc
-    |(?:swift|dotnet)\ +build
-    |(?:npm|pnpm|yarn|bun)\ +(?:run\ +)?(?:lint|type-?check|build|compile)[\w:-]*
-    |(?:make|just|mise|task|hatch|uv|poetry|pdm)\ [^\n|;&]{0,60}?\b(?:lint|type-?check|build|compile)[\w:-]*
+    (?:vue-)?tsc|eslint|biome\ +(?:check|lint|ci)|ruff\ +(?:check|format)|black|prettier|d?mypy|(?:based)?pyright|flake8|pylint
+    |golangci-lint\ +run|staticcheck|cargo\ +(?:\+\w+\ +)?(?:check|build|clippy|fmt)|rustc|go\ +(?:build|vet)
+    |cc|gcc|[cg]\+\+|clang(?:\+\+)?|cl(?:\.exe)?|msbuild|javac|kotlinc|swiftc|(?:swift|dotnet)\ +build|deno\ +(?:lint|check|fmt)
+    |(?:npm|pnpm|yarn|bun|turbo|nx|lerna|moon|deno\ +task|composer|make|just|mise|task|hatch|uv|poetry|pdm)\ [^\n|;&]{0,80}?
+    \b(?:lint|type-?check|build|compile|format)[\w:-]*
+    |(?:gradlew?|mvnw?)\ [^\n|;&]{0,120}?\b(?:assemble|compile|package|install|deploy)\w*
     )(?![\w-])""",
     re.VERBOSE,
 )
+_BUILD_COMMAND = re.compile(r"\b(?:make|cmake|ninja|meson)(?![\w-])")
+"""May build or do anything else: only what a compiler says of a place counts."""
 _CHECKED = re.compile(
     r"""(?:
-    Success:\ no\ issues\ found\ in\ \d+\ source\ files?|Found\ \d+\ errors?\b.*|All\ checks\ passed!   # mypy, ruff, tsc
-    |✖\ \d+\ problems?\ \(.*\)|\d+\ errors?,\ \d+\ warnings?\b.*|\d+\ issues?[.:].*             # eslint, pyright, golangci-lint
+    Success:\ no\ issues\ found\ in\ \d+\ source\ files?|All\ checks\ passed!         # mypy, ruff
+    |Found\ \d+\ (?:errors?|problems?|warnings?\ and\ \d+\ errors?)\b.*       # tsc, mypy, ruff, deno, oxlint
+    |\d+\ files?\ would\ be\ (?:reformatted|left)\b.*|\d+\ files?\ already\b.*   # black, ruff format
+    |All\ matched\ files\ use\ Prettier\ code\ style!                        # prettier
+    |✖\ \d+\ problems?\ \(.*\)|\d+\ problems?|\d+\ errors?,\ \d+\ warnings?\b.*|\d+\ issues?[.:].*    # eslint, pyright, golangci
+    |(?:\d+\ warnings?\ and\ )?\d+\ errors?(?:\ generated\.)?                # clang, javac
     |error:\ (?:could\ not\ compile|aborting\ due\ to)\ .*|Finished\ .*\ target\(s\)\ in\ .*        # cargo
-    |Checked\ \d+\ files?\ in\ .*|Build\ succeeded\.|Build\ FAILED\.                           # biome, dotnet
+    |Checked\ \d+\ files?\b.*|Build\ (?:succeeded|FAILED|failed)\b.*          # biome, deno, dotnet
+    )""",
+    re.VERBOSE,
+)
+_MISBUILT = re.compile(
+    r"""(?:
+    \S{1,250}\(\d+(?:,\d+){0,3}\)\s?:\ (?:fatal\ )?error\ .*|\S{1,250}:\d+:\d+\ -\ error\b.*   # tsc, dotnet, MSVC; pyright
+    |\S{1,250}:\d+(?::\d+)?:\ (?:fatal\ )?error:\ .*                         # mypy, gcc, clang, javac
+    |(?:vet:\ )?\S{1,250}\.go:\d+:\d+:\ .*|.*:\ import\ cycle\ not\ allowed\b.*       # go
+    |.{1,250}:\ (?:undefined\ reference\ to|multiple\ definition\ of)\ .*|Undefined\ symbols\ for\ architecture\ .*      # linkers
+    |(?:\S{0,250}/)?ld(?:\.\w+)?:\ (?!.*\bwarning:).*(?:cannot\ find|undefined|duplicate|not\ found|failed)\b.*
+    |\S{1,250}\ :\ (?:fatal\ )?error\ LNK\d+:\ .*
+    |(?:\S{0,250}/)?(?:cc1|collect2|g?cc|[cg]\+\+|clang(?:\+\+)?|(?:rust-|ld\.)?lld|ld|mold):\ (?:fatal\ )?error:\ .*
+    |\[ERROR\]\ .{1,250}:\[\d+,\d+\]\ .*|>\ Task\ \S+\ FAILED|(?:\[\w+\]\ )?BUILD\ FAIL(?:ED|URE)\b.*       # maven, gradle
     )""",
     re.VERBOSE,
 )
 _WRONG = re.compile(
     r"""(?:
-    \S{1,250}\(\d+,\d+\):\ error\ .*|\S{1,250}:\d+:\d+\ -\ error\ .*        # tsc, dotnet
-    |\S{1,250}:\d+(?::\d+)?:\ (?:fatal\ )?error:\ .*|\S{1,250}\.go:\d+:\d+:\ .*   # mypy, gcc, clang, javac, go
-    |\S{1,250}:\d+:\d+:\ [A-Z]{1,4}\d{2,4}:?\ .*|[A-Z]{1,4}\d{2,4}\ (?:\[\*\]\ )?\S.*   # flake8, pylint, ruff
-    |\d+:\d+\s+error\s+.*|error(?:\[E\d{4}\])?:\ .*                          # eslint, rustc
+    \S{1,250}:\d+:\d+:\ (?:[A-Z]{1,4}\d{2,4}:?\ .*|.*\ \[Error/\S+\])|[A-Z]{1,4}\d{2,4}\ (?:\[\*\]\ )?\S.*   # flake8, pylint, ruff
+    |\d+:\d+\s+[eE]rror:?\s+.*|\S{1,250}:\ line\ \d+,\ col\ \d+,\ Error\ -\ .*  # eslint
+    |Oops!\ Something\ went\ wrong!\ :\(|ESLint\ (?:found\ too\ many\ warnings|couldn't\ find)\b.*
+    |error(?:\[E\d{4}\]|\ TS\d{4,5}):\ .*                                    # rustc, tsc
+    |error:\ (?:linking\ with|failed\ to\ (?:parse|load|select|resolve|run\ custom\ build)|no\ such\ command)\ .*    # cargo
+    |[Ww]ould\ reformat:?\ \S.*|Code\ style\ issues?\ .*found\ in\ .*|Error\ occurred\ when\ checking\ code\ style\ .*
+    |Diff\ in\ \S.*:\d+:?|error:\ Found\ \d+\ not\ formatted\ files?\b.*      # cargo fmt, deno fmt
+    |level=error\ msg=.*|The\ command\ is\ terminated\ due\ to\ an\ error:\ .*  # golangci-lint
     )""",
     re.VERBOSE,
 )
-_CHECK_FAILED = re.compile(
-    r"Found [1-9]\d* errors?\b(?!.*\b0 remaining)|✖ .*\([1-9]\d* errors?|[1-9]\d* errors?, |[1-9]\d* issues?|error: |Build FAILED"
+_TASK_FAILED = re.compile(
+    r"(?:\[\S{1,80}\] )?ERROR task failed|make(?:\[\d+\])?: \*\*\* .* Error \d+"
+    r"|(?:ELIFECYCLE\s+|error )Command failed with exit code \d+\.?|ELIFECYCLE\s+Test failed\b.*|npm (?:ERR!|error) code ELIFECYCLE"
 )
+"""What only says that something of it failed, where nothing else may say so."""
+_CHECK_FAILED = re.compile(
+    r"Found (?:\d+ warnings? and )?[1-9]\d* (?:errors?|problems?)\b(?!.*\b0 remaining)|✖ .*\([1-9]\d* errors?|[1-9]\d* errors?\b"
+    r"|\d+ warnings? and [1-9]|[1-9]\d* issues?|\d+ files? would be reformatted|error: |Build (?:FAILED|failed)"
+)
+_JSON_COUNT = re.compile(r'"errorCount": ?[1-9]\d*')
 
 
-def _of_checks(command: str, window: str) -> Verdict | None:
-    """What was found wrong, with the words in which the checker sums it up. One that says nothing at all has no verdict."""
-    if not _CHECK_COMMAND.search(command[:4000]):
+def _of_checks(ran: str, window: str, *, testing: bool, told: bool) -> Verdict | None:
+    """What was found wrong, with the words in which the checker sums it up. One that says nothing at all has no verdict.
+
+    Of a line that is ``testing`` it is what kept the tests from running, if they have not ``told`` how they ended.
+    """
+    checking = bool(_CHECK_COMMAND.search(ran))
+    patterns = [_TASK_FAILED] if checking or testing else []
+    if checking or (not told and (testing or _BUILD_COMMAND.search(ran))):
+        patterns.append(_MISBUILT)
+    if not patterns:
         return None
-    lines = _lines(window)
-    told = [line for line in lines if _CHECKED.fullmatch(line)]
-    wrong = list(dict.fromkeys(line for line in lines if _WRONG.fullmatch(line) and line not in told))
-    if wrong or any(_CHECK_FAILED.match(line) for line in told):
-        return Verdict(status="failed", summary="\n".join([*wrong[: _SUMMARY_LINES - 2], *told[-2:]]))
-    return Verdict(status="ok", summary="\n".join(told[-_SUMMARY_LINES:])) if told else None
+    lines = _said(window)
+    summed = []
+    if checking:
+        patterns.append(_WRONG)
+        summed = [line for line in lines if _CHECKED.fullmatch(line)]
+    wrong = [
+        line
+        for line, after in pairwise([*lines, ""])
+        if any(pattern.fullmatch(line) for pattern in patterns)
+        or (checking and line.startswith("error: ") and after.startswith("--> "))  # rustc
+    ]
+    if checking:
+        wrong.extend(_JSON_COUNT.findall(window))
+    distinct = [line for line in dict.fromkeys(wrong) if line not in summed]
+    if distinct or any(_CHECK_FAILED.match(line) for line in summed):
+        causes = [line for line in distinct if not _TASK_FAILED.fullmatch(line)] or distinct
+        return Verdict(status="failed", summary="\n".join([*causes[: _SUMMARY_LINES - 2], *summed[-2:]]))
+    return Verdict(status="ok", summary="\n".join(summed[-_SUMMARY_LINES:])) if summed else None
 
 
 _WRAPPED = re.compile(
@@ -159,7 +244,7 @@ _WEAK = re.compile(
     r"|refused|unexpected|invalid|missing|timed? ?out|unknown|mismatch|conflict|unrecogni[sz]ed|not allowed|is not|does not)\b"
 )
 _EXIT_CODE = re.compile(r"\A(?:Error: )?Exit code \d+\s*")
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_COLOUR = re.compile(r"\x1b\[[0-9;?]{0,40}[A-Za-z]")
 
 
 def telling_lines(output: str) -> str:
@@ -182,3 +267,38 @@ def _window(output: str) -> str:
 
 def _lines(window: str) -> list[str]:
     return [stripped[:_LINE] for line in window.splitlines() if (stripped := line.strip())]
+
+
+def _said(window: str) -> list[str]:
+    """Its lines as the programs themselves wrote them."""
+    return [said[:_LINE] for line in window.splitlines() if (said := _bare(line.strip()))]
+
+
+_WHOSE = re.compile(
+    r"(?:\[(?:[a-z0-9@][\w:./@-]{0,60}|[\d:]{7,8}\ [AP]M)\](?!\ ERROR\ task\ failed)|@?[\w./-]{1,80}[:#][a-z][\w:-]{0,40}:"
+    r"|(?:\.|[\w.@-]{1,60}/\S{1,60})\ (?:test|lint|build|check|type-?check)[\w:-]{0,40}:)\ +"
+)
+"""What a task runner says before each line of a task: mise and concurrently, turbo, pnpm; the time before a compiler's."""
+
+
+def _bare(line: str) -> str:
+    if line.startswith('{"') and '"Action":"' in line:
+        return _of_go(line)
+    return line[whose.end() :] if (whose := _WHOSE.match(line)) else line
+
+
+def _of_go(line: str) -> str:
+    """What «go test» without «-json» says instead."""
+    try:
+        told = json.loads(line)
+    except ValueError:  # cut off
+        return ""
+    match told:
+        case {"Action": "output" | "build-output", "Output": str(text)}:
+            return text.strip()
+        case {"Action": "fail", "Package": str(package), "Test": str(test)}:
+            return f"--- FAIL: {test} {package}"
+        case {"Action": "fail", "Package": str(package)}:
+            return f"FAIL\t{package}"
+        case _:
+            return ""

@@ -10,7 +10,7 @@ from kite_memory.model.action import purposes
 from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.fix import Fix
 from kite_memory.model.signature import signatures
-from kite_memory.timeline.runs import PREPARES, needed, purposes_of, went_well
+from kite_memory.timeline.runs import PREPARES, needed, purposes_of, tests_went_well, went_well
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """What reads: a query and its values to all of its rows."""
@@ -177,13 +177,13 @@ def _done_by(command: str) -> frozenset[str]:
     return purposes_of(command) | (purposes(command) & PREPARES)
 
 
-def _tests_failed(rows: Rows, failure: _Failure) -> bool:
+def _tests_failed(rows: Rows, failure: _Failure, doing: frozenset[str]) -> bool:
     told = rows(
-        "SELECT 1 FROM events WHERE session = ? AND ordinal BETWEEN ? AND ? AND call = ? AND type = 'test_result'"
+        "SELECT text FROM events WHERE session = ? AND ordinal BETWEEN ? AND ? AND call = ? AND type = 'test_result'"
         " AND status = 'failed' LIMIT 1",
         (failure.session, failure.ordinal - _BEFORE, failure.ordinal + _BEFORE, failure.call),
     )
-    return bool(failure.call and told)
+    return bool(failure.call and told) and not tests_went_well(told[0][0], doing)
 
 
 @dataclass(slots=True)
@@ -194,7 +194,8 @@ class _Between:
 
 def _after(rows: Rows, failure: _Failure, failed: str) -> Fix | None:
     """What happened until a command with the same purpose succeeded, if it soon did."""
-    goal = needed(purposes_of(failed) or purposes(failed), tests=_tests_failed(rows, failure))
+    doing = purposes_of(failed) or purposes(failed)
+    goal = needed(doing, tests=_tests_failed(rows, failure, doing))
     if not goal:
         return None
     between = _Between()

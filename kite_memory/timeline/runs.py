@@ -43,8 +43,17 @@ _SAYS_IT_FAILED = re.compile(
 _CUT = re.compile(r"\|\s*head(?:\s+-(?:n\s?)?(\d{1,6}))?\s*\Z")
 _RAN_NO_TEST = re.compile(
     r"\[no tests? (?:to run|files)\]|^test result: ok\. 0 passed|^(?:testing: warning: no tests to run|running 0 tests)$"
-    r"|^=* ?(?:\d+ (?:deselected|skipped|warnings?)(?:, )?)+ in "
+    r"|^=* ?(?:\d+ (?:deselected|skipped|warnings?)(?:, )?)+ in |^DONE 0 tests|^0 (?:passing|examples, 0 failures)"
+    r"|^No tests executed!|^Executed 0 tests|^[#ℹ] (?:tests|pass) +0$|^0 pass$|^ok \| 0 passed|^Ran 0 tests"
+    r"|^\d+ files? (?:would be left unchanged|already formatted)|^All matched files use Prettier"
+    r"|^Checked \d+ files?|^Build succeeded"
 )
+_NOT_ONE_FAILED = re.compile(r"\s*(?:PASS|OK|0 fail|[#ℹ] (?:fail|cancelled) +0)?\s*")
+_OF_A_CHECKER = re.compile(
+    r"(?:vet: )?\S{1,250}(?::\d+:|\(\d+[,)])|\d+:\d+\s+[Ee]rror\b|Found \d+ |\d+ issues?\b|✖ \d+ problem|error(?:\[|: (?!test ))"
+    r"|level=error |[Ww]ould reformat|(?:\[\S{1,80}\] )?ERROR task failed|make(?:\[\d+\])?: "
+)
+"""What a failure begins with that is none of tests, for those are told first."""
 _RUNS_A_FILE = frozenset({"bash", "bun", "deno run", "go run", "java", "node", "perl", "php", "python", "ruby", "sh", "tsx", "zsh"})
 """What it is for is the file's to say: one script that runs tells nothing of another."""
 _ASKS_ABOUT_ITSELF = frozenset({"--version", "--help", "--dry-run", "--collect-only", "--no-run"})
@@ -147,6 +156,8 @@ def _run(told: _Telling, cwd: str) -> Run | None:
     checks = _checks(purposes)
     if told.tests is not None and not (checks and all(_ONLY_CHECKS.search(purpose) for purpose in checks)):
         tested = "failed" if told.tests.status == "failed" else "ok"
+        if tested == "failed" and tests_went_well(told.tests.text, checks):
+            tested = "unknown"
         if tested == "ok" and (_is_cut(told) or _ran_no_test(told.tests.text)):
             tested = "unknown"
     results = [each for each in (told.tests, told.error, told.result) if each is not None]
@@ -173,9 +184,14 @@ def _run(told: _Telling, cwd: str) -> Run | None:
 
 
 def _ran_no_test(summary: str) -> bool:
-    """Whether all that passed is that there was nothing to do."""
-    lines = [line for line in summary.splitlines() if line.strip() not in ("", "PASS")]
+    """Whether all that passed is that there was nothing to do, or what is no test."""
+    lines = [line for line in summary.splitlines() if not _NOT_ONE_FAILED.fullmatch(line)]
     return bool(lines) and all(_RAN_NO_TEST.search(line) for line in lines)
+
+
+def tests_went_well(summary: str, purposes: frozenset[str]) -> bool:
+    """Whether, of a line that failed, it was what checks the text beside the tests."""
+    return any(_ONLY_CHECKS.search(purpose) for purpose in purposes) and _OF_A_CHECKER.match(summary) is not None
 
 
 def _is_cut(told: _Telling) -> bool:

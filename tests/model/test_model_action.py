@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.model.action import Invocation, ending, invocations, purposes
+from kite_memory.model.action import Invocation, acting, ending, invocations, purposes
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,21 @@ def test_what_only_looks_or_shapes_output_is_no_purpose() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
+        ("cd gate && cat pytest.ini | grep pytest; pytest -q 'a b' | tail -3", ["pytest -q a b"]),
+        ("echo pytest", []),
+        ('echo "$(pytest -q)"', ["echo $(pytest -q)"]),
+        ("find . -name '*.py' | xargs eslint", ["find . -name *.py", "xargs eslint"]),
+        ('"$PYTHON" -m pytest', ["$PYTHON -m pytest"]),
+        ("cat > run.sh <<EOF\npytest\nEOF\nmake", ["make"]),
+    ],
+)
+def test_what_a_line_runs_is_kept_with_its_arguments(line: str, expected: list[str]) -> None:
+    assert acting(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
         ("make lint", "told"),
         ("cd gate && make lint && echo done", "told"),
         ("(cd gate; make lint)", "told"),
@@ -89,6 +104,7 @@ def test_any_line_is_read(line: str) -> None:
     found = invocations(line)
 
     assert ending(line) in ("told", "shown", "hidden")
+    assert isinstance(acting(line), list)
     assert len(found) <= 24
     assert all(each.program and each.depth <= len(each.words) for each in found)
 

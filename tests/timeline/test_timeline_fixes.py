@@ -293,3 +293,13 @@ def test_a_failure_on_the_last_day_of_all_has_its_fix_too(timeline: Timeline) ->
     timeline.commit([told.look()], SESSION.provider)
 
     assert asked(timeline) is not None
+
+
+def test_a_checker_that_failed_beside_tests_that_passed_does_not_go_away_with_the_tests(timeline: Timeline) -> None:
+    told = Told().tested("make test && make lint", LOCKED, "gate.go:3:2: unused (errcheck)\n1 issues:\nok  \torchard\t0.1s")
+    timeline.commit([told.ran("make test").ran("make test && make lint").look()], "claude-code")
+
+    fix = asked(timeline, "make test && make lint")
+
+    assert fix is not None
+    assert fix.worked == "make test && make lint"

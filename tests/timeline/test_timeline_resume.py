@@ -176,6 +176,19 @@ class TestFailed:
 
         assert told(work, Part.FAILED) == []
 
+    @pytest.mark.parametrize(
+        ("said", "later", "left"),
+        [
+            ("pear.go:3:2: unused (errcheck)\n1 issues:\nok  \torchard\t0.1s", "go test ./...", 1),
+            ("pear.go:3:2: unused (errcheck)\n1 issues:\nok  \torchard\t0.1s", "golangci-lint run; go test ./...", 0),
+            ("FAIL\torchard\t0.1s", "go test ./...", 0),
+        ],
+    )
+    def test_tests_do_not_make_up_for_a_checker_that_failed_beside_them(self, said: str, later: str, left: int) -> None:
+        work = Work().ran("go test ./... | tail -3 && golangci-lint run | tail -3", said, tests="failed")
+
+        assert len(told(work.ran(later, "ok  \torchard\t0.1s", tests="ok"), Part.FAILED)) == left
+
     def test_what_was_run_together_may_go_well_one_by_one(self) -> None:
         work = Work().ran("make lint && make check", "error: no such graft", "failed").ran("make check").ran("make lint")
 
@@ -293,6 +306,20 @@ class TestStable:
             ("===== 1 passed, 4 deselected in 0.01s =====", True),
             ("ok  \torchard/pear\t0.1s [no tests to run]\nok  \torchard/plum\t0.2s", True),
             ("test result: ok. 0 passed; 0 failed\ntest result: ok. 3 passed; 0 failed", True),
+            ("DONE 0 tests in 0.1s", False),
+            ("# tests 0\n# pass 0\n# fail 0", False),
+            ("# tests 3\n# pass 3\n# fail 0", True),
+            (" 0 pass\n 0 fail".strip(), False),
+            ("0 fail", True),
+            ("0 passing (1ms)", False),
+            ("0 examples, 0 failures", False),
+            ("Ran 0 tests in 0.000s\nOK", False),
+            ("OK", True),
+            ("No tests executed!", False),
+            ("Executed 0 tests, with 0 failures", False),
+            ("Executed 0 tests, with 0 failures\n✔ Test run with 3 tests passed after 0.1 seconds.", True),
+            ("3 files would be left unchanged.", False),
+            ("All matched files use Prettier code style!", False),
             ("PASS", True),
         ],
     )
