@@ -62,44 +62,44 @@ def events_for(version: tuple[int, ...] | None) -> tuple[str, ...]:
     return OLDER_EVENTS if version is not None and version < _KNOWS_BATCHES else EVENTS
 
 
-def plan_install(text: str | None, command: str, events: Sequence[str] = EVENTS) -> Plan:
+def plan_install(text: str | None, command: str, events: Sequence[str] = EVENTS, *, comments: bool = False) -> Plan:
     """Each of ``events`` runs ``command``, once, and nothing else does.
 
     An older command of ours is brought up to date where it stands. Raises `SettingsUnreadable` for what is not JSON, or not
-    shaped as the agent's settings are.
+    shaped as the agent's settings are. ``comments`` says that the agent reads JSON with comments.
     """
     now = _NEW if text is None or not text.strip("\ufeff \t\r\n") else text
     for event in events:
-        now = _wired(now, event, command)
-    while astray := next((place for place in _ours(_root(now)) if place.event_name not in events), None):
-        now = _without(now, astray)
+        now = _wired(now, event, command, comments)
+    while astray := next((place for place in _ours(_root(now, comments)) if place.event_name not in events), None):
+        now = _without(now, astray, comments)
     if now == text:
         return Nothing(because="the hooks are there already")
     return Edit(before=text, after=now, because=f"runs the hook on {', '.join(events[:-1])} and {events[-1]}")
 
 
-def plan_uninstall(text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
+def plan_uninstall(text: str | None, earlier: Sequence[str | None] = (), *, comments: bool = False) -> Plan:
     """Without any hook of ours.
 
     ``earlier`` are the file's backups, latest first: if one of them plus our hooks is exactly this text, nobody has
     touched it since, and it becomes that one again, to the byte.
     """
-    if text is None or not text.strip("\ufeff \t\r\n") or not (places := tuple(_ours(_root(text)))):
+    if text is None or not text.strip("\ufeff \t\r\n") or not (places := tuple(_ours(_root(text, comments)))):
         return Nothing(because="there are no hooks of ours")
     because = "removes our hooks and nothing else"
     for old in earlier:
         if any(_became(old, text, places[0].command.value, events) for events in _EVER):
             return Edit(before=text, after=old, because=because)
     after = text
-    while place := next(_ours(_root(after)), None):
-        after = _without(after, place)
+    while place := next(_ours(_root(after, comments)), None):
+        after = _without(after, place, comments)
     return Edit(before=text, after=after, because=because)
 
 
-def status(text: str | None, events: Sequence[str] = EVENTS) -> Status:
+def status(text: str | None, events: Sequence[str] = EVENTS, *, comments: bool = False) -> Status:
     if text is None or not text.strip("\ufeff \t\r\n"):
         return Status(hooks=(), missing=tuple(events))
-    root = _root(text)
+    root = _root(text, comments)
     hooks = tuple(Hook(event=place.event_name, command=place.command.value) for place in _ours(root))
     wired = {hook.event for hook in hooks}
     switch = root.get("disableAllHooks")
@@ -118,9 +118,9 @@ def _became(old: str | None, text: str, command: str, events: Sequence[str]) -> 
         return False
 
 
-def _root(text: str) -> Object:
+def _root(text: str, comments: bool) -> Object:
     try:
-        root = json_text.read(text)
+        root = json_text.read(text, comments=comments)
     except NotJson as error:
         raise SettingsUnreadable(f"Claude Code's settings are not valid JSON: {error}", hint=_UNTOUCHED) from error
     if not isinstance(root, Object):
@@ -147,20 +147,20 @@ def _ours(root: Object) -> Iterator[_Place]:
                     yield _Place(hooks=hooks, event=event, groups=groups, group=group, inner=inner, index=index, command=command)
 
 
-def _wired(text: str, event: str, command: str) -> str:
+def _wired(text: str, event: str, command: str, comments: bool) -> str:
     while True:
-        match [place for place in _ours(_root(text)) if place.event_name == event]:
+        match [place for place in _ours(_root(text, comments)) if place.event_name == event]:
             case []:
-                return _added(text, event, command)
+                return _added(text, event, command, comments)
             case [only]:
                 return text if only.command.value == command else json_text.replace(text, only.command, command)
             case [*_, double]:
-                text = _without(text, double)
+                text = _without(text, double, comments)
 
 
-def _added(text: str, event: str, command: str) -> str:
+def _added(text: str, event: str, command: str, comments: bool) -> str:
     group: dict[str, Value] = {"hooks": [{"type": "command", "command": command, "timeout": TIMEOUT_SECONDS}]}
-    root = _root(text)
+    root = _root(text, comments)
     match root.get("hooks"):
         case None:
             return json_text.add_member(text, root, "hooks", {event: [group]})
@@ -177,15 +177,15 @@ def _added(text: str, event: str, command: str) -> str:
             raise _misshapen(f"hooks.{event}", "a list")
 
 
-def _without(text: str, place: _Place) -> str:
-    """The outermost thing that holds nothing but this hook goes."""
-    if len(place.inner.items) > 1:
+def _without(text: str, place: _Place, comments: bool) -> str:
+    """The outermost thing that holds nothing but this hook, and no remark of anybody's, goes."""
+    if len(place.inner.items) > 1 or json_text.holds_remarks(text, place.inner):
         return json_text.remove(text, place.inner, place.index)
-    if len(place.groups.items) > 1:
+    if len(place.groups.items) > 1 or json_text.holds_remarks(text, place.groups):
         return json_text.remove(text, place.groups, place.group)
-    if len(place.hooks.members) > 1:
+    if len(place.hooks.members) > 1 or json_text.holds_remarks(text, place.hooks):
         return json_text.remove(text, place.hooks, place.event)
-    root = _root(text)
+    root = _root(text, comments)
     hooks = root.member("hooks")
     return text if hooks is None else json_text.remove(text, root, hooks)
 

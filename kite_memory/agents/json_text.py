@@ -127,6 +127,12 @@ def _comma(text: str, at: int) -> int | None:
     return end if text.startswith(",", end) else None
 
 
+def holds_remarks(text: str, box: Box) -> bool:
+    """Whether somebody has said something between the things in it."""
+    edges = [box.start + 1, *(edge for child in _children(box) for edge in (child.start, child.end)), box.end - 1]
+    return any(_is_remarked(text[start:end]) for start, end in zip(edges[::2], edges[1::2], strict=True))
+
+
 def _is_remarked(between: str) -> bool:
     """Whether anything but white space and a comma stands between two things."""
     return bool(between.strip(" \t\r\n,"))

@@ -17,7 +17,7 @@ _THEIR_FILE = "settings.json"
 class Dialect:
     """``timeout`` is a hook's limit in the agent's own unit. ``note`` is what a person must do besides.
 
-    The command says which agent asks, so that it is answered in that one's words.
+    The command says which agent asks, so that it is answered in that one's words. ``comments`` may stand in its settings.
     """
 
     name: str
@@ -26,10 +26,11 @@ class Dialect:
     events: tuple[str, ...]
     timeout: int
     note: str = ""
+    comments: bool = False
 
     def plan_install(self, text: str | None, command: str) -> Plan:
         try:
-            plan = claude_code.plan_install(text, f"{command} --agent {self.name}", self.events)
+            plan = claude_code.plan_install(text, f"{command} --agent {self.name}", self.events, comments=self.comments)
             timed = self._timed((plan.after if isinstance(plan, Edit) else text) or "")
         except SettingsUnreadable as error:
             raise self._as_ours(error) from error
@@ -40,8 +41,8 @@ class Dialect:
 
     def plan_uninstall(self, text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
         try:
-            plan = claude_code.plan_uninstall(text)
-            command = next((hook.command for hook in claude_code.status(text).hooks), "").removesuffix(f" --agent {self.name}")
+            plan = claude_code.plan_uninstall(text, comments=self.comments)
+            command = next((hook.command for hook in self.status(text).hooks), "").removesuffix(f" --agent {self.name}")
         except SettingsUnreadable as error:
             raise self._as_ours(error) from error
         if isinstance(plan, Nothing):
@@ -53,7 +54,7 @@ class Dialect:
 
     def status(self, text: str | None) -> Status:
         try:
-            return claude_code.status(text, self.events)
+            return claude_code.status(text, self.events, comments=self.comments)
         except SettingsUnreadable as error:
             raise self._as_ours(error) from error
 
@@ -69,7 +70,7 @@ class Dialect:
 
     def _timed(self, text: str) -> str:
         """With our own hooks' limits in this agent's unit."""
-        while wrong := next((limit for limit in _limits(text) if limit.written != str(self.timeout)), None):
+        while wrong := next((limit for limit in _limits(text, self.comments) if limit.written != str(self.timeout)), None):
             text = text[: wrong.start] + str(self.timeout) + text[wrong.end :]
         return text
 
@@ -78,9 +79,9 @@ class Dialect:
         return SettingsUnreadable(str(error).replace(_THEIRS, self.title), hint=hint)
 
 
-def _limits(text: str) -> Iterator[Literal]:
+def _limits(text: str, comments: bool) -> Iterator[Literal]:
     """The ``timeout`` of each hook of ours; what is no such thing is somebody else's."""
-    root = json_text.read(text) if text.strip("\ufeff \t\r\n") else None
+    root = json_text.read(text, comments=comments) if text.strip("\ufeff \t\r\n") else None
     hooks = root.get("hooks") if isinstance(root, Object) else None
     for member in hooks.members if isinstance(hooks, Object) else ():
         for group in member.value.items if isinstance(member.value, Array) else ():

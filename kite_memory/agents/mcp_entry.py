@@ -17,6 +17,7 @@ NAME = "kite-memory"
 
 _BLANK = "\ufeff \t\r\n"
 _UNTOUCHED = "nothing was changed"
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +85,17 @@ class Dialect:
             raise SettingsUnreadable(
                 f"{self.title} has another MCP server called {NAME}", hint="nothing was changed; give that one another name"
             )
-        if text is not None and told == entry:
+        theirs = {name: value for name, value in told.items() if name not in self._own} if isinstance(told, dict) else {}
+        if text is not None and told == {**theirs, **entry}:
             return text
         if text is not None and told is not None:
-            text = self._without(text)
+            text, entry = self._without(text), {**entry, **theirs}
         return self._added_toml(text or "", entry) if self.language == "toml" else self._added_json(text, entry)
+
+    @property
+    def _own(self) -> frozenset[str]:
+        """What of an entry is ours to say. The rest is the person's: limits, what may run unasked, being off."""
+        return frozenset({*self.extra, "command", "args", self.environment})
 
     def _without(self, text: str) -> str:
         return self._removed_toml(text) if self.language == "toml" else self._removed_json(text)
@@ -122,7 +129,7 @@ class Dialect:
         root = self._root(text)
         servers = root.get(self.key)
         if isinstance(servers, Object) and (at := servers.member(NAME)) is not None:
-            if len(servers.members) > 1:
+            if len(servers.members) > 1 or json_text.holds_remarks(text, servers):
                 return json_text.remove(text, servers, at)
             if (outer := root.member(self.key)) is not None:
                 return json_text.remove(text, root, outer)
@@ -141,13 +148,13 @@ class Dialect:
 
     def _toml(self, text: str) -> dict[str, Any]:
         try:
-            return tomllib.loads(text)
+            return tomllib.loads(text.removeprefix("\ufeff"))
         except (ValueError, RecursionError) as error:
             raise SettingsUnreadable(f"{self.title}'s settings are not TOML: {error}", hint=_UNTOUCHED) from error
 
     def _added_toml(self, text: str, entry: dict[str, Value]) -> str:
         """At the end, where it can belong to no table of the person's."""
-        lines = [f"[{self.key}.{NAME}]", *(f"{name} = {_toml_value(value)}" for name, value in entry.items())]
+        lines = [f"[{self.key}.{NAME}]", *(f"{_toml_name(name)} = {_toml_value(value)}" for name, value in entry.items())]
         gap = "" if not text.strip(_BLANK) else "\n" if text.endswith("\n") else "\n\n"
         return self._checked(text, text + gap + "\n".join(lines) + "\n")
 
@@ -176,7 +183,11 @@ class Dialect:
     def _checked(self, before: str, after: str) -> str:
         """All that is not ours says what it said."""
         rest: list[dict[str, Any]] = []
-        for told in (self._toml(before), self._toml(after)):
+        try:
+            both = self._toml(before), self._toml(after)
+        except SettingsUnreadable as error:
+            raise SettingsUnreadable(f"{self.title}'s settings cannot be changed safely", hint=_UNTOUCHED) from error
+        for told in both:
             servers = told.pop(self.key, {})
             if not isinstance(servers, dict):
                 raise SettingsUnreadable(f"`{self.key}` in {self.title}'s settings is not a table", hint=_UNTOUCHED)
@@ -203,10 +214,21 @@ def is_ours(entry: object) -> bool:
 
 
 def _toml_value(value: Value) -> str:
-    """What we write down is text, lists of it, and names with text: as JSON has them, but for the equals sign."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {_toml_value(each)}" for name, each in value.items()) + " }"
-    return json.dumps(value, ensure_ascii=False)
+    """As JSON has it, but for the equals sign. Names are in quotes where a bare one would not do."""
+    match value:
+        case dict():
+            members = (f"{_toml_name(name)} = {_toml_value(each)}" for name, each in value.items())
+            return "{ " + ", ".join(members) + " }" if value else "{}"
+        case list() | tuple():
+            return f"[{', '.join(map(_toml_value, value))}]"
+        case str() | int() | float():
+            return json.dumps(value, ensure_ascii=False)
+        case _:  # a date, say: no agent keeps one here
+            raise SettingsUnreadable("our entry holds what cannot be written again", hint=_UNTOUCHED)
+
+
+def _toml_name(name: str) -> str:
+    return name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
 def _server_of(entry: object, environment: str) -> Server | None:
@@ -234,4 +256,4 @@ def _plain(node: json_text.Node) -> object:
         case Object(members=members):
             return {member.key: _plain(member.value) for member in members}
         case json_text.Literal(written=written):
-            return {"true": True, "false": False, "null": None}.get(written, written)
+            return json.loads(written)

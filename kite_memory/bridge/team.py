@@ -44,10 +44,16 @@ class Team:
 
     def __post_init__(self) -> None:
         """Raises `UsageError`: a token is not sent where anybody on the way can read it."""
-        parts = urlsplit(self.address)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError("the team's address is not one", hint="set `bridge` in [team], as https://memory.example.org/mcp")
-        if parts.scheme == "http" and parts.hostname not in _HERE:
+        not_one = UsageError("the team's address is not one", hint="set `bridge` in [team], as https://memory.example.org/mcp")
+        try:
+            parts = urlsplit(self.address)
+            host = parts.hostname or ""
+            is_one = parts.scheme in ("http", "https") and host and host.isprintable() and " " not in host and parts.port != 0
+        except ValueError:  # brackets without an end, or a port that is none
+            raise not_one from None
+        if not is_one:
+            raise not_one
+        if parts.scheme == "http" and host not in _HERE:
             raise UsageError("the team's address does not begin with https", hint="a token would be sent for anybody to read")
         if not self.token.isascii() or not self.token.isprintable():
             raise UsageError("the team's token is not one", hint="`kmem keys set team-token` keeps it")
@@ -64,14 +70,19 @@ class Line:
 
         parts = urlsplit(team.address)
         host = parts.hostname or ""
+        port = parts.port or (443 if parts.scheme == "https" else 80)  # else half of an IPv6 address is taken for it
         self._failures = (OSError, http.client.HTTPException, ValueError)
         self._path = parts.path or "/mcp"
         self._token = team.token
         self._connection = (
-            http.client.HTTPSConnection(host, parts.port, timeout=seconds, context=trusted)
+            http.client.HTTPSConnection(host, port, timeout=seconds, context=trusted)
             if parts.scheme == "https"
-            else http.client.HTTPConnection(host, parts.port, timeout=seconds)
+            else http.client.HTTPConnection(host, port, timeout=seconds)
         )
+
+    @property
+    def goes_to(self) -> tuple[str, int]:
+        return self._connection.host, self._connection.port
 
     def close(self) -> None:
         self._connection.close()

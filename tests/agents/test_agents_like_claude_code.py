@@ -49,6 +49,36 @@ def test_what_a_person_wrote_stays_to_the_byte(hooks: Dialect) -> None:
     assert plan.after == THEIRS
 
 
+REMARKED = """// mine, see https://example.org
+{
+  "theme": "dark", // as at work
+  "hooks": {
+    // "AfterTool": [],
+    "BeforeTool": [
+      {"matcher": "write_file", "hooks": [{"type": "command", "command": "./format.sh"},]}, /* slow */
+    ],
+  },
+}
+"""
+
+
+@pytest.mark.parametrize("before", [REMARKED, '{\n  "hooks": {\n    // "AfterTool": []\n  }\n}\n', "{} // nothing yet\n"])
+def test_gemini_cli_reads_remarks_and_they_stay(before: str) -> None:
+    hooks = gemini_cli.HOOKS
+    text = installed(hooks, before)
+
+    again = hooks.plan_install(text, COMMAND)
+    without = hooks.plan_uninstall(text)
+
+    assert hooks.status(text).missing == () and isinstance(again, Nothing)
+    assert isinstance(without, Edit) and without.after == before
+
+
+def test_codex_reads_none() -> None:
+    with pytest.raises(SettingsUnreadable):
+        codex.HOOKS.plan_install(REMARKED, COMMAND)
+
+
 @BOTH
 @pytest.mark.parametrize("before", [None, "", "{}", THEIRS])
 def test_with_its_backup_a_file_becomes_what_it_was(hooks: Dialect, before: str | None) -> None:

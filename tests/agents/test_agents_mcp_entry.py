@@ -142,6 +142,58 @@ def test_again_does_nothing_and_an_older_entry_is_brought_up_to_date(agent: Conn
 
 
 @ALL
+def test_what_a_person_has_said_in_our_entry_stays_in_it(agent: Connection) -> None:
+    """Limits, what may run unasked, being off: agents write it there when a person chooses so."""
+    dialect = agent.dialect
+    connected = after(dialect.plan_add(theirs(dialect), SERVER))
+    if dialect.language == "toml":
+        chosen = (
+            connected + 'startup_timeout_sec = 2.5\nenabled = false\n\n[mcp_servers.kite-memory.tools."search notes"]\nask = true\n'
+        )
+        said: dict[str, Any] = {"startup_timeout_sec": 2.5, "enabled": False, "tools": {"search notes": {"ask": True}}}
+    else:
+        said = {"disabled": True, "timeout": 60, "autoApprove": ["search_notes"], "cwd": None}
+        told = json.loads(connected)
+        told[dialect.key]["kite-memory"] |= said
+        chosen = json.dumps(told, indent=4)
+    moved = Server(command="/elsewhere/python", args=SERVER.args)
+
+    again = dialect.plan_add(chosen, SERVER)
+    newer = after(dialect.plan_add(chosen, moved))
+
+    assert again == Nothing(because="the server is there already")
+    assert read(dialect, newer)[dialect.key]["kite-memory"] == {**dialect.entry(moved), **said}
+    assert read(dialect, after(dialect.plan_remove(newer))) == read(dialect, theirs(dialect))
+
+
+@pytest.mark.parametrize("agent", REMARKED, ids=lambda agent: agent.name)
+def test_a_server_that_a_person_has_put_aside_is_not_taken_out_with_ours(agent: Connection) -> None:
+    before = f'{{\n  "{agent.dialect.key}": {{\n    // "old": {{"command": "npx"}},\n  }},\n  "last": 1\n}}\n'
+    touched = after(agent.dialect.plan_add(before, SERVER)).replace('"last": 1', '"last": 2')
+
+    without = after(agent.dialect.plan_remove(touched, [before]))
+
+    assert without == before.replace('"last": 1', '"last": 2')
+
+
+def test_toml_with_a_mark_of_its_encoding_is_toml() -> None:
+    codex = connection("codex", PLACES).dialect
+    before = f"\ufeff{THEIR_TOML}"
+
+    connected = after(codex.plan_add(before, SERVER))
+
+    assert codex.connected(connected) and after(codex.plan_remove(connected)) == before
+
+
+@pytest.mark.parametrize("text", ['mcp_servers = { files = { command = "npx" } }\n', "mcp_servers = {}\n"])
+def test_toml_that_has_no_room_for_us_is_not_called_anything_else(text: str) -> None:
+    with pytest.raises(SettingsUnreadable, match="cannot be changed safely") as refused:
+        connection("codex", PLACES).dialect.plan_add(text, SERVER)
+
+    assert "by hand" in refused.value.hint
+
+
+@ALL
 def test_another_server_of_our_name_is_left_alone(agent: Connection) -> None:
     other = after(agent.dialect.plan_add(theirs(agent.dialect), SERVER)).replace("__main__.py", "another.py")
 

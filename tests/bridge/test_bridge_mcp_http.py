@@ -107,6 +107,15 @@ def _cells(served: Served) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, 
     return told, expected
 
 
+def test_a_client_that_asks_for_a_stream_hears_that_there_is_none_however_many_begin_at_once(served: Served) -> None:
+    """As the official ones do by GET after `initialize`, and all of an office from one address."""
+    good, _ = served.tokens.create("good")
+
+    told = {served.request("GET", PATH, {**HEADERS, "authorization": f"Bearer {good}"})[0] for _ in range(60)}
+
+    assert told == {405}
+
+
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "HEAD", "PATCH"])
 def test_no_other_method_is_answered(served: Served, method: str) -> None:
     good, _ = served.tokens.create("good")
@@ -114,6 +123,47 @@ def test_no_other_method_is_answered(served: Served, method: str) -> None:
     status, _ = served.request(method, PATH, {**HEADERS, "authorization": f"Bearer {good}"})
 
     assert status == 405
+
+
+def _headers_told(served: Served, method: str, headers: dict[str, str], path: str = PATH) -> tuple[int, httpx2.Headers]:
+    with httpx2.Client() as client:
+        answer = client.request(
+            method, f"http://127.0.0.1:{served.port}{path}", headers=headers, content=PING if method == "POST" else b""
+        )
+    return answer.status_code, answer.headers
+
+
+def test_a_browser_lets_a_page_that_may_ask_read_what_it_is_told(tmp_path: Path, performer: Performer) -> None:
+    """It asks first, without the token, and shows the page nothing that does not name its origin."""
+    page, wanted = "https://app.example.org", "authorization,content-type,kite-project"
+    asks = {"access-control-request-method": "POST", "access-control-request-headers": wanted}
+    with serving(tmp_path, performer.perform, path=PATH, origins=(page,)) as served:
+        good, _ = served.tokens.create("good")
+
+        before, allowed = _headers_told(served, "OPTIONS", {"origin": page, **asks})
+        status, told = _headers_told(served, "POST", {**HEADERS, "origin": page, "authorization": f"Bearer {good}"})
+        refused, why = _headers_told(served, "POST", {**HEADERS, "origin": page})
+
+    assert (before, status, refused) == (204, 200, 401)
+    assert allowed["access-control-allow-methods"] == "POST" and allowed["access-control-allow-headers"] == wanted
+    assert {each["access-control-allow-origin"] for each in (allowed, told, why)} == {page}
+    assert {each["vary"] for each in (allowed, told, why)} == {"Origin"}
+
+
+def test_a_page_that_may_not_ask_is_not_told_that_it_may(served: Served) -> None:
+    asks = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+    own = f"http://localhost:{served.port}"
+
+    told = [
+        _headers_told(served, "OPTIONS", {"origin": "https://evil.example", **asks}),
+        _headers_told(served, "OPTIONS", {"origin": own, **asks}, "/mcp"),
+        _headers_told(served, "OPTIONS", {"origin": own, **asks, "access-control-request-method": "DELETE"}),
+        _headers_told(served, "OPTIONS", asks),
+    ]
+
+    assert [status for status, _ in told] == [403, 404, 401, 401]
+    assert all("access-control-allow-methods" not in headers for _, headers in told)
+    assert "access-control-allow-origin" not in told[0][1]
 
 
 @pytest.mark.parametrize("twice", ["host", "authorization", "origin"])
@@ -241,6 +291,25 @@ def test_behind_a_proxy_its_word_for_the_address_counts_and_the_local_token_does
 
     assert (inside, outside, other) == (401, 200, 421)
     assert next((line["address"], line["outcome"]) for line in served.audit()) == ("198.51.100.7", "token: not here")
+
+
+@pytest.mark.parametrize(
+    ("told", "address"),
+    [
+        ("198.51.100.7:50123", "198.51.100.7"),
+        ("[2001:db8::7]:50123", "2001:db8::7"),
+        ("[2001:db8::7]", "2001:db8::7"),
+        ("2001:db8::7", "2001:db8::7"),
+        ("unknown", "127.0.0.1"),
+        ("[", "127.0.0.1"),
+    ],
+)
+def test_a_proxy_that_tells_the_port_too_is_understood(tmp_path: Path, performer: Performer, told: str, address: str) -> None:
+    """Else all who come through it would be one address, with one address's patience."""
+    with serving(tmp_path, performer.perform, private=False, behind_proxy=True, names=("memory.example.org",)) as served:
+        served.request("POST", "/mcp", {**HEADERS, "x-forwarded-for": told}, PING, host="memory.example.org")
+
+    assert served.audit()[0]["address"] == address
 
 
 def test_without_a_proxy_nobody_may_say_where_they_come_from(served: Served) -> None:

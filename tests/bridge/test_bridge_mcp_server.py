@@ -219,6 +219,19 @@ def test_a_resource_that_is_none_is_an_error(table: Table, era: str, uri: str) -
     assert all(arguments["note"] in ("n2", "../../etc/passwd") for _, arguments, _ in table.performer.asked)
 
 
+@pytest.mark.parametrize(("era", "code"), [("legacy", -32002), ("auto", types.INVALID_PARAMS)])
+def test_a_resource_that_is_not_there_is_told_by_the_code_of_its_time(table: Table, era: str, code: int) -> None:
+    """The older one is retired, and may not be used again."""
+
+    async def read() -> int:
+        async with table.client(era) as client:
+            with pytest.raises(MCPError) as missing:
+                await client.read_resource("kite://note/n2")
+            return missing.value.error.code
+
+    assert anyio.run(read) == code
+
+
 @ERAS
 def test_the_prompt_brings_the_briefing(table: Table, era: str) -> None:
     async def prompted() -> list[types.GetPromptResult]:

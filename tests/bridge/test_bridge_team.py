@@ -15,7 +15,7 @@ from kite_memory.bridge import asking
 from kite_memory.bridge.access import OWNER
 from kite_memory.bridge.bridge import Bridge
 from kite_memory.bridge.near import Near
-from kite_memory.bridge.team import Asking, Team, together
+from kite_memory.bridge.team import Asking, Line, Team, together
 from kite_memory.cli.team import asked
 from kite_memory.config import Config, TeamConfig
 from kite_memory.errors import UsageError
@@ -164,6 +164,30 @@ def test_a_token_is_not_sent_where_others_can_read_it(address: str) -> None:
         Team(address=address, token="hunter2")
 
     assert "hunter2" not in f"{refusal.value}{refusal.value.hint}"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://m.example.org:abc/mcp",
+        "https://m.example.org:99999/mcp",
+        "https://m.example.org:0/mcp",
+        "https://[::1/mcp",
+        "https://a b/mcp",
+    ],
+)
+def test_what_cannot_be_asked_is_said_before_anybody_asks(address: str) -> None:
+    with pytest.raises(UsageError, match="address is not one"):
+        Team(address=address, token="t")
+
+
+@pytest.mark.parametrize(
+    ("address", "at"), [("http://[::1]/mcp", ("::1", 80)), ("https://[2001:db8::1]/mcp", ("2001:db8::1", 443))]
+)
+def test_an_address_of_six_needs_no_port(address: str, at: tuple[str, int]) -> None:
+    line = Line(Team(address=address, token="t"), seconds=1)
+
+    assert line.goes_to == at
 
 
 def test_a_team_does_not_show_its_token() -> None:

@@ -927,6 +927,15 @@ class StatesContract:
         assert moved is None
         assert store.states(OWNER) == [state("codex")]
 
+    def test_who_may_only_read_is_told_so_whether_or_not_there_is_a_state(self, store: Store) -> None:
+        store.save_state(OWNER, state("claude", "morning"))
+
+        for session in ("morning", "never"):
+            with pytest.raises(NotAllowed):
+                store.transfer_state(
+                    Grant(name="reader", write=False), "claude", from_session=session, to_session="evening", at=NOW
+                )
+
 
 class GrantsContract:
     @pytest.mark.parametrize("grant", GRANTS, ids=lambda grant: grant.name or "owner")

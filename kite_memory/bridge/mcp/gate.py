@@ -106,8 +106,18 @@ class Refused:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preflight:
+    """A browser asks whether a page that may ask us may send what it is about to send. It has no token yet."""
+
+    headers: bytes
+
+
 class Gate:
-    """An ASGI application before another. Refusals say no more than their kind: whose token it was not is for the log."""
+    """An ASGI application before another. Refusals say no more than their kind: whose token it was not is for the log.
+
+    A browser shows a page our answers only where they name its origin; they do where it may ask.
+    """
 
     def __init__(
         self, app: App, *, door: Door, tokens: Tokens, audit: Audit, per_token: Buckets, per_address: Buckets, failures: Buckets
@@ -123,7 +133,11 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return  # no websockets, no lifespan
+        send = _readable_by(self._page(scope), send)
         judged = await anyio.to_thread.run_sync(self.judge, scope)  # the tokens lie on a disk
+        if isinstance(judged, Preflight):
+            await _agree(judged, send)
+            return
         if isinstance(judged, Refused):
             await self._refuse(judged, send)
             return
@@ -142,7 +156,7 @@ class Gate:
         else:
             await self._app({**scope, ADMITTED: judged}, _again(text, receive), send)
 
-    def judge(self, scope: Scope) -> Admitted | Refused:
+    def judge(self, scope: Scope) -> Admitted | Preflight | Refused:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         address = self._address(scope, headers)
 
@@ -162,6 +176,8 @@ class Gate:
             return refused("path")
         if not self._per_address.take(address):
             return refused("too often")
+        if scope["method"] == "OPTIONS" and origin is not None and (b"access-control-request-method", b"POST") in headers:
+            return Preflight(headers=next((value for name, value in headers if name == b"access-control-request-headers"), b""))
         scheme, _, token = told.get(b"authorization", "").partition(" ")
         kept = self._tokens.find(token.strip() if scheme.lower() == "bearer" else "", loopback=self._door.private)
         if not isinstance(kept, Kept):
@@ -173,8 +189,14 @@ class Gate:
         project = _utf_8_first(told.get(b"kite-project", "")).strip()
         return Admitted(kept=kept, address=address, project=project if project.isprintable() else "")
 
+    def _page(self, scope: Scope) -> bytes:
+        """The origin of a page that may ask; empty for any other request."""
+        origins: list[bytes] = [value for name, value in scope["headers"] if name == b"origin"]
+        allowed = len(origins) == 1 and origins[0].decode("latin-1").lower() in self._door.origins
+        return origins[0] if allowed else b""
+
     def _address(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> str:
-        """A proxy adds whom it speaks for at the end; what stands before that anybody can have written."""
+        """A proxy adds whom it speaks for at the end, some with a port; what stands before that anybody can have written."""
         peer = scope.get("client")
         address = str(peer[0]) if peer else ""
         if not self._door.behind_proxy:
@@ -182,14 +204,17 @@ class Gate:
         forwarded = [value for name, value in headers if name == b"x-forwarded-for"]
         last = forwarded[-1].decode("latin-1").rpartition(",")[2].strip() if forwarded else ""
         try:
-            return str(ipaddress.ip_address(last))
+            return str(ipaddress.ip_address(_without_port(last)))
         except ValueError:
             return address
 
     async def _refuse(self, refused: Refused, send: Send) -> None:
-        """Who fails often is told so, and no longer fills the log."""
+        """Who fails often is told so, and no longer fills the log.
+
+        A good token is bounded by its own rate: clients ask by GET, too, each time they begin, and must hear that we have no such.
+        """
         status = _STATUS[refused.why]
-        if not self._failures.take(refused.address):
+        if refused.why != "method" and not self._failures.take(refused.address):
             status = 429
         else:
             outcome = f"{refused.why}: {refused.detail}" if refused.detail else refused.why
@@ -207,6 +232,30 @@ class Gate:
                 headers.append((b"retry-after", b"1"))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": words})
+
+
+def _readable_by(origin: bytes, send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            told = [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
+            message = {**message, "headers": [*message.get("headers", ()), *told]}
+        await send(message)
+
+    return sent if origin else send
+
+
+async def _agree(preflight: Preflight, send: Send) -> None:
+    headers = [(b"access-control-allow-methods", b"POST"), (b"access-control-max-age", b"600")]
+    if 0 < len(preflight.headers) <= _LONGEST_HEADER:
+        headers.append((b"access-control-allow-headers", preflight.headers))
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _without_port(address: str) -> str:
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address
 
 
 def _utf_8_first(header: str) -> str:
