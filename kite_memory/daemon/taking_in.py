@@ -26,6 +26,7 @@ from kite_memory.vault.writing import Amended, LeftAlone, Skipped, Superseded, W
 Json = dict[str, Any]
 
 _AT_ONCE = 200
+_HERE = "already in this vault"
 
 
 class TakingIn:
@@ -45,10 +46,14 @@ class TakingIn:
         """A part of what lies at ``path``, from piece ``start`` on; in ``next`` where to go on, if there is more."""
         file = Path(path)
         which = _sort(sort) if sort else sort_of(file)
+        if (file.is_dir() or file.suffix.casefold() == ".md") and file.resolve().is_relative_to(self._vault.root.resolve()):
+            raise UsageError(f"{path} is of the vault itself", hint="what lies there is known already; name another memory")
         named = project_of(project) or project if project else ""
         part = list(islice(pieces(file, which, project=named, project_of=project_of), start, start + _AT_ONCE + 1))
         more = len(part) > _AT_ONCE
         part = part[:_AT_ONCE]
+        if which is Sort.KMEM:
+            part = [self._unless_here(piece) for piece in part]
         made = drafts((piece for piece in part if not isinstance(piece, PassedOver)), accepted=accepted)
         passed = Counter(piece.reason for piece in part if isinstance(piece, PassedOver))
         alone = nullcontext() if dry_run else self._vault.undisturbed()
@@ -71,6 +76,15 @@ class TakingIn:
             "passed_over": [{"reason": reason, "count": count} for reason, count in sorted(passed.items())],
             "next": start + _AT_ONCE if more else None,
         }
+
+    def _unless_here(self, piece: Foreign | Kept | PassedOver) -> Foreign | Kept | PassedOver:
+        """Somebody's own page that an export took along is passed over where this vault has it, at its place or moved since."""
+        if not isinstance(piece, Foreign):
+            return piece
+        said = {body_key(piece.body), body_key(f"# {piece.title}\n{piece.body}")}  # its heading has been taken for its title
+        there = self._vault.raw(piece.name)
+        stands = there is not None and body_key(body_of(there.decode(errors="replace"))) in said
+        return PassedOver(name=piece.name, reason=_HERE) if stands or any(map(self._vault.holds_words, said)) else piece
 
     def _led(self, taken: Iterable[Foreign | Kept | PassedOver]) -> set[str]:
         """Once all are here, let each say what it replaced, was replaced by, or may contradict; says which were changed.

@@ -13,6 +13,7 @@ from typing import Literal
 from kite_memory.model.likeness import Contest, Near, Ruling, Surroundings
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.record import Rejected
+from kite_memory.vault.wording import body_key
 
 Rulings = Mapping[tuple[str, str], Ruling]
 """By the ids of the newer and the older note."""
@@ -35,6 +36,13 @@ _GIVEN_UP = re.compile(
 )
 """In a sentence that says so, words tell what held before."""
 _TURNED_DOWN = re.compile(r"\b(?:over|instead of|rather than|not|statt|nicht)\b.*", re.IGNORECASE | re.DOTALL)
+_SIDE = re.compile(
+    r"\b(?:over|instead of|rather than|not|statt|nicht)\b"
+    r".*?(?=[,;:.()]|\b(?:for|in|on|as|at|by|to|with|when|while|because|since|until|für|im|bei|als|auf|zum|zur|weil)\b|$)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What was turned down, without the matter that is named after it."""
+_SEVERAL = re.compile(r"\b(?:and|und)\b|&", re.IGNORECASE)
 _NOT = re.compile(r"\b(?:no|not|never|cannot|without|nicht|kein\w*|nie)\b|n't\b", re.IGNORECASE)
 _NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z]\w*|\b[a-z]\w*(?:[A-Z_]\w*|[./#-]\w+)")
 _GRAMMAR_WORDS = """
@@ -88,13 +96,15 @@ class Relation:
 
 
 def repeats(one: Note, other: Note) -> bool:
-    """Whether two notes of one kind say the same: whether one has next to nothing that the other has not.
+    """Whether two notes of one kind say the same: the very words, or one has next to nothing that the other has not.
 
     One other word makes another note of a short one (the north field is not the south field), and so does another name or figure
     wherever it stands, a denial, or a word on what held before. Likeness in meaning tells none of that: alone it is no repetition.
     """
     if (one.kind, one.project) != (other.kind, other.project):
         return False
+    if body_key(one.body) == body_key(other.body) != "":
+        return True
     said, held = text_of(one), text_of(other)
     mine, theirs = _stems(said), _stems(held)
     less, more = (mine, theirs) if len(mine) <= len(theirs) else (theirs, mine)
@@ -204,13 +214,19 @@ def _surely(contest: Contest, rejected: Sequence[Rejected], likeness: Likeness) 
 
 
 def _chose(older: Note, alternative: str, newer: Note) -> bool:
-    """Whether an old decision was for what is turned down now, in the same matter."""
+    """Whether an old decision was for what is turned down now, in the same matter.
+
+    The same two in another matter are another decision; one that was about several matters is not over with one of them.
+    """
     turned_down = _telling(alternative)
     chosen = _telling(_TURNED_DOWN.sub("", older.title))
     if not turned_down or not turned_down <= chosen:
         return False
-    matter = _telling(older.title) - turned_down
-    return bool(matter) and len(matter & _telling(newer.title)) >= len(matter) / 2
+    said = _telling(newer.title)
+    matter = _telling(_SIDE.sub("", older.title)) - turned_down
+    if not matter:  # its title names nothing but the two
+        return said <= _telling(older.title)
+    return len(matter & said) >= (len(matter) if _SEVERAL.search(_SIDE.sub("", older.title)) else len(matter) / 2)
 
 
 def _sides(text: str) -> frozenset[tuple[str, str]]:

@@ -229,10 +229,12 @@ def _may_grow(draft: Draft, older: Note) -> bool:
     """What waits for review adds nothing to what does not, and nothing is added to it but what waits too.
 
     What a person has turned down is turned down in whatever words. What was replaced, and a person says again after that, holds
-    again: it is not what it was before. What ends does not take in what stays, and
-    what holds on one branch not what holds elsewhere.
+    again: it is not what it was before. What ends does not take in what stays, and what holds on one branch or in one session
+    not what holds elsewhere.
     """
     if older.branch and older.branch != draft.note.branch:
+        return False
+    if older.scope is Scope.SESSION and (draft.note.scope, draft.note.session) != (older.scope, older.session):
         return False
     if older.expires is not None and (draft.note.expires is None or draft.note.expires > older.expires):
         return False

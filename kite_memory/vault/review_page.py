@@ -35,11 +35,15 @@ _VERSION = 16
 _LONGEST = 20_000
 """Lines of the page."""
 _BOX = re.compile(
-    r"(?P<open>[ \t]{0,12}[-*+] \[)(?P<mark>.)(?P<close>\] .{0,600}?<!-- kmem:(?P<verdict>[a-z]{1,12}) (?P<name>\S{1,400})"
-    r" (?P<version>[0-9a-f]{1,64})(?: (?P<into>\S{1,400}))? -->)"
-    r"(?P<done>[ \t]+(?:✅\ufe0f?[ \t]*|[\[(]completion::[ \t]*)\d{4}-\d\d-\d\d[\])]?)?(?P<rest>[ \t\r]*)"
+    r"(?P<open>[ \t]{0,12}[-*+] \[)(?P<mark>.)(?P<close>\] (?:(?!<!-- kmem:).){0,600}<!-- kmem:(?P<verdict>[a-z]{1,12})"
+    r" (?P<name>\S{1,400}) (?P<version>[0-9a-f]{1,64})(?: (?P<into>\S{1,400}))? -->)"
+    r"(?P<done>[ \t]+(?:✅\ufe0f?[ \t]*|[\[(]completion::[ \t]*)\d{4}-\d\d-\d\d[\])]?)?"
+    r"(?P<rest>(?:[ \t](?!.*<!-- kmem:).*)?\r?)"
 )
-"""``done`` is what Obsidian's Tasks plugin adds to a box that it ticks, in either of its formats."""
+"""``done`` is what Obsidian's Tasks plugin adds to a box that it ticks, in either of its formats.
+
+``rest`` is the person's: where the page is shown, the comment is not, and they write on behind it.
+"""
 _COMMENT = re.compile(r"%{2,}|-+->")
 _WORDS: Mapping[Verdict, str] = {
     "accept": "accept",
@@ -196,7 +200,7 @@ def _segments(
     first = next((at for at, row in enumerate(rows) if row.strip() == BEGIN), 0)
     current = BEGIN
     for row in rows[first:]:
-        line = row.rstrip()
+        line, words = _without_words(row)
         current = anchors.get(line, current)
         lines, at = known.get(current, ()), reached[current]
         found = next((place for place in range(at, len(lines)) if lines[place] == line), -1) if line else at
@@ -206,7 +210,15 @@ def _segments(
             reached[current] = found + 1
         segments[current].rows.append(row)
         (segments[current].ours if is_ours else segments[current].theirs).append(line if is_ours else row)
+        segments[current].theirs += [words] if words else []
     return segments, list(rows[:first])
+
+
+def _without_words(row: str) -> tuple[str, str]:
+    """A line as we wrote it, and what its owner wrote behind the box that it is."""
+    box = _BOX.fullmatch(row)
+    words = box["rest"].strip() if box is not None else ""
+    return (row.rstrip().removesuffix(words).rstrip() if words else row.rstrip()), words
 
 
 def _blocks(lines: Iterable[str]) -> dict[str, list[str]]:

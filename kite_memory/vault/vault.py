@@ -1,6 +1,7 @@
 """The vault: a folder of markdown notes that its owner and this program both write to, and its owner wins."""
 
 import contextlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -275,11 +276,26 @@ class Vault:
                 self._ledger.lift(id)
             if accept and found.bare:
                 self._ledger.forget_layout()
-            if comparison.deleted:
+            if self._moved_away(comparison.renamed) or comparison.deleted or comparison.returned:
                 self._ledger.set("unmended", "yes")
             self._ledger.set_problems(comparison.problems)
             self._ledger.set("frozen", "")
         return comparison
+
+    def _moved_away(self, renamed: Sequence[tuple[str, str]]) -> bool:
+        """Keep in mind what links to them now lead nowhere should say. Obsidian says it itself where it did the renaming."""
+        moved = self._moved()
+        for old, new in renamed:
+            moved = {key: new if path == old else path for key, path in moved.items()}
+            if link_key(old) != link_key(new) and not self._leads(link_key(old)) and self._ledger.named("link", link_key(old)):
+                moved[link_key(old)] = new
+        if moved != self._moved():
+            self._ledger.set("moved", json.dumps(moved))
+        return bool(moved)
+
+    def _moved(self) -> dict[str, str]:
+        """Where a note lies now to which links led under another name."""
+        return dict(json.loads(self._ledger.setting("moved") or "{}"))
 
     def _copies(
         self, known: Sequence[Known], found: Listing, read: Mapping[str, tuple[Note | Unreadable, Stamp]]
@@ -410,6 +426,10 @@ class Vault:
         """A note that stands and says these very words, unread."""
         standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
         return next((one for one in self._ledger.by_body(body_key(text)) if one.id and one.status in standing), None)
+
+    def holds_words(self, key: str) -> bool:
+        """Whether any note, a person's own as well, says what has this `wording.body_key`."""
+        return bool(self._ledger.by_body(key))
 
     def led_to(self, target: str) -> Known | None:
         """Where a link to ``target`` leads, unread."""
@@ -689,18 +709,21 @@ class Vault:
             return True
 
     def mend_links(self) -> list[str]:
-        """Where a note that ours link to was deleted, turn those links into plain words; bodies that people edited stay.
+        """Let links to a note that was renamed lead to it again, and turn those to one that was deleted into plain words; bodies
+        that people edited stay.
 
         Says which notes were changed.
         """
         with self._writing() as writer:
-            changed = sorted({path for key in self._ledger.dead_ends() for path in writer.unlink(key)})
+            moved = self._moved()
+            changed = sorted({path for key in self._ledger.dead_ends() for path in writer.relink(key, moved.get(key, ""))})
+            self._ledger.set("moved", "")
             self._ledger.set("unmended", "")
             return changed
 
     @property
     def unmended(self) -> bool:
-        """Whether notes were deleted since `mend_links`, whoever it was that noticed."""
+        """Whether notes were deleted, put back or renamed since `mend_links`, whoever it was that noticed."""
         return bool(self._ledger.setting("unmended"))
 
     def is_ours(self, note: Note) -> bool:
@@ -757,6 +780,10 @@ class Vault:
 
     def note_down(self, name: str, text: str) -> None:
         self._ledger.set(f"noted: {name}", text)
+
+    def purge(self) -> None:
+        """Of what was forgotten, the ledger's files hold only by which title it is not to be made again."""
+        self._ledger.purge()
 
     def unresolved_links(self) -> list[links.Unresolved]:
         """For ``kmem verify``. Reads every note."""

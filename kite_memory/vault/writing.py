@@ -349,7 +349,7 @@ class Writer:
             if self._files.exists(intent.path):  # who was told that it failed should not find it done later
                 self._ledger.done(intent.id)
             raise
-        self.unlink(link_key(known.path))
+        self.relink(link_key(known.path))
         return trashed
 
     def _finish_forgetting(self, intent: Intent) -> str:
@@ -365,31 +365,41 @@ class Writer:
             self._ledger.done(intent.id)
         return trashed
 
-    def unlink(self, key: str) -> list[str]:
-        """Make links to a note that is gone plain words again, where the body is still ours. Says which notes were changed."""
+    def relink(self, key: str, moved: str = "") -> list[str]:
+        """Let links to a note that is gone lead to where it was ``moved``; where it was not, they are plain words again.
+
+        In properties, and where the body is still ours. Says which notes were changed.
+        """
         if self._ledger.by_stem(key) is not None:
             return []
-        changed = []
-        for known in self._ledger.named("link", key):
+        stem = PurePosixPath(moved).stem if moved and self._ledger.at(moved) is not None else ""
+        new = stem if links.holds(stem) else ""
 
-            def freed(text: str, note: Note) -> str | None:
-                listed = tuple(one for one in note.supersedes if link_key(one) != key)
-                new: str | None = text
-                if listed != note.supersedes:
-                    new = with_properties(text, {"supersedes": [f"[[{one}]]" for one in listed]})
-                if new is not None and any(link_key(one) == key for one in note.conflicts):
-                    new = with_properties(new, {"conflicts": [f"[[{one}]]" for one in note.conflicts if link_key(one) != key]})
-                if new is not None and link_key(note.superseded_by) == key:
-                    new = with_properties(new, {"superseded_by": ""})
-                if new is None or not self.is_ours(note.id, text):
-                    return new
-                body = body_of(new)
-                gone = links.unlinked(body, lambda link: link_key(link.target) == key and not self._leads(link.target))
-                return new[: len(new) - len(body)] + gone
+        def led(named: tuple[str, ...]) -> list[str]:
+            kept = (new if link_key(one) == key else one for one in named)
+            return [f"[[{one}]]" for one in dict.fromkeys(kept) if one]
 
-            if isinstance(self.edit(known, freed), Amended):
-                changed.append(known.path)
-        return changed
+        def instead(link: links.Link) -> str | None:
+            if not new or link_key(link.target) != key or self._leads(link.target):
+                return None
+            return "!" * link.embed + links.write(f"{new}#{link.heading}" if link.heading else new, link.label)
+
+        def mended(text: str, note: Note) -> str | None:
+            changes: dict[str, object] = {
+                name: led(named)
+                for name, named in (("supersedes", note.supersedes), ("conflicts", note.conflicts))
+                if key in map(link_key, named)
+            }
+            if note.superseded_by and link_key(note.superseded_by) == key:
+                changes["superseded_by"] = f"[[{new}]]" if new else ""
+            changed = with_properties(text, changes) if changes else text
+            if changed is None or not self.is_ours(note.id, text):
+                return changed
+            body = links.replace(body_of(changed), instead)
+            gone = links.unlinked(body, lambda link: link_key(link.target) == key and not self._leads(link.target))
+            return changed[: len(changed) - len(body_of(changed))] + gone
+
+        return [known.path for known in self._ledger.named("link", key) if isinstance(self.edit(known, mended), Amended)]
 
     def _with_links_that_lead_somewhere(self, note: Note) -> Note:
         return replace(

@@ -342,6 +342,42 @@ def test_what_somebody_has_decided_here_an_export_does_not_undo(tmp_path: Path) 
     assert (kept.supersedes, kept.conflicts) == ((), ())
 
 
+def test_what_lies_in_the_vault_still_is_not_taken_in_from_its_own_export(tmp_path: Path) -> None:
+    with vault_at(tmp_path) as vault:
+        vault.remember("Frost comes late.")
+        (vault.root / "people" / "mine.md").write_text("# Mine\n\nI like pears.\n")
+        (vault.root / "moved.md").write_text("Rows run north.\n")
+        (vault.root / "broken.md").write_text("---\nown: [a: b\n---\nHalf of it.\n")
+        vault.compare()
+        files = {entry.path: vault.raw(entry.path) or b"" for entry in vault.entries()}
+        (tmp_path / "x.zip").write_bytes(zipped([(path, NEW_YEAR, data) for path, data in files.items()]))
+        (vault.root / "moved.md").rename(vault.root / "ideas" / "elsewhere.md")
+        vault.compare()
+        before = sorted(entry.path for entry in vault.entries())
+
+        import_all(vault, tmp_path, tmp_path / "x.zip")
+
+        assert sorted(entry.path for entry in vault.entries()) == before
+
+
+def test_a_page_that_was_deleted_comes_back_from_an_export(tmp_path: Path) -> None:
+    with vault_at(tmp_path) as vault:
+        (tmp_path / "x.zip").write_bytes(zipped([("people/mine.md", NEW_YEAR, b"# Mine\n\nI like pears.\n")]))
+
+        import_all(vault, tmp_path, tmp_path / "x.zip")
+
+        assert vault.find("Mine").body == "I like pears."
+
+
+@pytest.mark.parametrize("path", ["", "people", "people/mine.md"])
+def test_the_vault_itself_is_not_taken_in(tmp_path: Path, path: str) -> None:
+    with vault_at(tmp_path) as vault:
+        (vault.root / "people" / "mine.md").write_text("# Mine\n\nI like pears.\n")
+
+        with pytest.raises(UsageError, match="of the vault itself"):
+            import_all(vault, tmp_path, vault.root / path)
+
+
 def test_the_same_files_zip_to_the_same_bytes() -> None:
     files = [("topics/frost.md", NEW_YEAR, b"text")]
 

@@ -13,6 +13,7 @@ from kite_memory.model.likeness import Near, Ruling, Surroundings
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Action, Amend, Create, Supersede
 from kite_memory.model.record import Rejected
+from kite_memory.model.scope import Scope
 from kite_memory.vault import lifecycle
 from kite_memory.vault.planning import Known, plan
 from kite_memory.vault.vault import Vault
@@ -54,11 +55,32 @@ def test_a_decision_against_what_an_old_one_chose_replaces_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("SQLite over PostgreSQL for the job queue", "PostgreSQL over SQLite for the job queue"),
+        ("SQLite, not PostgreSQL, for the job queue", "PostgreSQL for the job queue after all"),
+        ("SQLite over PostgreSQL", "PostgreSQL over SQLite"),
+        ("SQLite for queue and cache", "PostgreSQL for both the queue and the cache"),
+    ],
+)
+def test_a_decision_the_other_way_round_replaces_it(before: str, now: str) -> None:
+    other = old(before, "So it was said.", kind=NoteKind.DECISION)
+    (made,) = drafts(decision(now, "Workers need row locks.", rejected=[Rejected(alternative="SQLite", reason="")]))
+
+    (action,) = planned([made], other)
+
+    assert isinstance(action, Supersede)
+
+
+@pytest.mark.parametrize(
     ("title", "why"),
     [
         ("PostgreSQL over SQLite for the cache", "it never was for SQLite"),
         ("SQLite for the phone app", "another matter"),
         ("Redis for the job queue", "another choice"),
+        ("SQLite over PostgreSQL for the phone app", "another matter, between the same two"),
+        ("SQLite over PostgreSQL", "it says nothing of the matter"),
+        ("SQLite for queue and cache", "it is about another matter, too"),
     ],
 )
 def test_a_decision_that_chose_something_else_stays(title: str, why: str) -> None:
@@ -188,8 +210,22 @@ def test_what_a_person_says_again_after_it_was_replaced_holds_again() -> None:
     assert isinstance(earlier, Amend)
 
 
-@pytest.mark.parametrize("changes", [{"expires": START + timedelta(days=1)}, {"branch": "fix/press"}])
-def test_what_ends_or_holds_on_a_branch_alone_does_not_take_in_what_stays(changes: dict[str, Any]) -> None:
+def test_what_is_said_everywhere_in_the_words_of_a_branch_contradicts_it_in_nothing() -> None:
+    (made,) = drafts(fact("Frost comes late", "It does."))
+    there = old("Frost comes late", "It does.", branch="fix/press")
+
+    (action,) = planned([made], there, cosine=1.0, rulings={(made.note.id, there.id): "conflicts"})
+
+    assert isinstance(action, Create)
+    assert action.note.conflicts == ()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"expires": START + timedelta(days=1)}, {"branch": "fix/press"}, {"scope": Scope.SESSION, "session": "before"}],
+    ids=["ends", "branch", "session"],
+)
+def test_what_ends_or_holds_in_one_place_alone_does_not_take_in_what_stays(changes: dict[str, Any]) -> None:
     (made,) = drafts(fact("Frost comes late", "It does."))
 
     (action,) = plan([made], Known(alike=(old("Frost comes late", "It does.", **changes),)))

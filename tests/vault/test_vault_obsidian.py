@@ -235,6 +235,70 @@ def test_a_renamed_note_that_replaces_another_is_still_named_by_it(vault: Vault,
     assert vault.unresolved_links() == []
 
 
+def test_links_to_what_was_renamed_outside_of_obsidian_lead_to_it_again(vault: Vault, person: Person) -> None:
+    from kite_memory.model.plan import Supersede
+    from tests.vault.building import drafts
+
+    (path,) = write(vault, fact("Pear", "About PostgreSQL.", entities=["PostgreSQL"]))
+    write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
+    newer = drafts(fact("Quince"), name="chunk-3")[0].note
+    vault.carry_out([Supersede(note=newer, old_id=vault.find(path).id, old_path=path, because="")])
+    for old, new in (("topics/PostgreSQL.md", "topics/Postgres.md"), (vault.find("Quince").path, "projects/Quinces.md")):
+        (person.root / old).rename(person.root / new)
+
+    vault.compare()
+    asked = vault.unmended
+    vault.mend_links()
+
+    assert asked and not vault.unmended
+    assert "[[Postgres]]" in vault.find("Two").body
+    assert vault.find(path).superseded_by == "Quinces"
+    assert vault.unresolved_links() == []
+
+
+def test_links_lead_to_the_copy_of_a_note_that_outlives_it(vault: Vault, person: Person) -> None:
+    (path,) = write(vault, fact("Pear", "About PostgreSQL.", entities=["PostgreSQL"]))
+    write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
+    copied = PurePosixPath(person.copies(path)).stem
+    vault.compare()
+    person.deletes(path)
+
+    vault.compare()
+    vault.mend_links()
+
+    assert f"[[{copied}]]" in person.reads("topics/PostgreSQL.md")
+    assert vault.unresolved_links() == []
+
+
+def test_a_rename_whose_links_obsidian_has_rewritten_leaves_nothing_to_mend(vault: Vault, person: Person) -> None:
+    write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]))
+    write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
+    person.renames("topics/PostgreSQL.md", "topics/Postgres.md")
+
+    vault.compare()
+
+    assert not vault.unmended
+
+
+def test_what_comes_back_from_the_trash_links_to_nothing_that_went_meanwhile(vault: Vault, person: Person) -> None:
+    write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]))
+    *_, two = write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
+    trashed = person.throws_away(two)
+    vault.compare()
+    person.deletes("topics/PostgreSQL.md")
+    vault.compare()
+    vault.mend_links()
+    person.renames(trashed, two)
+
+    vault.compare()
+    asked = vault.unmended
+    vault.mend_links()
+
+    assert asked
+    assert "On PostgreSQL." in vault.find("Two").body
+    assert vault.unresolved_links() == []
+
+
 def test_what_goes_into_obsidians_trash_is_gone_and_comes_back_from_there(vault: Vault, person: Person) -> None:
     (path,) = write(vault, fact("Pear"))
     trashed = person.throws_away(path)

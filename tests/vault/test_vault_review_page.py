@@ -92,6 +92,28 @@ def test_a_box_that_obsidians_tasks_plugin_ticks_is_ticked_and_does_not_stay(add
         assert renewed(text.replace("[x]", "[ ]"), made, made).replace("\r", "") == told
 
 
+@pytest.mark.parametrize("words", ["yes, please", "^sure-1", "➕ 2026-02-01 ✅ 2026-03-01", "yes <!-- no -->"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_box_that_a_person_writes_behind_is_ticked_and_the_words_stay(words: str, end: str) -> None:
+    told, made = first(ONE, TWO)
+    box = f"- [ ] accept <!-- kmem:accept {NOTE.id} {version(NOTE)} -->"
+    text = told.replace(box, f"{box.replace('[ ]', '[x]')} {words}").replace("\n", end)
+    rest = page([TWO])
+
+    again, later = renewed(text, made, made), renewed(text, rest, made)
+
+    assert ticked(text) == [Ticked(name=NOTE.id, version=version(NOTE), verdict="accept")]
+    assert again == told.replace(box, f"{box} {words}").replace("\n", end)
+    assert NOTE.id not in later
+    assert later.count(words) == 1
+
+
+def test_two_boxes_on_one_line_decide_nothing() -> None:
+    told, _ = first(ONE)
+
+    assert ticked(tick(told, "accept").replace(" -->\n- [ ] ", " --> - [ ] ")) == []
+
+
 @pytest.mark.parametrize("mark", ["-", "/", "?", "y"])
 def test_other_marks_that_obsidian_knows_decide_nothing(mark: str) -> None:
     told, _ = first(ONE)
