@@ -241,6 +241,7 @@ def open_house(
             keep=store.keep,
             saved=store.evidence,
             forgot=store.forgot,
+            erase=partial(_erase, consolidating, vault),
             gardening=gardening,
             more=consolidating.operations(),
             reviewing=Reviewing(vault=vault, recall=recall, timeline=timeline, lock=pipeline.vault_lock, dividing=consolidating),
@@ -290,6 +291,12 @@ def open_house(
                 clock=lambda: datetime.now(UTC),
             ),
         )
+
+
+def _erase(consolidating: Consolidating, vault: Vault) -> None:
+    """What else was kept of words that are to be gone for good."""
+    consolidating.let_go()
+    vault.purge()
 
 
 def _tend(consolidating: Consolidating, anchoring: Anchoring, quiet_for: float) -> None:

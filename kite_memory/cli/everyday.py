@@ -177,6 +177,8 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     stale = f", {index['stale']} to do" if index["stale"] else ""
     say(f"index      {counted(index['rows'], 'row')}, {index['embedder']}{stale}")
     say(f"extractor  {extractor['name']}, {counted(extractor['backlog_chunks'], 'chunk')} waiting{_because(extractor)}")
+    if extractor["waiting_for"] and extractor["hint"]:
+        say(f"           {extractor['hint']}")
     if extractor["open_sessions"] and not told["daemon"]["running"]:
         say(f"           {counted(extractor['open_sessions'], 'session')} that notes are still to be made of")
     if passed_over := extractor["passed_over_sessions"]:

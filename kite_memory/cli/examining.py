@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kite_memory import config, paths
-from kite_memory.cli.backend import daemon_runs, house
+from kite_memory.cli.backend import daemon_runs, house, perform
 from kite_memory.cli.console import counted, of_the_machine
 from kite_memory.config import Config
 from kite_memory.errors import ConfigInvalid, KiteError, VaultReadOnly
@@ -178,11 +178,14 @@ def _house() -> Iterator[Finding]:
 
 
 def _rooms(here: "House") -> Iterator[Finding]:
-    told = here.operations.status()
+    from kite_memory.distill.scheduler import BUDGET_SPENT
+
+    told = perform("status") if daemon_runs() else here.operations.status()  # what it waits for, the daemon alone knows
     extractor, index = told["extractor"], told["index"]
     yield Finding("ok", f"extractor: {extractor['name']}")
-    if extractor["waiting_for"]:
-        yield Finding("problem", f"extractor: {extractor['waiting_for']}", extractor["hint"])
+    if waits := extractor["waiting_for"]:
+        passes = waits == BUDGET_SPENT or not extractor["hint"]
+        yield Finding("note" if passes else "problem", f"extractor: {waits}", extractor["hint"])
     if extractor["refused_chunks"]:
         yield Finding("note", f"refused by the extractor, so without notes: {counted(extractor['refused_chunks'], 'chunk')}")
     here.embedder.embed(["a"], "query")

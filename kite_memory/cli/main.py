@@ -2,6 +2,7 @@
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -51,7 +52,7 @@ def run() -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do as told, and return the exit code of the contract. Tracebacks only with ``--debug``."""
+    """Do as told, and return the exit code of the contract. Tracebacks only with ``--debug``, before what is said anyway."""
     words, debug = _without_debug(arguments)
     code = _ended(words, debug=debug)
     try:
@@ -71,19 +72,19 @@ def _ended(words: list[str], *, debug: bool) -> int:
         return _run(words)
     except KiteError as error:
         if debug:
-            raise
+            traceback.print_exc()
         complain(error)
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
     except OSError as error:
         if debug:
-            raise
+            traceback.print_exc()
         _complain_of_the_machine(error)
         return 1
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the edge of the process
         if debug:
-            raise
+            traceback.print_exc()
         tell(f"error: {type(error).__name__}: {error}")
         tell("hint: this is a bug of ours; run the command again with --debug and report what it prints")
         return BUG

@@ -294,9 +294,15 @@ def forget(
         say(each["trash"])
     if not (told["notes"] or told["evidence"]):
         tell("nothing to forget")
-    if evidence and not (chosen or with_evidence):
-        tell("that line is not offered any more")
+    for remark in told.get("problems", []):
+        tell(remark)
     _tell_what_is_left(told["evidence"])
+    if evidence and not (chosen or with_evidence):
+        resting = sorted({other for line in evidence if not line["lets_go"] for other in line["others"]})
+        if resting:
+            hint = f"forget {resting[0]} first, or erase the line's words with --with-evidence"
+            raise KiteError(f"that line is still offered, since a note rests on it: {', '.join(resting)}", hint=hint)
+        tell("that line is not offered any more")
 
 
 def _question(notes: int, lines: int) -> str:

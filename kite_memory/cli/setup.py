@@ -156,7 +156,7 @@ def _report(outcome: "Outcome") -> None:
         raise typer.Exit(1)
 
 
-KeyArgument = Annotated[str, typer.Argument(metavar="NAME", help="anthropic, voyage or openai.")]
+KeyArgument = Annotated[str, typer.Argument(metavar="NAME", help="anthropic, voyage, openai, team or team-token.")]
 
 
 @keys.command("set", cls=Command)

@@ -145,6 +145,11 @@ class Consolidating:
             git = self._committed("Undo the last consolidation") if undone or page else ""
             return {"undone": undone, "left_alone": left, "page": page, "git": git}
 
+    def let_go(self) -> None:
+        """What was done last stays done, and what the notes said before that is kept no longer."""
+        with self._lock:
+            self._file.unlink(missing_ok=True)
+
     def divide(self, note: Note) -> list[str]:
         """Make several notes of one, at its headings; `undo` takes it back. Says which notes were made or changed."""
         with self._lock, self._vault.undisturbed():

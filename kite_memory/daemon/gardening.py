@@ -1,8 +1,9 @@
 """What is made of the vault as a whole: its page of contents, and its graph."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from pathlib import PurePosixPath
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,23 @@ class Gardening:
                     self._vault.note_down(_OURS, made)
                     return told
         raise KiteError(f"{PAGE} is being changed by somebody else", hint="try again when it is saved")
+
+    def let_go(self, notes: Sequence[Note], *, wording: bool) -> str:
+        """The page names none of these any more, which are forgotten; with ``wording``, of others than it still tells none is kept.
+
+        Why it does, where a person has written into it; else empty.
+        """
+        with self._lock:
+            if wording:
+                self._wording.keep(memory_page.sentences(graph(self._notes()), self._clock()))
+            told = f"{self.noted()}\n{self._vault.page(PAGE)}"
+            if not any(f"[[{PurePosixPath(note.path).stem}" in told for note in notes):
+                return ""
+            try:
+                self.synthesize()
+            except KiteError as error:
+                return f"{PAGE} may still tell of it: {error}"
+            return ""
 
     def noted(self) -> str:
         """What we put between the marks of the page last."""

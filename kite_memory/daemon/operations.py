@@ -92,6 +92,7 @@ class Operations:
         keep: Keep,
         saved: Callable[[EvidenceReference], Sequence[Event]] = lambda reference: (),
         forgot: Callable[[Sequence[Note]], None],
+        erase: Callable[[], object] = lambda: None,
         budget_dollars: float,
         daemon: Callable[[], Json],
         idle: Callable[[], Idle],
@@ -109,9 +110,11 @@ class Operations:
         self._lack = lack
         self._meaning = meaning
         self._bridge = bridge
+        self._gardening = gardening
         self._keep = keep
         self._saved = saved
         self._forgot = forgot
+        self._erase = erase
         self._budget_dollars = budget_dollars
         self._daemon = daemon
         self._idle = idle
@@ -295,6 +298,7 @@ class Operations:
         citation: then that happens to what it cites, and to no note.
         """
         with self._pipeline.vault_lock:
+            remark = ""
             cited = self._letting_go.ground(note) if ids is None else []
             named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
             chosen = named if ids is None else [self._showing.found(each) for each in ids]
@@ -309,9 +313,12 @@ class Operations:
                 finally:  # what is in the trash must not be found, even if the rest of the sweep failed
                     self._recall.refresh(self._vault, hint={each.path for each in chosen})
                 self._forgot(chosen)
+                remark = self._gardening.let_go(chosen, wording=with_evidence)
                 if with_evidence:
                     self._letting_go.purge(grounds)
-        return {"notes": told, "evidence": [letting_go.told(ground, blank=with_evidence) for ground in grounds]}
+                    self._erase()
+        evidence = [letting_go.told(ground, blank=with_evidence) for ground in grounds]
+        return {"notes": told, "evidence": evidence, "problems": [remark] if remark else []}
 
     def _chosen(self, note: str, session: str, since: str, matching: str) -> list[Note]:
         if note:

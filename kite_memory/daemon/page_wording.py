@@ -62,6 +62,11 @@ class PageWording:
     def forget(self) -> None:
         self._vault.note_down(_KEPT, "")
 
+    def keep(self, said: Sequence[str]) -> None:
+        """Of others than ``said`` nothing is known from here on."""
+        before = self.known()
+        self._keep({key(each): before.get(key(each)) for each in said})
+
     def ask(self, said: Sequence[str]) -> Asked:
         """About those of which nothing is known; of others than ``said`` nothing is known from here on."""
         from kite_memory.distill.answering import Unsaid  # a page that is told as it is has no need of them

@@ -14,6 +14,8 @@ from kite_memory.model.chunk import Chunk
 LONGEST_PAUSE = 3600.0
 """No server and no clock makes us wait longer than an hour for one call."""
 
+BUDGET_SPENT = "the day's budget is spent"
+
 _FIRST_PAUSE = 5.0
 _BREAKER_AFTER = 3
 
@@ -95,7 +97,7 @@ class Scheduler:
         day = utc_day(now)
         if not self._outbox.reserve(waiting.id, self._extractor.estimate(chunk), self._budget, day=day):
             hint = "raise `dollars_per_day` under [extractor], or wait"
-            return self._close(now, _next_day(now), "the day's budget is spent", hint)
+            return self._close(now, _next_day(now), BUDGET_SPENT, hint)
         self._unwritten = (waiting, self._extractor.extract(chunk))
         return self._write_down(*self._unwritten, now)
 

@@ -164,6 +164,8 @@ class Index:
             self._catalogue.purge()
         except sqlite3.Error as error:
             self._noted([self._problem(f"the catalogue cannot be used: {error}")])
+        for _, sidecar in self._spaces:
+            self._noted(self._swept(sidecar, dead=0.0))
 
     def clear(self) -> None:
         """Forget everything; the next refresh makes it anew from the vault."""
@@ -481,9 +483,9 @@ class Index:
             return [self._problem(f"vectors cannot be written: {error.strerror}")]
         return []
 
-    def _swept(self, sidecar: Sidecar) -> list[Problem]:
+    def _swept(self, sidecar: Sidecar, **share: float) -> list[Problem]:
         try:
-            sidecar.keep(self._keys)
+            sidecar.keep(self._keys, **share)
         except OSError as error:
             return [self._problem(f"vectors cannot be written: {error.strerror}")]
         return []

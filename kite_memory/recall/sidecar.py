@@ -189,8 +189,8 @@ class Sidecar:
             itertools.chain((segment.matrix for segment in merged), [_quantised(vectors[numbers])]),
         )
 
-    def keep(self, wanted: Callable[[], Keys]) -> None:
-        """Rewrite without the rows of all other keys, once these are more than a quarter.
+    def keep(self, wanted: Callable[[], Keys], *, dead: float = 0.25) -> None:
+        """Rewrite without the rows of all other keys, once these are more than ``dead``, a share of all rows.
 
         What is wanted is asked when nobody can append: a row that came meanwhile is asked for by then.
         """
@@ -198,7 +198,7 @@ class Sidecar:
             segments, _ = self._read()
             held = np.concatenate([_no_keys(), *(segment.keys for segment in segments)])
             live = np.isin(held, wanted())
-            if live.sum() >= 0.75 * len(live):
+            if live.sum() >= (1 - dead) * len(live):
                 return
             notes = list(itertools.compress(itertools.chain.from_iterable(map(self._notes, segments)), live))
             masks = np.split(live, np.cumsum([len(segment) for segment in segments])[:-1])

@@ -223,11 +223,14 @@ class Timeline:
         return None if row is None else _session(row)
 
     def last_session(self, project: str, *, besides: str = "") -> Session | None:
-        """The one of this project that went on last and in which a person spoke; ``besides`` is a session that does not count."""
+        """The one of this project that went on last and in which a person said what may still be offered; ``besides`` is one that
+        does not count.
+        """
         row = self._one(
             "SELECT provider, id, project, cwd, branch, started, parent, title FROM ("
             " SELECT * FROM sessions WHERE project = ? AND id != ? ORDER BY last_at DESC LIMIT 50) AS s WHERE EXISTS ("
-            " SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message') ORDER BY last_at DESC LIMIT 1",
+            " SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message'"
+            " AND e.id NOT IN (SELECT event FROM let_go)) ORDER BY last_at DESC LIMIT 1",
             (project, besides),
         )
         return None if row is None else _session(row)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kite_memory.cli.console import counted, say, say_json, tell
 from kite_memory.cli.main import app, main
-from kite_memory.errors import KiteError
+from kite_memory.errors import KiteError, UsageError
 
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
@@ -110,12 +110,20 @@ def test_an_error_without_a_hint_has_none(crash: Callable[[Exception], None], ca
 
 
 @pytest.mark.parametrize("arguments", [["--debug", "crash"], ["crash", "--debug"]])
-@pytest.mark.parametrize("error", [KiteError("the well is dry"), ZeroDivisionError(), PermissionError(13, "Permission denied")])
-def test_debug_shows_where_it_comes_from(crash: Callable[[Exception], None], arguments: list[str], error: Exception) -> None:
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(UsageError("the well is where?"), 2), (ZeroDivisionError(), 70), (PermissionError(13, "Permission denied"), 1)],
+)
+def test_debug_shows_where_it_comes_from(
+    crash: Callable[[Exception], None], capsys: pytest.CaptureFixture[str], arguments: list[str], error: Exception, code: int
+) -> None:
     crash(error)
 
-    with pytest.raises(type(error)):
-        main(arguments)
+    assert main(arguments) == code
+
+    traced, _, said = capsys.readouterr().err.partition("\nerror: ")
+    assert traced.startswith("Traceback (most recent call last):\n") and type(error).__name__ in traced
+    assert said != ""
 
 
 def test_behind_two_dashes_debug_is_a_word_like_any_other(capsys: pytest.CaptureFixture[str]) -> None:

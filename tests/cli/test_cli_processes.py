@@ -62,6 +62,31 @@ def test_a_signal_ends_the_daemon_well(machine: Machine, arguments: Sequence[str
     assert not listens(machine)
 
 
+OLD_CLAUDE = """#!/bin/sh
+echo "error: unknown option '--json-schema'" >&2
+exit 1
+"""
+
+
+def test_doctor_tells_what_a_running_daemon_waits_for(machine: Machine) -> None:
+    leave_transcripts(machine.home / ".claude", machine.home / "mycelia")
+    claude = machine.home / "bin" / "claude"
+    claude.parent.mkdir(exist_ok=True)
+    claude.write_text(OLD_CLAUDE)
+    claude.chmod(0o755)
+    machine.configure('[daemon]\nidle_seconds = 0.2\n[extractor]\nname = "claude-cli"\n')
+    machine.environment = {"KMEM_EXTRACTOR": "claude-cli"}
+
+    with running(machine, "daemon"):
+        assert eventually(lambda: listens(machine))
+        assert eventually(lambda: here(machine, "status", "--json").json()["extractor"]["waiting_for"] != "", seconds=60.0)
+        examined, told = here(machine, "doctor"), here(machine, "status")
+
+    assert examined.code == 3
+    assert "problem  extractor: `claude` is too old" in examined.out
+    assert "\n           update Claude Code\n" in told.out
+
+
 def test_a_second_daemon_is_refused_and_the_first_goes_on(machine: Machine) -> None:
     with running(machine, "daemon") as first:
         assert eventually(lambda: listens(machine))

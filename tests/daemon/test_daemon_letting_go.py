@@ -57,8 +57,8 @@ def cited(text: str) -> str:
     return evidence_reference(SESSION.provider, SESSION.id, event(text).id)
 
 
-def write(house: House, folder: str, name: str, body: str, *evidence: str) -> None:
-    told = ["---", f"id: {name}", "kind: fact", f"title: About the {name}", "project: orchard", "created: 2026-03-01T10:00:00Z"]
+def write(house: House, folder: str, name: str, body: str, *evidence: str, kind: str = "fact") -> None:
+    told = ["---", f"id: {name}", f"kind: {kind}", f"title: About the {name}", "project: orchard", "created: 2026-03-01T10:00:00Z"]
     told += ["evidence:", *(f'  - "{each}"' for each in evidence), "---", body, ""]
     (house.vault.root / "projects").mkdir(exist_ok=True)
     (house.vault.root / "projects" / f"{name}.md").write_text("\n".join(told))
@@ -169,6 +169,45 @@ class TestErasing:
         assert {"timeline.sqlite-wal", "shown.sqlite-wal"} <= before
         assert not {name for name in at_once if name.startswith("timeline")}
         assert holding(house, b"zanzib") == set()
+
+    def test_nor_do_the_page_of_contents_and_what_undo_would_need(self, tmp_path: Path) -> None:
+        with opened(tmp_path) as house:
+            write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
+            house.pipeline.compare_vault()
+            perform(house, "synthesize")
+            page = house.vault.page("MEMORY.md")
+            (house.config.state / "consolidated.json").write_text(page)
+            before = holding(house, b"zanzib")
+            told = self.erased(house)
+            at_once = holding(house, b"zanzib")
+
+        assert {"vault.sqlite-wal", "consolidated.json"} <= before
+        assert "zanzib" in page and "zanzib" not in house.vault.page("MEMORY.md")
+        assert told["problems"] == []
+        assert at_once == set()
+
+    def test_a_page_that_a_person_wrote_into_is_said_to_tell_of_it_still(self, house: House) -> None:
+        write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
+        house.pipeline.compare_vault()
+        perform(house, "synthesize")
+        page = house.vault.root / "MEMORY.md"
+        page.write_text(page.read_text().replace("zanzib", "Zanzib"))
+
+        (remark,) = perform(house, "forget", note="gate")["problems"]
+
+        assert "MEMORY.md may still tell of it" in remark
+
+    def test_no_vector_of_it_is_kept(self, house: House) -> None:
+        for row in ("one", "two", "three", "four", "five", "six"):
+            write(house, "facts", row, f"Row {row} of the pears is pruned by Ada")
+        house.pipeline.compare_vault()
+        rows = house.recall.status().rows
+        vectors = sum(path.stat().st_size for path in house.config.state.glob("index/local-*/vectors-*.npy"))
+
+        self.erased(house)
+
+        assert house.recall.status().rows < rows
+        assert sum(path.stat().st_size for path in house.config.state.glob("index/local-*/vectors-*.npy")) < vectors
 
     def test_the_order_of_what_happened_stays(self, house: House) -> None:
         before = texts(house)

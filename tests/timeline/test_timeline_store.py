@@ -339,6 +339,16 @@ def test_the_last_session_is_the_one_in_which_a_person_spoke_last(timeline: Time
     assert timeline.last_session("fence") is None
 
 
+def test_a_session_of_which_nothing_is_offered_any_more_is_not_the_last(timeline: Timeline) -> None:
+    spoken_in(timeline, "older", 1)
+    spoken_in(timeline, "last", 5)
+
+    timeline.let_go(timeline.events("claude-code", "last"))
+
+    last = timeline.last_session("orchard")
+    assert last is not None and last.id == "older"
+
+
 def test_the_last_prompt_is_found_behind_whatever_the_agent_did_since(timeline: Timeline) -> None:
     deeds = [event(number, type=EventType.TOOL_CALL, role="assistant") for number in range(3, 500)]
     timeline.commit([look(event(1), event(2), *deeds)], "claude-code")
