@@ -36,7 +36,7 @@ def lived_in(machine: Machine) -> Machine:
 
 
 def without_a_key(machine: Machine) -> dict[str, str]:
-    return {"KMEM_EXTRACTOR": "anthropic", "ANTHROPIC_API_KEY": ""}
+    return {"KMEM_EMBEDDER": "voyage", "VOYAGE_API_KEY": ""}
 
 
 def without_a_vault(machine: Machine) -> dict[str, str]:
