@@ -151,20 +151,24 @@ _GOES_ON = frozenset({";", "||", "&", "\n", ";;"})
 def ending(command: str) -> Ending:
     """Of the programs that do something, the one of which least is known: a pipe ends as its last program does."""
     line = _without_documents(command[:_LENGTH])
-    if not re.search(r"[|;\n]", line):
+    if not re.search(r"[|;\n]|(?<![&>])&(?![&>])", line):
         return "told"
     steps = [(operator, [each.program for each in _invoked(words)]) for words, operator in _simple_commands(line)]
     piped = "|" if "pipefail" not in line else ""
     goes_on = _GOES_ON if not re.search(r"\bset -\w*e", line) else frozenset({"||", "&"})
     least: Ending = "told"
-    for place, (_, programs) in enumerate(steps):
+    after: list[str] | None = None
+    passed_on, went_on = True, False
+    for operator, programs in reversed(steps):
+        through = after is not None and operator == piped
+        passed_on = not through or (passed_on and not _PASSES_ON.isdisjoint(after or ()))
+        went_on = went_on or (after is not None and operator in goes_on)
+        after = programs
         if _LOOKERS.issuperset(programs):
             continue
-        after = steps[place:]
-        through = next((at for at, (operator, _) in enumerate(after) if operator != piped), len(after) - 1)
-        if any(_PASSES_ON.isdisjoint(each) for _, each in after[1 : through + 1]):
+        if not passed_on:
             return "hidden"
-        if through or any(operator in goes_on for operator, _ in after[:-1]):
+        if through or went_on:
             least = "shown"
     return least
 

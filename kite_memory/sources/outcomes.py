@@ -1,12 +1,13 @@
 """What a command's output says: which tests and checks passed, and which lines tell why something failed."""
 
-import json
 import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from kite_memory.model.action import acting
+import orjson
+
+from kite_memory.model.action import acting, purposes
 
 _WINDOW_HEAD = 8_000
 _WINDOW_TAIL = 24_000
@@ -118,9 +119,14 @@ def _ran(command: str) -> str:
     return "\n".join(each for each in acting(command) if not each.startswith(("git ", "gh ")))
 
 
+_SHOWS = frozenset({"git blame", "git diff", "git grep", "git log", "git show"})
+
+
 def _only_shows(command: str) -> bool:
     """Whether it does no more than to look at files that are no log of a run."""
-    return 0 < len(command) < _WHOLE and not acting(command) and not _LOG.search(command)
+    if not 0 < len(command) < _WHOLE or _LOG.search(command):
+        return False
+    return all((doing := purposes(each)) and doing <= _SHOWS for each in acting(command))
 
 
 def _of_tests(window: str) -> Verdict | None:
@@ -177,7 +183,7 @@ _MISBUILT = re.compile(
 )
 _WRONG = re.compile(
     r"""(?:
-    \S{1,250}:\d+:\d+:\ (?:[A-Z]{1,4}\d{2,4}:?\ .*|.*\ \[Error/\S+\])|[A-Z]{1,4}\d{2,4}\ (?:\[\*\]\ )?\S.*   # flake8, pylint, ruff
+    \S{1,250}:\d+:\d+:\ (?:[A-Z]{1,4}\d{2,4}:?\ .*|.*\ \[Error/\S+\])      # flake8, pylint, ruff
     |\d+:\d+\s+[eE]rror:?\s+.*|\S{1,250}:\ line\ \d+,\ col\ \d+,\ Error\ -\ .*  # eslint
     |Oops!\ Something\ went\ wrong!\ :\(|ESLint\ (?:found\ too\ many\ warnings|couldn't\ find)\b.*
     |error(?:\[E\d{4}\]|\ TS\d{4,5}):\ .*                                    # rustc, tsc
@@ -188,6 +194,8 @@ _WRONG = re.compile(
     )""",
     re.VERBOSE,
 )
+_PLACED = re.compile(r"error: |[A-Z]{1,4}\d{2,4} (?:\[\*\] )?\S")
+"""What is wrong of rustc or ruff, where the next line says in which place."""
 _TASK_FAILED = re.compile(
     r"(?:\[\S{1,80}\] )?ERROR task failed|make(?:\[\d+\])?: \*\*\* .* Error \d+"
     r"|(?:ELIFECYCLE\s+|error )Command failed with exit code \d+\.?|ELIFECYCLE\s+Test failed\b.*|npm (?:ERR!|error) code ELIFECYCLE"
@@ -219,8 +227,7 @@ def _of_checks(ran: str, window: str, *, testing: bool, told: bool) -> Verdict |
     wrong = [
         line
         for line, after in pairwise([*lines, ""])
-        if any(pattern.fullmatch(line) for pattern in patterns)
-        or (checking and line.startswith("error: ") and after.startswith("--> "))  # rustc
+        if any(pattern.fullmatch(line) for pattern in patterns) or (checking and after.startswith("--> ") and _PLACED.match(line))
     ]
     if checking:
         wrong.extend(_JSON_COUNT.findall(window))
@@ -290,8 +297,8 @@ def _bare(line: str) -> str:
 def _of_go(line: str) -> str:
     """What «go test» without «-json» says instead."""
     try:
-        told = json.loads(line)
-    except ValueError:  # cut off
+        told = orjson.loads(line)
+    except orjson.JSONDecodeError:  # cut off, or nothing that go writes
         return ""
     match told:
         case {"Action": "output" | "build-output", "Output": str(text)}:

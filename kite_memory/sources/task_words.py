@@ -22,7 +22,7 @@ _MENTIONED = re.compile(
 _EXIT = re.compile(r"(?:[Ee]xit code|[Ee]xited with code|exit status)[: ]{1,2}(-?\d{1,10})")
 _COMMAND_HEAD = re.compile(r"Command (?:was )?(?:executed|failed|completed|exited)[^\n]{0,1000}\n+(?:Output:\n?)?")
 _FAILED = ("The tool execution failed", "Error ", "[ERROR]", "Tool call failed", '{"status":"error"')
-_DENIED = ("The user denied this operation", "The user denied this", '{"status":"denied"')
+_DENIED = ("The user denied this operation", "The user denied this", '{"status":"denied","message":"The user denied this')
 _NOT_RUN = "was not executed because"
 
 _OPENING = re.compile(r"^<([a-z][a-z0-9_]{1,40})>", re.MULTILINE)
@@ -83,12 +83,16 @@ _BY_THE_PERSON = "[Response interrupted by user"
 _BEFORE_WORDS = re.compile(
     r"\s*(?:<(?:task|user_message|feedback|answer|user_input)[ >]|New (?:instructions|message)[^\n]{0,200}:\s*<user_message>"
     r"|\[TASK RESUMPTION\]|The user (?:has )?provided |You seem to be having trouble proceeding\. The user "
-    r'|\{"status":"guidance")'
+    r'|\{"status":"guidance","message":"You seem to be having trouble )'
 )
 _OF_THE_PERSON = re.compile(
     r"\s*The user (?:(?:has )?provided feedback|did not submit the bug|denied this operation and|provided the following)"
 )
 
+_AS_JSON = re.compile(
+    r'\{"status":"(denied|approved|guidance)","message":"(?:The user (?:denied|approved) this|You seem to be having trouble )'
+)
+"""What the client says of the person, as JSON. A tool may answer with a status and with feedback too, and that is nobody's."""
 _CONSENT = re.compile(r"The user approved this operation and provided the following context:\s{0,4}<feedback>")
 _STILL_RUNNING = "Command is still running in "
 _MEANWHILE = "The user provided the following feedback:"
@@ -136,7 +140,8 @@ def tells_of_the_person(text: str) -> bool:
 
 def feedback_of(text: str) -> str:
     """What a person said with a refusal, or to help an agent that was at a loss, where the client tells it as JSON."""
-    return _feedback_in(text)[0] if text.startswith(('{"status":"denied"', '{"status":"guidance"')) else ""
+    told = _AS_JSON.match(text)
+    return _feedback_in(text)[0] if told and told[1] != "approved" else ""
 
 
 def _feedback_in(text: str) -> tuple[str, str]:
@@ -145,8 +150,8 @@ def _feedback_in(text: str) -> tuple[str, str]:
         told, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return "", text
-    feedback = mended(told.get("feedback"))[0] if isinstance(told, dict) else None
-    return feedback.strip() if isinstance(feedback, str) else "", text[end:].strip()
+    feedback = told.get("feedback")
+    return mended(feedback)[0].strip() if isinstance(feedback, str) else "", text[end:].strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +166,7 @@ class Accompanied:
 def accompanied(text: str, *, of_command: bool) -> Accompanied:
     """Tell what a person said from the result that it came with: that may hold any wrapper, and nobody said what is in those."""
     text = text.strip()
-    if text.startswith('{"status":"approved"'):
+    if (told := _AS_JSON.match(text)) and told[1] == "approved":
         words, rest = _feedback_in(text)
         return Accompanied(text=rest, words=words)
     if (consent := _CONSENT.match(text)) and (end := text.find("</feedback>", consent.end())) >= 0:

@@ -306,27 +306,30 @@ def _open(events: Sequence[Event]) -> Iterator[Line]:
     results = {event.call for event in events if event.call and event.type in (EventType.TOOL_RESULT, EventType.DECISION)}
     closing: Event | None = None
     choice: Event | None = None
-    waiting: list[Event] = []
+    waiting: dict[str, Event] = {}
+    latest = ""
     answered = True
     taken_back = False
     for event in events:
         match event.type:
             case EventType.USER_MESSAGE:
-                if not answered and waiting and (taken_back or "?" not in waiting[-1].text[-_QUESTION_END:]):
-                    waiting.pop()
-                waiting = [each for each in waiting if each.text.split() != event.text.split()]
-                waiting.append(event)
+                if not answered and (taken_back or "?" not in latest[-_QUESTION_END:]):
+                    waiting.popitem()
+                latest = event.text
+                words = " ".join(latest.split())
+                waiting.pop(words, None)
+                waiting[words] = event
                 closing, choice, answered, taken_back = None, None, False, False
             case EventType.RESUME_POINT if event.status == "interrupted":
                 taken_back = not answered
             case EventType.ASSISTANT_MESSAGE if event.text.strip():
                 closing = event
                 if not answered:
-                    waiting.pop()
+                    waiting.popitem()
                     answered = True
             case EventType.TOOL_CALL:
-                if not answered and "?" not in waiting[-1].text[-_QUESTION_END:]:
-                    waiting.pop()  # it was taken up, which is what a request asks for
+                if not answered and "?" not in latest[-_QUESTION_END:]:
+                    waiting.popitem()  # it was taken up, which is what a request asks for
                     answered = True
                 if event.tool in _ASKS_THE_PERSON and event.call and event.call not in results:
                     choice = event
@@ -336,7 +339,7 @@ def _open(events: Sequence[Event]) -> Iterator[Line]:
         yield _line(Part.OPEN, f"the agent asked, and had no answer: {cut(choice.text, _ASKED)}", choice)
     if closing is not None and (question := _closing_question(closing.text)):
         yield _line(Part.OPEN, f'the agent asks: "{cut(question, _ASKED)}"', closing)
-    for event in reversed(waiting[-2:]):
+    for event in list(reversed(waiting.values()))[:2]:
         if event.text.strip():
             yield _line(Part.OPEN, f'the person had no answer to: "{cut(event.text, _ASKED)}"', event)
 

@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from typing import Literal
 
 from kite_memory.model.action import Ending, Invocation, ending, invocations
@@ -250,10 +249,19 @@ def open_failures(done: Sequence[Run]) -> list[Run]:
             continue
         if any(_is_the_same(run, later) for later in found):
             continue
-        well = [later for later in done[at + 1 :] if later.outcome == "ok" and makes_up(later, run)]
-        if not needed(run.purposes, tests=run.tested == "failed").issubset(chain.from_iterable(later.purposes for later in well)):
+        if not _is_made_up_for(run, done[at + 1 :]):
             found.append(run)
     return found
+
+
+def _is_made_up_for(run: Run, afterwards: Sequence[Run]) -> bool:
+    missing = needed(run.purposes, tests=run.tested == "failed")
+    for later in afterwards:
+        if later.outcome == "ok" and makes_up(later, run):
+            missing -= later.purposes
+            if not missing:  # soon, as a rule, and a session may hold thousands of runs
+                return True
+    return False
 
 
 def needed(purposes: frozenset[str], *, tests: bool) -> frozenset[str]:

@@ -87,6 +87,8 @@ def test_what_a_line_runs_is_kept_with_its_arguments(line: str, expected: list[s
         ("make lint |\n tail -3", "shown"),
         ("make lint; echo $?", "shown"),
         ("make lint || true", "shown"),
+        ("make lint & wait", "shown"),
+        ("make lint &> log && make test >& log", "told"),
         ("make lint && echo yes || echo no", "shown"),
         ("go vet ./... | head && go test ./... | tail -5", "shown"),
         ("make lint | wc -l", "hidden"),

@@ -71,6 +71,7 @@ RUNS = {
         "pear.py:3: error: Incompatible types\nFound 1 error in 1 file (checked 3 source files)",
         "Success: no issues found in 3 source files",
     ),
+    "ruff with the places below": ("ruff check | head -2", "F401 [*] `os` unused\n --> pear.py:1:8", "All checks passed!"),
     "ruff": ("ruff check --fix", "pear.py:1:1: F401 `os` unused\nFound 1 error.", "Found 3 errors (3 fixed, 0 remaining)."),
     "tsc": ("npx tsc --noEmit", "src/pear.ts(3,5): error TS2322: Type 'plum'", "Found 0 errors. Watching for file changes."),
     "eslint": ("npx eslint src", "  3:5  error  'pear' is not defined  no-undef", "✖ 1 problem (0 errors, 1 warning)"),
@@ -239,6 +240,12 @@ def test_a_run_that_failed_is_told_from_one_that_passed(runner: str) -> None:
         ("make deploy", "error: no gate\nmake: *** [Makefile:3: deploy] Error 1"),
         ("ld pear.o && make", "/usr/bin/ld: warning: libplum.so not found"),
         ("golangci-lint version --format x", "The command is terminated due to an error: unknown flag"),
+        ("npm run build", "ARM64 build complete"),
+        ("npm run lint", "ES2022 is what it is written in"),
+        ("git -C pear --no-pager show HEAD:docs/testing.md", "Ran 3 tests in 0.1s\n\nOK"),
+        ("git log -p -3 | head -40", "===== 1 failed, 2 passed in 0.12s ====="),
+        ("go test -json ./...", '{"Action":"output","Output":' + "[" * 20_000),
+        ("go test -json ./...", '{"Action":"output","Output":"FAIL \\ud83d\\n"}'),
     ],
 )
 def test_what_ran_no_tests_has_no_verdict(command: str, output: str) -> None:

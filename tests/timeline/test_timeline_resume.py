@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.event import EventType, Status, evidence_reference
 from kite_memory.timeline.resume import Brief, Part, brief, fitted, together
+from kite_memory.timeline.runs import open_failures, runs
 from tests.fakes.events import SESSION, START, event
 from tests.fakes.work import Work, session
 
@@ -434,3 +435,21 @@ def test_whatever_was_told_a_brief_can_be_made_of_it(rows: list[tuple[EventType,
 
     assert (told is None) == (not events)
     assert told is None or all(line.evidence and len(line.text) < 1_500 for line in told.lines)
+
+
+def test_a_failure_is_looked_after_no_longer_than_until_it_was_made_up_for() -> None:
+    compared = 0
+
+    class Purposes(frozenset[str]):
+        def __and__(self, other: object) -> "frozenset[str]":
+            nonlocal compared
+            compared += 1
+            return frozenset(self).intersection(other if isinstance(other, frozenset) else ())
+
+    work = Work()
+    for _ in range(200):
+        work = work.ran("pytest", "1 failed in 0.1s", "failed", tests="failed").ran("pytest", "4 passed in 0.1s", tests="ok")
+    done = [replace(run, purposes=Purposes(run.purposes)) for run in runs(work.events)]
+
+    assert open_failures(done) == []
+    assert compared == 200
