@@ -157,6 +157,7 @@ def load() -> Config:
 
 def check(content: bytes, file: Path) -> Config:
     """What `load` would make of ``content`` in its file. Raises the same."""
+    _refuse_homes_unreplaced()
     try:
         table = tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number of too many digits
@@ -204,6 +205,14 @@ def check(content: bytes, file: Path) -> Config:
         antigravity_root=_whole("~/.gemini"),
         git_history=_yes_or_no(table.get("git_history", True), f"`git_history` in {file}"),
     )
+
+
+def _refuse_homes_unreplaced() -> None:
+    """A ``~`` in quotes reaches us as it is: below any folder that we are started in, another house would be made, called ``~``."""
+    for name in ("KMEM_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        told = os.environ.get(name, "")
+        if told == "~" or told.startswith(("~/", "~\\")):
+            raise ConfigInvalid(f"{name} begins with a ~ that no shell has replaced: {told}", hint="write the path from / on")
 
 
 def _vault(told: object, file: Path) -> Path:

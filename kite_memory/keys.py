@@ -92,8 +92,10 @@ class Keys:
     def set(self, name: KeyName, value: str) -> Key:
         """Kept in the keyring if there is one that works, else in the file; never in both."""
         value = value.strip()
-        if not value or len(value) > _LONGEST_KEY or not value.isascii() or not value.isprintable() or " " in value:
-            raise UsageError("that does not look like a key", hint="paste it as the service shows it, on one line")
+        if not _may_be(name, value):
+            raise UsageError(
+                "that does not look like a key", hint="paste it as the service shows it, on one line and without quotes"
+            )
         known = self._in_file()
         keyring = self._keyring
         if keyring is not None:
@@ -137,12 +139,12 @@ class Keys:
         try:
             with self._file.open("rb") as file:
                 _refuse_if_open_to_others(file.fileno(), self._file)
-                table = tomllib.loads(file.read(_LONGEST_FILE).decode("utf-8"))
+                table = tomllib.loads(file.read(_LONGEST_FILE).decode("utf-8-sig"))
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise KiteError(f"cannot read {self._file}: {error.strerror}", hint="`kmem keys set` can write it anew") from error
-        except ValueError:  # its message would quote the line, and with it the key
+            raise KiteError(f"cannot read {self._file}: {error.strerror}", hint="see who owns it, or move it away") from error
+        except (ValueError, RecursionError):  # its message would quote the line, and with it the key
             raise KiteError(f"{self._file} is not valid TOML", hint="remove it, and `kmem keys set` writes it anew") from None
         return {name: value.strip() for name, value in table.items() if isinstance(value, str)}
 
@@ -153,6 +155,14 @@ class Keys:
             replace_file(self._file, ("# Written by `kmem keys set`. It is a secret.\n" + "".join(lines)).encode())
         except OSError as error:
             raise KiteError(f"cannot write {self._file}: {error.strerror}") from error
+
+
+def _may_be(name: KeyName, value: str) -> bool:
+    """A password is whatever people make it. A key is one word, and neither quoted nor named as in a shell's file."""
+    if not value or len(value) > _LONGEST_KEY or not value.isprintable():
+        return False
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'`"
+    return name == "team" or not (quoted or not value.isascii() or " " in value or value.startswith(f"{VARIABLES[name]}="))
 
 
 def key_name(text: str) -> KeyName:

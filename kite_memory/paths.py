@@ -16,11 +16,12 @@ def _kmem_home() -> str:
 
 
 def state_dir() -> str:
+    """Spelled in one way however the environment spells it: the socket's name may be made of it."""
     root = _kmem_home()
     if root:
         return os.path.join(os.path.abspath(root), "state")
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(_home(), ".local", "state")
-    return os.path.join(base, "kite-memory")
+    return os.path.abspath(os.path.join(base, "kite-memory"))
 
 
 def config_file() -> str:
@@ -28,7 +29,7 @@ def config_file() -> str:
     if root:
         return os.path.join(os.path.abspath(root), "config.toml")
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(_home(), ".config")
-    return os.path.join(base, "kite-memory", "config.toml")
+    return os.path.abspath(os.path.join(base, "kite-memory", "config.toml"))
 
 
 def default_vault() -> str:

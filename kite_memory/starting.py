@@ -28,7 +28,7 @@ def daemon_environment(config: Config) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _OWN_VARIABLES if os.environ.get(name)}
     for name in _OWN_FOLDERS:
         if os.environ.get(name):
-            kept[name] = str(Path(os.environ[name]).absolute())
+            kept[name] = str(Path(os.environ[name]).expanduser().absolute())
     if os.environ.get("CLAUDE_CONFIG_DIR"):
         kept["CLAUDE_CONFIG_DIR"] = str(config.claude_root)
     return kept

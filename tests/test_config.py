@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory import config
+from kite_memory import config, paths
 from kite_memory.config import Config, DaemonConfig, EmbedderConfig, ExtractorConfig, RecallConfig
 from kite_memory.editors import extension_storages, user_folder
 from kite_memory.errors import ConfigInvalid
@@ -262,6 +262,38 @@ def test_every_path_is_whole_whatever_folder_the_daemon_starts_in(home: Path, mo
 
     assert loaded.claude_root == home / "agent"
     assert all(path.is_absolute() for path in (loaded.file, loaded.state, loaded.vault))
+
+
+@pytest.mark.parametrize("name", ["KMEM_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"])
+@pytest.mark.parametrize("told", ["~", "~/kite", "~\\kite"])
+def test_no_house_is_made_in_a_folder_called_tilde(name: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, told)
+
+    with pytest.raises(ConfigInvalid, match=f"{name} begins with a ~") as refused:
+        config.load()
+
+    assert refused.value.hint == "write the path from / on"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="other paths there")
+def test_hook_and_daemon_find_one_another_however_the_folder_is_spelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KMEM_HOME", raising=False)
+    deep = tmp_path / ("d" * 90)
+    monkeypatch.chdir(tmp_path)
+    sockets = set()
+    for spelled in (f"{deep}/s", f"{deep}//s/", f"{deep}/./s", f"{'d' * 90}/s"):
+        monkeypatch.setenv("XDG_STATE_HOME", spelled)
+        sockets |= {paths.socket_path(paths.state_dir()), paths.socket_path(str(config.load().state))}
+
+    assert len(sockets) == 1
+
+
+def test_the_configuration_is_called_by_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KMEM_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", "settings")
+
+    assert config.load().file == tmp_path / "settings" / "kite-memory" / "config.toml"
 
 
 def test_a_vault_may_lie_in_the_home_folder(home: Path) -> None:

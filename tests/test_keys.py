@@ -220,7 +220,22 @@ def test_a_keyring_that_does_not_let_go_is_an_error(file: Path) -> None:
         Keys(file, {}, keyring).remove("anthropic")
 
 
-@pytest.mark.parametrize("value", ["", "  ", "two words", "line\nbreak", "tab\there", "clé", "\x1b[31m", "x" * 5000])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "  ",
+        "two words",
+        "line\nbreak",
+        "tab\there",
+        "clé",
+        "\x1b[31m",
+        "x" * 5000,
+        f'"{VALUE}"',
+        f"'{VALUE}'",
+        f"ANTHROPIC_API_KEY={VALUE}",
+    ],
+)
 def test_what_cannot_be_a_key_is_not_kept(file: Path, value: str) -> None:
     with pytest.raises(UsageError, match="does not look like a key"):
         Keys(file, {}, None).set("anthropic", value)
@@ -228,7 +243,7 @@ def test_what_cannot_be_a_key_is_not_kept(file: Path, value: str) -> None:
     assert not file.exists()
 
 
-@pytest.mark.parametrize("value", ['quo"te', "back\\slash", "#hash", "'single'", "a=b"])
+@pytest.mark.parametrize("value", ['quo"te', "back\\slash", "#hash", "it's", "a=b"])
 def test_any_sign_a_key_may_have_survives(file: Path, value: str) -> None:
     Keys(file, {}, None).set("anthropic", value)
 
@@ -236,6 +251,33 @@ def test_any_sign_a_key_may_have_survives(file: Path, value: str) -> None:
 
     assert found is not None
     assert found.value == value
+
+
+@pytest.mark.parametrize("value", ["two words", "clé", "'quoted'", "PGPASSWORD=1"])
+def test_a_password_is_whatever_people_make_it(file: Path, value: str) -> None:
+    Keys(file, {}, None).set("team", f" {value}\n")
+
+    found = Keys(file, {}, None).find("team")
+
+    assert found is not None
+    assert found.value == value
+
+
+@pytest.mark.parametrize("value", ["", "line\nbreak", "\0", "x" * 5000])
+def test_a_password_is_one_line_all_the_same(file: Path, value: str) -> None:
+    with pytest.raises(UsageError, match="does not look like a key"):
+        Keys(file, {}, None).set("team", value)
+
+
+def test_a_file_that_an_editor_has_put_its_mark_before_is_read(file: Path) -> None:
+    file.parent.mkdir()
+    file.write_bytes(b"\xef\xbb\xbf" + f'anthropic = "{VALUE}"\r\n'.encode())
+    file.chmod(0o600)
+
+    found = Keys(file, {}, None).find("anthropic")
+
+    assert found is not None
+    assert found.value == VALUE
 
 
 def test_what_else_stands_in_the_file_stays_there(file: Path) -> None:
@@ -247,7 +289,9 @@ def test_what_else_stands_in_the_file_stays_there(file: Path) -> None:
     assert '"some other" = "thing"' in file.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("content", [f"anthropic = {VALUE}".encode(), b"\xff\xfe", b"[", f'anthropic = ["{VALUE}"'.encode()])
+@pytest.mark.parametrize(
+    "content", [f"anthropic = {VALUE}".encode(), b"\xff\xfe", b"[", b"a = " + b"[" * 20_000, f'anthropic = ["{VALUE}"'.encode()]
+)
 def test_a_damaged_file_is_an_error_that_does_not_quote_it(file: Path, content: bytes) -> None:
     file.parent.mkdir()
     file.write_bytes(content)

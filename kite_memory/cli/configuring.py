@@ -46,7 +46,7 @@ def change(name: str, value: str) -> str:
         replace_file(target, after, mode=PRIVATE if before is None else stat.S_IMODE(target.stat().st_mode))
     except OSError as error:
         raise KiteError(f"cannot write {file}: {error.strerror}") from error
-    if now != told and str(now) != str(Path(value).expanduser()):
+    if value and now != told and str(now) != str(Path(value).expanduser()):
         return f"{name} is set in {file}, but the environment says otherwise, and goes before: {now}"
     return f"{name} is set in {file}; a running daemon sees it after `kmem down` and `kmem up`"
 

@@ -1,5 +1,6 @@
 """Starting, stopping, looking after."""
 
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 PANEL = "Everyday"
 
 _STOP_SECONDS = 15.0
+_ENDING = "taskkill /F /PID" if sys.platform == "win32" else "kill"
 
 
 def up(
@@ -125,7 +127,7 @@ def down() -> None:
         if pid is not None:
             raise KiteError(
                 f"process {pid} is at work here and takes no requests",
-                hint=f"it is another kmem command, or a daemon that hangs; `kill {pid}` ends it, and nothing is lost",
+                hint=f"it is another kmem command, or a daemon that hangs; `{_ENDING} {pid}` ends it, and nothing is lost",
             ) from None
         tell("no daemon is running")
         return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kite_memory import config as configuration
-from kite_memory.cli.console import say, say_json, tell, watched
+from kite_memory.cli.console import complain, say, say_json, tell, watched
 from kite_memory.cli.help import Command, add, group
 from kite_memory.errors import KiteError, UsageError
 
@@ -83,8 +83,13 @@ def hooks_status(as_json: AsJson = False) -> None:
 
     settings = configuration.load()
     told: list[dict[str, Any]] = []
+    unread: list[KiteError] = []
     for agent in hooking.agents(settings):
-        status = agent.status(read_settings(agent.settings))
+        try:
+            status = agent.status(read_settings(agent.settings))
+        except KiteError as error:  # the others' can still be told
+            unread.append(error)
+            continue
         told.append(
             {
                 "agent": agent.name,
@@ -96,8 +101,7 @@ def hooks_status(as_json: AsJson = False) -> None:
         )
     if as_json:
         say_json(told)
-        return
-    for each in told:
+    for each in told if not as_json else ():
         say(f"{each['agent']}  {each['settings']}")
         for hook in each["hooks"]:
             say(f"  {hook['event']}: {hook['command']}")
@@ -105,6 +109,10 @@ def hooks_status(as_json: AsJson = False) -> None:
             say(f"  {event}: not wired")
         if each["disabled"]:
             say("  disableAllHooks switches every hook off")
+    for problem in unread:
+        complain(problem)
+    if unread:
+        raise typer.Exit(unread[0].exit_code)
 
 
 @service.command("show", cls=Command)

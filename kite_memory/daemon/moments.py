@@ -145,6 +145,7 @@ class Moments:
         self._clock = clock
         self._lock = threading.Lock()
         self._left: OrderedDict[str, int] = OrderedDict()
+        self._forks: OrderedDict[str, None] = OrderedDict()
 
     def close(self) -> None:
         if self._desk is not None:
@@ -176,6 +177,8 @@ class Moments:
             self._end_turn(asked.session)
         if asked.source in ("compact", "clear"):
             self._recall.forget_session(asked.session)
+        if asked.source == "fork":
+            return ""  # it goes on in a context that has been told all this
         return self._opening(asked, agent)
 
     def _opening(self, asked: HookInput, agent: str) -> str:
@@ -217,6 +220,7 @@ class Moments:
         if asked.prompt and not text:
             return ""  # a machine's message in a person's place goes on with the turn
         self._end_turn(asked.session)
+        self._take_over(asked.session, agent)
         telling = self._ask_the_team(text, asked, until=began + TEAM_SECONDS)
         opening = self._opening(asked, agent) if agent in _STARTS_WITH_A_PROMPT and self._begins(asked.session, agent) else ""
         left = self._spend(asked.session, estimated_tokens(opening))
@@ -253,6 +257,23 @@ class Moments:
         except sqlite3.Error:
             return False
 
+    def _take_over(self, session: str, agent: str) -> None:
+        """Once the timeline knows that a session is another's fork, what that one was shown is in its context too."""
+        with self._lock:
+            if not session or session in self._forks:
+                return
+        try:
+            known = self._timeline.session(agent, session)
+        except sqlite3.Error:
+            return
+        if known is None or not known.parent:
+            return
+        self._recall.take_over(session, known.parent)
+        with self._lock:
+            self._forks[session] = None
+            while len(self._forks) > _MOST_TURNS:
+                self._forks.popitem(last=False)
+
     def _prompt(self, text: str, asked: HookInput, agent: str, left: int) -> Prompt:
         text = drop_private(text)
         return Prompt(
@@ -284,7 +305,7 @@ class Moments:
                 continue
             if monotonic() > until:
                 break
-            injection = self._recall.act(_action(call, asked))
+            injection = self._recall.act(_action(call, asked), branch=branch_of(asked.cwd))
             if not injection.silent:
                 self._spend(asked.session, _cost(injection))
                 return injection.block

@@ -23,7 +23,14 @@ _SAME = {"BeforeAgent": "UserPromptSubmit", "AfterAgent": "Stop", "BeforeTool": 
 TOOL_EVENTS = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch"})
 
 _HEAD_FIELD = re.compile(rb'"(session_id|cwd|hook_event_name|tool_name|agent_id)"\s{0,4}:\s{0,4}("(?:[^"\\]|\\.){0,4096}")')
-_FAILED_COMMAND = re.compile(r"\s{0,8}(?:Exit code|Exit Code:) [1-9]")
+_FAILED_COMMAND = re.compile(r"\s{0,8}(?:Exit code:?|Exit Code:|Process exited with code) -?[1-9]")
+_DRESS = ("Command: ", "Output: ", "Stdout: ", "<untrusted_context>")
+_FAILED_IN_THE_END = re.compile(
+    r"\nExit Code: -?[1-9]\d{0,9}\s{0,4}(?:\n(?:Error|Signal|Background PIDs|Process Group PGID): [^\n]{0,200}){0,4}"
+    r"\s{0,8}(?:</untrusted_context>\s{0,8})?\Z"
+)
+"""Gemini CLI names no error where a command fails: behind its output it says how it ended."""
+_END = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +112,7 @@ def _calls(event: str, told: Mapping[Any, Any]) -> Iterator[ToolCall]:
             case {"tool_name": str(tool), **rest}:
                 given = rest.get("tool_input")
                 command, files = _given(given) if isinstance(given, dict) else ("", ())
-                error = "" if told.get("is_interrupt") is True or event == "PreToolUse" else _error(rest)
+                error = "" if rest.get("is_interrupt") is True or event == "PreToolUse" else _error(rest)
                 yield ToolCall(tool=_text(tool), command=command, files=files, error=error)
             case _:
                 pass
@@ -134,6 +141,8 @@ def _error(told: Mapping[Any, Any]) -> str:
             return _ends(text)
         case {"tool_response": {"error": str(error) | {"message": str(error)}}} if error:
             return _ends(error)
+        case {"tool_response": {"llmContent": str(text)}} if text.startswith(_DRESS) and _FAILED_IN_THE_END.search(text[-_END:]):
+            return _ends(text)
         case _:
             return ""
 
@@ -167,7 +176,7 @@ def _parsed(body: bytes) -> Any:
     except orjson.JSONDecodeError:
         pass
     try:
-        return json.loads(body.decode("utf-8", "replace"))
+        return json.loads(body.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         return None
 

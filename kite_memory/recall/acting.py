@@ -26,7 +26,7 @@ from kite_memory.recall.search import name
 from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
 
 _LINE_TOKENS = 60
-_LINES = 6
+_MOST_TOLD = 6
 """In a session: who is told at every step listens to none."""
 _CANDIDATES = 24
 _LINES = 80
@@ -66,14 +66,17 @@ class Acting:
         self._lock = Lock()
         self._readings: dict[tuple[str, int], tuple[Note, Reading]] = {}
 
-    def act(self, action: Action, now: datetime) -> Injection:
-        """The line for this action, claimed for its session and written into the log; mostly none."""
+    def act(self, action: Action, now: datetime, *, branch: str = "") -> Injection:
+        """The line for this action, claimed for its session and written into the log; mostly none.
+
+        With a ``branch``, none from another one that is not merged yet.
+        """
         try:
             shown = self._memory.shown(action.session) if action.session else frozenset()
-            remark = self._after(action, shown, now) if action.error else self._before(action, shown, now)
+            remark = self._after(action, shown, now, branch) if action.error else self._before(action, shown, now, branch)
             if remark is None:
                 return Injection(block="", hits=(), reason="nothing is known of this action")
-            if action.session and self._memory.times(action.session, "action") >= _LINES:
+            if action.session and self._memory.times(action.session, "action") >= _MOST_TOLD:
                 return Injection(block="", hits=(), reason="enough was said in this session")
             rendered = block([_as_line(remark.hit)])
             if not rendered.text:
@@ -85,11 +88,11 @@ class Acting:
             return Injection(block="", hits=(), reason=f"what is known cannot be used: {error}")
         return Injection(block=rendered.text, hits=(remark.hit,) if remark.known else (), reason=remark.why, tokens=rendered.tokens)
 
-    def _before(self, action: Action, shown: Collection[str], now: datetime) -> Remark | None:
+    def _before(self, action: Action, shown: Collection[str], now: datetime, branch: str) -> Remark | None:
         commands = invocations(action.command)
         telling = [command for command in commands if command.program not in _LOOKING]
         folder = _folder(commands, action.cwd)
-        for note, reading in self._notes(_asked_by(telling, action), action, shown, now):
+        for note, reading in self._notes(_asked_by(telling, action), action, shown, now, branch):
             for caution in reading.cautions:
                 if any(concerns(caution, command, folder=folder) for command in telling) and not heeded(caution, commands):
                     return _said_by(note, caution.says, "speaks of this command")
@@ -100,11 +103,11 @@ class Acting:
                     return _said_by(note, rule, "speaks of this file")
         return None
 
-    def _after(self, action: Action, shown: Collection[str], now: datetime) -> Remark | None:
+    def _after(self, action: Action, shown: Collection[str], now: datetime, branch: str) -> Remark | None:
         told, beside = _failing_lines(action.error)
         if not told and not beside:
             return None
-        for note, reading in self._notes(" ".join((*told, *beside))[:_ASKED], action, shown, now):
+        for note, reading in self._notes(" ".join((*told, *beside))[:_ASKED], action, shown, now, branch):
             for symptom in reading.symptoms:
                 if shows(symptom, told) or (symptom.words >= _WORDS_BESIDE and shows(symptom, beside)):
                     return _said_by(note, symptom.says, "quotes the failure")
@@ -118,7 +121,9 @@ class Acting:
         said = remedy(fix, action.command) if fix else ""
         return _told_by(fix, said) if fix and said else None
 
-    def _notes(self, asked: str, action: Action, shown: Collection[str], now: datetime) -> Iterator[tuple[Note, Reading]]:
+    def _notes(
+        self, asked: str, action: Action, shown: Collection[str], now: datetime, branch: str
+    ) -> Iterator[tuple[Note, Reading]]:
         """Notes in force, of this project or of none, that share words and were not shown yet."""
         if not asked:
             return
@@ -135,7 +140,8 @@ class Acting:
         # A wish of the person's, and what would hurt to forget, before what shares more words.
         read.sort(key=lambda pair: (pair[0].kind is not NoteKind.PREFERENCE, -pair[0].importance))
         for note, reading in read:
-            if name(note) not in shown and (note.scope is not Scope.SESSION or note.session == action.session):
+            elsewhere = note.branch and branch and note.branch != branch
+            if name(note) not in shown and not elsewhere and (note.scope is not Scope.SESSION or note.session == action.session):
                 yield note, reading
 
     def _read(self, catalogue: str, numbers: Sequence[int]) -> list[tuple[Note, Reading]]:

@@ -278,9 +278,16 @@ class Recall:
             return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
         return injection
 
-    def act(self, action: Action) -> Injection:
+    def act(self, action: Action, *, branch: str = "") -> Injection:
         """What an agent is told as it runs a command, or when one has failed: one line, rarely. Nothing is raised."""
-        return self._acting.act(action, self._clock())
+        return self._acting.act(action, self._clock(), branch=branch)
+
+    def take_over(self, session: str, origin: str) -> None:
+        """A fork has in its context what the session was shown that it comes from. Nothing is raised."""
+        try:
+            self._memory.take_over(session, origin)
+        except sqlite3.Error:
+            pass  # at worst something is shown to the fork again
 
     def forget_session(self, session: str) -> None:
         """After a compaction nothing that was shown is in the agent's context any more. Nothing is raised."""

@@ -306,6 +306,14 @@ class SessionMemory:
             for at, session, project, features, anything, notes in rows
         )
 
+    def take_over(self, session: str, origin: str) -> None:
+        """What one session was shown counts as shown to another that goes on from it."""
+        with self._changing() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO shown SELECT ?, note, at FROM shown WHERE session = ?",
+                (_storable(session), _storable(origin)),
+            )
+
     def forget_session(self, session: str) -> None:
         """After a compaction nothing that was shown is in the agent's context any more."""
         with self._changing() as connection:

@@ -251,6 +251,16 @@ def test_json_is_of_the_shape_that_was_promised(worked_in: Machine, name: str) -
     assert fits(ran.json(), shape) == []
 
 
+def test_a_line_that_a_note_still_rests_on_is_a_failure_in_json_too(worked_in: Machine) -> None:
+    tried = in_this_process(worked_in, ["forget", "postgresql", "--dry-run", "--json"], cwd=worked_in.home).json()
+
+    ran = in_this_process(worked_in, ["forget", tried["evidence"][0]["reference"], "--json"], cwd=worked_in.home)
+
+    assert [line["lets_go"] for line in ran.json()["evidence"]] == [False]
+    assert ran.code == 1
+    assert "still offered" in ran.err
+
+
 def test_every_command_with_json_is_looked_at() -> None:
     from tests.cli.commands import every_command
 

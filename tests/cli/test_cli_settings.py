@@ -40,6 +40,15 @@ def test_a_refused_value_leaves_the_file_alone(machine: Machine) -> None:
     assert machine.config.read_text() == BEFORE
 
 
+def test_the_vault_may_go_back_to_where_it_lies_by_itself(machine: Machine) -> None:
+    machine.configure("vault = '/somewhere'\n")
+
+    done = set_to(machine, "vault", "")
+
+    assert (done.code, "the environment says otherwise" in done.err) == (0, False)
+    assert tomllib.loads(machine.config.read_text()) == {"vault": ""}
+
+
 def test_a_section_on_one_line_is_a_section(machine: Machine) -> None:
     machine.configure('extractor = { name = "offline" }\n')
 

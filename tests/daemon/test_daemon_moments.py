@@ -44,9 +44,11 @@ class Doubting(Recall):
         lambda action: Injection(block="", hits=(), reason="nothing is known of it")
     )
     asked: Prompt | None = None
+    branch: str = ""
     about: tuple[Note, ...] = VAULT
 
-    def act(self, action: Action) -> Injection:
+    def act(self, action: Action, *, branch: str = "") -> Injection:
+        self.branch = branch
         return self.knows(action)
 
     def answer(self, prompt: Prompt, *, remember: bool = True) -> Injection:
@@ -342,6 +344,39 @@ class TestWaiting:
         assert rooms.moments(mode).patience == patience
 
 
+class TestForks:
+    def test_what_the_origin_was_shown_is_not_shown_again(self, rooms: Rooms) -> None:
+        wrote(rooms, session(SESSION, parent="origin"), "Paint the fence")
+        rooms.recall.memory.claim("origin", ["lint"], NOW)
+
+        prompted(rooms.moments())
+
+        assert rooms.recall.memory.shown(SESSION) == {"lint"}
+
+    def test_it_is_known_as_one_later_than_it_begins(self, rooms: Rooms) -> None:
+        rooms.recall.memory.claim("origin", ["lint"], NOW)
+        moments = rooms.moments()
+
+        prompted(moments)
+        before = rooms.recall.memory.shown(SESSION)
+        wrote(rooms, session(SESSION, parent="origin"), "Paint the fence")
+        prompted(moments)
+
+        assert not before
+        assert rooms.recall.memory.shown(SESSION) == {"lint"}
+
+    def test_after_a_compaction_it_may_be_shown_again(self, rooms: Rooms) -> None:
+        wrote(rooms, session(SESSION, parent="origin"), "Paint the fence")
+        rooms.recall.memory.claim("origin", ["lint"], NOW)
+        moments = rooms.moments()
+
+        prompted(moments)
+        told(moments, "SessionStart", source="compact")
+        prompted(moments)
+
+        assert not rooms.recall.memory.shown(SESSION)
+
+
 class TestBudget:
     def test_what_a_turn_is_given_stays_within_one_budget(self, rooms: Rooms) -> None:
         rooms.judge.finds = ("lint", "queue")
@@ -502,6 +537,15 @@ def wrote(rooms: Rooms, of: Session, *texts: str, hours_ago: float = 2.0, type: 
     rooms.timeline.commit([look], of.provider)
 
 
+def test_what_is_done_is_looked_at_on_its_branch(rooms: Rooms, tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/fix/queue\n")
+
+    told(rooms.moments(), "PostToolBatch", cwd=str(tmp_path), tool_calls=[call("Bash", command="make lint")])
+
+    assert rooms.recall.branch == "fix/queue"
+
+
 class TestSessionStart:
     @pytest.mark.parametrize("source", ["startup", "clear"])
     def test_the_last_sessions_work_is_told(self, rooms: Rooms, source: str) -> None:
@@ -555,6 +599,12 @@ class TestSessionStart:
         wrote(rooms, session(SESSION), "Paint the fence")
 
         assert told(rooms.moments(), "SessionStart", source=source) == ""
+
+    def test_a_fork_is_not_told_again_what_always_applies(self, rooms: Rooms) -> None:
+        rooms.recall.opening = Injection(block="<vault-context>always</vault-context>", hits=(), reason="a session starts")
+
+        assert told(rooms.moments(), "SessionStart", source="resume")
+        assert told(rooms.moments(), "SessionStart", source="fork") == ""
 
     def test_a_compaction_is_told_what_it_was_at(self, rooms: Rooms) -> None:
         wrote(rooms, session(), "Move the queue", hours_ago=1)

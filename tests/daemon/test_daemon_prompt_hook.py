@@ -121,6 +121,13 @@ def test_half_an_emoji_costs_a_letter_and_not_the_prompt(half: str) -> None:
     asked.session.encode("utf-8")
 
 
+def test_a_mark_that_a_shell_has_put_before_it_costs_nothing() -> None:
+    asked = read_hook_input(b"\xef\xbb\xbf" + json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": "why pears?"}).encode())
+
+    assert asked is not None
+    assert asked.prompt == "why pears?"
+
+
 def test_bytes_that_are_no_text_cost_a_letter_and_not_the_prompt() -> None:
     asked = read_hook_input(b'{"hook_event_name": "UserPromptSubmit", "prompt": "caf\xe9 on which port?"}')
 
@@ -205,3 +212,42 @@ def test_any_long_bytes_are_read_without_a_word(beginning: bytes) -> None:
     asked = read_hook_input(beginning + b'"hook_event_name": "' * 30_000)
 
     assert asked is None or asked.event == ""
+
+
+GEMINI = "Output: make: no rule\nError: (none)\nExit Code: {}\nProcess Group PGID: 77"
+
+
+@pytest.mark.parametrize(
+    ("response", "failed"),
+    [
+        ("Exit code 2\nno rule", True),
+        ("Exit code: 1\nWall time: 0 seconds\nOutput:\nno rule", True),
+        ("Process exited with code 127\nOutput:\nno rule", True),
+        ("Exit code: 0\nWall time: 0 seconds\nOutput:\nExit code: 1", False),
+        ({"llmContent": GEMINI.format(2), "returnDisplay": "no rule"}, True),
+        ({"llmContent": f"<untrusted_context>\n{GEMINI.format(1)}\n</untrusted_context>", "returnDisplay": ""}, True),
+        ({"llmContent": GEMINI.format(0), "returnDisplay": "no rule"}, False),
+        ({"llmContent": f"{GEMINI.format(1)}\nand so it was printed", "returnDisplay": ""}, False),
+        ({"llmContent": "a file that says\nExit Code: 1", "returnDisplay": ""}, False),
+        ({"llmContent": [{"text": "x"}], "returnDisplay": ""}, False),
+    ],
+)
+def test_a_failed_command_is_known_by_what_its_agent_says_of_it(response: Any, failed: bool) -> None:
+    told = {"hook_event_name": "AfterTool", "tool_name": "run_shell_command", "tool_input": {"command": "make"}}
+
+    asked = read_hook_input(json.dumps({**told, "tool_response": response}).encode())
+
+    assert asked is not None
+    assert [bool(call.error) for call in asked.calls] == [failed]
+
+
+def test_of_calls_that_ran_together_one_that_was_stopped_has_not_failed() -> None:
+    calls = [
+        {"tool_name": "Bash", "tool_input": {"command": "make"}, "error": "stopped", "is_interrupt": stopped}
+        for stopped in (True, False)
+    ]
+
+    asked = read_hook_input(json.dumps({"hook_event_name": "PostToolBatch", "tool_calls": calls}).encode())
+
+    assert asked is not None
+    assert [call.error for call in asked.calls] == ["", "stopped"]

@@ -305,6 +305,33 @@ def test_a_closed_memory_is_silence(tmp_path: Path) -> None:
     assert told.silent
 
 
+def test_a_session_is_told_six_lines_and_no_more(tmp_path: Path) -> None:
+    tools = ("prune", "graft", "water", "sow", "mow", "pick", "press", "store")
+    index = Index(tmp_path / "index", embedder=HashingEmbedder(dim=32))
+    recall = Recall(index=index, memory=SessionMemory(tmp_path / "memory.db"))
+    recall.refresh(Pile(*(note(tool, f"Run no {tool}", f"Never `make {tool}`.", project="orchard") for tool in tools)))
+
+    told = [recall.act(Action(session="s", project="orchard", tool="Bash", command=f"make {tool}")) for tool in tools]
+
+    assert [each.silent for each in told] == [False] * 6 + [True] * 2
+    assert told[-1].reason == "enough was said in this session"
+    recall.close()
+
+
+@pytest.mark.parametrize(("branch", "silent"), [("fix/queue", False), ("", False), ("main", True)])
+@pytest.mark.parametrize("error", ["", "Exit code 1\nError: pick: weigh: basket short by 17\n"])
+def test_a_note_of_a_branch_is_told_on_that_branch(tmp_path: Path, branch: str, silent: bool, error: str) -> None:
+    index = Index(tmp_path / "index", embedder=HashingEmbedder(dim=32))
+    recall = Recall(index=index, memory=SessionMemory(tmp_path / "memory.db"))
+    says = "Never `git push --force`. `weigh: basket short by 4` means an empty answer."
+    recall.refresh(Pile(insight("Main is protected", says, branch="fix/queue")))
+
+    told = recall.act(Action(session="s", project="orchard", tool="Bash", command="git push --force", error=error), branch=branch)
+
+    assert told.silent == silent
+    recall.close()
+
+
 def test_what_was_said_is_in_the_log(tmp_path: Path) -> None:
     index = Index(tmp_path / "index", embedder=HashingEmbedder(dim=32))
     recall = Recall(index=index, memory=SessionMemory(tmp_path / "memory.db"))

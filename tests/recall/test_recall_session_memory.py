@@ -66,6 +66,19 @@ def test_a_forgotten_session_may_be_shown_everything_again(tmp_path: Path) -> No
     memory.close()
 
 
+def test_what_a_session_was_shown_counts_for_one_that_goes_on_from_it(tmp_path: Path) -> None:
+    memory = SessionMemory(tmp_path / "memory.db")
+    memory.claim("origin", ["queue", "lint"], NOW)
+    memory.claim("fork", ["lint"], NOW)
+
+    memory.take_over("fork", "origin")
+    memory.claim("origin", ["auth"], NOW)
+
+    assert memory.shown("fork") == {"queue", "lint"}
+    assert memory.shown("origin") == {"queue", "lint", "auth"}
+    memory.close()
+
+
 def test_the_latest_prompts_come_back_as_they_were(tmp_path: Path) -> None:
     memory = SessionMemory(tmp_path / "memory.db")
     for number in range(5):
