@@ -202,8 +202,14 @@ def open_house(
             clock=lambda: datetime.now(UTC),
         )
         in_background = running is not None  # a daemon's own thread gives notes their vectors
+        gardening = Gardening(
+            vault=vault,
+            lock=pipeline.vault_lock,
+            clock=lambda: datetime.now(UTC),
+            polisher=partial(polisher_of, config, kept, outbox),
+        )
         letting_go = LettingGo(timeline=timeline, outbox=outbox, vault=vault, recall=recall)
-        store = _local_store(config.state, vault, recall, pipeline, letting_go, in_background=in_background)
+        store = _local_store(config.state, vault, recall, pipeline, letting_go, gardening, in_background=in_background)
         closing.callback(store.close)
         pipeline.after_deletions(store.tidy)
         near = Near(
@@ -215,12 +221,6 @@ def open_house(
             heard=partial(heard, timeline),
         )
         bridge = Bridge(tools_of(store, near, saving=saving_of(config, extractor, outbox), age=age))
-        gardening = Gardening(
-            vault=vault,
-            lock=pipeline.vault_lock,
-            clock=lambda: datetime.now(UTC),
-            polisher=partial(polisher_of, config, kept, outbox),
-        )
         consolidating = Consolidating(
             vault=vault,
             refresh=recall.refresh,
@@ -317,7 +317,14 @@ def saving_of(config: Config, extractor: Extractor, outbox: Outbox) -> Saving:
 
 
 def _local_store(
-    state: Path, vault: Vault, recall: Recall, pipeline: Pipeline, letting_go: LettingGo, *, in_background: bool
+    state: Path,
+    vault: Vault,
+    recall: Recall,
+    pipeline: Pipeline,
+    letting_go: LettingGo,
+    gardening: Gardening,
+    *,
+    in_background: bool,
 ) -> LocalStore:
     def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
         recall.refresh(vault, hint=paths, meaning=meaning or not in_background)
@@ -334,7 +341,13 @@ def _local_store(
         lock=pipeline.vault_lock,
         take_up=take_up,
         let_go=let_go,
+        forgotten=lambda note: _remarked(gardening.let_go([note], wording=False)),
     )
+
+
+def _remarked(remark: str) -> None:
+    if remark:
+        log.warning("%s", remark)
 
 
 def bridge_of(config: Config, store_url: str) -> "tuple[Perform, Callable[[], None]]":

@@ -84,9 +84,11 @@ class LocalStore:
         lock: RLock,
         take_up: TakeUp,
         let_go: Callable[[Note], None] = lambda note: None,
+        forgotten: Callable[[Note], None] = lambda note: None,
         clock: Callable[[], datetime] = _now,
     ) -> None:
-        """``let_go`` sees to it that nobody is offered what a note rests on that is about to be forgotten."""
+        """``let_go`` sees to it that nobody is offered what a note rests on that is about to be forgotten; ``forgotten``, once that
+        note is gone, that nothing tells of it which is made of the notes as a whole."""
         self._vault = vault
         self._recall = recall
         self._state = state
@@ -94,6 +96,7 @@ class LocalStore:
         self._lock = lock
         self._take_up = take_up
         self._let_go = let_go
+        self._told_no_more = forgotten
         self._clock = clock
 
     @property
@@ -247,7 +250,10 @@ class LocalStore:
         grant.demand(place.scope, place.project)
         with self._lock:
             kept = self._vault.keys.find(_key_place(key, place))
-            return kept is not None and self._forgotten(kept.note)
+            if kept is None or not self._forgotten(kept.note):
+                return False
+        self._told_no_more(kept.note)
+        return True
 
     def versions(self, grant: Grant, key: str, place: Place) -> list[Version]:
         if not grant.sees(place.scope, place.project):
@@ -331,7 +337,10 @@ class LocalStore:
             raise NotAllowed("this token may only read", hint="ask for one that may write")
         with self._lock:
             note = self.note(grant, name)
-            return note is not None and self._forgotten(note)
+            if note is None or not self._forgotten(note):
+                return False
+        self._told_no_more(note)
+        return True
 
     def forgot(self, notes: Collection[Note]) -> None:
         """What is kept beside notes goes with them; whoever forgets notes without this store says so."""

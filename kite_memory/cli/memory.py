@@ -289,7 +289,18 @@ def forget(
         told = perform("forget", note=note, with_evidence=with_evidence)
     if as_json:
         say_json(told)
-        return
+    else:
+        _tell_forgotten(told)
+    if evidence and not (chosen or with_evidence):
+        resting = sorted({other for line in evidence if not line["lets_go"] for other in line["others"]})
+        if resting:
+            hint = f"forget {resting[0]} first, or erase the line's words with --with-evidence"
+            raise KiteError(f"that line is still offered, since a note rests on it: {', '.join(resting)}", hint=hint)
+        if not as_json:
+            tell("that line is not offered any more")
+
+
+def _tell_forgotten(told: dict[str, Any]) -> None:
     for each in told["notes"]:
         say(each["trash"])
     if not (told["notes"] or told["evidence"]):
@@ -297,12 +308,6 @@ def forget(
     for remark in told.get("problems", []):
         tell(remark)
     _tell_what_is_left(told["evidence"])
-    if evidence and not (chosen or with_evidence):
-        resting = sorted({other for line in evidence if not line["lets_go"] for other in line["others"]})
-        if resting:
-            hint = f"forget {resting[0]} first, or erase the line's words with --with-evidence"
-            raise KiteError(f"that line is still offered, since a note rests on it: {', '.join(resting)}", hint=hint)
-        tell("that line is not offered any more")
 
 
 def _question(notes: int, lines: int) -> str:

@@ -12,7 +12,7 @@ from kite_memory.errors import KiteError, UsageError, VaultMissing
 from kite_memory.model.note import Note
 from kite_memory.vault import Vault, memory_page
 from kite_memory.vault.graph import FORMATS, Graph, centrality, fits_mermaid, graph
-from kite_memory.vault.memory_page import PAGE, Edited, merged
+from kite_memory.vault.memory_page import BEGIN, PAGE, Edited, merged
 
 if TYPE_CHECKING:
     from kite_memory.distill.polishing import Polisher
@@ -91,19 +91,21 @@ class Gardening:
     def let_go(self, notes: Sequence[Note], *, wording: bool) -> str:
         """The page names none of these any more, which are forgotten; with ``wording``, of others than it still tells none is kept.
 
-        Why it does, where a person has written into it; else empty.
+        Why it does, where a person has written into it; else empty. Where a person has taken the page away, none is made.
         """
-        with self._lock:
-            if wording:
+        try:
+            if wording and self._wording.known():
                 self._wording.keep(memory_page.sentences(graph(self._notes()), self._clock()))
-            told = f"{self.noted()}\n{self._vault.page(PAGE)}"
-            if not any(f"[[{PurePosixPath(note.path).stem}" in told for note in notes):
+            page = self._vault.page(PAGE)
+            if not any(f"[[{PurePosixPath(note.path).stem}" in f"{self.noted()}\n{page}" for note in notes):
                 return ""
-            try:
+            if BEGIN in page:
                 self.synthesize()
-            except KiteError as error:
-                return f"{PAGE} may still tell of it: {error}"
-            return ""
+            else:
+                self._vault.note_down(_OURS, "")
+        except KiteError as error:
+            return f"{PAGE} may still tell of it: {error}"
+        return ""
 
     def noted(self) -> str:
         """What we put between the marks of the page last."""

@@ -297,8 +297,8 @@ class Operations:
         The events that they rest on are offered to nobody any more; ``with_evidence`` their words go for good. ``note`` may be a
         citation: then that happens to what it cites, and to no note.
         """
+        remark = ""
         with self._pipeline.vault_lock:
-            remark = ""
             cited = self._letting_go.ground(note) if ids is None else []
             named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
             chosen = named if ids is None else [self._showing.found(each) for each in ids]
@@ -313,10 +313,12 @@ class Operations:
                 finally:  # what is in the trash must not be found, even if the rest of the sweep failed
                     self._recall.refresh(self._vault, hint={each.path for each in chosen})
                 self._forgot(chosen)
-                remark = self._gardening.let_go(chosen, wording=with_evidence)
                 if with_evidence:
                     self._letting_go.purge(grounds)
-                    self._erase()
+        if not dry_run:  # of a large vault the page takes seconds, which nobody else is to wait for
+            remark = self._gardening.let_go(chosen, wording=with_evidence)
+            if with_evidence:
+                self._erase()
         evidence = [letting_go.told(ground, blank=with_evidence) for ground in grounds]
         return {"notes": told, "evidence": evidence, "problems": [remark] if remark else []}
 

@@ -21,6 +21,10 @@ _LINES = 24
 _LONGEST = 500
 _FEWEST_STEMS = 2
 """Of a rule that does not name the memory, or the time from now on: who does may say it as briefly as «use pnpm»."""
+_POINTS_BACK = re.compile(
+    r"\b(?:it|them|(?:this|that|these|those|so)\b(?!\s+\w))\b|\A(?:never|do(?:n'?t| not) ever)\s+\w+\s+again\W*\Z", re.IGNORECASE
+)
+"""What so brief a rule is about, nobody knows any more later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,6 +309,8 @@ def _made(told: str, kind: Literal["preference", "fact"] | None) -> Asked | None
     if len(text) > _LONGEST or "?" in bare or _PASSING.search(bare) or _NOT_PROSE.search(bare) or _POINTS.fullmatch(text):
         return None
     if _SO_DO.search(bare) or _POINTED_AT.match(bare):
+        return None
+    if len(stems(text)) < _FEWEST_STEMS and _POINTS_BACK.search(bare):
         return None
     if not stems(text) or len(text.split()) < 2 or text.count('"') % 2 or text.count("`") % 2:
         return None

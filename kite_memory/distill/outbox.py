@@ -23,7 +23,7 @@ from kite_memory.model.record import Record
 VERSION = 2
 
 _LONGEST_WAIT = 2 * 3600.0
-"""Seconds; nobody puts a chunk off for longer, so what says so was written while the clock was wrong."""
+"""Seconds; nobody waits for a chunk longer: what says so may have been written while the clock was wrong."""
 
 ChunkState = Literal["waiting", "asked", "answered", "written", "refused", "nothing"]
 

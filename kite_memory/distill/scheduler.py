@@ -50,7 +50,8 @@ class Scheduler:
     """One call at a time.
 
     Failures in a row open a breaker over all chunks; what only a person can mend waits for the next day or a restart. A chunk
-    that is not accepted, though another is after it, is tried once more and then refused: it does not hold up the rest.
+    that is not accepted, though another is after it, is tried once more and then refused: it does not hold up the rest. Where two
+    are not, nothing is asked that day; on the next, the second of them comes after the others.
     """
 
     def __init__(
@@ -135,10 +136,13 @@ class Scheduler:
                 self._unwritten = None
                 self._unaccepted.add(waiting.id)
                 return Idle(until=now, reason=reason, hint=hint)
-            case Misconfigured(reason=reason, hint=hint):
-                self._outbox.put_off(waiting.id, Usage(), not_before=0.0, reason=reason)
+            case Misconfigured(reason=reason, hint=hint, perhaps_this=perhaps_this):
+                tomorrow = _next_day(now)  # when another is tried before this one: these two may have the same fault
+                self._outbox.put_off(
+                    waiting.id, Usage(), not_before=tomorrow + LONGEST_PAUSE if perhaps_this else 0.0, reason=reason
+                )
                 self._unwritten = None
-                return self._close(now, _next_day(now), reason, hint)
+                return self._close(now, tomorrow, reason, hint)
             case _:
                 assert_never(outcome)
 

@@ -78,6 +78,7 @@ _SCHEME = re.compile(
 )
 """Those that one word follows (group 1), and those that many do."""
 _HEADER = re.compile(rb"[^\r\n\"'`\\]{1,8192}+")
+_JAR_WORD = re.compile(rb"[^\s\"'`\\;|&<>]{1,8192}+")
 _COOKIE = re.compile(rb"([A-Za-z0-9_.\-]{1,64}+)=([^;\s\"',]{8,4096}+)")
 _ATTRIBUTES = frozenset((b"expires", b"path", b"domain", b"max-age", b"samesite", b"priority"))
 
@@ -127,7 +128,7 @@ def find_assigned(raw: bytes, small: bytes, spans: list[Span]) -> None:
         for match in _SIGNATURE.finditer(small):
             _take(raw, match.end(), b"signature", Promise.STRONG, Style.SETTING, spans)
     for match in _JAR.finditer(small) if b"curl" in small else ():
-        _cookies(raw, match.end(), spans)
+        _cookies(raw, match.end(), spans, bare=_JAR_WORD)
     for match in _FLAG.finditer(small):
         name = raw[match.start() : match.end()].strip(b"- \t")
         _take(raw, match.end(), name, max(promise(name), Promise.STRONG), Style.CODE, spans)
@@ -273,10 +274,13 @@ def _authorization(raw: bytes, at: int, spans: list[Span]) -> bool:
     return True
 
 
-def _cookies(raw: bytes, at: int, spans: list[Span]) -> int:
-    """The values of a header's cookies that could let somebody in; their names and attributes stay. Returns where they end."""
+def _cookies(raw: bytes, at: int, spans: list[Span], *, bare: re.Pattern[bytes] = _HEADER) -> int:
+    """The values of a header's cookies that could let somebody in; their names and attributes stay. Returns where they end.
+
+    ``bare`` is how far those reach that are not in quotes.
+    """
     quote = _QUOTE.match(raw, at)
-    header = _HEADER.match(raw, quote.end() if quote else at)
+    header = _HEADER.match(raw, quote.end()) if quote else bare.match(raw, at)
     if header is None:
         return at
     for pair in _COOKIE.finditer(header[0]):

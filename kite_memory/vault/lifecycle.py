@@ -13,7 +13,7 @@ from typing import Literal
 from kite_memory.model.likeness import Contest, Near, Ruling, Surroundings
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.record import Rejected
-from kite_memory.vault.wording import body_key
+from kite_memory.vault.wording import body_key, title_key
 
 Rulings = Mapping[tuple[str, str], Ruling]
 """By the ids of the newer and the older note."""
@@ -96,14 +96,14 @@ class Relation:
 
 
 def repeats(one: Note, other: Note) -> bool:
-    """Whether two notes of one kind say the same: the very words, or one has next to nothing that the other has not.
+    """Whether two notes of one kind say the same: the very words, title and all, or one has next to nothing that the other has not.
 
     One other word makes another note of a short one (the north field is not the south field), and so does another name or figure
     wherever it stands, a denial, or a word on what held before. Likeness in meaning tells none of that: alone it is no repetition.
     """
     if (one.kind, one.project) != (other.kind, other.project):
         return False
-    if body_key(one.body) == body_key(other.body) != "":
+    if body_key(one.body) == body_key(other.body) != "" and title_key(one.title) == title_key(other.title):
         return True
     said, held = text_of(one), text_of(other)
     mine, theirs = _stems(said), _stems(held)

@@ -137,7 +137,8 @@ class _Plan:
         title, said = title_key(note.title), body_key(body)
         for older, key in self._alike:
             titled = older.id and title in map(title_key, (older.title, *older.aliases))
-            if (older.kind, older.project) != (note.kind, note.project) or not (titled or key == said != ""):
+            worded = key == said != "" and not lifecycle.at_odds(note.title, older.title)
+            if (older.kind, older.project) != (note.kind, note.project) or not (titled or worded):
                 continue
             if _may_grow(draft, older):
                 return older

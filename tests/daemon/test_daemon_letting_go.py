@@ -1,6 +1,7 @@
 """What a forgotten note rested on is offered to nobody any more, and erased where a person wants that."""
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.timeline import letting_go
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
+from kite_memory.vault import memory_page
 from kite_memory.wiring import House, open_house
 from tests.daemon.test_daemon_operations import config_in
 from tests.fakes.events import SESSION
@@ -99,6 +101,17 @@ class TestForgetting:
         assert house.bridge.perform("forget", {"note": "gate"}, Asker(grant=OWNER))["forgotten"]
 
         assert found(house, "zanzibar pepper") == []
+
+    def test_an_agents_word_takes_it_off_the_page_of_contents_too(self, house: House) -> None:
+        write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
+        house.pipeline.compare_vault()
+        perform(house, "synthesize")
+        before = house.vault.page("MEMORY.md")
+
+        house.bridge.perform("forget", {"note": "gate"}, Asker(grant=OWNER))
+
+        assert "zanzib" in before
+        assert "zanzib" not in house.vault.page("MEMORY.md")
 
     def test_what_was_kept_of_a_conversation_goes_with_a_journal_that_was_deleted_by_hand(self, house: House) -> None:
         uuid = house.bridge.perform("generate-conversation-id", {}, Asker(grant=OWNER))["claude_conversation_uuid"]
@@ -196,6 +209,42 @@ class TestErasing:
         (remark,) = perform(house, "forget", note="gate")["problems"]
 
         assert "MEMORY.md may still tell of it" in remark
+
+    def test_a_page_that_a_person_took_away_stays_away(self, house: House) -> None:
+        write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
+        house.pipeline.compare_vault()
+        perform(house, "synthesize")
+        (house.vault.root / "MEMORY.md").unlink()
+
+        told = self.erased(house)
+
+        assert told["problems"] == []
+        assert not (house.vault.root / "MEMORY.md").exists()
+        assert holding(house, b"zanzib") == set()
+
+    def test_nobody_waits_for_the_vault_while_the_page_is_made(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+        write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
+        house.pipeline.compare_vault()
+        perform(house, "synthesize")
+        free: list[bool] = []
+
+        def tried() -> None:
+            free.append(house.pipeline.vault_lock.acquire(blocking=False))
+            if free[-1]:
+                house.pipeline.vault_lock.release()
+
+        def page(*arguments: Any, **more: Any) -> str:
+            beside = threading.Thread(target=tried)
+            beside.start()
+            beside.join()
+            return made(*arguments, **more)
+
+        made = memory_page.page
+        monkeypatch.setattr(memory_page, "page", page)
+
+        self.erased(house)
+
+        assert free == [True]
 
     def test_no_vector_of_it_is_kept(self, house: House) -> None:
         for row in ("one", "two", "three", "four", "five", "six"):

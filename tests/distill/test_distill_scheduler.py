@@ -238,6 +238,20 @@ def test_one_chunk_that_is_not_accepted_does_not_hold_up_the_others(outbox: Outb
     assert outbox.states() == {"refused": 1, "answered": 2}
 
 
+def test_two_chunks_in_a_row_that_are_not_accepted_hold_up_the_others_for_a_day_at_most(outbox: Outbox, clock: Clock) -> None:
+    def told(chunk: Chunk) -> Outcome:
+        return NOT_ACCEPTED if chunk.id in ("c0", "c1") else plain_answer(chunk, title=chunk.id)
+
+    fill(outbox, 4)
+    asking = scheduler(outbox, ScriptedExtractor([told] * 9), clock)
+
+    step_often(asking)
+    clock.now = MIDNIGHT
+    step_often(asking)
+
+    assert outbox.states() == {"waiting": 2, "answered": 2}
+
+
 def test_where_no_chunk_is_accepted_none_is_given_up(outbox: Outbox, clock: Clock) -> None:
     fill(outbox, 3)
     extractor = ScriptedExtractor([NOT_ACCEPTED] * 8)

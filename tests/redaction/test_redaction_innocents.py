@@ -59,6 +59,7 @@ INNOCENTS = {
     "calls": "token = self.tokens.refresh(scope)\npassword = getpass.getpass()\nkey = load_key(path)",
     "attributes": "client = Client(api_key=settings.api_key, token=request.token, password=self.password)",
     "the environment": 'api_key = os.environ["ORCHARD_API_KEY"]\nconst token = process.env.ORCHARD_TOKEN;\nENV["SECRET_KEY_BASE"]',
+    "an address after a cookie": "curl -b lang=en https://orchard.example/?cursor=a8f3k2l9x0q1 -o build=9f8a7c6d5e4b",
     "variables": 'curl -H "Authorization: Bearer $TOKEN" -u "$USER:$PASSWORD" https://api.example/?key=${API_KEY}',
     "templates": "token: ${{ secrets.ORCHARD_TOKEN }}\npassword: {{ vault_password }}\nsecret: <%= ENV['SECRET'] %>",
     "stand-ins": "API_KEY=your-api-key-here\nPASSWORD=changeme\nTOKEN=<token>\nSECRET=xxxxxxxxxxxxxxxx\npassword: '********'",

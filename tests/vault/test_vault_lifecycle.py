@@ -167,6 +167,16 @@ def test_the_same_words_the_other_way_round_are_no_repetition(one: str, other: s
     assert not lifecycle.repeats(replace(before, body=other), before)
 
 
+def test_one_reason_for_opposite_decisions_makes_one_of_them_no_repetition_of_the_other() -> None:
+    tabs = old("Tabs over spaces", "It is easier to read.", kind=NoteKind.DECISION)
+    spaces = replace(tabs, title="Spaces over tabs")
+    first, second = drafts(decision(tabs.title, tabs.body), decision(spaces.title, spaces.body))
+
+    assert lifecycle.repeats(tabs, replace(tabs, title="tabs over spaces."))
+    assert not lifecycle.repeats(spaces, tabs)
+    assert [type(action) for action in planned([first, second])] == [Create, Create]
+
+
 @pytest.mark.parametrize(
     ("before", "now"),
     [
