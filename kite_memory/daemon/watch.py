@@ -106,7 +106,8 @@ class Watch:
         self._handler = _Handler(notice, lost)
         self._lost = lost
         self._observer: BaseObserver = Observer(timeout=_NO_POLLING)
-        self._overflow = _Overflow(lost)
+        self._overflow = _Overflow(self._overflown)
+        self._deaf = threading.Event()
         self._watched: dict[Path, tuple[int, int]] = {}
         self._scheduled: dict[Path, ObservedWatch] = {}
         self._lock = threading.Lock()
@@ -125,9 +126,16 @@ class Watch:
         if self._observer.is_alive():
             self._observer.join()
 
+    def _overflown(self) -> None:
+        self._deaf.set()
+        self._lost()
+
     def arm(self) -> None:
-        """Watch what has come into being since the last time. Cheap when nothing has; call it at every comparison."""
+        """Watch what has come into being since the last time. Cheap when nothing has; call it before every comparison."""
         with self._lock:
+            if self._deaf.is_set():  # nobody has told the library of the folders that came meanwhile: it watches none of them
+                self._deaf.clear()
+                self._watched.clear()
             for root, recursive in self._recursive.items():
                 identity = _identity(root)
                 if identity is None:
