@@ -105,3 +105,22 @@ def test_a_folder_that_cannot_be_watched_is_told(tmp_path: Path, ears: Ears, mon
     watch.arm()
 
     assert watch.unwatched == {tmp_path: "inotify watch limit reached"}
+
+
+def test_after_an_overflow_everything_is_watched_anew_once(tmp_path: Path, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = Watch([tmp_path], notice=ears.notice, lost=ears.lost)
+    scheduled: list[object] = []
+    monkeypatch.setattr(watch._observer, "schedule", lambda _, folder, **how: scheduled.append(folder))
+    monkeypatch.setattr(watch._observer, "unschedule", lambda _: None)
+    watch.start()
+    try:
+        watch.arm()
+        before = list(scheduled)
+        logging.getLogger("watchdog.observers").warning("Inotify queue overflowed; filesystem events were lost")
+        watch.arm()
+        watch.arm()
+    finally:
+        watch.stop()
+
+    assert before == [tmp_path]
+    assert scheduled == [tmp_path, tmp_path]

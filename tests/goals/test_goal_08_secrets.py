@@ -105,12 +105,9 @@ class Search:
                 continue
             codes = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(part, WINDOW)).view("<u8").ravel()
             place = np.minimum(np.searchsorted(self.windows, codes), len(self.windows) - 1)
-            seen = np.unique(place[self.windows[place] == codes])
-            for owner in np.unique(self.owners[seen]):
+            for owner in np.unique(self.owners[place[self.windows[place] == codes]]):
                 each = self.secrets[owner]
-                windows = [int(code).to_bytes(WINDOW, "little") for code in self.windows[seen[self.owners[seen] == owner]]]
-                if len(windows) >= _BY_CHANCE or not all(map(_is_hexadecimal, windows)):
-                    yield each.kind, each.context
+                yield each.kind, each.context
 
     @staticmethod
     def _readings(text: str) -> Iterator[str]:
@@ -139,12 +136,6 @@ class Search:
 
 
 _PIECE = 1 << 21
-_BY_CHANCE = 3
-"""Fewer windows of hexadecimal digits than this stand in our own ids and digests now and then: they are made anew in each run."""
-
-
-def _is_hexadecimal(piece: bytes) -> bool:
-    return all(byte in b"0123456789abcdef" for byte in piece)
 
 
 def _code(piece: bytes) -> int:
@@ -158,6 +149,19 @@ def judged(leaks: Iterable[tuple[str, str]], secrets: Sequence[Planted]) -> None
 
     assert {name: count for name, count in by_context.items() if name in PLAIN} == {}, sorted(set(leaks))[:20]
     assert {name: count for name, count in by_context.items() if name in HOSTILE and count > max(0.01 * each, 0)} == {}
+
+
+def not_by_chance(leaked: Callable[[Path], set[tuple[str, str]]], home: Path) -> set[tuple[str, str]]:
+    """Eight digits of one of our ids may stand in a key, too. What leaks in earnest leaks again, where all ids are others."""
+    found = leaked(home / "one")
+    return found & leaked(home / "two") if any(context in PLAIN for _, context in found) else found
+
+
+def test_control_what_leaks_again_is_no_chance(tmp_path: Path) -> None:
+    again, once = ("aws", "assignment"), ("npm", "assignment")
+    runs = iter([{again, once}, {again}])
+
+    assert not_by_chance(lambda home: next(runs), tmp_path) == {again}
 
 
 @dataclass(slots=True)
@@ -222,15 +226,15 @@ def walked(home: Path) -> tuple[Search, list[Planted], Repeating]:
 
 
 def test_no_secret_of_a_transcript_is_kept_or_sent(tmp_path: Path) -> None:
-    search, secrets, model = walked(tmp_path)
+    def leaked(home: Path) -> set[tuple[str, str]]:
+        home.mkdir()
+        search, _, model = walked(home)
+        assert len(model.sent) >= len(CHOSEN) // 2
+        assert any((home / "vault" / ".trash").iterdir())
+        assert search.in_folder(home / "claude"), "the search finds what is there"
+        return search.in_text("\n".join(model.sent)).union(*search.in_folder(home, besides=[home / "claude"]).values())
 
-    kept = search.in_folder(tmp_path, besides=[tmp_path / "claude"])
-    sent = search.in_text("\n".join(model.sent))
-
-    assert len(model.sent) >= len(CHOSEN) // 2
-    assert any((tmp_path / "vault" / ".trash").iterdir())
-    assert search.in_folder(tmp_path / "claude"), "the search finds what is there"
-    judged([leak for leaks in kept.values() for leak in leaks] + list(sent), secrets)
+    judged(not_by_chance(leaked, tmp_path), planted("transcripts"))
 
 
 def test_control_without_the_door_they_are_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,10 +347,12 @@ def said_again(asked: Json) -> Json:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_no_secret_is_kept_or_sent_whichever_way_it_comes(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    search, secrets, sent = gone_in_by(way, tmp_path, monkeypatch)
+    def leaked(home: Path) -> set[tuple[str, str]]:
+        home.mkdir()
+        search, _, sent = gone_in_by(way, home, monkeypatch)
+        return search.in_text(sent).union(*search.in_folder(home, besides=[home / "inbox"]).values())
 
-    leaks = [leak for leaks in search.in_folder(tmp_path, besides=[tmp_path / "inbox"]).values() for leak in leaks]
-    judged([*leaks, *search.in_text(sent)], secrets)
+    judged(not_by_chance(leaked, tmp_path), planted(way))
 
 
 def gone_in_by(way: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Search, list[Planted], str]:
