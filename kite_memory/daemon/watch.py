@@ -4,6 +4,7 @@ import logging
 import os
 import stat
 import threading
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +118,8 @@ class Watch:
         logger = logging.getLogger("watchdog.observers")
         logger.addHandler(self._overflow)
         logger.propagate = False
+        # A folder made while its parent is being walked is found twice, by the walk and by its event; and watched once.
+        warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning, r"watchdog\.")
         self._observer.start()
         self.arm()
 

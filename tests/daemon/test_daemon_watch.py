@@ -1,6 +1,8 @@
 """File events are hints: each change rings, whatever exists when watching starts."""
 
 import logging
+import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,3 +126,25 @@ def test_after_an_overflow_everything_is_watched_anew_once(tmp_path: Path, ears:
 
     assert before == [tmp_path]
     assert scheduled == [tmp_path, tmp_path]
+
+
+def test_a_folder_made_while_its_parent_is_walked_is_watched_in_silence(
+    tmp_path: Path, ears: Ears, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = Watch([tmp_path], notice=ears.notice, lost=ears.lost)
+    walk = os.walk
+
+    def late(top: bytes, followlinks: bool) -> Iterator[tuple[bytes, list[bytes], list[bytes]]]:
+        (tmp_path / "new").mkdir(exist_ok=True)
+        return walk(top, followlinks=followlinks)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        monkeypatch.setattr(os, "walk", late)
+        watch.start()
+        try:
+            assert ears.hear(tmp_path / "new")
+            (tmp_path / "new" / "a.jsonl").write_text("{}\n")
+            assert ears.hear(tmp_path / "new" / "a.jsonl")
+        finally:
+            watch.stop()
