@@ -2,7 +2,7 @@
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any, Protocol
 
@@ -34,7 +34,6 @@ _ALIKE = 0.25
 _ASKED = 600
 _QUOTED = 240
 _QUOTES = 3
-_HEAD = 8_000
 _COMPARABLE = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
 
 
@@ -59,7 +58,6 @@ class Reviewing:
         self._recall = recall
         self._timeline = timeline
         self._lock = lock
-        self._asking: dict[str, tuple[int, int, bool]] = {}
         self._beside: frozenset[str] = frozenset()
         self._last: tuple[int, str] | None = None
 
@@ -68,7 +66,7 @@ class Reviewing:
 
     def review(self, *, limit: int = 200) -> Json:
         """Those that wait, the weightiest first; ``version`` says which wording was judged."""
-        queue, more = self._queue(self._vault.known())
+        queue, more = self._queue(self._vault.waiting())
         told = [self._told(self._surrounded(note)) for note in queue[: max(1, min(limit, _MOST_READ))]]
         return {"notes": told, "waiting": len(queue) + more}
 
@@ -86,34 +84,33 @@ class Reviewing:
         """Do what was ticked on `Review.md`, then bring it up to date. Where nothing is to be done or said, nothing is written."""
         if self._vault.frozen or not self._vault.root.is_dir():
             return {"done": [], "changed": False}
-        known, before = self._vault.known(), self._page()
-        if self._last == (self._stamp(known), before):
+        before = self._page()
+        if self._last == (self._stamp(self._vault.waiting()), before):
             return {"done": [], "changed": False}
         done: list[Json] = []
         for _ in range(_ATTEMPTS):
             with self._lock:
                 before = self._page()
                 done += [told for each in review_page.ticked(before) if (told := self._obeyed(each)) is not None]
-            known = self._vault.known()
-            queue, more = self._queue(known)
+            waiting = self._vault.waiting()
+            queue, more = self._queue(waiting)
             shown = [self._surrounded(note) for note in queue[: review_page.MOST_SHOWN]]
             made = review_page.page(shown, more=more + len(queue) - len(shown))
             after = self._renewed(before, made, anything=bool(queue))
             if after is not None:
                 beside = (other.path for each in shown for other in (each.nearest, each.contested) if other is not None)
                 self._beside = frozenset(beside)
-                self._last = self._stamp(known), after
+                self._last = self._stamp(waiting), after
                 return {"done": done, "changed": bool(done) or after != before}
         raise KiteError(f"{PAGE} is being changed by somebody else", hint="try again when it is saved")
 
-    def _stamp(self, known: Sequence[Known]) -> int:
+    def _stamp(self, waiting: Sequence[Known]) -> int:
         """What waits, and what stands beside it on the page.
 
         That some other note has come to be nearer to one that waits is worth no look at all of them: the next change tells.
         """
-        waiting = [(each.path, each.size, each.mtime_ns) for each in self._waiting_files(known)]
-        beside = [(each.path, each.size, each.mtime_ns) for each in known if each.path in self._beside]
-        return hash((*waiting, "", *beside))
+        groups = (waiting, self._vault.known_at(sorted(self._beside)))
+        return hash(tuple(tuple((each.path, each.size, each.mtime_ns) for each in group) for group in groups))
 
     def _renewed(self, before: str, made: str, *, anything: bool) -> str | None:
         """The page as it is now; ``None`` where it is no longer what it was ``before``, and may have been ticked since.
@@ -220,38 +217,15 @@ class Reviewing:
         newer, older = (other, note) if other.created > note.created else (note, other)
         return set(self._vault.settle(newer.id, older.id, "replaces" if replaces else "neither"))
 
-    def _queue(self, known: Sequence[Known]) -> tuple[list[Note], int]:
+    def _queue(self, files: Sequence[Known]) -> tuple[list[Note], int]:
         """Without pages of entities that some other note on it speaks of: they go with that one. And how many more there are."""
-        files = list(self._waiting_files(known))
         found = [note for file in files[:_MOST_READ] if (note := self._vault.read(file.path)) is not None and self._waits(note)]
         linked = {link_key(target) for note in found if note.kind is not NoteKind.ENTITY for target in note.links}
         kept = [note for note in found if note.kind is not NoteKind.ENTITY or link_key(note.path) not in linked]
         return sorted(kept, key=lambda note: (-note.importance, note.created, note.path)), max(0, len(files) - _MOST_READ)
 
     def _proposed(self) -> list[Known]:
-        known = (each for each in self._vault.known() if not each.problem and not each.twin)
-        return [each for each in known if each.status == NoteStatus.PROPOSED.value]
-
-    def _waiting_files(self, known: Iterable[Known]) -> Iterator[Known]:
-        for each in known:
-            if each.problem or each.twin:
-                continue
-            if each.status == NoteStatus.PROPOSED.value or (each.status == NoteStatus.ACCEPTED.value and self._may_ask(each)):
-                yield each
-
-    def _may_ask(self, known: Known) -> bool:
-        """Told from the file's head without taking it apart, and only where it has changed since."""
-        stamp = (known.size, known.mtime_ns)
-        seen = self._asking.get(known.path)
-        if seen is not None and seen[:2] == stamp:
-            return seen[2]
-        try:
-            head = self._vault.text(known.path)[:_HEAD]
-        except NoteNotFound:
-            return False
-        told = "\nconflicts:" in head or "\nreview:" in head
-        self._asking[known.path] = (*stamp, told)
-        return told
+        return [each for each in self._vault.waiting() if each.status == NoteStatus.PROPOSED.value]
 
     def _surrounded(self, note: Note) -> Waiting:
         named = filter(None, map(self._vault.led_to, note.conflicts))

@@ -19,11 +19,12 @@ from kite_memory.errors import KiteError, StateDamaged, StateNewer, VaultReadOnl
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Note
+from kite_memory.vault.dividing import ASKED
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.notefile import Unreadable
 from kite_memory.vault.wording import body_key, digest, entity_key, stem_key, title_key
 
-VERSION = 3
+VERSION = 4
 
 _VERSION_1 = (
     """
@@ -127,7 +128,14 @@ _VERSION_3 = (
 )
 """Which note replaces which, or surely does not; ``replacing`` until the older one says so itself."""
 
-_MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3}
+_VERSION_4 = (
+    "ALTER TABLE files ADD COLUMN asks INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX files_that_wait ON files (path) WHERE status = 'proposed' OR asks",
+    "UPDATE files SET size = -1, mtime_ns = -1 WHERE status = 'accepted' AND id <> ''",
+)
+"""Whether a note asks its owner something. The next comparison reads again which of those known do."""
+
+_MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4}
 
 _COLUMNS = "path, id, twin, kind, title, project, status, size, mtime_ns, problem"
 _FILE_COLUMNS = ", ".join(f"f.{name}" for name in _COLUMNS.split(", "))
@@ -317,6 +325,7 @@ class Ledger:
         )
         with self.changing():
             self.put(known, body_key(note.body))
+            self._run("UPDATE files SET asks = ? WHERE path = ?", bool(note.conflicts) or note.review == ASKED, note.path)
             self._name(
                 note.path,
                 alias=map(title_key, note.aliases),
@@ -548,6 +557,10 @@ class Ledger:
 
     def everything(self) -> list[Known]:
         return self._all("1")
+
+    def waiting(self) -> list[Known]:
+        """Those that are proposed, or accepted and ask something; copies and what cannot be read aside."""
+        return self._all("(status = 'proposed' OR asks) AND status IN ('proposed', 'accepted') AND twin = 0 AND problem = ''")
 
     def stems_like(self, stem: str) -> frozenset[str]:
         """The taken names that begin with this one."""

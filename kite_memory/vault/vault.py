@@ -138,6 +138,14 @@ class Vault:
         """Every note as of the last comparison, unread."""
         return self._ledger.everything()
 
+    def waiting(self) -> list[Known]:
+        """Those that may wait for their owner's word, as of the last comparison, unread."""
+        return self._ledger.waiting()
+
+    def known_at(self, paths: Iterable[str]) -> list[Known]:
+        """What is known of these files, where anything is."""
+        return [known for path in paths if (known := self._ledger.at(path)) is not None]
+
     def is_as_known(self, path: Path) -> bool:
         """Whether a file of the vault is as it was last seen, or is one that we are just writing."""
         if path.name.startswith(OWN_PREFIX):

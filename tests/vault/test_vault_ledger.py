@@ -5,11 +5,15 @@ import os
 import sqlite3
 import stat
 import threading
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from kite_memory.errors import KiteError, StateDamaged, StateNewer, VaultReadOnly
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.vault.files import Stamp
 from kite_memory.vault.ledger import VERSION, Intent, Ledger
 from kite_memory.vault.lock import WriterLock
 from tests.vault.building import START
@@ -185,3 +189,46 @@ def test_a_ledger_of_the_second_version_learns_of_rulings(tmp_path: Path) -> Non
         ledger.rule("NEW", "OLD", "replaces")
 
         assert ledger.settled(["OLD"]) == {("NEW", "OLD")}
+
+
+def test_what_waits_is_known_without_a_look_at_the_rest(tmp_path: Path) -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    stamp = Stamp(size=1, mtime_ns=1)
+    plain = Note(id="A", path="a.md", kind=NoteKind.FACT, title="a", body="a", created=at, updated=at)
+    with contextlib.closing(Ledger(tmp_path / "vault.sqlite")) as ledger:
+        with ledger.changing():
+            ledger.see(plain, stamp, id="A")
+            ledger.see(replace(plain, id="B", path="b.md", status=NoteStatus.PROPOSED), stamp, id="B")
+            ledger.see(replace(plain, id="C", path="c.md", conflicts=("[[a]]",)), stamp, id="C")
+            ledger.see(replace(plain, id="D", path="d.md", review="split"), stamp, id="D")
+            ledger.see(replace(plain, id="E", path="e.md", review="split", status=NoteStatus.SUPERSEDED), stamp, id="E")
+            ledger.see(replace(plain, id="B", path="b copy.md", status=NoteStatus.PROPOSED), stamp, id="B", twin=True)
+        assert [each.path for each in ledger.waiting()] == ["b.md", "c.md", "d.md"]
+
+        ledger.see(replace(plain, id="C", path="c.md"), stamp, id="C")
+
+        assert [each.path for each in ledger.waiting()] == ["b.md", "d.md"]
+
+
+def test_a_ledger_of_the_third_version_has_what_may_ask_read_again(tmp_path: Path) -> None:
+    from kite_memory.vault.ledger import _VERSION_1, _VERSION_2, _VERSION_3
+
+    file = tmp_path / "vault.sqlite"
+    rows = [("a.md", "A", "accepted"), ("b.md", "B", "proposed"), ("c.md", "", "accepted")]
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        for statement in (*_VERSION_1, *_VERSION_2, *_VERSION_3):
+            database.execute(statement)
+        for path, id, status in rows:
+            database.execute(
+                "INSERT INTO files (path, id, twin, kind, title, title_key, stem_key, body_key, project, status, size, mtime_ns,"
+                " problem) VALUES (?, ?, 0, 'fact', '', '', '', '', '', ?, 1, 1, '')",
+                (path, id, status),
+            )
+        database.execute("PRAGMA user_version = 3")
+        database.commit()
+
+    with contextlib.closing(Ledger(file)) as ledger:
+        known = {each.path: each.size for each in ledger.everything()}
+
+        assert known == {"a.md": -1, "b.md": 1, "c.md": 1}
+        assert [each.path for each in ledger.waiting()] == ["b.md"]
