@@ -8,7 +8,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "kite_memory"
 
 ROOMS = ("sources", "redaction", "timeline", "distill", "vault", "recall")
-BASE = {"model", "errors"}
+BASE = {"model", "errors", "own_sqlite"}
 ALLOWED: dict[str, set[str]] = {
     "model": {"model"},
     **{room: {room, *BASE} for room in ROOMS},
@@ -19,6 +19,7 @@ ALLOWED: dict[str, set[str]] = {
     "hook_client": {"paths", "endpoint"},
     "endpoint": {"paths"},
     "private_files": {"errors"},
+    "own_sqlite": set(),
     "paths": set(),
     "errors": set(),
 }

@@ -14,6 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from kite_memory import own_sqlite
 from kite_memory.bridge.store import State, Todo
 from kite_memory.errors import KiteError, StateDamaged, StateNewer, StateNotWritten
 from kite_memory.private_files import make_private_folder
@@ -84,7 +85,7 @@ class LocalState:
 
     def _opened(self) -> sqlite3.Connection:
         self._path.touch(mode=0o600)
-        self._database = sqlite3.connect(self._path, timeout=30.0, isolation_level=None, check_same_thread=False)
+        self._database = own_sqlite.connect(self._path, timeout=30.0)
         try:
             with self._failing_as_ours():
                 self._database.execute("PRAGMA journal_mode = WAL")

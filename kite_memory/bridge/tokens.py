@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
+from kite_memory import own_sqlite
 from kite_memory.bridge.access import OWNER, Grant
 from kite_memory.errors import KiteError, StateDamaged, StateNewer, UsageError
 from kite_memory.model.scope import Scope
@@ -77,7 +78,7 @@ class Tokens:
         self._key = _key(folder / "tokens.key")
         if not self._file.exists():
             self._file.touch(0o600)
-        self._database = sqlite3.connect(self._file, timeout=10.0, isolation_level=None, check_same_thread=False)
+        self._database = own_sqlite.connect(self._file, timeout=10.0)
         try:
             with self._asking():
                 self._open()

@@ -170,10 +170,12 @@ def _databases(state: Path) -> Iterator[dict[str, str]]:
     """What SQLite finds wrong with all that is kept beside the timeline and the catalogue, which have checks of their own."""
     import sqlite3
 
+    from kite_memory import own_sqlite
+
     elsewhere = {state / "timeline.sqlite", *state.glob("timeline.*.sqlite")}
     for path in sorted({*state.glob("*.sqlite"), *state.glob("index/*.sqlite")} - elsewhere):
         try:
-            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as database:
+            with closing(own_sqlite.connect_to_look(path, timeout=5.0)) as database:
                 for (line,) in database.execute("PRAGMA integrity_check(20)"):
                     if line != "ok":
                         yield {"where": path.name, "what": line}

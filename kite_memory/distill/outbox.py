@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from kite_memory import own_sqlite
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.record_json import from_json, to_json
@@ -148,7 +149,7 @@ class Outbox:
         self._lock = threading.Lock()
         self._path = path
         try:
-            self._database = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+            self._database = own_sqlite.connect(path, timeout=30.0)
         except sqlite3.OperationalError as error:
             raise _not_written(error, path) from error
         try:

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from kite_memory import own_sqlite
 from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus
 from kite_memory.model.scope import Scope
 from kite_memory.recall import lexical
@@ -428,7 +429,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False)
+    connection = own_sqlite.connect(path, timeout=10.0)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from kite_memory import own_sqlite
 from kite_memory.errors import KiteError
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry, Note
@@ -194,7 +195,7 @@ class Index:
             return self._refreshed(shelf, hint, meaning, stop, progress)
         except sqlite3.Error as error:
             problem = self._problem(f"the catalogue cannot be used: {error}")
-            if not _is_damage(error):
+            if not (own_sqlite.is_damage(error) or isinstance(error, OtherVersion)):
                 return Refreshed(problems=self._noted([problem]))
         self._catalogue.destroy()
         try:
@@ -583,12 +584,6 @@ def _is_text(path: str) -> bool:
 def essence(text: str) -> str:
     """The beginning and the end of a long prompt: what lies between is mostly a paste."""
     return text if len(text) <= _QUERY_LENGTH else f"{text[: _QUERY_LENGTH * 2 // 3]}\n{text[-_QUERY_LENGTH // 3 :]}"
-
-
-def _is_damage(error: sqlite3.Error) -> bool:
-    """Whether only a new file helps; a full disk, a lock or a mode is for a person, or for later."""
-    name: str = getattr(error, "sqlite_errorname", "")
-    return name in ("SQLITE_ERROR", "SQLITE_NOTADB") or name.startswith("SQLITE_CORRUPT") or isinstance(error, OtherVersion)
 
 
 def _no_columns() -> Columns:

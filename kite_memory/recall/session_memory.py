@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
+from kite_memory import own_sqlite
 from kite_memory.errors import StateDamaged, StateNewer
 from kite_memory.model.hit import Question
 from kite_memory.model.judging import Judged
@@ -397,7 +398,7 @@ def _write(connection: sqlite3.Connection, occasion: Occasion) -> None:
 
 def _opened(path: Path) -> sqlite3.Connection:
     # A prompt waits for this: another process that holds the file longer than that costs the injection, not the wait.
-    connection = sqlite3.connect(path, timeout=0.25, isolation_level=None, check_same_thread=False)
+    connection = own_sqlite.connect(path, timeout=0.25)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")

@@ -3,6 +3,7 @@
 import sqlite3
 from pathlib import Path
 
+from kite_memory import own_sqlite
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 
 VERSION = 5
@@ -250,7 +251,7 @@ def connect(path: Path) -> sqlite3.Connection:
     if not path.exists():
         path.touch(mode=0o600)
     try:
-        connection = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+        connection = own_sqlite.connect(path, timeout=30.0)
     except sqlite3.OperationalError as error:
         raise not_written(error, path) from error
     try:

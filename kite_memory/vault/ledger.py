@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+from kite_memory import own_sqlite
 from kite_memory.errors import KiteError, StateDamaged, StateNewer, VaultReadOnly
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.look import Problem
@@ -241,7 +242,7 @@ class Ledger:
         self._lock = threading.RLock()
         self._depth = 0
         _make_private(path)
-        self._database = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+        self._database = own_sqlite.connect(path, timeout=30.0)
         try:
             with self._failing_as_ours():
                 self._open()

@@ -410,6 +410,18 @@ def drop_table(folder: Path) -> None:
     connection.close()
 
 
+def garble_schema(folder: Path) -> None:
+    data = (folder / "catalogue.db").read_bytes()
+    (folder / "catalogue.db").write_bytes(data.replace(b"CREATE TABLE", b"CREATE TAB\xeeE"))
+
+
+def garble_name(folder: Path) -> None:
+    connection = sqlite3.connect(folder / "catalogue.db")
+    connection.execute("UPDATE note SET path = CAST(x'70ee' AS TEXT) WHERE number = (SELECT min(number) FROM note)")
+    connection.commit()
+    connection.close()
+
+
 def from_the_future(folder: Path) -> None:
     connection = sqlite3.connect(folder / "catalogue.db")
     connection.execute("PRAGMA user_version = 99")
@@ -439,6 +451,8 @@ DAMAGES = [
     overwrite_catalogue,
     cut_catalogue,
     drop_table,
+    garble_schema,
+    garble_name,
     from_the_future,
     remove_catalogue,
     cut_matrix,
@@ -484,7 +498,7 @@ def test_an_index_damaged_in_use_answers_without_raising_and_is_made_anew(tmp_pa
     index.close()
 
 
-@pytest.mark.parametrize("damage", [overwrite_catalogue, from_the_future, cut_matrix, remove_manifest])
+@pytest.mark.parametrize("damage", [overwrite_catalogue, garble_schema, from_the_future, cut_matrix, remove_manifest])
 def test_damage_is_told(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     index = index_at(tmp_path)
     index.refresh(Pile(*VAULT))
