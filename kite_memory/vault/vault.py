@@ -139,7 +139,9 @@ class Vault:
         return self._ledger.everything()
 
     def waiting(self) -> list[Known]:
-        """Those that may wait for their owner's word, as of the last comparison, unread."""
+        """Those that may wait for their owner's word, as of the last comparison, unread. Raises `VaultMissing` if all are gone."""
+        if not self._ledger.is_empty():
+            self._must_be_there()
         return self._ledger.waiting()
 
     def known_at(self, paths: Iterable[str]) -> list[Known]:
