@@ -197,4 +197,4 @@ OneVault.TestCase.settings = settings(
 )
 ManyTimes.TestCase.settings = settings(OneVault.TestCase.settings, max_examples=10_000)
 TestInterleavings = OneVault.TestCase
-TestTenThousandInterleavings = pytest.mark.moonshot(ManyTimes.TestCase)
+TestTenThousandInterleavings = pytest.mark.timeout(7_200)(pytest.mark.moonshot(ManyTimes.TestCase))
