@@ -14,6 +14,7 @@ from kite_memory.bridge.patterns import WILD
 from kite_memory.bridge.spelling import written
 from kite_memory.bridge.store import JsonValue
 from kite_memory.errors import UsageError
+from kite_memory.model.cutting import beginning
 from kite_memory.redaction import drop_private, redact
 from kite_memory.vault.wording import one_line
 
@@ -85,7 +86,7 @@ def tags(arguments: Json) -> tuple[str, ...]:
         raise UsageError("tags are not a list of text", hint='as in: ["database", "deploy"]')
     if len(value) > MOST_TAGS:
         raise UsageError("there are too many tags", hint=f"at most {MOST_TAGS}")
-    return written_tags([clean(each[: 4 * LONGEST_TAG]) for each in value])
+    return written_tags([clean(beginning(each, 4 * LONGEST_TAG)) for each in value])
 
 
 def written_tags(given: Sequence[str]) -> tuple[str, ...]:

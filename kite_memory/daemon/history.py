@@ -15,6 +15,7 @@ from kite_memory.daemon.looking_back import since as time_since
 from kite_memory.distill.answering import Answerer, Said, Sentence, Unsaid
 from kite_memory.distill.polishing import Polisher
 from kite_memory.errors import KiteError, UsageError
+from kite_memory.model.cutting import beginning
 from kite_memory.model.event import EvidenceReference
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
@@ -59,7 +60,7 @@ class History(LookingBack):
     def ask(self, *, question: str, project: str = "", since: str = "", cwd: str = "", offline: bool = False) -> Json:
         """Each sentence of the answer names what it rests on; one that rests on nothing that is there any more is left out."""
         began = time.perf_counter()
-        words = redact(drop_private(question[:_LONGEST_QUESTION])).strip()
+        words = redact(drop_private(beginning(question, _LONGEST_QUESTION))).strip()
         if not words:
             raise UsageError("there is no question", hint='as in: kmem ask "why did we choose postgres?"')
         evidence = self._evidence(words, named(project), age(since, self._clock()), cwd)

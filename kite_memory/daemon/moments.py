@@ -19,16 +19,10 @@ from kite_memory.bridge.colleagues import Colleagues, Telling
 from kite_memory.daemon.desk import Desk, Report
 from kite_memory.daemon.echo import before
 from kite_memory.daemon.last_work import ABOUT, last_work
-from kite_memory.daemon.prompt_hook import (
-    TOOL_EVENTS,
-    HookInput,
-    ToolCall,
-    read_hook_input,
-    without_first_word,
-    without_last_word,
-)
+from kite_memory.daemon.prompt_hook import TOOL_EVENTS, HookInput, ToolCall, read_hook_input
 from kite_memory.errors import KiteError
 from kite_memory.model.action import Action
+from kite_memory.model.cutting import beginning, ends
 from kite_memory.model.event import EventType
 from kite_memory.model.hit import Hit, Injection, Question
 from kite_memory.model.judging import Judge, Judged, Unjudged
@@ -355,14 +349,13 @@ def _fit_to_leave(question: Question) -> Question:
 
 def _fit_text(text: str) -> str:
     if len(text) > _ASKED:
-        text = f"{without_last_word(text[: _ASKED * 3 // 4])}\n…\n{without_first_word(text[-_ASKED // 4 :])}"
+        text = "\n…\n".join(ends(text, _ASKED * 3 // 4, _ASKED // 4))
     return redact(text)
 
 
 def _shortened(hit: Hit) -> Hit:
-    body = hit.note.body
-    cut = body if len(body) <= _NOTE_ASKED else without_last_word(body[:_NOTE_ASKED])
-    return replace(hit, note=replace(hit.note, title=hit.note.title[:_LOOKED_AT], body=cut))
+    title, body = beginning(hit.note.title, _LOOKED_AT), beginning(hit.note.body, _NOTE_ASKED)
+    return replace(hit, note=replace(hit.note, title=title, body=body))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,11 +396,6 @@ def _printed(said: str, asked: HookInput, agent: str) -> str:
 
 
 def kept_head(prompt: str) -> str:
-    """All that the log keeps of a prompt: its beginning, redacted.
-
-    What is looked at ends between two words, for half a secret would not be known for one.
-    """
-    looked_at = prompt[:_LOOKED_AT]
-    if len(prompt) > _LOOKED_AT:
-        looked_at = " ".join((*looked_at.rsplit(None, 1)[:-1], "…"))
-    return plain_line(redact(looked_at), _HEAD)
+    """All that the log keeps of a prompt: its beginning, redacted."""
+    looked_at = redact(beginning(prompt, _LOOKED_AT))
+    return plain_line(looked_at if len(prompt) <= _LOOKED_AT else f"{looked_at} …", _HEAD)

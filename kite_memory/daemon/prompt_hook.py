@@ -9,6 +9,8 @@ from typing import Any
 
 import orjson
 
+from kite_memory.model.cutting import beginning, ends
+
 _LONGEST_NAME = 4_096
 _LONGEST_PART = 4_000
 _MOST_CALLS = 16
@@ -125,11 +127,13 @@ def _given(given: Mapping[Any, Any]) -> tuple[str, tuple[str, ...]]:
         case [str(), "-c" | "-lc", str(command)]:
             pass
         case [*words] if words and all(isinstance(word, str) for word in words[:_MOST_WORDS]):
-            command = shlex.join(word[:_LONGEST_PART] for word in words[:_MOST_WORDS])
+            command = shlex.join(beginning(word, _LONGEST_PART) for word in words[:_MOST_WORDS])
         case _:
             command = ""
     named = (given.get(name) for name in ("file_path", "notebook_path", "absolute_path", "path"))
-    return _beginning(command), tuple(dict.fromkeys(_text(name) for name in named if isinstance(name, str) and name))
+    return _text(beginning(command, _LONGEST_PART)), tuple(
+        dict.fromkeys(_text(name) for name in named if isinstance(name, str) and name)
+    )
 
 
 def _error(told: Mapping[Any, Any]) -> str:
@@ -147,26 +151,12 @@ def _error(told: Mapping[Any, Any]) -> str:
             return ""
 
 
-def _beginning(text: str) -> str:
-    """Cut between two words, since half a secret would not be known for one."""
-    return _text(text) if len(text) <= _LONGEST_PART else _text(without_last_word(text[:_LONGEST_PART]))
-
-
 def _ends(text: str) -> str:
     """The beginning and the end: what failed stands in one of them."""
     if len(text) <= _LONGEST_PART:
         return _text(text)
     half = _LONGEST_PART // 2
-    return _text(f"{without_last_word(text[:half])}\n{without_first_word(text[-half:])}")
-
-
-def without_last_word(text: str) -> str:
-    """For a text that was cut: half a secret would not be known for one."""
-    return text.rsplit(None, 1)[0] if len(text.split(None, 1)) == 2 else ""
-
-
-def without_first_word(text: str) -> str:
-    return "".join(text.split(None, 1)[1:])
+    return _text("\n".join(ends(text, half, half)))
 
 
 def _parsed(body: bytes) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Event, EventType, Session
 from kite_memory.model.look import Problem
 from kite_memory.sources.aider_blocks import HEADER, Block, Place, blocks
@@ -203,7 +204,7 @@ class Reading:
             if command:
                 ran = kept((command["run"] or command["git"]).strip(), COMMAND_LIMIT)
                 event = self._teller.tell(EventType.COMMAND, "user", ran, tool=_SHELL, command=ran)
-                self.run.calls.open(_SHELL, OpenCall(event=event, tool=_SHELL, detail=ran[:DETAIL_LIMIT]))
+                self.run.calls.open(_SHELL, OpenCall(event=event, tool=_SHELL, detail=beginning(ran, DETAIL_LIMIT)))
             elif _ADDRESSED.match(text):
                 self._teller.said(text)
             return
@@ -225,7 +226,7 @@ class Reading:
             if (found := pattern.fullmatch(line)) and (path := self._whole(found["path"])):
                 teller.tell(EventType.FILE_ACTION, "tool", how, tool=_EDITOR, path=path, status="ok")
                 return
-        short = line[:DETAIL_LIMIT]
+        short = beginning(line, DETAIL_LIMIT)
         if _COMMITTED.match(line):
             teller.tell(EventType.COMMAND, "tool", short, tool=_SHELL, command="git commit", status="ok")
         elif _STOPPED.fullmatch(line):

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Event, EventType, Status
 from kite_memory.model.look import Problem
 from kite_memory.sources.claude_rows import digest, moment, safe, short
@@ -184,7 +185,7 @@ class Interpreter:
                 case {"name": str(tool)} if tool:
                     given = _arguments(call.get("args"))
                     if not thread.cwd and tool == "run_command" and isinstance(cwd := given.get("Cwd"), str):
-                        thread.cwd = cwd[:PATH_LIMIT]
+                        thread.cwd = beginning(cwd, PATH_LIMIT)
                     if isinstance(command := given.pop("CommandLine", None), str):
                         given["command"] = command
                     for noise in _NOISE:

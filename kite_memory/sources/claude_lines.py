@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, assert_never
 
+from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Event, EventType, Role, Status, Where
 from kite_memory.model.look import Problem
 from kite_memory.sources import claude_results as results
@@ -110,7 +111,7 @@ class Interpreter:
         if not thread.cwd and isinstance(cwd := row.get("cwd"), str):
             thread.cwd = cwd[:4096]
         if not thread.branch and isinstance(branch := row.get("gitBranch"), str):
-            thread.branch = branch[:_TITLE_LIMIT]
+            thread.branch = beginning(branch, _TITLE_LIMIT)
         if not thread.parent:
             forked_from = row if self._sub_agent else row.get("forkedFrom")
             parent = as_id(forked_from.get("sessionId")) if isinstance(forked_from, dict) else ""
@@ -121,7 +122,7 @@ class Interpreter:
         title = self._row.get(key)
         if rank >= self._thread.title_rank and isinstance(title, str) and title.strip():
             self._thread.title_rank = rank
-            self._thread.title = " ".join(tools.kept(title, 4 * _TITLE_LIMIT).split())[:_TITLE_LIMIT]
+            self._thread.title = beginning(" ".join(tools.kept(title, 4 * _TITLE_LIMIT).split()), _TITLE_LIMIT)
 
     # What a person said
 
@@ -153,7 +154,7 @@ class Interpreter:
             case Ran(command=command):
                 command = tools.kept(command, tools.COMMAND_LIMIT)
                 event = self._tell(EventType.COMMAND, "user", command, command=command, parent=parent)
-                self._thread.open_call(event, OpenCall(event=event, tool="Bash", detail=command[:_DETAIL_LIMIT]))
+                self._thread.open_call(event, OpenCall(event=event, tool="Bash", detail=beginning(command, _DETAIL_LIMIT)))
             case Printed(text=text):
                 ran = self._thread.calls.pop(parent, None) or OpenCall(event=parent, tool="Bash", detail="")
                 self._tell_result(results.Result(text=text, status=""), ran, "")
@@ -210,7 +211,7 @@ class Interpreter:
         event = self._tell(
             EventType.TOOL_CALL, "assistant", tools.rendered_call(tool, tool_input), tool=tool, path=path, call=name, parent=parent
         )
-        detail = command[:_DETAIL_LIMIT] or path
+        detail = beginning(command, _DETAIL_LIMIT) or path
         if tool in tools.SHELL_OUTPUTS:
             detail = self._thread.tasks.get(short(tool_input.get(tools.SHELL_OUTPUTS[tool])), "")
         if name:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Status
 from kite_memory.sources.claude_tools import PATH_LIMIT, PLAN_LIMIT, READERS, WRITERS, kept
 from kite_memory.sources.words import without_blocks, without_echo
@@ -148,7 +149,7 @@ def file_action(tool: str, path: str, structured: object) -> FileAction | None:
     facts: Mapping[str, Any] = structured if isinstance(structured, dict) else {}
     file = facts.get("file")
     named = facts.get("filePath") or (file.get("filePath") if isinstance(file, dict) else None)
-    path = without_echo(named[:PATH_LIMIT]) if isinstance(named, str) else path
+    path = without_echo(beginning(named, PATH_LIMIT)) if isinstance(named, str) else path
     if not path:
         return None
     if tool in READERS:

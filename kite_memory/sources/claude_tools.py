@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from kite_memory.model.cutting import beginning, ends
 from kite_memory.model.event import Status
 from kite_memory.sources.todo_words import todo_lines
 from kite_memory.sources.words import without_echo
@@ -37,14 +38,14 @@ def kept(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     head = limit * 3 // 5
-    tail = limit - head
-    return f"{text[:head]}\n[… {len(text) - limit:,} characters left out …]\n{text[-tail:]}"
+    first, last = ends(text, head, limit - head)
+    return f"{first}\n[… {len(text) - len(first) - len(last):,} characters left out …]\n{last}"
 
 
 def path_of(tool_input: Mapping[str, Any]) -> str:
     for key in _PATH_KEYS:
         if isinstance(value := tool_input.get(key), str):
-            return without_echo(value[:PATH_LIMIT])
+            return without_echo(beginning(value, PATH_LIMIT))
     return ""
 
 
@@ -67,11 +68,11 @@ def rendered_call(tool: str, tool_input: Mapping[str, Any]) -> str:
         if value is None or value is False or value == "" or key in _PATH_KEYS:
             continue
         if todos := todo_lines(value):
-            lines.append(f"{key[:60]}:\n{kept(todos, TODOS_LIMIT)}")
+            lines.append(f"{beginning(key, 60)}:\n{kept(todos, TODOS_LIMIT)}")
             limit = _CALL_LIMIT + TODOS_LIMIT
             continue
         told = value if isinstance(value, str) else _compact(value)
-        lines.append(f"{key[:60]}: {kept(told, _VALUE_LIMIT)}")
+        lines.append(f"{beginning(key, 60)}: {kept(told, _VALUE_LIMIT)}")
     return kept("\n".join(lines), limit)
 
 

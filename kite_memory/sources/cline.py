@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kite_memory.model.cutting import beginning
 from kite_memory.model.look import Cursor, Look
 from kite_memory.sources.claude_rows import moment
 from kite_memory.sources.documents import Told, look_at
@@ -64,7 +65,7 @@ class Cline(VscodeTasks):
                 pass
         match told:
             case {"metadata": {"git": {"branch": str(branch)}}}:
-                facts["branch"] = branch[:200]
+                facts["branch"] = beginning(branch, 200)
             case _:
                 pass
         started = facts.pop("started_at", "") or facts.pop("created_at", "")

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Problem
 from kite_memory.sources import codex_tools as tools
@@ -132,7 +133,7 @@ class Interpreter:
             id=short(id) or self._file_id,
             started=moment(payload.get("timestamp")) or self._at,
             cwd=cwd[:4096] if isinstance(cwd, str) else "",
-            branch=branch[:DETAIL_LIMIT] if isinstance(branch, str) else "",
+            branch=beginning(branch, DETAIL_LIMIT) if isinstance(branch, str) else "",
             parent=next((short(parent) for parent in parents if parent), ""),
             sub_agent=_is_sub_agent(payload),
         )
@@ -211,7 +212,9 @@ class Interpreter:
         command = kept(command, COMMAND_LIMIT)
         event = self._teller.tell(EventType.COMMAND, "user", command, command=command)
         result = tools.output_of(output)
-        self._teller.returned("", OpenCall(event=event, tool="shell", detail=command[:DETAIL_LIMIT]), result.text, result.status)
+        self._teller.returned(
+            "", OpenCall(event=event, tool="shell", detail=beginning(command, DETAIL_LIMIT)), result.text, result.status
+        )
 
     def _agent(self, text: str, rendering: int) -> None:
         if not text.strip() or not (name := self._said("assistant", text, rendering)):

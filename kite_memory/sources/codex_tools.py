@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Status
 from kite_memory.sources.claude_tools import COMMAND_LIMIT
 from kite_memory.sources.scalars import scalar
@@ -99,7 +100,7 @@ def _command(tool: str, given: Mapping[str, Any], cwd: str) -> Asked:
     where = given.get("workdir", given.get("working_directory"))
     others = {key: value for key, value in given.items() if key not in _NOISE and key not in ("cmd", "command", "type")}
     files = patched(command, where if isinstance(where, str) and where else cwd)
-    return Asked(tool=tool, given={**others, "command": command[: 4 * COMMAND_LIMIT]}, files=files)
+    return Asked(tool=tool, given={**others, "command": beginning(command, 4 * COMMAND_LIMIT)}, files=files)
 
 
 def _patch(tool: str, text: str, cwd: str) -> Asked:

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Event, EventType, Status
 from kite_memory.model.look import Problem
 from kite_memory.sources.claude_rows import as_id, digest, moment, safe, short
@@ -168,7 +169,7 @@ class Interpreter:
         if not thread.cwd and isinstance(cwd := context.get("cwd"), str):
             thread.cwd = cwd[:4096]
         if not thread.branch and isinstance(branch := context.get("branch"), str):
-            thread.branch = branch[:TITLE_LIMIT]
+            thread.branch = beginning(branch, TITLE_LIMIT)
 
     def _told(self, kind: str, row: Mapping[str, Any], told: Mapping[str, Any], start: int) -> None:
         before = as_id(row.get("parentId"))
@@ -305,7 +306,9 @@ def _changed(told: Mapping[str, Any], how: str) -> list[tuple[str, str]]:
         paths = orjson.loads(listed)
     except orjson.JSONDecodeError:
         return []
-    found = [path[:PATH_LIMIT] for path in paths[:_PATCHED_FILES] if isinstance(path, str)] if isinstance(paths, list) else []
+    found = (
+        [beginning(path, PATH_LIMIT) for path in paths[:_PATCHED_FILES] if isinstance(path, str)] if isinstance(paths, list) else []
+    )
     match metrics:
         case {"linesAdded": int(added), "linesRemoved": int(removed)} if len(found) == 1 and how == "edited":
             how = f"edited, {added} lines added, {removed} removed"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from kite_memory.model.cutting import beginning
 from kite_memory.model.event import EventType, Session, Status
 from kite_memory.sources.claude_rows import as_id, digest, moment, safe, short
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
@@ -124,7 +125,7 @@ def conversation(name: str, about: Mapping[str, Any], *, folder: str, parent: st
             provider=PROVIDER,
             started=started or datetime.fromtimestamp(0, UTC),
             project=project_of(folder),
-            cwd=folder[:PATH_LIMIT],
+            cwd=beginning(folder, PATH_LIMIT),
             parent="" if parent == name else parent,
             title=title_of(about.get("name") or about.get("chatTitle")),
         ),

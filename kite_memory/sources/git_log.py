@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.look import Cursor, Look, Problem
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
@@ -234,7 +235,7 @@ class _Looking:
         text = kept(text, _MESSAGE_LIMIT) or "A commit without a message."
         if len(changed) > _FILES_TOLD:
             named = ", ".join(path for _, path in changed[_FILES_TOLD : _FILES_TOLD + _FILES_NAMED])
-            text = f"{text}\n\n{len(changed)} files, among them {named}"[: 2 * _MESSAGE_LIMIT]
+            text = beginning(f"{text}\n\n{len(changed)} files, among them {named}", 2 * _MESSAGE_LIMIT)
         common = Event(
             id=commit,
             session=self._name(month),
@@ -255,7 +256,7 @@ class _Looking:
                 id=f"{commit}:{number}",
                 ordinal=common.ordinal + number,
                 text=_CHANGES.get(how[:1], "changed"),
-                path=str(self._folder / path)[:PATH_LIMIT],
+                path=beginning(str(self._folder / path), PATH_LIMIT),
                 parent=commit,
             )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from kite_memory.model.cutting import beginning
 from kite_memory.model.event import EventType, Session, Status
 from kite_memory.sources.claude_rows import digest, moment, safe, short
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
@@ -110,13 +111,13 @@ def _started(info: Mapping[str, Any]) -> datetime:
 def _cwd(message: Mapping[str, Any]) -> str:
     match message.get("path"):
         case {"cwd": str(cwd)} if cwd != "/":
-            return cwd[:PATH_LIMIT]
+            return beginning(cwd, PATH_LIMIT)
         case _:
             return ""
 
 
 def _text(value: object) -> str:
-    return value[:PATH_LIMIT] if isinstance(value, str) else ""
+    return beginning(value, PATH_LIMIT) if isinstance(value, str) else ""
 
 
 def tell(conversation: Conversation, messages: Iterable[Message], *, file: str, last: str, now: float) -> Teller:
@@ -185,7 +186,7 @@ class _Telling:
         if not isinstance(created, int | float | str):
             return digest(f"{PROVIDER}\n{self._message.name}\n{index}".encode("utf-8", "replace"))
         told = content.get("callID") if content.get("type") == "tool" else content.get("text")
-        words = told.strip()[:80] if isinstance(told, str) else ""
+        words = beginning(told.strip(), 80) if isinstance(told, str) else ""
         role, kind = scalar(self._info.get("role")), scalar(content.get("type"))
         name = f"{PROVIDER}\n{created}\n{role}\n{index}\n{kind}\n{words}"
         return digest(name.encode("utf-8", "replace"))
@@ -286,7 +287,7 @@ def _changed(state: Mapping[str, Any]) -> list[tuple[str, str]]:
     for file in files[:_CHANGED_FILES]:
         match file:
             case {"filePath": str(path), "type": str(how)} if path:
-                found.append((path[:PATH_LIMIT], _PATCHED.get(how, "edited")))
+                found.append((beginning(path, PATH_LIMIT), _PATCHED.get(how, "edited")))
             case _:
                 continue
     return found

@@ -8,6 +8,7 @@ from typing import Literal
 import orjson
 
 from kite_memory.model.action import acting, purposes
+from kite_memory.model.cutting import beginning, ends
 
 _WINDOW_HEAD = 8_000
 _WINDOW_TAIL = 24_000
@@ -268,17 +269,17 @@ def telling_lines(output: str) -> str:
 def _window(output: str) -> str:
     """Both ends of it, without colours: patterns run over a bounded text only."""
     if len(output) > _WINDOW_HEAD + _WINDOW_TAIL:
-        output = f"{output[:_WINDOW_HEAD]}\n{output[-_WINDOW_TAIL:]}"
+        output = "\n".join(ends(output, _WINDOW_HEAD, _WINDOW_TAIL))
     return _COLOUR.sub("", output) if "\x1b" in output else output
 
 
 def _lines(window: str) -> list[str]:
-    return [stripped[:_LINE] for line in window.splitlines() if (stripped := line.strip())]
+    return [beginning(stripped, _LINE) for line in window.splitlines() if (stripped := line.strip())]
 
 
 def _said(window: str) -> list[str]:
     """Its lines as the programs themselves wrote them."""
-    return [said[:_LINE] for line in window.splitlines() if (said := _bare(line.strip()))]
+    return [beginning(said, _LINE) for line in window.splitlines() if (said := _bare(line.strip()))]
 
 
 _WHOSE = re.compile(

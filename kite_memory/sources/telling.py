@@ -7,6 +7,7 @@ from typing import Any, assert_never
 
 import orjson
 
+from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Event, EventType, Role, Status, Where
 from kite_memory.model.look import Problem
 from kite_memory.sources.claude_tools import COMMAND_LIMIT, PATH_LIMIT, READING_LIMIT, RESULT_LIMIT, TODOS_LIMIT, kept
@@ -48,7 +49,7 @@ class Toolbox:
     def path_of(self, given: Mapping[str, Any]) -> str:
         for key in self.paths:
             if isinstance(value := given.get(key), str):
-                return without_echo(value[:PATH_LIMIT]).strip()
+                return without_echo(beginning(value, PATH_LIMIT)).strip()
         return ""
 
     def command_of(self, tool: str, given: Mapping[str, Any]) -> str:
@@ -64,10 +65,10 @@ class Toolbox:
             if value is None or value is False or value == "" or key in self.paths or (tool in self.shells and key == "command"):
                 continue
             if todos := value if key in _TODOS and isinstance(value, str) else todo_lines(value):
-                lines.append(f"{key[:60]}:\n{kept(todos, TODOS_LIMIT)}")
+                lines.append(f"{beginning(key, 60)}:\n{kept(todos, TODOS_LIMIT)}")
                 limit = _CALL_LIMIT + TODOS_LIMIT
                 continue
-            lines.append(f"{key[:60]}: {kept(value if isinstance(value, str) else compact(value), _VALUE_LIMIT)}")
+            lines.append(f"{beginning(key, 60)}: {kept(value if isinstance(value, str) else compact(value), _VALUE_LIMIT)}")
         return kept("\n".join(lines), limit)
 
 
@@ -210,7 +211,7 @@ class Teller:
             EventType.TOOL_CALL, role, self._tools.rendered(tool, given), tool=tool, path=path, call=name, parent=parent
         )
         asked = given.get(self._tools.asking.get(tool, ""))
-        detail = kept(asked.strip(), _QUESTION_LIMIT) if isinstance(asked, str) else command[:DETAIL_LIMIT] or path
+        detail = kept(asked.strip(), _QUESTION_LIMIT) if isinstance(asked, str) else beginning(command, DETAIL_LIMIT) or path
         call = OpenCall(event=event, tool=tool, detail=detail)
         if name:
             self.calls.open(name, call)
@@ -276,4 +277,7 @@ def compact(value: object) -> str:
 
 
 def title_of(text: object) -> str:
-    return " ".join(kept(text[: 8 * TITLE_LIMIT], 4 * TITLE_LIMIT).split())[:TITLE_LIMIT] if isinstance(text, str) else ""
+    """On one line."""
+    if not isinstance(text, str):
+        return ""
+    return beginning(" ".join(kept(beginning(text, 8 * TITLE_LIMIT), 4 * TITLE_LIMIT).split()), TITLE_LIMIT)

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from kite_memory.model.cutting import beginning
+
 _MARKS = {
     "completed": "x",
     "done": "x",
@@ -27,5 +29,5 @@ def _line(item: object) -> str:
     if not isinstance(item, Mapping) or not isinstance(status := item.get("status"), str):
         return ""
     said = next((text for key in _TEXTS if isinstance(text := item.get(key), str) and text.strip()), "")
-    line = " ".join(said[: 4 * _LENGTH].split())
-    return f"[{_MARKS.get(status.casefold(), ' ')}] {line[:_LENGTH]}" if line else ""
+    line = beginning(" ".join(beginning(said, 4 * _LENGTH).split()), _LENGTH)
+    return f"[{_MARKS.get(status.casefold(), ' ')}] {line}" if line else ""

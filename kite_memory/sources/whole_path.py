@@ -2,21 +2,22 @@
 
 from pathlib import PurePosixPath, PureWindowsPath
 
+from kite_memory.model.cutting import beginning
 from kite_memory.sources.claude_tools import PATH_LIMIT
 
 
 def whole_path(path: str, cwd: str) -> str:
     path = path.strip().removeprefix("file://")
     if path.startswith(("/", "~")) or PureWindowsPath(path).is_absolute():
-        return path[:PATH_LIMIT]
+        return beginning(path, PATH_LIMIT)
     if PureWindowsPath(cwd).is_absolute():
-        return str(PureWindowsPath(cwd, path))[:PATH_LIMIT]
+        return beginning(str(PureWindowsPath(cwd, path)), PATH_LIMIT)
     if not cwd.startswith("/"):
-        return path[:PATH_LIMIT]
+        return beginning(path, PATH_LIMIT)
     parts: list[str] = []
     for part in PurePosixPath(cwd, path).parts:
         if part == ".." and len(parts) > 1:
             parts.pop()
         elif part != "..":
             parts.append(part)
-    return str(PurePosixPath(*parts))[:PATH_LIMIT]
+    return beginning(str(PurePosixPath(*parts)), PATH_LIMIT)

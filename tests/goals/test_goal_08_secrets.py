@@ -13,7 +13,9 @@ import sysconfig
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -33,6 +35,7 @@ from kite_memory.leaving import DiscreetBackend, DiscreetEmbedder
 from kite_memory.recall.embedder import Purpose, Vectors
 from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.redaction import redact
+from kite_memory.sources.claude_tools import kept
 from kite_memory.wiring import House, open_house
 from tests.contract.held_sources import HELD
 from tests.daemon.test_daemon_operations import config_in
@@ -48,10 +51,13 @@ SHARE = how_many(10)
 CHOSEN = [kind for place, kind in enumerate(KINDS) if place % 10 < SHARE]
 WINDOW = 8
 """Characters of a secret in a row that are a leak."""
+TELLING_DIGITS = 12
+"""Of those that are hexadecimal: our own ids and digests have them too, and eight in a row may be the same by chance."""
 Json = dict[str, Any]
 
 _NOISE = re.compile(r"\\+n|\d+→|\x1b\[[0-9;]*m|[\s\\│>​-‍⁠﻿\xad]")
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
+_HEXADECIMAL = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +80,10 @@ def planted(way: str) -> list[Planted]:
 
 @dataclass(slots=True)
 class Search:
-    """Which secrets can still be read: as they are, without what wraps and colours them, or decoded."""
+    """Which secrets can still be read: as they are, without what wraps and colours them, or decoded.
+
+    What each secret of a kind begins with (``ghp_``, ``secret-``) is in no search: it stands in labels and in our marks, too.
+    """
 
     secrets: Sequence[Planted]
     windows: npt.NDArray[np.uint64]
@@ -87,7 +96,7 @@ class Search:
         counted: Counter[bytes] = Counter()
         of: dict[bytes, int] = {}
         for place, each in enumerate(secrets):
-            whole = each.secret.encode()
+            whole = each.secret.encode()[len(_common_beginning(each.kind)) :]
             windows = {whole[at : at + WINDOW] for at in range(len(whole) - WINDOW + 1)}
             counted.update(windows)
             of.update(dict.fromkeys(windows, place))
@@ -105,9 +114,12 @@ class Search:
                 continue
             codes = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(part, WINDOW)).view("<u8").ravel()
             place = np.minimum(np.searchsorted(self.windows, codes), len(self.windows) - 1)
-            for owner in np.unique(self.owners[place[self.windows[place] == codes]]):
+            hits = np.flatnonzero(self.windows[place] == codes)
+            owners = self.owners[place[hits]]
+            for owner in np.unique(owners):
                 each = self.secrets[owner]
-                yield each.kind, each.context
+                if any(_tells(each.secret.encode(), content, start + int(at)) for at in hits[owners == owner]):
+                    yield each.kind, each.context
 
     @staticmethod
     def _readings(text: str) -> Iterator[str]:
@@ -138,6 +150,21 @@ class Search:
 _PIECE = 1 << 21
 
 
+def _tells(secret: bytes, content: bytes, at: int) -> bool:
+    """Whether the window of ``secret`` that is in ``content`` at ``at`` stands there for more than chance."""
+    if not _HEXADECIMAL.fullmatch(content, at, at + WINDOW):
+        return True
+    near = content[max(0, at - TELLING_DIGITS + WINDOW) : at + TELLING_DIGITS]
+    return any(near[start : start + TELLING_DIGITS] in secret for start in range(max(1, len(near) - TELLING_DIGITS + 1)))
+
+
+@cache
+def _common_beginning(kind: str) -> str:
+    (drawn_by,) = (each for each in KINDS if each.name == kind)
+    letters = zip(*(drawn_by.make(random.Random(seed))[0] for seed in range(12)), strict=False)
+    return "".join(each[0] for each in takewhile(lambda each: len(set(each)) == 1, letters))
+
+
 def _code(piece: bytes) -> int:
     return int.from_bytes(piece, "little")
 
@@ -151,17 +178,18 @@ def judged(leaks: Iterable[tuple[str, str]], secrets: Sequence[Planted]) -> None
     assert {name: count for name, count in by_context.items() if name in HOSTILE and count > max(0.01 * each, 0)} == {}
 
 
-def not_by_chance(leaked: Callable[[Path], set[tuple[str, str]]], home: Path) -> set[tuple[str, str]]:
-    """Eight digits of one of our ids may stand in a key, too. What leaks in earnest leaks again, where all ids are others."""
-    found = leaked(home / "one")
-    return found & leaked(home / "two") if any(context in PLAIN for _, context in found) else found
+def test_control_the_search_takes_no_chance_and_no_label_for_a_leak() -> None:
+    digits, letters = "0f9e8d7c6b5a4f3e2d1c", "secret-rRFLVwQNtSVjG2BoTZlL930xf09t5qR0IIo6e1i36kU"
+    search = Search.of(
+        [
+            Planted(kind="jenkins", context="json", secret=digits, text=""),
+            Planted(kind="statsig", context="url", secret=letters, text=""),
+        ]
+    )
 
-
-def test_control_what_leaks_again_is_no_chance(tmp_path: Path) -> None:
-    again, once = ("aws", "assignment"), ("npm", "assignment")
-    runs = iter([{again, once}, {again}])
-
-    assert not_by_chance(lambda home: next(runs), tmp_path) == {again}
+    assert search.in_text(f"id: 77{digits[4:12]}77, [redacted:azure-client-secret-rest], secret-rR") == set()
+    assert search.in_text(f"id: 77{digits[4:16]}77") == {("jenkins", "json")}
+    assert search.in_text(f"…{letters[9:17]}…") == {("statsig", "url")}
 
 
 @dataclass(slots=True)
@@ -226,15 +254,14 @@ def walked(home: Path) -> tuple[Search, list[Planted], Repeating]:
 
 
 def test_no_secret_of_a_transcript_is_kept_or_sent(tmp_path: Path) -> None:
-    def leaked(home: Path) -> set[tuple[str, str]]:
-        home.mkdir()
-        search, _, model = walked(home)
-        assert len(model.sent) >= len(CHOSEN) // 2
-        assert any((home / "vault" / ".trash").iterdir())
-        assert search.in_folder(home / "claude"), "the search finds what is there"
-        return search.in_text("\n".join(model.sent)).union(*search.in_folder(home, besides=[home / "claude"]).values())
+    search, secrets, model = walked(tmp_path)
 
-    judged(not_by_chance(leaked, tmp_path), planted("transcripts"))
+    assert len(model.sent) >= len(CHOSEN) // 2
+    assert any((tmp_path / "vault" / ".trash").iterdir())
+    assert search.in_folder(tmp_path / "claude"), "the search finds what is there"
+    judged(
+        search.in_text("\n".join(model.sent)).union(*search.in_folder(tmp_path, besides=[tmp_path / "claude"]).values()), secrets
+    )
 
 
 def test_control_without_the_door_they_are_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,6 +296,38 @@ def test_whatever_an_agent_writes_passes_one_door(tmp_path: Path, provider: str)
         told += [f"{out.session.title}\n{out.session.branch}"] if out.session else []
         leaks += [(each.kind, each.context) for text in told if left_of(each.secret, text)]
     judged(leaks, secrets)
+
+
+def across_a_cut(way: str) -> Iterator[tuple[Planted, str, int]]:
+    """Long texts, each with a limit so that the cut of the first end, or of the last, goes through a secret or right beside it."""
+    for each in planted(way):
+        chance = random.Random(f"{way}/{each.kind}/{each.context}")
+        about = " ".join(chance.choices(("the orchard has", "trees that", "are grafted", "\nin spring", "(and in fall),"), k=4_000))
+        begin = max(0, each.text.find(each.secret[:6]))
+        through = chance.randrange(max(0, begin - 60), min(len(each.text), begin + len(each.secret) + 30))
+        limit = 4_000
+        first = limit * 3 // 5
+        if chance.random() < 0.5:
+            before = max(0, first - through)
+            yield each, about[:before] + each.text[max(0, through - first) :] + about, limit
+        else:
+            rest = max(0, limit - first - len(each.text) + through)
+            yield each, about + each.text[: through + limit - first] + about[:rest], limit
+
+
+def test_a_cut_through_a_long_text_leaves_no_half_of_a_secret() -> None:
+    cut = list(across_a_cut("cuts"))
+
+    judged(
+        ((each.kind, each.context) for each, text, limit in cut if left_of(each.secret, redact(kept(text, limit)))), planted("cuts")
+    )
+
+
+def test_control_a_cut_anywhere_leaves_halves_of_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kite_memory.sources.claude_tools.ends", lambda text, first, last: (text[:first], text[-last:]))
+    cut = list(across_a_cut("cuts"))
+
+    assert sum(bool(left_of(each.secret, redact(kept(text, limit)))) for each, text, limit in cut) > len(cut) // 8
 
 
 ASKER = Asker(grant=OWNER, project="orchard", session="5e55", ai="claude")
@@ -347,12 +406,9 @@ def said_again(asked: Json) -> Json:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_no_secret_is_kept_or_sent_whichever_way_it_comes(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def leaked(home: Path) -> set[tuple[str, str]]:
-        home.mkdir()
-        search, _, sent = gone_in_by(way, home, monkeypatch)
-        return search.in_text(sent).union(*search.in_folder(home, besides=[home / "inbox"]).values())
+    search, secrets, sent = gone_in_by(way, tmp_path, monkeypatch)
 
-    judged(not_by_chance(leaked, tmp_path), planted(way))
+    judged(search.in_text(sent).union(*search.in_folder(tmp_path, besides=[tmp_path / "inbox"]).values()), secrets)
 
 
 def gone_in_by(way: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Search, list[Planted], str]:

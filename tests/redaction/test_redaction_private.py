@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.redaction import drop_private
+from kite_memory.sources.claude_tools import kept
 
 TAGS = [
     ("<private>", "</private>"),
@@ -69,3 +70,16 @@ AROUND = st.text(alphabet="abc \n", max_size=20)
 @given(AROUND, st.text(alphabet="XYZ", min_size=1, max_size=20), AROUND)
 def test_nothing_between_tags_is_left_and_nothing_else_goes(before: str, inside: str, after: str) -> None:
     assert drop_private(f"{before}<private>{inside}</private>{after}") == before + after
+
+
+@given(
+    st.lists(st.sampled_from(("<private>", "</private>", "&lt;/private&gt;", "pears in the shed\n", "pears " * 30)), max_size=12),
+    st.integers(1, 400),
+)
+def test_of_what_is_private_a_cut_keeps_nothing(pieces: list[str], limit: int) -> None:
+    depth, text = 0, ""
+    for piece in pieces:
+        depth += (piece == "<private>") - ("/" in piece and depth > 0)
+        text += piece.replace("pears", "plums") if depth else piece
+
+    assert "plums" not in drop_private(kept(text, limit))

@@ -487,8 +487,8 @@ def test_a_result_without_text_is_told_by_its_twin(home: Home) -> None:
 
 
 def test_a_long_result_keeps_its_ends_and_a_file_only_its_beginning_and_end(home: Home) -> None:
-    shell = after_call("Bash", "begin" + "x" * 100_000 + "end")
-    file = after_call("Read", "begin" + "x" * 100_000 + "end", given={"file_path": PEAR})
+    shell = after_call("Bash", "begin " + "pear " * 20_000 + "end")
+    file = after_call("Read", "begin " + "pear " * 20_000 + "end", given={"file_path": PEAR})
 
     printed, read = home.events(shell)[1].text, home.events(file, "other.jsonl")[1].text
 
