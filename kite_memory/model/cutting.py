@@ -16,10 +16,9 @@ _AROUND = 400
 _PADDING = " \t\\|│>"
 _BREAK = re.compile(
     rf"[{re.escape(_PADDING)}]{{0,80}}(?:\\{{1,4}}r)?(?:\r?\n|\\{{1,4}}n)"
-    r"(?:[ \t\\|│>*#?]{0,80}(?:[0-9]{1,6}[→|:\t])?){0,3}"
+    r"(?:[ \t\\|│>*#?]{0,80}+(?:[0-9]{1,6}+[→|:\t])?){0,3}+"
 )
 """Between two lines: what continues, frames, quotes or numbers them."""
-_BREAK_AT_THE_END = re.compile(rf"(?:{_BREAK.pattern})\Z")
 _LONGEST_BREAK = 600
 _FRAMES = _PADDING + "*#?→:0123456789"
 _TURN = re.compile(r"[a-z](?=[A-Z0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[0-9])")
@@ -142,10 +141,16 @@ def _padding_start(text: str, at: int) -> int:
 def _break_start(text: str, at: int) -> int:
     """Of the break that ends at ``at``; ``at`` where there is none."""
     before = text[max(0, at - _LONGEST_BREAK) : at]
-    if not before.rstrip(_FRAMES).endswith(("\n", "\\n")):
+    line = before.rstrip(_FRAMES)
+    if line.endswith("\n"):
+        line = line[:-1].removesuffix("\r")
+    elif line.endswith("\\n"):
+        line = line[:-1].rstrip("\\")
+        line = line[:-1].rstrip("\\") if line.endswith("\\r") else line
+    else:
         return at
-    found = _BREAK_AT_THE_END.search(before)
-    return at - len(found[0]) if found else at
+    start = len(line.rstrip(_PADDING))
+    return at - len(before) + start if _BREAK.fullmatch(before, start) else at
 
 
 def _start(text: str, at: int, word: re.Pattern[str]) -> int:
