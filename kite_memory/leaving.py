@@ -17,7 +17,8 @@ from kite_memory.redaction import drop_private, redact
 def without_private(contest: Contest) -> Contest:
     """Two notes as a stranger may read them."""
     newer, older = (
-        replace(note, title=drop_private(note.title), body=drop_private(note.body)) for note in (contest.newer, contest.older)
+        replace(note, title=redact(drop_private(note.title)), body=redact(drop_private(note.body)))
+        for note in (contest.newer, contest.older)
     )
     return replace(contest, newer=newer, older=older)
 

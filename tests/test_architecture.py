@@ -12,6 +12,7 @@ BASE = {"model", "errors", "own_sqlite"}
 ALLOWED: dict[str, set[str]] = {
     "model": {"model"},
     **{room: {room, *BASE} for room in ROOMS},
+    **{room: {room, "redaction", *BASE} for room in ("sources", "distill", "recall")},
     "agents": {"agents", "errors", "private_files"},
     "bridge": {"bridge", "vault", "recall", "timeline", "redaction", "private_files", *BASE},
     "exchange": {"exchange", "sources", "redaction", "vault", *BASE},

@@ -14,8 +14,8 @@ from kite_memory.bridge.patterns import WILD
 from kite_memory.bridge.spelling import written
 from kite_memory.bridge.store import JsonValue
 from kite_memory.errors import UsageError
-from kite_memory.model.cutting import beginning
 from kite_memory.redaction import drop_private, redact
+from kite_memory.redaction.cutting import beginning
 from kite_memory.vault.wording import one_line
 
 Json = Mapping[str, Any]

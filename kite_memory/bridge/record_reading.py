@@ -16,6 +16,7 @@ from kite_memory.bridge.transcripts import as_text
 from kite_memory.errors import UsageError
 from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Record, RecordItem, Rejected, Topic
 from kite_memory.recall.rendering import plain, plain_line
+from kite_memory.redaction.cutting import beginning
 from kite_memory.vault.wording import one_line, shortened
 
 Json = dict[str, Any]
@@ -287,7 +288,7 @@ class _Reading:
     def _text(self, value: object, field: str, length: int) -> str:
         if value is None:
             return ""
-        text = plain(clean(self._as_text(value, field)[: 4 * length + 10_000])).strip()
+        text = plain(clean(beginning(self._as_text(value, field), 4 * length + 10_000))).strip()
         if len(text) > length:
             self._remarks.append(f"`{field}` was cut to {length} characters")
         return shortened(text, length)
@@ -299,7 +300,7 @@ class _Reading:
         return value
 
     def _ignore(self, given: Mapping[str, object], known: frozenset[str], at: str) -> None:
-        unknown = [plain_line(clean(str(name)[:1_000]), 60) for name in given if name not in known]
+        unknown = [plain_line(clean(beginning(str(name), 1_000)), 60) for name in given if name not in known]
         if unknown:
             more = f" and {len(unknown) - _TOLD} more" if len(unknown) > _TOLD else ""
             self._remarks.append(f"ignored: {', '.join(f'{at}{name}' for name in unknown[:_TOLD])}{more}")

@@ -15,7 +15,7 @@ from kite_memory.model.hit import Hit
 from kite_memory.model.note import NoteStatus
 from kite_memory.recall.prose import prose
 from kite_memory.recall.search import name
-from kite_memory.redaction import drop_private
+from kite_memory.redaction import drop_private, redact
 from kite_memory.timeline.store import EventHit
 
 NOTES = 8
@@ -74,7 +74,7 @@ def of_note(hit: Hit) -> Evidence:
         reference=note.path,
         title=f"{note.kind.value}{status}: {one_line(note.title)}",
         at=note.created,
-        text=clean(drop_private(prose(note.body)))[:_READ],
+        text=redact(drop_private(prose(note.body)))[:_READ],
         score=hit.score,
         name=name(note),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.cutting import beginning, ends
+from kite_memory.redaction.cutting import beginning, ends
 
 _LONGEST_NAME = 4_096
 _LONGEST_PART = 4_000
@@ -132,7 +132,7 @@ def _given(given: Mapping[Any, Any]) -> tuple[str, tuple[str, ...]]:
             command = ""
     named = (given.get(name) for name in ("file_path", "notebook_path", "absolute_path", "path"))
     return _text(beginning(command, _LONGEST_PART)), tuple(
-        dict.fromkeys(_text(name) for name in named if isinstance(name, str) and name)
+        dict.fromkeys(_text(beginning(name, _LONGEST_NAME)) for name in named if isinstance(name, str) and name)
     )
 
 

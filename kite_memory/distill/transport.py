@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 from kite_memory.distill.extractor import Busy
 from kite_memory.distill.prose import clip, one_line
+from kite_memory.redaction import redact
+from kite_memory.redaction.cutting import beginning
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -163,7 +165,7 @@ def retry_after(header: str | None, now: datetime) -> float:
 
 
 def brief(text: str) -> str:
-    return clip(one_line(text[:1_000]), 200)
+    return clip(one_line(redact(beginning(text, 1_000))), 200)
 
 
 def _bound(response: "Response") -> None:

@@ -174,7 +174,7 @@ def _instructions(path: Path, project_of: Callable[[str], str]) -> Pieces:
         home = page.path.parent.name in (".claude", ".codex", ".gemini")
         folder = page.path.parent.parent if page.path.parent.name == ".github" else page.path.parent
         project = "" if home else project_of(str(folder.absolute()))
-        for number, section in enumerate(text_files.sections(_OURS.sub("", page.body))):
+        for number, section in enumerate(text_files.sections(redact(drop_private(_OURS.sub("", page.body))))):
             yield Foreign(
                 source="instructions",
                 name=f"{page.path.absolute()}#{section.heading or number}",

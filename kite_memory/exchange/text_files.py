@@ -56,7 +56,7 @@ def page_of(path: Path, data: bytes, *, modified: datetime) -> Page | str:
     except properties.Refused:
         front = {}
     body = text[sheet.body :].replace("\r\n", "\n").strip("\n")
-    heading = _HEADING.search(body[:10_000])
+    heading = _HEADING.search(body)
     return Page(path=path, front=front, body=body, heading=heading[1].strip(" #") if heading else "", modified=modified)
 
 

@@ -67,7 +67,7 @@ STATUSES = tuple(NoteStatus)
 SCOPES = tuple(Scope)
 _FIELDS = tuple(field.name for field in fields(Note))
 _TIMES = ("created", "updated", "valid_from", "valid_until", "expires", "drifted")
-_MAKING = 1
+_MAKING = 2
 """To be raised when the same note would be catalogued in another way."""
 _VERSION = zlib.crc32("\n".join((_SCHEMA, lexical.SCHEMA, *_FIELDS, str(_MAKING))).encode()) >> 1
 """Never 0 in practice; that is the version of an empty file."""

@@ -20,6 +20,7 @@ from kite_memory.recall import among, lexical
 from kite_memory.recall.catalogue import NOTE, PASSAGE, Catalogue, Columns, Mask, OtherVersion, Sight
 from kite_memory.recall.embedder import Embedder, Space, Vectors
 from kite_memory.recall.sidecar import Keys, Places, Row, Rows, Sidecar
+from kite_memory.redaction.cutting import ends
 
 _NOTES_PER_COMMIT = 200
 _TEXTS_PER_CALL = 128
@@ -583,7 +584,7 @@ def _is_text(path: str) -> bool:
 
 def essence(text: str) -> str:
     """The beginning and the end of a long prompt: what lies between is mostly a paste."""
-    return text if len(text) <= _QUERY_LENGTH else f"{text[: _QUERY_LENGTH * 2 // 3]}\n{text[-_QUERY_LENGTH // 3 :]}"
+    return text if len(text) <= _QUERY_LENGTH else "\n".join(ends(text, _QUERY_LENGTH * 2 // 3, _QUERY_LENGTH // 3))
 
 
 def _no_columns() -> Columns:

@@ -49,14 +49,21 @@ def searchable(note: Note, said: str = "") -> "Words":
 def passages(note: Note) -> tuple[str, ...]:
     """What is embedded of a note: one row for a short one, several for a long one, each beginning with the title.
 
-    Never empty: a note without words still has its title, or the name of its file.
+    Never empty: a note without words still has its title, or the name of its file. Without what nobody else may read, taken out
+    of the whole note: the embedder may be somebody's, and half of a key in a passage of its own is no key to any pattern.
     """
-    title = note.title.strip() or note.path
-    head = "\n".join((title, *note.triggers))[:_CHARACTERS_PER_PASSAGE]
-    parts = list(_parts(prose(note.body)))[:_PASSAGES_PER_NOTE]
-    unsaid = [entity for entity in note.entities if entity not in note.body]
+    title = _told(note.title).strip() or note.path
+    head = "\n".join((title, *map(_told, note.triggers)))[:_CHARACTERS_PER_PASSAGE]
+    parts = list(_parts(prose(_told(note.body))))[:_PASSAGES_PER_NOTE]
+    unsaid = [_told(entity) for entity in note.entities if entity not in note.body]
     first = "\n".join(filter(None, (head, *parts[:1], ", ".join(unsaid)[:_CHARACTERS_PER_PASSAGE])))
     return (first, *(f"{title[:200]}\n{part}" for part in parts[1:]))
+
+
+def _told(text: str) -> str:
+    from kite_memory.redaction import drop_private, redact  # whoever only renders text need not wait for it
+
+    return redact(drop_private(text))
 
 
 def _parts(text: str) -> Iterator[str]:

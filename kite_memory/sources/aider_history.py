@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Event, EventType, Session
 from kite_memory.model.look import Problem
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.aider_blocks import HEADER, Block, Place, blocks
 from kite_memory.sources.claude_rows import digest
 from kite_memory.sources.claude_tools import COMMAND_LIMIT, PATH_LIMIT, kept

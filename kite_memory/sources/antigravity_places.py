@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_tools import PATH_LIMIT
 from kite_memory.sources.jsonl import AppendOnlyFile, Found, Unreadable, objects
 
@@ -49,7 +50,7 @@ class Places:
         for line in data.split(b"\n"):
             match objects(line) if line else []:
                 case [Found(row={"conversationId": str(name), "workspace": str(workspace)})]:
-                    yield name, workspace[:PATH_LIMIT]
+                    yield name, beginning(workspace, PATH_LIMIT)
                 case _:
                     continue
 

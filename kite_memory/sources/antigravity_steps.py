@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Event, EventType, Status
 from kite_memory.model.look import Problem
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_rows import digest, moment, safe, short
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
 from kite_memory.sources.scalars import scalar

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, assert_never
 
-from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Event, EventType, Role, Status, Where
 from kite_memory.model.look import Problem
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources import claude_results as results
 from kite_memory.sources import claude_tools as tools
 from kite_memory.sources.claude_queue import Queued, queued, typed
@@ -24,6 +24,7 @@ from kite_memory.sources.claude_rows import (
 )
 from kite_memory.sources.claude_thread import EarlyResult, OpenCall, Thread
 from kite_memory.sources.outcomes import telling_lines, verdict_of_tests
+from kite_memory.sources.telling import title_of
 from kite_memory.sources.words import Approved, Continued, Interrupted, Printed, Ran, Said, Utterance, summary, utterances
 
 PROVIDER = "claude-code"
@@ -109,7 +110,7 @@ class Interpreter:
     def _place(self) -> None:
         thread, row = self._thread, self._row
         if not thread.cwd and isinstance(cwd := row.get("cwd"), str):
-            thread.cwd = cwd[:4096]
+            thread.cwd = beginning(cwd, 4096)
         if not thread.branch and isinstance(branch := row.get("gitBranch"), str):
             thread.branch = beginning(branch, _TITLE_LIMIT)
         if not thread.parent:
@@ -122,7 +123,7 @@ class Interpreter:
         title = self._row.get(key)
         if rank >= self._thread.title_rank and isinstance(title, str) and title.strip():
             self._thread.title_rank = rank
-            self._thread.title = beginning(" ".join(tools.kept(title, 4 * _TITLE_LIMIT).split()), _TITLE_LIMIT)
+            self._thread.title = title_of(title)
 
     # What a person said
 

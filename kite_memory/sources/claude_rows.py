@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from kite_memory.redaction.cutting import beginning
+
 _BLOCKS = 2_000
 _NAME_LIMIT = 128
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -77,7 +79,7 @@ def short(value: object) -> str:
 
 def safe(value: object) -> str:
     """A name out of a transcript, fit to be counted and printed."""
-    return _ODD.sub("?", value)[:40] if isinstance(value, str) and value else "without a name"
+    return (_ODD.sub("?", beginning(value, 40)) if isinstance(value, str) else "") or "without a name"
 
 
 def digest(data: bytes) -> str:

@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.cutting import beginning, ends
 from kite_memory.model.event import Status
+from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.todo_words import todo_lines
 from kite_memory.sources.words import without_echo
 

@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kite_memory.model.cutting import beginning
 from kite_memory.model.look import Cursor, Look
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_rows import moment
 from kite_memory.sources.documents import Told, look_at
 from kite_memory.sources.listing import folders_in, is_file, is_text

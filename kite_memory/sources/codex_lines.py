@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Problem
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources import codex_tools as tools
 from kite_memory.sources.claude_rows import moment, safe, short
 from kite_memory.sources.claude_tools import COMMAND_LIMIT, kept
@@ -132,7 +132,7 @@ class Interpreter:
         header = Header(
             id=short(id) or self._file_id,
             started=moment(payload.get("timestamp")) or self._at,
-            cwd=cwd[:4096] if isinstance(cwd, str) else "",
+            cwd=beginning(cwd, 4096) if isinstance(cwd, str) else "",
             branch=beginning(branch, DETAIL_LIMIT) if isinstance(branch, str) else "",
             parent=next((short(parent) for parent in parents if parent), ""),
             sub_agent=_is_sub_agent(payload),
@@ -154,7 +154,7 @@ class Interpreter:
                 thread.message = ""
                 self._speak()
         if thread.headers and not thread.header.cwd and isinstance(cwd := payload.get("cwd"), str):
-            thread.header.cwd = cwd[:4096]
+            thread.header.cwd = beginning(cwd, 4096)
 
     def _compacted(self, payload: Mapping[str, Any]) -> None:
         message = payload.get("message")

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Status
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_tools import COMMAND_LIMIT
 from kite_memory.sources.scalars import scalar
 from kite_memory.sources.telling import Toolbox

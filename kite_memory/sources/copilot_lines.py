@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Event, EventType, Status
 from kite_memory.model.look import Problem
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_rows import as_id, digest, moment, safe, short
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
 from kite_memory.sources.copilot_records import SKIPPED_FAMILIES, SKIPPED_TYPES
@@ -167,7 +167,7 @@ class Interpreter:
         if not isinstance(context, dict):
             return
         if not thread.cwd and isinstance(cwd := context.get("cwd"), str):
-            thread.cwd = cwd[:4096]
+            thread.cwd = beginning(cwd, 4096)
         if not thread.branch and isinstance(branch := context.get("branch"), str):
             thread.branch = beginning(branch, TITLE_LIMIT)
 

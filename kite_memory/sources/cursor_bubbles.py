@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from kite_memory.model.cutting import beginning
 from kite_memory.model.event import EventType, Session, Status
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_rows import as_id, digest, moment, safe, short
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
 from kite_memory.sources.foreign_sqlite import object_in

@@ -14,6 +14,7 @@ import orjson
 
 from kite_memory.model.event import EventType, Session
 from kite_memory.model.look import Cursor, Look
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_rows import blocks_of, digest, moment, safe, short
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
 from kite_memory.sources.cursor_bubbles import PROVIDER, TOOLS, decided, outcome_of, words_of
@@ -76,7 +77,7 @@ class _Store:
         )
         self._helper = beside.get("isSubagent") is True
         folder = beside.get("cwd")
-        self._folder = folder[:PATH_LIMIT] if isinstance(folder, str) else str(self._carried["folder"])
+        self._folder = beginning(folder, PATH_LIMIT) if isinstance(folder, str) else str(self._carried["folder"])
         self._read = 0
 
     def look(self, budget: int) -> Look:
@@ -150,7 +151,7 @@ class _Store:
             if number == _LIST and len(value) == _HASH and len(names) < _MESSAGES:
                 names.append(value.hex())
             elif number == _WORKSPACE and not folder:
-                text = value.decode("utf-8", "replace")[:PATH_LIMIT]
+                text = beginning(value.decode("utf-8", "replace"), PATH_LIMIT)
                 folder = path_of(text) if "://" in text else text
         return names, folder
 
@@ -357,7 +358,7 @@ def _exported(path: Path, root: Path, at: datetime) -> Session:
     except (Unreadable, OSError):
         trusted = {}
     folder = trusted.get("workspacePath") if isinstance(trusted, dict) else None
-    folder = folder[:PATH_LIMIT] if isinstance(folder, str) else ""
+    folder = beginning(folder, PATH_LIMIT) if isinstance(folder, str) else ""
     parent = path.parent.parent.name if path.parent.name == "subagents" else ""
     parent = "" if parent == "agent-transcripts" else parent
     return Session(id=path.stem, provider=PROVIDER, started=at, project=project_of(folder), cwd=folder, parent=parent)

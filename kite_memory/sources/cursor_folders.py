@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_tools import PATH_LIMIT
 from kite_memory.sources.foreign_sqlite import TooLong, object_in, opened, stamp
 from kite_memory.sources.jsonl import AppendOnlyFile, Unreadable
@@ -43,7 +44,7 @@ class Folders:
         """What it says itself (since 3.12), or the folder of the workspace that lists it."""
         match about.get("workspaceIdentifier"):
             case {"uri": {"fsPath": str(path)}} | {"uri": {"path": str(path)}} if path:
-                return path[:PATH_LIMIT]
+                return beginning(path, PATH_LIMIT)
             case {"uri": str(uri)} if uri:
                 return path_of(uri)
             case {"id": str(workspace)} if re.fullmatch(r"[\w-]{1,64}", workspace):

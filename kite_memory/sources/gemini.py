@@ -10,6 +10,7 @@ import orjson
 
 from kite_memory.model.event import Session
 from kite_memory.model.look import Cursor, Look
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources import documents
 from kite_memory.sources.documents import DOCUMENT_LIMIT, Told
 from kite_memory.sources.gemini_messages import PROVIDER, Conversation, Interpreter, folder_of
@@ -125,7 +126,7 @@ class Gemini:
         conversation.id = conversation.id or path.stem[-128:]
         conversation.sub_agent = conversation.sub_agent or path.parent.parent.name == "chats"
         if not conversation.cwd:
-            conversation.cwd = self._folder(path, conversation.hash)[:4096]
+            conversation.cwd = beginning(self._folder(path, conversation.hash), 4096)
 
     def _folder(self, path: Path, hash: str) -> str:
         """Where the project is, as the client itself notes: beside its sessions, or in the list of all projects."""

@@ -12,6 +12,7 @@ import orjson
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Problem
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_rows import moment, safe, short
 from kite_memory.sources.claude_tools import kept
 from kite_memory.sources.gemini_tools import TOOLS, Came, asked, came, came_of, response_text
@@ -94,7 +95,7 @@ class Conversation:
             self.started = moment(facts.get("startTime"))
         match facts.get("directories"):
             case [str(first), *_] if not self.cwd:
-                self.cwd = first[:4096]
+                self.cwd = beginning(first, 4096)
             case _:
                 pass
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
 from kite_memory.sources.git_child import NO_COMMITS, Git, GitFailed
 from kite_memory.sources.git_places import Repository, repository_around, stamp

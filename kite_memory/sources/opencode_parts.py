@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from kite_memory.model.cutting import beginning
 from kite_memory.model.event import EventType, Session, Status
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_rows import digest, moment, safe, short
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
 from kite_memory.sources.project import project_of
@@ -186,7 +186,7 @@ class _Telling:
         if not isinstance(created, int | float | str):
             return digest(f"{PROVIDER}\n{self._message.name}\n{index}".encode("utf-8", "replace"))
         told = content.get("callID") if content.get("type") == "tool" else content.get("text")
-        words = beginning(told.strip(), 80) if isinstance(told, str) else ""
+        words = told.strip()[:80] if isinstance(told, str) else ""
         role, kind = scalar(self._info.get("role")), scalar(content.get("type"))
         name = f"{PROVIDER}\n{created}\n{role}\n{index}\n{kind}\n{words}"
         return digest(name.encode("utf-8", "replace"))

@@ -8,7 +8,8 @@ from typing import Literal
 import orjson
 
 from kite_memory.model.action import acting, purposes
-from kite_memory.model.cutting import beginning, ends
+from kite_memory.redaction import drop_private
+from kite_memory.redaction.cutting import beginning, ends
 
 _WINDOW_HEAD = 8_000
 _WINDOW_TAIL = 24_000
@@ -267,7 +268,8 @@ def telling_lines(output: str) -> str:
 
 
 def _window(output: str) -> str:
-    """Both ends of it, without colours: patterns run over a bounded text only."""
+    """Both ends of it, without colours and without what is private: patterns run over a bounded text only."""
+    output = drop_private(output)
     if len(output) > _WINDOW_HEAD + _WINDOW_TAIL:
         output = "\n".join(ends(output, _WINDOW_HEAD, _WINDOW_TAIL))
     return _COLOUR.sub("", output) if "\x1b" in output else output

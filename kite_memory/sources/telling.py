@@ -7,9 +7,10 @@ from typing import Any, assert_never
 
 import orjson
 
-from kite_memory.model.cutting import beginning
 from kite_memory.model.event import Event, EventType, Role, Status, Where
 from kite_memory.model.look import Problem
+from kite_memory.redaction import drop_private, redact
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_tools import COMMAND_LIMIT, PATH_LIMIT, READING_LIMIT, RESULT_LIMIT, TODOS_LIMIT, kept
 from kite_memory.sources.outcomes import telling_lines, verdict_of_tests
 from kite_memory.sources.todo_words import todo_lines
@@ -277,7 +278,7 @@ def compact(value: object) -> str:
 
 
 def title_of(text: object) -> str:
-    """On one line."""
+    """On one line. Looked through before: a secret that is wrapped over two would not be known any more."""
     if not isinstance(text, str):
         return ""
-    return beginning(" ".join(kept(beginning(text, 8 * TITLE_LIMIT), 4 * TITLE_LIMIT).split()), TITLE_LIMIT)
+    return " ".join(redact(drop_private(kept(beginning(text, 8 * TITLE_LIMIT), 4 * TITLE_LIMIT))).split())[:TITLE_LIMIT]

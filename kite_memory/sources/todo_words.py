@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from kite_memory.model.cutting import beginning
+from kite_memory.redaction import drop_private, redact
+from kite_memory.redaction.cutting import beginning
 
 _MARKS = {
     "completed": "x",
@@ -29,5 +30,5 @@ def _line(item: object) -> str:
     if not isinstance(item, Mapping) or not isinstance(status := item.get("status"), str):
         return ""
     said = next((text for key in _TEXTS if isinstance(text := item.get(key), str) and text.strip()), "")
-    line = beginning(" ".join(beginning(said, 4 * _LENGTH).split()), _LENGTH)
+    line = " ".join(redact(drop_private(beginning(said, 4 * _LENGTH))).split())[:_LENGTH]
     return f"[{_MARKS.get(status.casefold(), ' ')}] {line}" if line else ""

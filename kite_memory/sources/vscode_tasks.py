@@ -9,6 +9,7 @@ from typing import Any
 
 from kite_memory.model.event import Session
 from kite_memory.model.look import Cursor, Look
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_rows import moment
 from kite_memory.sources.documents import DOCUMENT_LIMIT, Told, look_at, read_document
 from kite_memory.sources.jsonl import Unreadable
@@ -167,4 +168,4 @@ def fact(path: Path, *, within: Path) -> object:
 
 
 def texts_of(value: object) -> dict[str, str]:
-    return {key: text[:4096] for key, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}
+    return {key: beginning(text, 4096) for key, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}

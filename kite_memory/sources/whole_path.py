@@ -2,7 +2,7 @@
 
 from pathlib import PurePosixPath, PureWindowsPath
 
-from kite_memory.model.cutting import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_tools import PATH_LIMIT
 
 

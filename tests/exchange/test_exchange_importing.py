@@ -130,6 +130,13 @@ def test_instructions_are_taken_heading_by_heading_as_a_persons_own_words(tmp_pa
     assert "# not a heading" in found[1].body
 
 
+def test_what_is_private_in_instructions_is_in_no_piece_however_many_headings_it_has(tmp_path: Path) -> None:
+    text = "## Style\ntabs\n<private>\n## Salaries\nfor nobody\n## More of it\nfor nobody\n</private>\n## Tests\nfirst\n"
+    (tmp_path / "AGENTS.md").write_text(text)
+
+    assert [(each.title, each.body.strip()) for each in foreign(tmp_path / "AGENTS.md")] == [("Style", "tabs"), ("Tests", "first")]
+
+
 def test_our_own_lines_in_instructions_are_not_taken_for_a_persons(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("## Style\ntabs\n<!-- kite-memory:begin -->\nask us\n<!-- kite-memory:end -->\n")
 

@@ -44,6 +44,7 @@ from tests.fakes.house import fake_house
 from tests.goals.counts import how_many
 from tests.redaction.contexts import CONTEXTS, HOSTILE, PLAIN, left_of
 from tests.redaction.kinds_of_secrets import KINDS, Kind
+from tests.redaction.places import PLACES, SURROUNDINGS, made_up
 from tests.sources.transcript import Transcript
 
 SHARE = how_many(10)
@@ -298,36 +299,57 @@ def test_whatever_an_agent_writes_passes_one_door(tmp_path: Path, provider: str)
     judged(leaks, secrets)
 
 
-def across_a_cut(way: str) -> Iterator[tuple[Planted, str, int]]:
-    """Long texts, each with a limit so that the cut of the first end, or of the last, goes through a secret or right beside it."""
-    for each in planted(way):
-        chance = random.Random(f"{way}/{each.kind}/{each.context}")
-        about = " ".join(chance.choices(("the orchard has", "trees that", "are grafted", "\nin spring", "(and in fall),"), k=4_000))
-        begin = max(0, each.text.find(each.secret[:6]))
-        through = chance.randrange(max(0, begin - 60), min(len(each.text), begin + len(each.secret) + 30))
-        limit = 4_000
-        first = limit * 3 // 5
-        if chance.random() < 0.5:
-            before = max(0, first - through)
-            yield each, about[:before] + each.text[max(0, through - first) :] + about, limit
-        else:
-            rest = max(0, limit - first - len(each.text) + through)
-            yield each, about + each.text[: through + limit - first] + about[:rest], limit
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """A long text, which a limit cuts right through a secret, or right beside it."""
+
+    each: Planted
+    text: str
+    limit: int
+
+    def left(self) -> str:
+        """What is left of the secret; all of it is out where nothing is cut."""
+        return left_of(self.each.secret, redact(kept(self.text, self.limit)))
+
+
+def cut_through(each: Planted, chance: random.Random) -> Cut | None:
+    """``None`` where the secret goes through uncut: that is for others to say."""
+    limit = chance.choice((400, 1_200, 4_000))
+    first = limit * 3 // 5
+    begin = max(0, each.text.find(each.secret[:6]))
+    through = chance.randrange(max(0, begin - 80), min(len(each.text), begin + len(each.secret) + 30))
+    around = chance.choice(list(SURROUNDINGS.values()))
+    if chance.random() < 0.5:
+        before, behind = max(0, first - through), limit
+        text = around(chance, before) + each.text[max(0, through - first) :] + around(chance, behind)
+    else:
+        rest = max(0, limit - first - len(each.text) + through)
+        text = around(chance, limit) + each.text[: through + limit - first] + around(chance, rest)
+    return None if left_of(each.secret, redact(text)) else Cut(each=each, text=text, limit=limit)
+
+
+def passwords() -> Iterator[Planted]:
+    for number in range(how_many(60)):
+        for place, written in PLACES.items():
+            word = made_up(random.Random(f"{place}/{number}"))
+            yield Planted(kind=f"{place}/{number}", context="assignment", secret=word, text=written(word))
+
+
+def cuts() -> list[Cut]:
+    every = [*planted("cuts"), *passwords()]
+    drawn = (cut_through(each, random.Random(f"cuts/{each.kind}/{each.context}")) for each in every)
+    return [cut for cut in drawn if cut is not None]
 
 
 def test_a_cut_through_a_long_text_leaves_no_half_of_a_secret() -> None:
-    cut = list(across_a_cut("cuts"))
-
-    judged(
-        ((each.kind, each.context) for each, text, limit in cut if left_of(each.secret, redact(kept(text, limit)))), planted("cuts")
-    )
+    judged(((cut.each.kind, cut.each.context) for cut in cuts() if cut.left()), planted("cuts"))
 
 
 def test_control_a_cut_anywhere_leaves_halves_of_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kite_memory.sources.claude_tools.ends", lambda text, first, last: (text[:first], text[-last:]))
-    cut = list(across_a_cut("cuts"))
+    tried = cuts()
 
-    assert sum(bool(left_of(each.secret, redact(kept(text, limit)))) for each, text, limit in cut) > len(cut) // 8
+    assert sum(bool(cut.left()) for cut in tried) > len(tried) // 5
 
 
 ASKER = Asker(grant=OWNER, project="orchard", session="5e55", ai="claude")

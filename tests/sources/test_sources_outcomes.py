@@ -399,3 +399,9 @@ def test_a_hostile_output_takes_no_longer_than_it_is_long(piece: str) -> None:
     verdict_of_tests("pytest", (piece * 20 + "\n") * 20_000)
     verdict_of_tests("eslint && pytest", (piece * 20 + "\n") * 20_000)
     telling_lines(piece * 200_000)
+
+
+def test_what_is_private_is_in_no_telling_line() -> None:
+    output = "setting up\n<private>\nerror: the willow story is for nobody\n</private>\nerror: cannot go on"
+
+    assert telling_lines(output) == "error: cannot go on"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.model.cutting import beginning, ends
+from kite_memory.redaction.cutting import beginning, ends
 
 KEY = "QmFzZTY0IG9mIGEga2V5IHRoYXQgbm9ib2R5IG93bnMu"
 PROSE = "The pears are grafted in spring, and the ladders lie in the shed. " * 200
@@ -88,9 +88,30 @@ def test_a_cut_beside_a_secret_leaves_neither_half_of_it_nor_the_whole_without_i
     assert pieces_in(re.sub(r"\s+(?:12→)?|\\n|(?:\x1b|\\u001b)\[[\d;]*m", "", head)) in (0, len(KEY) - 7)
 
 
+def test_where_secrets_stand_in_a_row_the_search_for_a_place_ends() -> None:
+    text = "".join(f"PASSWORD_{number}=pear-{number}-in-the-shed\n" for number in range(4_000))
+
+    head, tail = ends(text, 30_000, 20_000)
+
+    assert text.startswith(head)
+    assert text.endswith(tail)
+
+
+def test_what_is_framed_and_padded_takes_no_time() -> None:
+    rows = ("\n" + " " * 120) * 60 + "\n" + "│ " * 400 + "\\" * 900
+
+    assert ends(f"pears {rows} plums {rows} end", 1_000, 1_000)
+
+
+def test_of_a_list_of_digests_nearly_all_is_kept() -> None:
+    text = "".join(f"{number:040x}\n" for number in range(10**30, 10**30 + 400))
+
+    assert all(len(end) > 1_800 for end in ends(text, 2_000, 2_000))
+
+
 def test_of_lines_of_a_key_none_is_kept() -> None:
     key = f"{KEY}\n" * 40
     text = f"Here it is:\n{key}"
 
     assert beginning(text, 500) == "Here it"
-    assert ends(text + "\n" + PROSE, 500, len(PROSE) + 600) == ("Here it ", PROSE)
+    assert ends(text + "\n" + PROSE, 500, len(PROSE) + 600) == ("Here it ", "\n" + PROSE)
