@@ -17,7 +17,7 @@ _SIGNS = (
 _GAP = re.compile(rf"[^{_SIGNS}]")
 _GAP_IN_COLOURS = re.compile(rf"[^{_SIGNS}\\\x1b\x9b\[]")
 """Where text is coloured, by terminal escapes or by escaped ones, the colour may change in the midst of a secret."""
-_ESCAPED_COLOUR = re.compile(r"\\(?:u00[19][bB]|x[19][bB]|033|e)\[")
+_COLOURS = ("\x1b", "\x9b", "\\u001b[", "\\u001B[", "\\x1b[", "\\x1B[", "\\033[", "\\e[")
 _PADDING = " \t\\|│>"
 _BREAK = re.compile(
     rf"[{re.escape(_PADDING)}]{{0,80}}(?:\\{{1,4}}r)?(?:\r?\n|\\{{1,4}}n)"
@@ -57,28 +57,28 @@ def ends(text: str, first: int, last: int) -> tuple[str, str]:
 
 
 def _end_of_head(text: str, cut: int) -> int:
-    gap = _gap_near(text, cut)
+    gap = _gap_of(text)
     at = _before(text, cut, gap)
     for _ in range(_TRIES):
         start = max(0, at - _BEHIND)
         near = text[start : at + _BEHIND]
         found = redact(near)
-        if found == clean(near) or (secret := start + _alike(near, found)) >= at:
+        if found == clean(near) or found.startswith(redact(text[start:at])):
             return at
-        at = _before(text, secret, gap)
+        at = _before(text, min(at - 1, start + _alike(near, found)), gap)
     return 0
 
 
 def _start_of_tail(text: str, cut: int) -> int:
-    gap = _gap_near(text, cut)
+    gap = _gap_of(text)
     at = _behind(text, cut, gap)
     for _ in range(_TRIES):
         stop = min(len(text), at + _BEHIND)
         near = text[max(0, at - _BEFORE) : stop]
         found = redact(near)
-        if found == clean(near) or (secret := stop - _alike(near[::-1], found[::-1])) <= at:
+        if found == clean(near) or found.endswith(redact(text[at:stop])):
             return at
-        at = _behind(text, secret, gap)
+        at = _behind(text, max(at + 1, stop - _alike(near[::-1], found[::-1])), gap)
     return len(text)
 
 
@@ -119,10 +119,8 @@ def _behind(text: str, cut: int, gap: re.Pattern[str]) -> int:
     return at
 
 
-def _gap_near(text: str, at: int) -> re.Pattern[str]:
-    near = text[max(0, at - _BEFORE) : at + _BEFORE]
-    coloured = "\x1b" in near or "\x9b" in near or ("\\" in near and _ESCAPED_COLOUR.search(near))
-    return _GAP_IN_COLOURS if coloured else _GAP
+def _gap_of(text: str) -> re.Pattern[str]:
+    return _GAP_IN_COLOURS if any(colour in text for colour in _COLOURS) else _GAP
 
 
 def _padding_start(text: str, at: int) -> int:

@@ -15,6 +15,7 @@ from threading import RLock
 
 from kite_memory.daemon.gardening import Gardening
 from kite_memory.errors import KiteError, VaultMissing
+from kite_memory.model.note import NoteStatus
 from kite_memory.model.plan import Supersede
 from kite_memory.model.scope import Scope
 from kite_memory.vault.files import Files
@@ -391,7 +392,8 @@ class Sitting:
             yield f"deleted, and back: {sorted(back)}"
         if doubled := {id for id, count in ids.items() if count > 1 + self.copied[id]}:
             yield f"one id in several notes: {sorted(doubled)}"
-        titles = (title_key(known.title) for known in vault.known() if known.id and not known.twin)
+        holding = (known for known in vault.known() if known.id and not known.twin and known.status != NoteStatus.SUPERSEDED)
+        titles = (title_key(known.title) for known in holding)  # what was replaced, and is said again later, holds in a new note
         thoughts = Counter(title for title in titles if title.startswith("thought "))
         if twice := {title for title, count in thoughts.items() if count > 1}:
             yield f"one thought in several notes: {sorted(twice)}"
