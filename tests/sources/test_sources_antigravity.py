@@ -121,7 +121,7 @@ def test_a_helper_that_was_just_begun_is_waited_for_until_it_is_known_whose_it_i
     lay(tmp_path, parent, "z-parent")
     child.prompt("Look for pumps")
     path = lay(tmp_path, child, "a-child-1")
-    source = Antigravity(tmp_path, clock=lambda: 0.0, now=lambda: path.stat().st_mtime)
+    source = Antigravity(tmp_path, clock=lambda: 0.0, now=lambda: path.stat().st_mtime + 1)
 
     first = source.read(path, None, budget=1 << 20)
     parent.add("INVOKE_SUBAGENT", 'Created the following subagents:\n{"conversationId":"a-child-1","logAbsoluteUri":"x"}')
@@ -141,7 +141,7 @@ def test_a_prompt_that_nobody_answers_is_told_when_it_is_old(tmp_path: Path) -> 
     lay(tmp_path, other, "c-2")
     steps.prompt("Mend it")
     path = lay(tmp_path, steps)
-    source = Antigravity(tmp_path, now=lambda: path.stat().st_mtime + 60)
+    source = Antigravity(tmp_path, now=lambda: path.stat().st_mtime + 61)
 
     assert told(source.read(path, None, budget=1 << 20).events) == [("user_message", "user", "Mend it")]
 
