@@ -131,9 +131,8 @@ def _given(given: Mapping[Any, Any]) -> tuple[str, tuple[str, ...]]:
         case _:
             command = ""
     named = (given.get(name) for name in ("file_path", "notebook_path", "absolute_path", "path"))
-    return _text(beginning(command, _LONGEST_PART)), tuple(
-        dict.fromkeys(_text(beginning(name, _LONGEST_NAME)) for name in named if isinstance(name, str) and name)
-    )
+    files = dict.fromkeys(_text(beginning(name, _LONGEST_NAME)) for name in named if isinstance(name, str) and name)
+    return _text(beginning(command, _LONGEST_PART)), tuple(files)
 
 
 def _error(told: Mapping[Any, Any]) -> str:

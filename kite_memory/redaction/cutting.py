@@ -57,10 +57,11 @@ def ends(text: str, first: int, last: int) -> tuple[str, str]:
 
 
 def _end_of_head(text: str, cut: int) -> int:
+    """The cut is good where what is kept is redacted alike, alone and with what follows."""
     gap = _gap_of(text)
     at = _before(text, cut, gap)
     for _ in range(_TRIES):
-        start = max(0, at - _BEHIND)
+        start = max(0, at - _BEHIND)  # enough to see what goes across: whoever redacts the head sees all that is before
         near = text[start : at + _BEHIND]
         found = redact(near)
         if found == clean(near) or found.startswith(redact(text[start:at])):
@@ -70,6 +71,7 @@ def _end_of_head(text: str, cut: int) -> int:
 
 
 def _start_of_tail(text: str, cut: int) -> int:
+    """The cut is good where what is kept is redacted alike, alone and with what was before."""
     gap = _gap_of(text)
     at = _behind(text, cut, gap)
     for _ in range(_TRIES):

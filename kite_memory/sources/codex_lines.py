@@ -212,9 +212,8 @@ class Interpreter:
         command = kept(command, COMMAND_LIMIT)
         event = self._teller.tell(EventType.COMMAND, "user", command, command=command)
         result = tools.output_of(output)
-        self._teller.returned(
-            "", OpenCall(event=event, tool="shell", detail=beginning(command, DETAIL_LIMIT)), result.text, result.status
-        )
+        call = OpenCall(event=event, tool="shell", detail=beginning(command, DETAIL_LIMIT))
+        self._teller.returned("", call, result.text, result.status)
 
     def _agent(self, text: str, rendering: int) -> None:
         if not text.strip() or not (name := self._said("assistant", text, rendering)):

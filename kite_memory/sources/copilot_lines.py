@@ -306,9 +306,8 @@ def _changed(told: Mapping[str, Any], how: str) -> list[tuple[str, str]]:
         paths = orjson.loads(listed)
     except orjson.JSONDecodeError:
         return []
-    found = (
-        [beginning(path, PATH_LIMIT) for path in paths[:_PATCHED_FILES] if isinstance(path, str)] if isinstance(paths, list) else []
-    )
+    listed_paths = paths[:_PATCHED_FILES] if isinstance(paths, list) else []
+    found = [beginning(path, PATH_LIMIT) for path in listed_paths if isinstance(path, str)]
     match metrics:
         case {"linesAdded": int(added), "linesRemoved": int(removed)} if len(found) == 1 and how == "edited":
             how = f"edited, {added} lines added, {removed} removed"

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kite_memory.redaction import redact
 from kite_memory.redaction.cutting import beginning, ends
 
 KEY = "QmFzZTY0IG9mIGEga2V5IHRoYXQgbm9ib2R5IG93bnMu"
@@ -95,12 +96,16 @@ def test_where_secrets_stand_in_a_row_the_search_for_a_place_ends() -> None:
 
     assert text.startswith(head)
     assert text.endswith(tail)
+    assert "in-the-shed" not in redact(f"{head}\n…\n{tail}")
 
 
-def test_what_is_framed_and_padded_takes_no_time() -> None:
+def test_rows_of_frames_and_padding_are_cut_like_any_text() -> None:
     rows = ("\n" + " " * 120) * 60 + "\n" + "│ " * 400 + "\\" * 900
 
-    assert ends(f"pears {rows} plums {rows} end", 1_000, 1_000)
+    head, tail = ends(f"pears {rows} plums {rows} end", 1_000, 1_000)
+
+    assert head.startswith("pears")
+    assert tail.endswith("end")
 
 
 def test_of_a_list_of_digests_nearly_all_is_kept() -> None:
