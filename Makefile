@@ -1,15 +1,30 @@
 # Two targets are for everyone: `make run` and `make test`. Both set up a virtual environment from the locked versions first.
+# `make test` runs what is quick and proves the main job, `make test-slow` the rest, `make test-all` both. SHARE scales the examples of property tests.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint lock wheel clean
+.PHONY: run test test-slow test-all slow-tests lint lock wheel clean
 
 run: $(VENV)/.run-ready
 	$(BIN)/kmem up --foreground
 
+SHARE ?= 0.2
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
 test: $(VENV)/.test-ready
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	KMEM_TEST_SHARE=$(SHARE) $(PYTEST) -m "not slow and not moonshot"
+
+test-slow: $(VENV)/.test-ready
+	$(PYTEST) -m "slow and not moonshot"
+
+test-all: $(VENV)/.test-ready
+	$(PYTEST)
+
+# Write tests/slow.txt anew from the times of a run of everything.
+slow-tests: $(VENV)/.test-ready
+	$(PYTEST) --junitxml=.pytest_cache/times.xml
+	$(BIN)/python -m tests.slow .pytest_cache/times.xml
 
 lint: $(VENV)/.test-ready
 	$(BIN)/ruff check .

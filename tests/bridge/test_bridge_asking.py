@@ -24,6 +24,7 @@ from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from tests.bridge.conversing import START, Conversing, conversing, tools_over
+from tests.counts import examples
 from tests.fakes.events import SESSION
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.work import Work, session
@@ -235,7 +236,7 @@ class TestWhatLinksTell:
         assert [each["path"] for each in listed] == ["", "", ""]
         assert house.call("get_note", note=mine["id"])["path"].endswith("-2.md")
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(words=st.lists(st.sampled_from(LINKING), max_size=8))
     def test_however_it_is_linked(self, home: Path, words: list[str]) -> None:
         with tempfile.TemporaryDirectory(dir=home) as folder, conversing(Path(folder)) as house:

@@ -16,6 +16,7 @@ from kite_memory.errors import UsageError
 from kite_memory.model.note import Note
 from kite_memory.vault.notefile import parse, render
 from tests.bridge.conversing import QUEUE, SEVERAL, UUID
+from tests.counts import examples
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
 FIELDS = [*QUEUE, *SEVERAL, "rejected", "insights", "facts", "name", "entities", "scope", "mood"]
@@ -70,7 +71,7 @@ def read(arguments: dict[str, Any]) -> Given | None:
         return None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(arguments=st.dictionaries(st.sampled_from(FIELDS) | words, wild, max_size=6))
 def test_any_json_is_read_or_refused_with_what_to_do(arguments: dict[str, Any]) -> None:
     read_or_refused = read(arguments)
@@ -78,7 +79,7 @@ def test_any_json_is_read_or_refused_with_what_to_do(arguments: dict[str, Any]) 
     assert read_or_refused is None or read_or_refused.record.topics or read_or_refused.transcript
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(summary=words, decisions=st.lists(words | st.dictionaries(st.sampled_from(KEYS), words), max_size=4), topics=topics)
 def test_what_is_read_becomes_notes_that_can_be_read(summary: str, decisions: list[Any], topics: list[Any]) -> None:
     told = read({"summary": summary, "decisions": decisions, "topics": topics})
@@ -122,7 +123,7 @@ def test_a_topic_under_another_name_takes_its_items_with_it() -> None:
     assert [each.name for each in merged(first, renamed).record.topics] == ["Where jobs wait"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     text=st.lists(
         st.sampled_from(["User:", "**Assistant:**", "## Human\n", "Claude Code: ", "hello", "\n", " ", "tool:", "[AI]:"])

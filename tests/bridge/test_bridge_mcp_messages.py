@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kite_memory.bridge.mcp.messages import Envelope
+from tests.counts import examples
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -25,7 +26,7 @@ def in_pieces(text: bytes, cuts: list[int]) -> Envelope:
     return envelope
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     id=IDS,
     params=ANYTHING,
@@ -44,7 +45,7 @@ def test_the_id_is_found_whatever_stands_beside_it(
     assert in_pieces(text, cuts).id() == id
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     text=st.binary(max_size=200) | st.text(alphabet='{}[]":,\\\\id5', max_size=60).map(str.encode),
     cuts=st.lists(st.integers(0, 200)),

@@ -14,6 +14,7 @@ from kite_memory.bridge.access import OWNER, Asker
 from kite_memory.bridge.mcp import stdio
 from kite_memory.bridge.mcp.server import server_over
 from kite_memory.bridge.mcp.stdio import Lines, serve
+from tests.counts import examples
 from tests.fakes.performers import Performer
 
 INITIALIZE = {
@@ -299,7 +300,7 @@ def test_no_more_calls_run_at_once_than_there_is_room_for() -> None:
 PIECES = st.lists(st.binary(max_size=60), max_size=12)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(pieces=PIECES, longest=st.integers(1, 40))
 def test_lines_are_the_same_however_they_arrive(pieces: list[bytes], longest: int) -> None:
     everything = b"".join(pieces)

@@ -34,6 +34,7 @@ from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Preference, Record, Rejected, Topic
 from kite_memory.model.scope import Scope
 from tests.contract.whole_note import ELSEWHERE, OTHERS, differing, whole_note
+from tests.counts import examples
 
 GLOBAL = Place(scope=Scope.GLOBAL)
 SHARED = Place(scope=Scope.SHARED)
@@ -99,7 +100,7 @@ _JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXTS, inner, max_size=4),
     max_leaves=12,
 )
-_with_one_store = settings(max_examples=60, suppress_health_check=list(HealthCheck))
+_with_one_store = settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 
 
 def wanted_keys(store: Store, wanted: Wanted, grant: Grant = OWNER) -> list[str]:

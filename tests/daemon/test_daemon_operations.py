@@ -21,6 +21,7 @@ from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import EventType
 from kite_memory.recall.gate import shipped
 from kite_memory.wiring import House, open_house
+from tests.counts import examples
 from tests.sources import aider_log, copilot_session
 
 SESSION = "5e551011-0000-4000-8000-000000000001"
@@ -251,7 +252,7 @@ class TestPerform:
 
         assert refused.value.hint
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60), deadline=None)
     @given(
         op=st.sampled_from(["search", "recall", "show", "remember", "forget", "mute", "why", "status"]),
         arguments=st.dictionaries(

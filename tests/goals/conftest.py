@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.goals import counts
+from tests import counts
 
 FOLDER = Path(__file__).parent
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    counts.shoot_for_the_moon(config.option.markexpr == "moonshot")
+    counts.use_full_counts(config.option.markexpr == "moonshot")
 
 
 @pytest.hookimpl(tryfirst=True)

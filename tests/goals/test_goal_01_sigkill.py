@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from kite_memory.timeline.store import Timeline
+from tests.counts import how_many
 from tests.crash.harness import Writer
 from tests.e2e.kmem import PROJECT, Machine
 from tests.fakes.anthropic_server import AnthropicServer, Json, anthropic_server, text_message
-from tests.goals.counts import how_many
 
 pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="forks to start quickly"), pytest.mark.timeout(900)]
 

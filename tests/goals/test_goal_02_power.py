@@ -13,8 +13,8 @@ from typing import get_args
 
 import pytest
 
+from tests.counts import how_many
 from tests.e2e.kmem import PROJECT
-from tests.goals.counts import how_many
 from tests.goals.power import CALLS, Disk, Loss
 from tests.goals.writing import prepare, untrue
 from tests.vault.building import MEMORY_DISK

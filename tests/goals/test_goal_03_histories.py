@@ -22,7 +22,7 @@ from kite_memory.sources.claude_code import ClaudeCode
 from kite_memory.sources.jsonl import AppendOnlyFile, Unreadable
 from kite_memory.sources.source import Source
 from kite_memory.timeline.store import Timeline
-from tests.goals.counts import how_many
+from tests.counts import how_many
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, owners and open files that vanish are Unix's")
 

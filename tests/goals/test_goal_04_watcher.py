@@ -17,11 +17,11 @@ from unittest.mock import patch
 import pytest
 
 from kite_memory.daemon.daemon import Daemon
+from tests.counts import how_many
 from tests.crash.harness import AT_THE_END, Places, Writer
 from tests.e2e.kmem import PROJECT, eventually
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
-from tests.goals.counts import how_many
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's"),

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.counts import how_many
 from tests.e2e.kmem import PROJECT
-from tests.goals.counts import how_many
 from tests.goals.writing import BEGIN, prepare, untrue
 from tests.vault.building import MEMORY_DISK
 from tests.vault.test_vault_disks import UNSHARE, may_mount

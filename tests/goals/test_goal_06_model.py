@@ -23,13 +23,13 @@ from kite_memory.distill.outbox import Budget, Outbox
 from kite_memory.distill.prices import Prices
 from kite_memory.distill.scheduler import Asked, Scheduler
 from kite_memory.model.chunk import Chunk
+from tests.counts import how_many
 from tests.crash.harness import Places, Writer
 from tests.e2e.kmem import PROJECT
 from tests.fakes.anthropic_server import AnthropicServer, Json, Raw, anthropic_server, api_error, text_message
 from tests.fakes.conversations import about_the_queue, answer, item
 from tests.fakes.extractors import plain_answer
 from tests.fakes.house import fake_house
-from tests.goals.counts import how_many
 from tests.goals.outage import Clock
 
 PROMPT = prompts.load([PROJECT / "prompts"])

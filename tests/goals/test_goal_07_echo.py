@@ -17,8 +17,8 @@ from kite_memory.model.event import Event
 from kite_memory.model.record import Fact, Record, Topic
 from kite_memory.sources.own import OWN_EXTRACTOR_MARK
 from tests.contract.held_sources import HELD
+from tests.counts import how_many
 from tests.fakes.house import FakeHouse, fake_house
-from tests.goals.counts import how_many
 from tests.sources.transcript import Transcript
 
 SESSIONS = how_many(1_000)

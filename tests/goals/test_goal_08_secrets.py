@@ -38,10 +38,10 @@ from kite_memory.redaction import redact
 from kite_memory.sources.claude_tools import kept
 from kite_memory.wiring import House, open_house
 from tests.contract.held_sources import HELD
+from tests.counts import how_many
 from tests.daemon.test_daemon_operations import config_in
 from tests.fakes.anthropic_server import AnthropicServer, anthropic_server, text_message
 from tests.fakes.house import fake_house
-from tests.goals.counts import how_many
 from tests.redaction.contexts import CONTEXTS, HOSTILE, PLAIN, left_of
 from tests.redaction.kinds_of_secrets import KINDS, Kind
 from tests.redaction.places import PLACES, SURROUNDINGS, made_up

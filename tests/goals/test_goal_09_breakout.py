@@ -31,10 +31,10 @@ from kite_memory.vault.review_page import page as review
 from kite_memory.wiring import House, open_house
 from tests.cli.conftest import machine as machine
 from tests.cli.transcript import in_this_process
+from tests.counts import how_many
 from tests.daemon.test_daemon_operations import config_in
 from tests.e2e.kmem import Machine
 from tests.fakes.work import Work, session
-from tests.goals.counts import how_many
 from tests.goals.payloads import payload
 from tests.recall.notes import hit
 from tests.recall.test_recall_rendering import OURS, only_ours, tags

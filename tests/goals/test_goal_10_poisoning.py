@@ -30,8 +30,8 @@ from kite_memory.recall.local import LocalEmbedder
 from kite_memory.vault.graph import graph
 from kite_memory.vault.memory_page import page
 from tests.bridge.conversing import conversing
+from tests.counts import how_many
 from tests.fakes.house import FakeHouse, fake_house
-from tests.goals.counts import how_many
 from tests.sources.transcript import BEGIN, Transcript
 
 PROMPT = Prompt(system="Note what is worth keeping.", schema={}, version="1")

@@ -23,7 +23,7 @@ from kite_memory.vault import Vault
 from kite_memory.vault.files import Files
 from kite_memory.vault.folders import Folder
 from kite_memory.vault.keeping import KeyPlace
-from tests.goals.counts import how_many
+from tests.counts import how_many
 from tests.vault.building import drafts, fact
 
 NAMES = how_many(10_000)

@@ -15,7 +15,7 @@ from kite_memory.model.note import Note, NoteStatus
 from kite_memory.vault import properties
 from kite_memory.vault.notefile import Unreadable, body_of, parse
 from kite_memory.vault.properties import with_properties
-from tests.goals.counts import how_many
+from tests.counts import how_many
 from tests.vault.test_vault_properties import BOMBS, HOSTILE
 
 FUZZED = how_many(5_000)

@@ -21,10 +21,10 @@ from kite_memory.cli.demo import leave_transcripts
 from kite_memory.daemon.protocol import Ok
 from kite_memory.daemon.server import Server
 from kite_memory.daemon.service_units import UNIT, systemd_unit
+from tests.counts import how_many
 from tests.daemon.test_daemon_server import in_another_users_skin, needs_root, needs_unix, open_to_all
 from tests.daemon.test_daemon_service import SERVICE
 from tests.e2e.kmem import Machine
-from tests.goals.counts import how_many
 from tests.test_modes import open_to_others
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes mean little there")

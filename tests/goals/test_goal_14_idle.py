@@ -16,8 +16,8 @@ import pytest
 
 from kite_memory import endpoint
 from kite_memory.cli.demo import leave_transcripts
+from tests.counts import how_many
 from tests.e2e.kmem import Machine, eventually
-from tests.goals.counts import how_many
 from tests.goals.outage import write
 from tests.goals.process import asleep, naming, seen, woke
 

@@ -16,7 +16,7 @@ import pytest
 
 from kite_memory import paths
 from kite_memory.daemon.protocol import Ok, Reply, Request
-from tests.goals.counts import how_many
+from tests.counts import how_many
 from tests.test_hook_client import (
     BLOCK,
     FAST,

@@ -19,8 +19,8 @@ from kite_memory.cli.demo import leave_transcripts
 from kite_memory.recall.local import LocalEmbedder
 from kite_memory.recall.sidecar import Sidecar
 from tests.cli.transcript import in_this_process
+from tests.counts import how_many
 from tests.e2e.kmem import Machine
-from tests.goals.counts import how_many
 
 
 @pytest.fixture(scope="module")

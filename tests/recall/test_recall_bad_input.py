@@ -11,6 +11,7 @@ from kite_memory.model.hit import Injection
 from kite_memory.model.note import Note
 from kite_memory.recall.answer import Prompt
 from kite_memory.recall.situation import Situation
+from tests.counts import examples
 from tests.recall.house import House
 from tests.recall.notes import AUTH, QUEUE, VAULT, note
 
@@ -100,14 +101,14 @@ def test_every_prompt_is_answered_or_met_with_silence(held: House, text: str) ->
 
 
 @given(WILD, WILD, WILD)
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(120))
 def test_so_is_a_wild_one_from_a_wild_session(held: House, text: str, session: str, project: str) -> None:
     assert_sound(held.says(text, session=session, project=project))
     assert_sound(held.says(f"{ON_THE_QUEUE} {text}", session=session, remember=False))
 
 
 @given(WILD, WILD, st.integers(0, 10**9))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_so_is_one_with_wild_surroundings(asking: House, text: str, around: str, position: int) -> None:
     situation = Situation(
         exchange=around, prompts=(around,), files=(around,), commands=(around,), errors=(around,), position=position
@@ -121,7 +122,7 @@ def test_so_is_one_with_wild_surroundings(asking: House, text: str, around: str,
 
 
 @given(WILD)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_a_brief_is_sound_for_every_session(held: House, session: str) -> None:
     injection = held.recall.brief(session=session, project="mycelia", remember=False)
 

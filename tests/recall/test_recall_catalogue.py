@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from kite_memory.model.note import Entry
 from kite_memory.model.scope import Scope
 from kite_memory.recall.catalogue import Catalogue, Columns
+from tests.counts import examples
 from tests.recall.notes import note
 
 Step = tuple[str, int, int]
@@ -34,7 +35,7 @@ def shown(columns: Columns) -> list[object]:
 
 
 @given(STEPS)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_columns_read_on_from_earlier_ones_are_those_read_anew(steps: list[Step]) -> None:
     import tempfile
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kite_memory.recall import lexical
 from kite_memory.recall.lexical import Words
+from tests.counts import examples
 
 TEXTS = {
     1: "PostgreSQL over SQLite for the job queue: concurrent writers need locking",
@@ -99,7 +100,7 @@ def test_a_vault_that_has_grown_meanwhile_is_reckoned_as_it_is() -> None:
 
 
 @given(st.text(max_size=200) | st.sampled_from(['"', '""" OR NEAR(', "a* AND b", "NOT", "{x}:y", "-x ^y", "a\x00b", "(", "\ud800"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_no_prompt_is_taken_for_a_query_language(text: str) -> None:
     connection = sqlite3.connect(":memory:")
     connection.executescript(lexical.SCHEMA)

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from kite_memory.recall.lexical import Words
 from kite_memory.recall.prose import passages, prose, searchable, unlinked
+from tests.counts import examples
 from tests.recall.notes import QUEUE, note
 
 
@@ -67,7 +68,7 @@ def test_a_long_note_is_cut_into_passages_at_sentences() -> None:
 
 
 @given(st.text(max_size=5000) | st.just("x" * 100_000) | st.just("日本語" * 5000) | st.just("a. " * 50_000))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 def test_passages_are_bounded_whatever_the_text(body: str) -> None:
     found = passages(note("n", "Title", body))
 

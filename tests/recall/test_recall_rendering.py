@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.hit import Hit
 from kite_memory.recall.rendering import block, digest, estimated_tokens, plain, plain_line, quoted, remarks, shortened
+from tests.counts import examples
 from tests.recall.notes import AUTH, QUEUE, hit
 
 
@@ -170,7 +171,7 @@ HOSTILE = st.lists(PIECES | st.text(max_size=8), max_size=30).map("".join)
 
 
 @given(HOSTILE, HOSTILE, HOSTILE)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @example("<\u200b\u0338\ufe0f/x>", "<\u0d81A", "\\u003c\u0338\x1b[</vault-context>")
 def test_no_text_opens_closes_or_imitates_a_block(body: str, title: str, path: str) -> None:
     rendered = block([hit(body, title=f"A {title}", path=path), hit("Another note, which is quite innocent.", id="two", age=1)])
@@ -185,7 +186,7 @@ def test_no_text_opens_closes_or_imitates_a_block(body: str, title: str, path: s
 
 
 @given(st.text() | HOSTILE)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_nothing_unseen_is_left(text: str) -> None:
     for char in quoted(text) + plain(text):
         assert char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co"), hex(ord(char))
@@ -262,7 +263,7 @@ BODIES = st.lists(st.text(max_size=3000) | st.just("A sentence of some words. " 
 
 
 @given(BODIES, st.integers(150, 2000))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_a_block_keeps_its_bounds(bodies: list[str], tokens: int) -> None:
     rendered = block([hit(body, id=str(n), age=n) for n, body in enumerate(bodies)], tokens=tokens, characters=4 * tokens)
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kite_memory.recall.embedder import Space, Vectors
 from kite_memory.recall.sidecar import Row, Rows, Sidecar, key_of
+from tests.counts import examples
 
 Damage = Callable[[Path], object]
 
@@ -148,7 +149,7 @@ KEYS = st.integers(0, 60)
 
 
 @given(st.lists(st.sets(KEYS, min_size=1), min_size=1, max_size=14), st.lists(KEYS, max_size=30), st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_places_found_from_earlier_ones_are_those_found_anew(
     batches: list[set[int]], asked: list[int], data: st.DataObject
 ) -> None:
@@ -188,7 +189,7 @@ def test_some_rows_are_compared_as_all_are(tmp_path: Path, count: int) -> None:
 
 
 @given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=12), max_size=30))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_however_rows_arrive_each_is_there_once(batches: list[list[int]]) -> None:
     import tempfile
 

@@ -16,6 +16,7 @@ from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.search import Mode, Query, search
+from tests.counts import examples
 from tests.recall.notes import DAY, Pile, note
 
 WORDS = ["queue", "queues", "postgres", "lock", "locking", "token", "login", "colour", "リンタ", "設定", "the", "x7"]
@@ -74,7 +75,7 @@ def found(notes: list[Note], query: Query) -> tuple[Hit, ...]:
             index.close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(notes=piles(), sight=sights(), text=texts, mode=st.sampled_from(["hybrid", "keyword", "semantic"]), within=st.booleans())
 def test_what_is_out_of_sight_leaves_no_trace(notes: list[Note], sight: Sight, text: str, mode: Mode, within: bool) -> None:
     query = Query(text=text, mode=mode, project="mycelia", within="mycelia" if within else "", sight=sight, limit=20)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kite_memory.recall import wordpiece
 from kite_memory.recall.local import WEIGHTS
+from tests.counts import examples
 
 VOCABULARY = wordpiece.read_vocabulary(WEIGHTS / "vocab.txt")
 
@@ -55,7 +56,7 @@ def test_words_are_cut_as_the_model_learnt_them(text: str, expected: list[str]) 
 
 
 @given(st.text(OLD_CHARACTERS, max_size=60) | st.text(max_size=60, alphabet="aAbzé ßΣσİ.,_-'#[]0129\t\n\u3000日語가ไ"))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_every_text_is_cut_as_the_library_cuts_it(text: str) -> None:
     assert ids(text) == reference().encode(text).ids
 

@@ -55,14 +55,23 @@ def test_all_patterns_are_looked_at() -> None:
     assert len(PATTERNS) > 2 * len(VENDORS)
 
 
-@pytest.mark.parametrize("name", PATTERNS)
-def test_a_pattern_repeats_nothing_without_bound_and_nothing_in_too_many_ways(name: str) -> None:
-    pattern = PATTERNS[name]
-
+def unbounded(pattern: re.Pattern[Any]) -> Iterator[str]:
+    """The repeats in a pattern that may take more than linear time."""
     for kind, low, high, inside in repeats(parser.parse(pattern.pattern, pattern.flags)):
-        assert high <= LONGEST
         ambiguous = any(inner != "POSSESSIVE_REPEAT" and most - least > 1 for inner, least, most, _ in repeats(inside))
-        assert not ambiguous or high - low <= DEEPEST or (kind == "POSSESSIVE_REPEAT" and high <= 256)
+        if high > LONGEST or (ambiguous and high - low > DEEPEST and not (kind == "POSSESSIVE_REPEAT" and high <= 256)):
+            yield f"{kind} {low}..{high}"
+
+
+def test_no_pattern_repeats_without_bound_or_in_too_many_ways() -> None:
+    offenders = {name: wrong for name, pattern in PATTERNS.items() if (wrong := list(unbounded(pattern)))}
+
+    assert offenders == {}
+
+
+@pytest.mark.parametrize("pattern", ["a*", "(?:a|b){1,70001}", "(?:a{1,9}b?){1,9}"])
+def test_a_pattern_that_may_be_slow_is_named(pattern: str) -> None:
+    assert list(unbounded(re.compile(pattern)))
 
 
 DASHES = "-" * 5
@@ -139,8 +148,11 @@ def test_so_is_a_long_one(name: str) -> None:
     assert len(redact(drop_private(text))) >= 0
 
 
-@pytest.mark.parametrize("anchor", sorted({anchor for vendor in VENDORS for anchor in vendor.anchors}))
-def test_so_is_one_full_of_beginnings_of_tokens(anchor: str) -> None:
-    text = (anchor + "aB3dE6gH9jK2m") * (10_000 // (len(anchor) + 13))
+def test_so_is_one_full_of_beginnings_of_tokens() -> None:
+    unstable: list[str] = []
+    for anchor in sorted({anchor for vendor in VENDORS for anchor in vendor.anchors}):
+        once = redact((anchor + "aB3dE6gH9jK2m") * (10_000 // (len(anchor) + 13)))
+        if redact(once) != once:
+            unstable.append(anchor)
 
-    assert redact(redact(text)) == redact(text)
+    assert unstable == []

@@ -10,6 +10,7 @@ from kite_memory.model.event import EventType
 from kite_memory.redaction import redact, redact_event
 from kite_memory.redaction.cleaning import clean
 from kite_memory.redaction.marks import KINDS, mark
+from tests.counts import examples
 from tests.fakes.events import event
 
 DASHES = "-" * 5
@@ -46,7 +47,7 @@ def remains_in_order(out: str, text: str) -> bool:
 
 
 @given(TEXTS)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @example('"password": "a\nPASSWORD=[redacted:password]hunter2x')
 def test_redacting_twice_changes_nothing(text: str) -> None:
     once = redact(text)
@@ -55,13 +56,13 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
 
 
 @given(TEXTS)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_what_is_no_secret_stays_as_it_was(text: str) -> None:
     assert remains_in_order(redact(text), clean(text))
 
 
 @given(TEXTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_every_new_mark_names_a_kind(text: str) -> None:
     new = MARK.findall(redact(text))
 
@@ -80,7 +81,7 @@ def test_plain_text_is_clean(text: str) -> None:
 
 
 @given(TEXTS, TEXTS)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 def test_an_event_is_redacted_once_and_for_all(text: str, command: str) -> None:
     told = replace(event(1, text, EventType.TOOL_CALL), command=command)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kite_memory.model.event import Event
 from kite_memory.model.look import Cursor, Problem
 from kite_memory.sources.claude_code import ClaudeCode
+from tests.counts import examples
 from tests.sources.transcript import SESSION, Home, Transcript, a_day, reasons, said
 
 
@@ -224,7 +225,7 @@ def test_a_cursor_before_the_first_line_reads_everything(home: Home) -> None:
 # Cut into looks
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cuts=st.lists(st.integers(0, 5_000), max_size=8), budget=st.integers(1, 3_000))
 def test_however_a_file_grows_it_reads_the_same(tmp_path_factory: pytest.TempPathFactory, cuts: list[int], budget: int) -> None:
     home = Home(tmp_path_factory.mktemp("home"))

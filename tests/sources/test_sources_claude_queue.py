@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.event import Event
 from kite_memory.model.look import Cursor
+from tests.counts import examples
 from tests.sources.transcript import SESSION, Home, Transcript, said
 
 WATER = "and water it, but only in the evening"
@@ -346,7 +347,7 @@ def acted(steps: list[tuple[str, int | None]]) -> Transcript:
     return told
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(steps=STEPS, cuts=st.lists(st.integers(0, 25), max_size=4))
 def test_whatever_happens_to_the_queue_reads_the_same_in_many_looks(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int | None]], cuts: list[int]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.counts import examples
 from tests.sources import gemini_session, rollout
 
 WORDS = st.sampled_from(
@@ -22,7 +23,7 @@ WORDS = st.sampled_from(
 LEAVES = st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False) | WORDS | st.text(max_size=8)
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS, inner, max_size=5), max_leaves=12)
 ROWS = st.lists(st.dictionaries(WORDS, VALUES, max_size=6), max_size=8)
-ANYTHING = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANYTHING = settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def lines(rows: list[dict[str, Any]]) -> bytes:

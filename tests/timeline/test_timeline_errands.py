@@ -18,6 +18,7 @@ from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.errands import Errand, errand
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
+from tests.counts import examples
 from tests.fakes.events import SESSION, START
 from tests.fakes.work import Work
 
@@ -216,7 +217,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 STEPS = ("asked", "said", "edited", "ran", "failed")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(STEPS), TEXT), max_size=20))
 def test_whatever_happened_is_told_within_bounds(steps: list[tuple[str, str]]) -> None:
     work = Work().asked(ASKED)

@@ -17,6 +17,7 @@ from kite_memory.model.look import Cursor, Look
 from kite_memory.timeline import schema
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
+from tests.counts import examples
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 SESSION = Session(id="5e550001-orchard", provider="claude-code", started=START, project="orchard", cwd="/home/ada/orchard")
@@ -161,7 +162,7 @@ class TestWords:
 
         assert found(timeline, "水門") == ["水門が漏れている"]
 
-    @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(text=st.text(max_size=60), name=st.text(max_size=20))
     def test_nothing_asked_is_an_error(self, timeline: Timeline, text: str, name: str) -> None:
         keep(timeline, told(1, "the pump"))
@@ -289,7 +290,7 @@ class TestInStep:
 
         assert found(timeline, "pump") == []
 
-    @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         looks=st.lists(
             st.tuples(

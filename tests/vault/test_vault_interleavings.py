@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kite_memory.errors import VaultMissing
 from kite_memory.vault.vault import Vault
+from tests.counts import examples
 from tests.vault.building import MEMORY_DISK, contents, drafts, fact, leftovers, vault_in, write
 
 PREPARED = Path(tempfile.mkdtemp(prefix="kmem-test-", dir=MEMORY_DISK))
@@ -193,7 +194,7 @@ class ManyTimes(OneVault):
 
 
 OneVault.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+    max_examples=examples(40), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
 )
 ManyTimes.TestCase.settings = settings(OneVault.TestCase.settings, max_examples=10_000)
 TestInterleavings = OneVault.TestCase
