@@ -25,7 +25,18 @@ from kite_memory.sources.claude_rows import (
 from kite_memory.sources.claude_thread import EarlyResult, OpenCall, Thread
 from kite_memory.sources.outcomes import telling_lines, verdict_of_tests
 from kite_memory.sources.telling import title_of
-from kite_memory.sources.words import Approved, Continued, Interrupted, Printed, Ran, Said, Utterance, summary, utterances
+from kite_memory.sources.words import (
+    Approved,
+    Continued,
+    Interrupted,
+    Notified,
+    Printed,
+    Ran,
+    Said,
+    Utterance,
+    summary,
+    utterances,
+)
 
 PROVIDER = "claude-code"
 
@@ -137,6 +148,8 @@ class Interpreter:
         if not text or ("toolUseResult" in row and not returned):
             return
         parent = self._id if returned else self._line_before()
+        if not returned and self._notifications(text):
+            return
         if self._sub_agent or row.get("isSidechain") is True:
             if told := tools.kept(text, _MESSAGE_LIMIT).strip():
                 self._tell(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent)
@@ -165,8 +178,29 @@ class Interpreter:
                 self._tell(EventType.RESUME_POINT, "system", tools.kept(told, _SUMMARY_LIMIT), parent=parent)
             case Interrupted(text=text):
                 self._tell(EventType.RESUME_POINT, "system", text, status="interrupted", parent=parent)
+            case Notified():
+                self._background_result(utterance)
             case _:
                 assert_never(utterance)
+
+    def _notifications(self, text: str) -> bool:
+        """Tell the results of tasks in the background, if that is what ``text`` is; the client may mark it as nobody's words."""
+        if not text.startswith("<task-notification>"):
+            return False
+        for utterance in utterances(text):
+            self._utterance(utterance, "")
+        return True
+
+    def _background_result(self, told: Notified) -> None:
+        """Known by its task and its words: it stands in the queue, in a line of its own, or in both."""
+        name = digest(f"{told.task}\n{told.result}".encode())
+        if not self._thread.new_notification(name):
+            return
+        at_line = self._id, self._told_of_line
+        self._id, self._told_of_line = name, 0
+        call = self._thread.calls.get(told.call) or OpenCall(event="", tool=tools.AGENT, detail="")
+        self._tell_result(results.Result(text=told.result, status=results.BACKGROUND_STATUS.get(told.status, "")), call, told.call)
+        self._id, self._told_of_line = at_line
 
     def _queue_operation(self) -> None:
         row, queue = self._row, self._thread.queue
@@ -174,6 +208,7 @@ class Interpreter:
         text = content if isinstance(content, str) else ""
         match row.get("operation"):
             case "enqueue":
+                self._notifications(text)
                 self._tell_queued(queue.enqueue(queued(row, self._start, self._end)))
             case "dequeue":
                 queue.dequeue(typed(text))
@@ -233,6 +268,8 @@ class Interpreter:
         if result.said and by_a_person:
             for utterance in utterances(result.said):
                 self._utterance(utterance, event)
+        for decision in result.answered if by_a_person else ():
+            self._tell(EventType.DECISION, "user", decision, tool=call.tool, parent=event, call=name)
         if result.status != "ok":
             return
         if action := results.file_action(call.tool, call.detail, structured):
@@ -305,8 +342,10 @@ class Interpreter:
         attachment = self._row.get("attachment")
         kind = attachment.get("type") if isinstance(attachment, dict) else None
         if kind == "queued_command" and isinstance(attachment, dict):
-            if attachment.get("commandMode", "prompt") == "prompt" and may_be_a_person(attachment):
-                self._handed_over(self._text(blocks_of(attachment.get("prompt"))))
+            text = self._text(blocks_of(attachment.get("prompt")))
+            by_a_person = attachment.get("commandMode", "prompt") == "prompt" and may_be_a_person(attachment)
+            if not self._notifications(text) and by_a_person:
+                self._handed_over(text)
         elif not isinstance(kind, str) or kind not in SKIPPED_ATTACHMENTS:
             self.problem(self._start, f"unknown attachment {safe(kind)}")
 

@@ -13,6 +13,8 @@ from kite_memory.sources.words import without_echo
 SHELLS = frozenset({"Bash", "PowerShell", "Monitor"})
 SHELL_OUTPUTS = {"BashOutput": "bash_id", "TaskOutput": "task_id"}
 """And the argument that names the command which went to the background."""
+AGENT = "Agent"
+"""The tool by which work is given to a sub-agent. Before 2.1.91 it was called Task."""
 READERS = frozenset({"Read", "NotebookRead"})
 LOOKERS = READERS | {"Glob", "LS"}
 WRITERS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
