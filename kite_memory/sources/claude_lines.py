@@ -24,6 +24,7 @@ from kite_memory.sources.claude_rows import (
 )
 from kite_memory.sources.claude_thread import EarlyResult, OpenCall, Thread
 from kite_memory.sources.outcomes import telling_lines, verdict_of_tests
+from kite_memory.sources.project import project_of
 from kite_memory.sources.telling import title_of
 from kite_memory.sources.words import (
     Approved,
@@ -44,7 +45,6 @@ _MESSAGE_LIMIT = 64_000
 _SUMMARY_LIMIT = 16_000
 _PLAN_LIMIT = 16_000
 _TITLE_LIMIT = 200
-_DETAIL_LIMIT = 300
 _TITLES = {"summary": (1, "summary"), "ai-title": (2, "aiTitle"), "custom-title": (3, "customTitle")}
 
 
@@ -122,12 +122,17 @@ class Interpreter:
         thread, row = self._thread, self._row
         if not thread.cwd and isinstance(cwd := row.get("cwd"), str):
             thread.cwd = beginning(cwd, 4096)
-        if not thread.branch and isinstance(branch := row.get("gitBranch"), str):
+        if isinstance(branch := row.get("gitBranch"), str) and branch and self._in_the_project(row.get("cwd")):
             thread.branch = beginning(branch, _TITLE_LIMIT)
         if not thread.parent:
             forked_from = row if self._sub_agent else row.get("forkedFrom")
             parent = as_id(forked_from.get("sessionId")) if isinstance(forked_from, dict) else ""
             thread.parent = "" if parent == self._session else parent
+
+    def _in_the_project(self, cwd: object) -> bool:
+        """A line written while the agent stood in another repository names that one's branch."""
+        first = self._thread.cwd
+        return not isinstance(cwd, str) or cwd == first or project_of(beginning(cwd, 4096)) == project_of(first)
 
     def _title(self, kind: str) -> None:
         rank, key = _TITLES[kind]
@@ -168,7 +173,7 @@ class Interpreter:
             case Ran(command=command):
                 command = tools.kept(command, tools.COMMAND_LIMIT)
                 event = self._tell(EventType.COMMAND, "user", command, command=command, parent=parent)
-                self._thread.open_call(event, OpenCall(event=event, tool="Bash", detail=beginning(command, _DETAIL_LIMIT)))
+                self._thread.open_call(event, OpenCall(event=event, tool="Bash", detail=command))
             case Printed(text=text):
                 ran = self._thread.calls.pop(parent, None) or OpenCall(event=parent, tool="Bash", detail="")
                 self._tell_result(results.Result(text=text, status=""), ran, "")
@@ -247,7 +252,7 @@ class Interpreter:
         event = self._tell(
             EventType.TOOL_CALL, "assistant", tools.rendered_call(tool, tool_input), tool=tool, path=path, call=name, parent=parent
         )
-        detail = beginning(command, _DETAIL_LIMIT) or path
+        detail = command or path
         if tool in tools.SHELL_OUTPUTS:
             detail = self._thread.tasks.get(short(tool_input.get(tools.SHELL_OUTPUTS[tool])), "")
         if name:

@@ -9,12 +9,14 @@ import orjson
 
 from kite_memory.sources.claude_queue import PromptQueue, Queued, Stage, queued
 from kite_memory.sources.claude_rows import calls_answered
+from kite_memory.sources.telling import shorten_older
 
 _VERSION = 1
 _OPEN_CALLS = 64
 _EARLY_RESULTS = 4
 _PATIENCE = 12
 _TASKS = 8
+_DETAIL_LIMIT = 300
 _NOTIFICATIONS = 16
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -70,6 +72,7 @@ class Thread:
 
     def open_call(self, name: str, call: OpenCall) -> None:
         self.calls[name] = call
+        shorten_older(self.calls, _DETAIL_LIMIT)
         while len(self.calls) > _OPEN_CALLS:
             del self.calls[next(iter(self.calls))]
 

@@ -11,7 +11,7 @@ from kite_memory.model.look import Cursor, Look, Problem
 from kite_memory.sources.codex_lines import PROVIDER, Interpreter
 from kite_memory.sources.codex_thread import Thread
 from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, Found, Stretch, Unreadable, objects
-from kite_memory.sources.project import project_of
+from kite_memory.sources.project import project_with_remote
 from kite_memory.sources.zstd_lines import CompressedLines
 
 _PROBLEMS_AT_ONCE = 1_000
@@ -193,7 +193,7 @@ def _session(thread: Thread) -> Session | None:
         id=header.id,
         provider=PROVIDER,
         started=header.started,
-        project=project_of(header.cwd),
+        project=project_with_remote(header.cwd, header.repository_url),
         cwd=header.cwd,
         branch=header.branch,
         parent=header.parent,

@@ -158,12 +158,14 @@ class Timeline:
         if changed:
             sign(database, events, amended=look.amends)
             database.execute(
-                "UPDATE sessions SET last_ordinal = MAX(last_ordinal, ?), last_at = MAX(last_at, ?), committed_at = ?"
-                " WHERE key = ?",
+                "UPDATE sessions SET last_ordinal = MAX(last_ordinal, ?), last_at = MAX(last_at, ?), committed_at = ?,"
+                " branch = IIF(? = '', branch, ?) WHERE key = ?",
                 (
                     max(event.ordinal for event in events),
                     _text_of(max(event.at for event in events)),
                     self._clock(),
+                    session.branch,
+                    session.branch,
                     key,
                 ),
             )
@@ -173,13 +175,16 @@ class Timeline:
         return int(added)
 
     def _session_key(self, database: sqlite3.Connection, session: Session) -> int:
-        """What is known first stays (project, start); what a later look learns (title, a missing cwd) is filled in."""
+        """What is known first stays (project, start); what a later look learns (title, a missing cwd) is filled in.
+
+        The branch follows what is new of the session: a copy of its beginning, read later, does not set it back.
+        """
         started = _text_of(session.started)
         (key,) = database.execute(
             "INSERT INTO sessions (provider, id, project, cwd, branch, started, parent, title, last_at, committed_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (provider, id) DO UPDATE SET"
             " project = IIF(project = '', excluded.project, project), cwd = IIF(cwd = '', excluded.cwd, cwd),"
-            " branch = IIF(branch = '', excluded.branch, branch), parent = IIF(parent = '', excluded.parent, parent),"
+            " parent = IIF(parent = '', excluded.parent, parent),"
             " title = IIF(excluded.title = '', title, excluded.title) RETURNING key",
             (
                 session.provider,

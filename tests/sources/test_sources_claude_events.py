@@ -934,3 +934,39 @@ def test_of_the_launch_of_an_agent_only_that_it_began_is_kept(home: Home) -> Non
     assert [(event.text, event.status) for event in events if event.type == "tool_result"] == [
         ("Async agent launched successfully.", "")
     ]
+
+
+# What a session stands on, and what was run
+
+
+def test_the_branch_is_the_one_that_the_last_line_names(home: Home) -> None:
+    told = Transcript()
+    told.user("prune the pear", gitBranch="main")
+    told.assistant("Pruned.", gitBranch="ada/pears")
+    told.assistant("Elsewhere.", gitBranch="plums", cwd="/home/ada/nursery")
+    told.assistant("Nowhere.", gitBranch="")
+
+    session = home.look(told).session
+
+    assert session is not None
+    assert session.branch == "ada/pears"
+
+
+def test_the_command_of_a_test_result_is_whole(home: Home) -> None:
+    command = f"pytest -q {' '.join(f'tests/test_pear_{number}.py' for number in range(60))}"
+    told = Transcript()
+    told.call("Bash", "toolu_1", command=command)
+    told.result("toolu_1", "2 passed in 0.10s")
+
+    path = home.write(told)
+    events = [event for look in home.read_on(path, budget=1) for event in look.events]
+
+    assert [event.command for event in events if event.type in ("command", "test_result")] == [command, command]
+
+
+def test_calls_without_a_result_leave_a_cursor_small(home: Home) -> None:
+    told = Transcript()
+    for number in range(60):
+        told.call("Bash", f"toolu_{number}", command=f"echo {number} {'pear ' * 700}")
+
+    assert len(home.look(told).cursor.carry) < 60_000
