@@ -26,10 +26,11 @@ from kite_memory.errors import KiteError
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.likeness import Contest, Ruling
-from kite_memory.model.look import Look, Problem
+from kite_memory.model.look import EARLIEST, Look, Problem, in_time
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact, redact_event
+from kite_memory.sources.git_log import PROVIDER as GIT
 from kite_memory.sources.source import Compound, Source
 from kite_memory.sources.words import without_echo
 from kite_memory.timeline.store import LATEST_MTIME, SessionState, Timeline
@@ -51,6 +52,11 @@ _BEFORE = 160
 
 _RULINGS = 2_000
 
+
+_DAY = 86_400.0
+_AHEAD = 366 * _DAY
+_LAST_SECOND = 253_370_764_800.0
+"""In the year 9998: a clock may say anything."""
 
 _GONE = "its events are gone from the timeline"
 
@@ -157,7 +163,7 @@ class Pipeline:
             nothing_read = cursor is not None and look.cursor == cursor and not look.events
             if nothing_read and not look.problems:
                 return added
-            look = redacted(look)
+            look = self._in_time(redacted(look), source.provider)
             if nothing_read:
                 look = replace(look, problems=self._untold(look))
                 if not look.problems:
@@ -170,6 +176,18 @@ class Pipeline:
             progress(max(0, look.cursor.position - (cursor.position if cursor else 0)))
             if not look.more or stop():
                 return added
+
+    def _in_time(self, look: Look, provider: str) -> Look:
+        """Commits are as old as they are. What was written while the clock was ahead is dated by its file, too."""
+        if provider == GIT or look.session is None:
+            return look
+        now = max(self._clock(), min(look.cursor.mtime_ns / 1e9, self._clock() + _AHEAD))
+        latest = datetime.fromtimestamp(min(now, _LAST_SECOND) + _DAY, UTC)
+        if all(EARLIEST <= at <= latest for at in (look.session.started, *(event.at for event in look.events))):
+            return look
+        known = self._timeline.session_state(provider, look.session.id)
+        before = datetime.fromtimestamp(known.quiet_since, UTC) if known is not None else None
+        return in_time(look, latest=latest, before=before if before is not None and EARLIEST <= before <= latest else None)
 
     def _untold(self, look: Look) -> tuple[Problem, ...]:
         """A file that cannot be read is one problem, however often it is looked at."""
