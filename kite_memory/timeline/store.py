@@ -20,6 +20,7 @@ from kite_memory.model.look import Cursor, Look
 from kite_memory.timeline import bundles, letting_go, search
 from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.fixes import find, sign, sign_backlog
+from kite_memory.timeline.repeated import distinct
 from kite_memory.timeline.schema import connect, file_of, not_written
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.summaries import Overview, Work, overviews, sub_sessions, works
@@ -124,7 +125,7 @@ class Timeline:
         """Take in what was read, all of it or nothing. Returns how many events were new.
 
         An event whose id is known already, from whatever file, is left as it was first seen; unless the look amends, and
-        the event is of the same session.
+        the event is of the same session. Where another line of the same file says something else under that id, it is kept.
         """
         with self._write_lock, _transaction(self._writer) as database:
             added = sum(self._take(database, look, provider) for look in looks)
@@ -152,6 +153,7 @@ class Timeline:
             return 0
         session, told = letting_go.kept_back(database, look.session, look.events)
         key = self._session_key(database, session)
+        told = told if look.amends else distinct(database, file, told)
         events = _in_line(database, key, told)
         (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
         changed = _write(database, [_row(event, key, file) for event in events], amends=look.amends)
