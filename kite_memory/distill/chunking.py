@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kite_memory.model.event import Event, EventType
+from kite_memory.model.event import Event, EventType, opens_turn
 
 _WEIGHT_CAP = {
     EventType.USER_MESSAGE: 4000,
@@ -65,7 +65,7 @@ def finished(events: Sequence[Event], policy: ChunkPolicy, *, quiet_for: float) 
     """
     begin, weight = 0, 0
     for index, event in enumerate(events):
-        if event.type is EventType.USER_MESSAGE and weight >= policy.target:
+        if (event.type is EventType.USER_MESSAGE or opens_turn(event)) and weight >= policy.target:
             yield _span(events[begin:index], weight)
             begin, weight = index, 0
         weight += _weigh(event)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, assert_never
 
-from kite_memory.model.event import Event, EventType, Role, Status, Where
+from kite_memory.model.event import PLANNING, Event, EventType, Role, Status, Where
 from kite_memory.model.look import Problem
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources import claude_results as results
@@ -178,7 +178,7 @@ class Interpreter:
                 ran = self._thread.calls.pop(parent, None) or OpenCall(event=parent, tool="Bash", detail="")
                 self._tell_result(results.Result(text=text, status=""), ran, "")
             case Approved(plan=plan):
-                self._tell(EventType.DECISION, "user", tools.kept(plan, _PLAN_LIMIT), tool="ExitPlanMode", parent=parent)
+                self._tell(EventType.DECISION, "user", tools.kept(plan, _PLAN_LIMIT), tool=PLANNING, parent=parent)
             case Continued(summary=told):
                 self._tell(EventType.RESUME_POINT, "system", tools.kept(told, _SUMMARY_LIMIT), parent=parent)
             case Interrupted(text=text):

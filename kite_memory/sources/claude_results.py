@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kite_memory.model.event import Status
+from kite_memory.model.event import PLANNING, Status
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_tools import PATH_LIMIT, PLAN_LIMIT, READERS, WRITERS, kept
 from kite_memory.sources.words import without_blocks, without_echo
@@ -205,7 +205,7 @@ def _patched(patch: object) -> tuple[int, int]:
 def decisions(tool: str, structured: object, text: str) -> list[str]:
     """What the person chose when asked, or the plan that they approved; for a call that succeeded."""
     facts: Mapping[str, Any] = structured if isinstance(structured, dict) else {}
-    if tool == "ExitPlanMode":
+    if tool == PLANNING:
         return [kept(_plan(facts.get("plan"), text), PLAN_LIMIT)]
     if tool != "AskUserQuestion":
         return []

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, assert_never
 
 import orjson
 
-from kite_memory.model.event import Event, EventType, Role, Status, Where
+from kite_memory.model.event import PLANNING, Event, EventType, Role, Status, Where
 from kite_memory.model.look import Problem
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
@@ -204,7 +204,7 @@ class Teller:
                 command = kept(command, COMMAND_LIMIT)
                 self.tell(EventType.COMMAND, "user", command, command=command, parent=parent)
             case Approved(plan=plan):
-                self.tell(EventType.DECISION, "user", kept(plan, SUMMARY_LIMIT), parent=parent)
+                self.tell(EventType.DECISION, "user", kept(plan, SUMMARY_LIMIT), tool=PLANNING, parent=parent)
             case Continued(summary=summary):
                 self.resume_point(summary, parent=parent)
             case Interrupted(text=text):
