@@ -15,7 +15,18 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_tools import COMMAND_LIMIT, PATH_LIMIT, READING_LIMIT, RESULT_LIMIT, TODOS_LIMIT, kept
 from kite_memory.sources.outcomes import telling_lines, verdict_of_tests
 from kite_memory.sources.todo_words import todo_lines
-from kite_memory.sources.words import Approved, Continued, Interrupted, Notified, Printed, Ran, Said, Utterance, utterances, without_echo
+from kite_memory.sources.words import (
+    Approved,
+    Continued,
+    Interrupted,
+    Notified,
+    Printed,
+    Ran,
+    Said,
+    Utterance,
+    utterances,
+    without_echo,
+)
 
 MESSAGE_LIMIT = 64_000
 SUMMARY_LIMIT = 16_000

@@ -23,7 +23,8 @@ _PROMPT, _ANSWER = 350, 300
 _OPENS = f"({{0}}.type = 'user_message' OR {{0}}.type = 'decision' AND {{0}}.role = 'user' AND {{0}}.tool = '{PLANNING}')"
 """As `model.event.opens_turn`."""
 _PROMPTED = (
-    "SELECT e.session, e.ordinal, COALESCE((SELECT n.ordinal FROM events AS n WHERE n.session = e.session AND n.ordinal > e.ordinal"
+    "SELECT e.session, e.ordinal, COALESCE((SELECT n.ordinal FROM events AS n"  # noqa: S608 - ours
+    " WHERE n.session = e.session AND n.ordinal > e.ordinal"
     f" AND {_OPENS.format('n')} ORDER BY n.ordinal LIMIT 1), 1 << 62), SUBSTR(e.text, 1, ?), s.cwd, s.id, s.provider"
     f" FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.seq = ? AND {_OPENS.format('e')}"
 )

@@ -29,7 +29,9 @@ def distinct(database: sqlite3.Connection, file: int, events: Sequence[Event]) -
             others.setdefault((letting_go.line_of(event.id), start), []).extend(said)
     if not others:
         return events
-    names = {line: hashlib.blake2b("\0".join((line[0], *said)).encode(), digest_size=16).hexdigest() for line, said in others.items()}
+    names = {
+        line: hashlib.blake2b("\0".join((line[0], *said)).encode(), digest_size=16).hexdigest() for line, said in others.items()
+    }
 
     def renamed(event: Event) -> Event:
         line = letting_go.line_of(event.id)

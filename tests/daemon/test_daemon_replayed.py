@@ -30,7 +30,11 @@ def session() -> Transcript:
 
     for number, tree in enumerate(TREES):
         said("user", f"Why does the {tree} wilt? From now on always water the {tree} before noon.", after=40)
-        said("assistant", f"The {tree} wilts because frost{number} cracks its graft, so `graft_{tree}.py` must wrap it first.", after=2)
+        said(
+            "assistant",
+            f"The {tree} wilts because frost{number} cracks its graft, so `graft_{tree}.py` must wrap it first.",
+            after=2,
+        )
         at += timedelta(seconds=6)
         told.call("Bash", f"toolu_{number}", command=f"prune --tree {tree}")
         told.rows[-1]["timestamp"] = at.isoformat()
