@@ -161,7 +161,10 @@ class Pipeline:
 
     def survey(self) -> Survey:
         """Compare everything now."""
-        survey = Survey(passed_over=len({(each.provider, each.session) for each in self.passed_over()}))
+        return self._filled(Survey())
+
+    def _filled(self, survey: Survey) -> Survey:
+        survey.passed_over = len({(each.provider, each.session) for each in self.passed_over()})
         for source, _, behind in self.compared():
             survey.found[source.provider] += 1
             if behind is not None:
@@ -174,7 +177,12 @@ class Pipeline:
         return self._survey or self.survey()
 
     def keep_survey(self) -> None:
-        self._survey = self.survey()
+        """Make a survey that is kept up from now on. The first can be seen while it is made: nobody is to wait for that."""
+        if self._survey is None:
+            self._survey = Survey()
+            self._filled(self._survey)
+        else:
+            self._survey = self.survey()
 
     def keep_up(self, source: Source, path: Path, behind: int | None, *, stop: Callable[[], bool]) -> None:
         """`ingest`, told of in `surveyed`. ``behind`` is what the survey found the file to differ by; ``None`` where it was told
