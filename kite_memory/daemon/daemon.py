@@ -5,7 +5,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kite_memory.daemon.heap import give_back
@@ -25,6 +25,9 @@ _LONGEST_BURST = 10.0
 """Seconds: notes of our own, found by their words at once, get their vectors when no more are written, or after so long."""
 
 _MINUTE = 60.0
+
+_FILES_AT_ONCE = 500
+"""Transcripts read before their sessions are cut into chunks: those that wait for it are in memory."""
 
 _ROUNDS = 4
 """Of embedding bundles, between two comparisons of the vault: together some two seconds of a processor's time."""
@@ -136,21 +139,25 @@ class Daemon:
         self._pipeline.open_sessions()
         roused, compare_at = Roused(everything=True), 0.0
         while not self._stop.is_set():
+            work: Iterator[tuple[Source, Path, int | None]]
             try:
                 if roused.everything or time.monotonic() >= compare_at:
                     if not self._still_ours():
                         raise StateTakenAway("the state folder was removed or replaced under the running daemon")
                     self._transcript_watch.arm()
-                    work = [(source, path) for source, path, _ in self._pipeline.unread()]
+                    self._pipeline.keep_survey()
+                    work = (each for each in self._pipeline.compared() if each[2] is not None)
                     compare_at = time.monotonic() + self._compare_seconds
                 else:
-                    work = self._pipeline.sources_of(map(Path, roused.paths))
-                if work:
-                    self._worked_at = time.monotonic()
-                for source, path in work:
+                    work = ((source, path, None) for source, path in self._pipeline.sources_of(map(Path, roused.paths)))
+                for done, (source, path, behind) in enumerate(work, 1):
                     if self._stop.is_set():
                         return
-                    self._pipeline.ingest(source, path, stop=self._stop.is_set)
+                    self._worked_at = time.monotonic()
+                    self._pipeline.keep_up(source, path, behind, stop=self._stop.is_set)
+                    if not done % _FILES_AT_ONCE:
+                        self._pipeline.form_chunks()
+                        give_back()
                 ripe = self._pipeline.form_chunks()
             except StateNotWritten as error:
                 log.warning("%s; trying again in a minute", error)

@@ -23,7 +23,7 @@ from kite_memory.daemon.gardening import Gardening
 from kite_memory.daemon.helping import by_name, helping, occasion_told
 from kite_memory.daemon.history import History
 from kite_memory.daemon.letting_go import LettingGo
-from kite_memory.daemon.pipeline import Pipeline
+from kite_memory.daemon.pipeline import Pipeline, Survey
 from kite_memory.daemon.reviewing import Reviewing
 from kite_memory.daemon.searching import BESIDE_NOTES, event_told, searched_for, worth_listing
 from kite_memory.daemon.showing import Showing, note_told
@@ -388,6 +388,7 @@ class Operations:
             self._look_at_the_vault(watched=daemon["running"])
         notes = self._vault.known()
         index = self._recall.status()
+        survey = self._pipeline.surveyed()
         states = self._outbox.states()
         spending = self._outbox.spending(now.date().isoformat())
         judged = self._outbox.judge_spending(now.date().isoformat())
@@ -407,7 +408,7 @@ class Operations:
         kept = [note for note in notes if note.kind and not note.problem]
         return {
             "daemon": daemon,
-            "sources": self._sources(),
+            "sources": self._sources(survey),
             "notes": {
                 "total": len(kept),
                 "by_kind": dict(sorted(Counter(note.kind for note in kept).items())),
@@ -426,7 +427,7 @@ class Operations:
                 "budget_usd": self._budget_dollars,
                 "backlog_chunks": sum(states.get(state, 0) for state in ("waiting", "asked", "answered")),
                 "open_sessions": self._pipeline.open_count(),
-                "passed_over_sessions": len({(each.provider, each.session) for each in self._pipeline.passed_over()}),
+                "passed_over_sessions": survey.passed_over,
                 "refused_chunks": states.get("refused", 0),
                 "refused_items": self._outbox.refusals(),
                 "waiting_for": idle.reason if idle.until is not None else "",
@@ -448,18 +449,11 @@ class Operations:
             with self._pipeline.vault_lock:
                 self._vault.compare()
 
-    def _sources(self) -> list[Json]:
+    def _sources(self, survey: Survey) -> list[Json]:
         """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over."""
         there = self._pipeline.places()
-        found: Counter[str] = Counter()
-        unread: Counter[str] = Counter()
-        behind: Counter[str] = Counter()
-        for source, _, size in self._pipeline.compared():
-            found[source.provider] += 1
-            if size is not None:
-                unread[source.provider] += 1
-                behind[source.provider] += size
-        counted = {count.provider: count for count in self._timeline.counts()}
+        found, unread, behind = survey.found, survey.unread, survey.behind
+        counted = {tally.provider: tally for tally in self._timeline.tallies()}
         return [
             {
                 "provider": provider,

@@ -7,11 +7,13 @@ import os
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -26,10 +28,11 @@ from kite_memory.errors import KiteError
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.likeness import Contest, Ruling
-from kite_memory.model.look import Look, Problem
+from kite_memory.model.look import EARLIEST, Look, Problem, in_time
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact, redact_event
+from kite_memory.sources.git_log import PROVIDER as GIT
 from kite_memory.sources.source import Compound, Source
 from kite_memory.sources.words import without_echo
 from kite_memory.timeline.store import LATEST_MTIME, SessionState, Timeline
@@ -52,6 +55,14 @@ _BEFORE = 160
 _RULINGS = 2_000
 
 
+_AT_ONCE = 500
+"""Transcripts, or sessions, that are looked up together: of a hundred thousand no list is made."""
+
+_DAY = 86_400.0
+_AHEAD = 366 * _DAY
+_LAST_SECOND = 253_370_764_800.0
+"""In the year 9998: a clock may say anything."""
+
 _GONE = "its events are gone from the timeline"
 
 _PATIENCE = 1.0
@@ -66,6 +77,18 @@ class PassedOver:
     session: str
     first: int
     last: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Survey:
+    """What transcripts there are, by provider: how many were ``found``, how many of them are ``unread`` or were read in part, and
+    how many bytes ``behind`` that is. ``passed_over`` counts sessions.
+    """
+
+    found: Counter[str] = field(default_factory=Counter)
+    unread: Counter[str] = field(default_factory=Counter)
+    behind: Counter[str] = field(default_factory=Counter)
+    passed_over: int = 0
 
 
 class Pipeline:
@@ -100,6 +123,8 @@ class Pipeline:
         self._clock = clock
         self._ripe: dict[tuple[str, str], float] = {}
         self._seen: dict[tuple[str, str], tuple[int, float]] = {}
+        self._opened = False
+        self._survey: Survey | None = None
         self._settling = Settling(timeline=timeline, recall=recall, providers=self.providers, clock=clock)
         self._tidy: Callable[[], None] = lambda: None
         self.vault_lock = threading.RLock()
@@ -122,16 +147,55 @@ class Pipeline:
 
     def compared(self) -> Iterator[tuple[Source, Path, int | None]]:
         """Every transcript that is there, and by how many bytes about it differs from what was read; ``None`` for not at all."""
-        looked_at = self._timeline.looked_at()
         for source in self._sources:
             stamp = source.stamp if isinstance(source, Compound) else _stamp
-            for path in source.transcripts():
-                try:
-                    size, mtime_ns = stamp(path)
-                except OSError:
-                    continue
-                now, before = (size, min(mtime_ns, LATEST_MTIME)), looked_at.get(str(path), (0, 0))
-                yield source, path, max(0, now[0] - before[0]) if now != before else None
+            for paths in _batches(source.transcripts()):
+                looked_at = self._timeline.looked_at([str(path) for path in paths])
+                for path in paths:
+                    try:
+                        size, mtime_ns = stamp(path)
+                    except OSError:
+                        continue
+                    now, before = (size, min(mtime_ns, LATEST_MTIME)), looked_at.get(str(path), (0, 0))
+                    yield source, path, max(0, now[0] - before[0]) if now != before else None
+
+    def survey(self) -> Survey:
+        """Compare everything now."""
+        return self._filled(Survey())
+
+    def _filled(self, survey: Survey) -> Survey:
+        survey.passed_over = len({(each.provider, each.session) for each in self.passed_over()})
+        for source, _, behind in self.compared():
+            survey.found[source.provider] += 1
+            if behind is not None:
+                survey.unread[source.provider] += 1
+                survey.behind[source.provider] += behind
+        return survey
+
+    def surveyed(self) -> Survey:
+        """What `keep_survey` found, kept up with what was read since; where nobody keeps one, a `survey` made now."""
+        return self._survey or self.survey()
+
+    def keep_survey(self) -> None:
+        """Make a survey that is kept up from now on. The first can be seen while it is made: nobody is to wait for that."""
+        if self._survey is None:
+            self._survey = Survey()
+            self._filled(self._survey)
+        else:
+            self._survey = self.survey()
+
+    def keep_up(self, source: Source, path: Path, behind: int | None, *, stop: Callable[[], bool]) -> None:
+        """`ingest`, told of in `surveyed`. ``behind`` is what the survey found the file to differ by; ``None`` where it was told
+        of by the watch.
+        """
+        new = behind is None and self._survey is not None and self._timeline.cursor(str(path)) is None
+        self.ingest(source, path, stop=stop)
+        if self._survey is None:
+            return
+        self._survey.found[source.provider] += new
+        if behind is not None:
+            self._survey.unread[source.provider] -= 1
+            self._survey.behind[source.provider] -= behind
 
     def places(self) -> dict[str, bool]:
         """Every provider, and whether any folder of it is there."""
@@ -157,7 +221,7 @@ class Pipeline:
             nothing_read = cursor is not None and look.cursor == cursor and not look.events
             if nothing_read and not look.problems:
                 return added
-            look = redacted(look)
+            look = self._in_time(redacted(look), source.provider)
             if nothing_read:
                 look = replace(look, problems=self._untold(look))
                 if not look.problems:
@@ -170,6 +234,18 @@ class Pipeline:
             progress(max(0, look.cursor.position - (cursor.position if cursor else 0)))
             if not look.more or stop():
                 return added
+
+    def _in_time(self, look: Look, provider: str) -> Look:
+        """Commits are as old as they are. What was written while the clock was ahead is dated by its file, too."""
+        if provider == GIT or look.session is None:
+            return look
+        now = max(self._clock(), min(look.cursor.mtime_ns / 1e9, self._clock() + _AHEAD))
+        latest = datetime.fromtimestamp(min(now, _LAST_SECOND) + _DAY, UTC)
+        if all(EARLIEST <= at <= latest for at in (look.session.started, *(event.at for event in look.events))):
+            return look
+        known = self._timeline.session_state(provider, look.session.id)
+        before = datetime.fromtimestamp(known.quiet_since, UTC) if known is not None else None
+        return in_time(look, latest=latest, before=before if before is not None and EARLIEST <= before <= latest else None)
 
     def _untold(self, look: Look) -> tuple[Problem, ...]:
         """A file that cannot be read is one problem, however often it is looked at."""
@@ -197,9 +273,9 @@ class Pipeline:
         self._settling.settle()
         now = self._clock()
         due = [key for key, ripe in self._ripe.items() if ripe <= now]
-        if due:
-            chunked_to = self._outbox.chunked_to()
-            for key in due:
+        for keys in _batches(due):
+            chunked_to = self._outbox.chunked_to(keys)
+            for key in keys:
                 self._form(key, chunked_to.get(key, -1), now)
         return min(self._ripe.values(), default=None)
 
@@ -232,6 +308,7 @@ class Pipeline:
 
         Those whose last event is older than ``skip_before`` are passed over, until `take_up` is asked for them.
         """
+        self._opened = self._opened or not provider
         for state in self._unchunked():
             key = (state.session.provider, state.session.id)
             if provider not in ("", state.session.provider):
@@ -242,18 +319,20 @@ class Pipeline:
             else:
                 self._ripe[key] = 0.0
 
-    def _unchunked(self) -> list[SessionState]:
-        chunked_to = self._outbox.chunked_to()
-        states = self._timeline.session_states()
-        return [each for each in states if each.last_ordinal > chunked_to.get((each.session.provider, each.session.id), -1)]
+    def _unchunked(self) -> Iterator[SessionState]:
+        for page in self._timeline.session_pages():
+            keys = [(each.session.provider, each.session.id) for each in page]
+            chunked_to = self._outbox.chunked_to(keys)
+            yield from (each for key, each in zip(keys, page, strict=True) if each.last_ordinal > chunked_to.get(key, -1))
 
     def open_count(self) -> int:
         """How many sessions have events in no chunk yet, those passed over aside."""
-        return len(self._unchunked())
+        return len(self._ripe) if self._opened else sum(1 for _ in self._unchunked())
 
     def passed_over(self, *, since: datetime | None = None, provider: str = "") -> list[PassedOver]:
         """What of the timeline was passed over, of sessions that went on at ``since`` or later."""
-        gaps = self._timeline.holding([gap for gap in self._outbox.gaps() if provider in ("", gap[0])])
+        named = (gap for gap in self._outbox.gaps() if provider in ("", gap[0]))
+        gaps = [gap for batch in _batches(named) for gap in self._timeline.holding(batch)]
         if since is not None:
             states = self._timeline.session_states()
             quiet = {(each.session.provider, each.session.id): each.quiet_since for each in states}
@@ -388,6 +467,15 @@ class Pipeline:
         except KiteError as error:
             log.warning("the vault could not be compared: %s", error)
             return None
+
+
+_Each = TypeVar("_Each")
+
+
+def _batches(all: Iterable[_Each]) -> Iterator[list[_Each]]:
+    left = iter(all)
+    while batch := list(islice(left, _AT_ONCE)):
+        yield batch
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 
-from kite_memory.model.event import Event, EventType
+from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import Showing
 from kite_memory.recall.uptake import Uptake, uptake
@@ -40,7 +40,7 @@ def turns(events: Sequence[Event], shown: datetime) -> Turns:
     ends: list[int] = []
     acted = False
     for place, event in enumerate(after):
-        if event.type is EventType.USER_MESSAGE and event.role == "user":
+        if opens_turn(event):
             if acted:
                 ends.append(place)
             acted = False

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kite_memory.model.event import Event, EventType
+from kite_memory.model.event import Event, EventType, opens_turn
 
 _WEIGHT_CAP = {
     EventType.USER_MESSAGE: 4000,
@@ -29,6 +29,9 @@ class ChunkPolicy:
     ``idle`` seconds of silence close what an agent has rounded off with its word, if that is ``urgent`` or weighs
     ``target``; anything else is closed by ``stalled`` seconds. With a model to pay, each chunk costs the fixed part of
     the prompt once more, so there only what a person plainly said to keep should be urgent.
+
+    With ``at_pauses`` a silence counts whenever it was: a session that is read at once is cut where it would have been cut while
+    it was going on.
     """
 
     target: int = 14_000
@@ -36,11 +39,11 @@ class ChunkPolicy:
     idle: float = 120.0
     stalled: float = 900.0
     urgent: Callable[[Sequence[Event]], bool] = lambda events: True
+    at_pauses: bool = False
 
 
-FREE = ChunkPolicy(target=100_000, most=200_000, idle=3.0)
-"""Where asking costs nothing: at once while somebody works, and of a session that is over as much as can be held against one
-another."""
+FREE = ChunkPolicy(target=100_000, most=200_000, idle=3.0, at_pauses=True)
+"""Where asking costs nothing: at once while somebody works, and of a session that is over the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +65,23 @@ def finished(events: Sequence[Event], policy: ChunkPolicy, *, quiet_for: float) 
     """
     begin, weight = 0, 0
     for index, event in enumerate(events):
-        if event.type is EventType.USER_MESSAGE and weight >= policy.target:
+        if (event.type is EventType.USER_MESSAGE or opens_turn(event)) and weight >= policy.target:
             yield _span(events[begin:index], weight)
             begin, weight = index, 0
         weight += _weigh(event)
         following = events[index + 1].type if index + 1 < len(events) else None
-        if following is not None and ((weight >= policy.most and following in _MESSAGES) or weight >= 2 * policy.most):
+        too_long = (weight >= policy.most and following in _MESSAGES) or weight >= 2 * policy.most
+        if following is not None and (too_long or (policy.at_pauses and _paused(events, begin, index, policy))):
             yield _span(events[begin : index + 1], weight)
             begin, weight = index + 1, 0
     if begin < len(events) and quiet_for >= silence_needed(events[begin:], policy):
         yield _span(events[begin:], weight)
+
+
+def _paused(events: Sequence[Event], begin: int, index: int, policy: ChunkPolicy) -> bool:
+    """Whether the silence after an event was long enough to close what goes from ``begin`` to it."""
+    silence = (events[index + 1].at - events[index].at).total_seconds()
+    return silence >= policy.idle and silence >= silence_needed(events[begin : index + 1], policy)
 
 
 def silence_needed(left_over: Sequence[Event], policy: ChunkPolicy) -> float:

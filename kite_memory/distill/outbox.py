@@ -5,6 +5,7 @@ disk before anything acts on it, and the budget is reserved before a call is mad
 was in flight.
 """
 
+import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -189,9 +190,18 @@ class Outbox:
         with self._lock:
             self._database.close()
 
-    def chunked_to(self) -> dict[tuple[str, str], int]:
-        """``{(provider, session): ordinal}``: the last event of each session that is in a chunk."""
-        return {(provider, session): ordinal for provider, session, ordinal in self._all("SELECT * FROM sessions")}
+    def chunked_to(self, sessions: Sequence[tuple[str, str]] | None = None) -> dict[tuple[str, str], int]:
+        """``{(provider, session): ordinal}``: the last event of each session, or of each of these, that is in a chunk."""
+        rows = (
+            self._all("SELECT * FROM sessions")
+            if sessions is None
+            else self._all(
+                "SELECT s.* FROM json_each(?) AS asked"
+                " JOIN sessions AS s ON s.provider = asked.value ->> 0 AND s.id = asked.value ->> 1",
+                (json.dumps(sessions),),
+            )
+        )
+        return {(provider, session): ordinal for provider, session, ordinal in rows}
 
     def form(self, spans: Sequence[Span], *, nothing: Iterable[str] = ()) -> None:
         """Take in finished chunks and move their sessions' cursors, together. ``nothing`` names those not worth asking about."""

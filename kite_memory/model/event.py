@@ -62,6 +62,16 @@ class Event:
     call: str = ""
 
 
+PLANNING = "ExitPlanMode"
+"""The tool of a `EventType.DECISION` that is a plan which the person approved."""
+
+
+def opens_turn(event: Event) -> bool:
+    """Whether a person set the agent to work with it: by a prompt, or by approving a plan."""
+    plan = event.type is EventType.DECISION and event.tool == PLANNING
+    return event.role == "user" and (event.type is EventType.USER_MESSAGE or plan)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """One conversation with an agent. ``parent`` names the session that a sub-agent works for, or a fork comes from.

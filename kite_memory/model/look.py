@@ -1,6 +1,7 @@
 """What one look at a transcript yields: events, problems, and where to go on from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from kite_memory.model.event import Event, Session
 
@@ -48,3 +49,36 @@ class Look:
     cursor: Cursor
     more: bool = False
     amends: bool = False
+
+
+EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
+"""Before this no agent wrote a transcript."""
+IMPOSSIBLE_TIME = "impossible time"
+_UNDATED = datetime.fromtimestamp(0, UTC)
+"""What sources give to a record that has no time; that is no problem."""
+
+
+def in_time(look: Look, *, latest: datetime, before: datetime | None) -> Look:
+    """The look with each time before `EARLIEST` or after ``latest`` replaced by a neighbour's, and counted as a problem.
+
+    The neighbour is the event before it, else the next one, else the session's last event ``before`` this look. Where there is
+    none, nothing is known that would be better, and the time stays.
+    """
+
+    def possible(at: datetime) -> bool:
+        return EARLIEST <= at <= latest
+
+    session = look.session
+    if all(possible(event.at) for event in look.events) and (session is None or possible(session.started)):
+        return look
+    good = next((event.at for event in look.events if possible(event.at)), before)
+    wrong = {event.where.start for event in look.events if not possible(event.at) and event.at != _UNDATED}
+    last = before or good
+    events: list[Event] = []
+    for event in look.events:
+        last = event.at if possible(event.at) else last
+        events.append(event if last is None or possible(event.at) else replace(event, at=last))
+    if session is not None and good is not None and not possible(session.started):
+        session = replace(session, started=good)
+    problems = [Problem(file=look.path, position=position, reason=IMPOSSIBLE_TIME) for position in sorted(wrong)]
+    return replace(look, session=session, events=tuple(events), problems=(*look.problems, *problems))

@@ -204,7 +204,7 @@ class Reading:
             if command:
                 ran = kept((command["run"] or command["git"]).strip(), COMMAND_LIMIT)
                 event = self._teller.tell(EventType.COMMAND, "user", ran, tool=_SHELL, command=ran)
-                self.run.calls.open(_SHELL, OpenCall(event=event, tool=_SHELL, detail=beginning(ran, DETAIL_LIMIT)))
+                self.run.calls.open(_SHELL, OpenCall(event=event, tool=_SHELL, detail=ran))
             elif _ADDRESSED.match(text):
                 self._teller.said(text)
             return

@@ -1,5 +1,6 @@
 """On which branch a folder's repository stands, and whether a branch has become part of the default one."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,6 +9,30 @@ from kite_memory.sources.git_child import Git, GitFailed
 USUAL = ("main", "master", "trunk", "develop")
 _LONGEST = 250
 _DEEPEST = 64
+
+
+_GIT = re.compile(r"\bgit +(?:-c +\S+ +)?(?:switch|checkout|commit|status|stash|rebase|merge|pull|cherry-pick)\b")
+_ELSEWHERE = re.compile(r"\b(?:cd|pushd)\s|\bgit +(?:\S+ +)*?(?:-C\b|--git-dir|--work-tree|init\b|clone\b|worktree\b)")
+_SAID = re.compile(
+    r"^(?:\[([^\s\]]+) (?:\(root-commit\) )?[0-9a-f]{7,40}\] |Switched to (?:a new )?branch '([^'\n]+)'|Already on '([^'\n]+)'"
+    r"|On branch (\S+)$)",
+    re.MULTILINE,
+)
+_SWITCHED = re.compile(r"\bgit +(?:switch|checkout)(?: +(?:-q|--quiet))? +(?:-[bBcC]|--create) +([\w./@+-]+)")
+_OUTPUT = 20_000
+
+
+def branch_told(command: str, output: str) -> str:
+    """The branch that git stood on after a command that went well; empty where neither it nor its ``output`` says so.
+
+    What another folder's repository says does not count.
+    """
+    if not _GIT.search(command) or _ELSEWHERE.search(command):
+        return ""
+    names = [next(filter(None, found.groups())) for found in _SAID.finditer(output[:_OUTPUT])]
+    made = _SWITCHED.findall(command)
+    name = names[-1] if names else made[-1] if made else ""
+    return "" if len(name) > _LONGEST or name == "detached" else name
 
 
 def branch_of(cwd: str) -> str:

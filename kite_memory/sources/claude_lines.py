@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, assert_never
 
-from kite_memory.model.event import Event, EventType, Role, Status, Where
+from kite_memory.model.event import PLANNING, Event, EventType, Role, Status, Where
 from kite_memory.model.look import Problem
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources import claude_results as results
@@ -24,8 +24,20 @@ from kite_memory.sources.claude_rows import (
 )
 from kite_memory.sources.claude_thread import EarlyResult, OpenCall, Thread
 from kite_memory.sources.outcomes import telling_lines, verdict_of_tests
+from kite_memory.sources.project import project_of
 from kite_memory.sources.telling import title_of
-from kite_memory.sources.words import Approved, Continued, Interrupted, Printed, Ran, Said, Utterance, summary, utterances
+from kite_memory.sources.words import (
+    Approved,
+    Continued,
+    Interrupted,
+    Notified,
+    Printed,
+    Ran,
+    Said,
+    Utterance,
+    summary,
+    utterances,
+)
 
 PROVIDER = "claude-code"
 
@@ -33,7 +45,6 @@ _MESSAGE_LIMIT = 64_000
 _SUMMARY_LIMIT = 16_000
 _PLAN_LIMIT = 16_000
 _TITLE_LIMIT = 200
-_DETAIL_LIMIT = 300
 _TITLES = {"summary": (1, "summary"), "ai-title": (2, "aiTitle"), "custom-title": (3, "customTitle")}
 
 
@@ -111,12 +122,17 @@ class Interpreter:
         thread, row = self._thread, self._row
         if not thread.cwd and isinstance(cwd := row.get("cwd"), str):
             thread.cwd = beginning(cwd, 4096)
-        if not thread.branch and isinstance(branch := row.get("gitBranch"), str):
+        if isinstance(branch := row.get("gitBranch"), str) and branch and self._in_the_project(row.get("cwd")):
             thread.branch = beginning(branch, _TITLE_LIMIT)
         if not thread.parent:
             forked_from = row if self._sub_agent else row.get("forkedFrom")
             parent = as_id(forked_from.get("sessionId")) if isinstance(forked_from, dict) else ""
             thread.parent = "" if parent == self._session else parent
+
+    def _in_the_project(self, cwd: object) -> bool:
+        """A line written while the agent stood in another repository names that one's branch."""
+        first = self._thread.cwd
+        return not isinstance(cwd, str) or cwd == first or project_of(beginning(cwd, 4096)) == project_of(first)
 
     def _title(self, kind: str) -> None:
         rank, key = _TITLES[kind]
@@ -137,6 +153,8 @@ class Interpreter:
         if not text or ("toolUseResult" in row and not returned):
             return
         parent = self._id if returned else self._line_before()
+        if not returned and self._notifications(text):
+            return
         if self._sub_agent or row.get("isSidechain") is True:
             if told := tools.kept(text, _MESSAGE_LIMIT).strip():
                 self._tell(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent)
@@ -155,18 +173,39 @@ class Interpreter:
             case Ran(command=command):
                 command = tools.kept(command, tools.COMMAND_LIMIT)
                 event = self._tell(EventType.COMMAND, "user", command, command=command, parent=parent)
-                self._thread.open_call(event, OpenCall(event=event, tool="Bash", detail=beginning(command, _DETAIL_LIMIT)))
+                self._thread.open_call(event, OpenCall(event=event, tool="Bash", detail=command))
             case Printed(text=text):
                 ran = self._thread.calls.pop(parent, None) or OpenCall(event=parent, tool="Bash", detail="")
                 self._tell_result(results.Result(text=text, status=""), ran, "")
             case Approved(plan=plan):
-                self._tell(EventType.DECISION, "user", tools.kept(plan, _PLAN_LIMIT), tool="ExitPlanMode", parent=parent)
+                self._tell(EventType.DECISION, "user", tools.kept(plan, _PLAN_LIMIT), tool=PLANNING, parent=parent)
             case Continued(summary=told):
                 self._tell(EventType.RESUME_POINT, "system", tools.kept(told, _SUMMARY_LIMIT), parent=parent)
             case Interrupted(text=text):
                 self._tell(EventType.RESUME_POINT, "system", text, status="interrupted", parent=parent)
+            case Notified():
+                self._background_result(utterance)
             case _:
                 assert_never(utterance)
+
+    def _notifications(self, text: str) -> bool:
+        """Tell the results of tasks in the background, if that is what ``text`` is; the client may mark it as nobody's words."""
+        if not text.startswith("<task-notification>"):
+            return False
+        for utterance in utterances(text):
+            self._utterance(utterance, "")
+        return True
+
+    def _background_result(self, told: Notified) -> None:
+        """Known by its task and its words: it stands in the queue, in a line of its own, or in both."""
+        name = digest(f"{told.task}\n{told.result}".encode())
+        if not self._thread.new_notification(name):
+            return
+        at_line = self._id, self._told_of_line
+        self._id, self._told_of_line = name, 0
+        call = self._thread.calls.get(told.call) or OpenCall(event="", tool=tools.AGENT, detail="")
+        self._tell_result(results.Result(text=told.result, status=results.BACKGROUND_STATUS.get(told.status, "")), call, told.call)
+        self._id, self._told_of_line = at_line
 
     def _queue_operation(self) -> None:
         row, queue = self._row, self._thread.queue
@@ -174,6 +213,7 @@ class Interpreter:
         text = content if isinstance(content, str) else ""
         match row.get("operation"):
             case "enqueue":
+                self._notifications(text)
                 self._tell_queued(queue.enqueue(queued(row, self._start, self._end)))
             case "dequeue":
                 queue.dequeue(typed(text))
@@ -212,7 +252,7 @@ class Interpreter:
         event = self._tell(
             EventType.TOOL_CALL, "assistant", tools.rendered_call(tool, tool_input), tool=tool, path=path, call=name, parent=parent
         )
-        detail = beginning(command, _DETAIL_LIMIT) or path
+        detail = command or path
         if tool in tools.SHELL_OUTPUTS:
             detail = self._thread.tasks.get(short(tool_input.get(tools.SHELL_OUTPUTS[tool])), "")
         if name:
@@ -233,6 +273,8 @@ class Interpreter:
         if result.said and by_a_person:
             for utterance in utterances(result.said):
                 self._utterance(utterance, event)
+        for decision in result.answered if by_a_person else ():
+            self._tell(EventType.DECISION, "user", decision, tool=call.tool, parent=event, call=name)
         if result.status != "ok":
             return
         if action := results.file_action(call.tool, call.detail, structured):
@@ -305,8 +347,10 @@ class Interpreter:
         attachment = self._row.get("attachment")
         kind = attachment.get("type") if isinstance(attachment, dict) else None
         if kind == "queued_command" and isinstance(attachment, dict):
-            if attachment.get("commandMode", "prompt") == "prompt" and may_be_a_person(attachment):
-                self._handed_over(self._text(blocks_of(attachment.get("prompt"))))
+            text = self._text(blocks_of(attachment.get("prompt")))
+            by_a_person = attachment.get("commandMode", "prompt") == "prompt" and may_be_a_person(attachment)
+            if not self._notifications(text) and by_a_person:
+                self._handed_over(text)
         elif not isinstance(kind, str) or kind not in SKIPPED_ATTACHMENTS:
             self.problem(self._start, f"unknown attachment {safe(kind)}")
 

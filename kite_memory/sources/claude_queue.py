@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Literal
 
+import orjson
+
 from kite_memory.sources.claude_rows import moment
 from kite_memory.sources.words import Said, utterances
 
@@ -56,10 +58,21 @@ def queued(row: Mapping[str, Any], start: int, end: int) -> Queued:
 
 
 def typed(text: str) -> str:
-    """What of a queued text a person typed. A command without words of theirs is none."""
-    if _BARE_COMMAND.fullmatch(text.strip()):
+    """What of a queued text a person typed. A command without words of theirs is none, nor is what the client queues."""
+    if _BARE_COMMAND.fullmatch(text.strip()) or _is_task(text):
         return ""
     return "\n".join(utterance.text for utterance in utterances(text) if isinstance(utterance, Said))
+
+
+def _is_task(text: str) -> bool:
+    """Whether it is a task in the background, as clients before 2.1.4x queue it: ``{"task_id": …, "task_type": …}``."""
+    if not text.lstrip().startswith('{"task_id"'):
+        return False
+    try:
+        task = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(task, dict) and "task_type" in task
 
 
 class PromptQueue:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kite_memory.model.event import Status
+from kite_memory.model.event import PLANNING, Status
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_tools import PATH_LIMIT, PLAN_LIMIT, READERS, WRITERS, kept
 from kite_memory.sources.words import without_blocks, without_echo
@@ -18,19 +18,29 @@ _ANSWERS = 20
 class Result:
     """``said`` is what the person answered when asked for permission, word for word.
 
+    ``answered`` are the questions they answered before they asked to talk about the rest.
     What went to the background is ``running``, and ``task`` is the name under which a later call asks for its output.
     """
 
     text: str
     status: Status
     said: str = ""
+    answered: tuple[str, ...] = ()
     running: bool = False
     task: str = ""
 
 
+BACKGROUND_STATUS: Mapping[str, Status] = {"completed": "ok", "failed": "failed", "killed": "interrupted", "stopped": "interrupted"}
+"""How a task in the background ended, by the client's word for it."""
+
 _REFUSED = "The user doesn't want to "
 _THE_USER_SAID = "the user said:\n"
 _AFTER_WHAT_WAS_SAID = "\n\nNote: The user's next message may contain a correction or preference."
+_CLARIFYING = (
+    "The user wants to clarify these questions.",
+    "The user has indicated they have provided enough answers for the plan interview.",
+)
+_ANSWERED_QUESTION = re.compile(r'^- "(.{1,2000})"\n  Answer: (.{1,2000})(?:\n  User notes: (.{1,2000}))?', re.MULTILINE)
 _DENIED = re.compile(r"Permission to use \S+ |Permission for this |Claude requested permissions? to |\w+ operation blocked by hook")
 _INTERRUPTED = (
     "[Request interrupted by user",
@@ -42,6 +52,7 @@ _INTERRUPTED = (
 _EXIT_CODE = re.compile(r"\AExit code \d{1,10}\s+")
 _PLAN_HEADING = re.compile(r"^#+ Approved Plan[^\n]*\n", re.MULTILINE)
 _BACKGROUND = re.compile(r"Command (?:running in background|was manually backgrounded by user) with ID: (\w{1,64})")
+_AGENT_LAUNCHED = "Async agent launched successfully."
 _TASK_STATUS = re.compile(r"<status>(running|completed|failed|killed)</status>")
 _TASK_EXIT = re.compile(r"<exit_code>(-?\d{1,10})</exit_code>")
 _TASK_HEAD = 600
@@ -59,16 +70,32 @@ def result_of(block: Mapping[str, Any], structured: object, *, refused: bool) ->
     failed = block.get("is_error") is True
     if failed and text.startswith(_REFUSED):
         said = text.partition(_THE_USER_SAID)[2].partition(_AFTER_WHAT_WAS_SAID)[0].strip()
+        if said.startswith(_CLARIFYING):
+            return Result(text=text.partition(". ")[0], status="denied", answered=_answered_before(said))
         return Result(text=text.partition(". ")[0], status="denied", said=said)
     text = _unwrapped(text)
     if failed:
         if _EXIT_CODE.sub("", text, count=1).startswith(_INTERRUPTED):
             return Result(text=text, status="interrupted")
         return Result(text=text, status="denied" if refused or _DENIED.match(text) else "failed")
+    match structured:
+        case {"status": "async_launched"} if text.startswith(_AGENT_LAUNCHED):
+            return Result(text=_AGENT_LAUNCHED, status="", running=True)  # the rest tells the agent how to wait for it
+        case _:
+            pass
     if task := _task_begun(structured, text):
         return Result(text=text, status="", running=True, task=task)
     interrupted = isinstance(structured, dict) and structured.get("interrupted") is True
     return Result(text=text, status="interrupted" if interrupted or text.startswith(_INTERRUPTED[0]) else "ok")
+
+
+def _answered_before(said: str) -> tuple[str, ...]:
+    """The answers in what the client writes where a person wants to talk about its questions; the rest of it is nobody's words."""
+    found = _ANSWERED_QUESTION.findall(said)[:_ANSWERS]
+    return tuple(
+        kept(f"{question}\nAnswer: {answer.strip()}" + (f"\nIn their words: {notes.strip()}" if notes else ""), _ANSWER_LIMIT)
+        for question, answer, notes in found
+    )
 
 
 def _task_begun(structured: object, text: str) -> str:
@@ -178,7 +205,7 @@ def _patched(patch: object) -> tuple[int, int]:
 def decisions(tool: str, structured: object, text: str) -> list[str]:
     """What the person chose when asked, or the plan that they approved; for a call that succeeded."""
     facts: Mapping[str, Any] = structured if isinstance(structured, dict) else {}
-    if tool == "ExitPlanMode":
+    if tool == PLANNING:
         return [kept(_plan(facts.get("plan"), text), PLAN_LIMIT)]
     if tool != "AskUserQuestion":
         return []

@@ -9,12 +9,15 @@ import orjson
 
 from kite_memory.sources.claude_queue import PromptQueue, Queued, Stage, queued
 from kite_memory.sources.claude_rows import calls_answered
+from kite_memory.sources.telling import shorten_older
 
 _VERSION = 1
 _OPEN_CALLS = 64
 _EARLY_RESULTS = 4
 _PATIENCE = 12
 _TASKS = 8
+_DETAIL_LIMIT = 300
+_NOTIFICATIONS = 16
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -46,7 +49,8 @@ class Thread:
     """``title_rank`` says who gave the title: a person's outranks the client's, which outranks an old summary's.
 
     ``ordinal`` is the next event's: its line's position, or more where much was told of little.
-    ``tasks`` are the commands that went to the background, by their names there.
+    ``tasks`` are the commands that went to the background, by their names there. ``notifications`` are the ids of results that
+    came from there: the client writes each down more than once.
     ``ours`` is set when the session turned out to be our own extractor's; ``answered`` when the agent first spoke.
     """
 
@@ -62,11 +66,13 @@ class Thread:
     answered: bool = False
     calls: dict[str, OpenCall] = field(default_factory=dict)
     tasks: dict[str, str] = field(default_factory=dict)
+    notifications: list[str] = field(default_factory=list)
     early: list[EarlyResult] = field(default_factory=list)
     queue: PromptQueue = field(default_factory=PromptQueue)
 
     def open_call(self, name: str, call: OpenCall) -> None:
         self.calls[name] = call
+        shorten_older(self.calls, _DETAIL_LIMIT)
         while len(self.calls) > _OPEN_CALLS:
             del self.calls[next(iter(self.calls))]
 
@@ -74,6 +80,13 @@ class Thread:
         self.tasks[name] = command
         while len(self.tasks) > _TASKS:
             del self.tasks[next(iter(self.tasks))]
+
+    def new_notification(self, name: str) -> bool:
+        if name in self.notifications:
+            return False
+        self.notifications.append(name)
+        del self.notifications[:-_NOTIFICATIONS]
+        return True
 
     def due(self) -> list[EarlyResult]:
         """Early results whose calls have come by now, and those that waited long enough; they are no longer kept.
@@ -106,6 +119,7 @@ class Thread:
                 "flags": [self.ours, self.answered],
                 "calls": [[name, call.event, call.tool, call.detail] for name, call in self.calls.items()],
                 "tasks": self.tasks,
+                "notifications": self.notifications,
                 "early": [[early.line, early.start, early.end, early.age] for early in self.early],
                 "queue": [
                     [entry.start, entry.end, entry.stage, entry.passed_by, entry.handed_over, bool(entry.text)]
@@ -145,6 +159,7 @@ class Thread:
                 answered=known["flags"][1],
                 calls={name: OpenCall(event=event, tool=tool, detail=detail) for name, event, tool, detail in known["calls"]},
                 tasks=dict(known.get("tasks", {})),
+                notifications=list(known.get("notifications", [])),
                 early=[
                     EarlyResult(row=read_again(start, end), line=line, start=start, end=end, age=age)
                     for line, start, end, age in known["early"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.event import Status
+from kite_memory.model.event import PLANNING, Status
 from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.todo_words import todo_lines
 from kite_memory.sources.words import without_echo
@@ -13,6 +13,8 @@ from kite_memory.sources.words import without_echo
 SHELLS = frozenset({"Bash", "PowerShell", "Monitor"})
 SHELL_OUTPUTS = {"BashOutput": "bash_id", "TaskOutput": "task_id"}
 """And the argument that names the command which went to the background."""
+AGENT = "Agent"
+"""The tool by which work is given to a sub-agent. Before 2.1.91 it was called Task."""
 READERS = frozenset({"Read", "NotebookRead"})
 LOOKERS = READERS | {"Glob", "LS"}
 WRITERS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
@@ -59,7 +61,7 @@ def rendered_call(tool: str, tool_input: Mapping[str, Any]) -> str:
     if tool in SHELLS:
         description = tool_input.get("description")
         return kept(description, _VALUE_LIMIT) if isinstance(description, str) else ""
-    if tool == "ExitPlanMode" and isinstance(plan := tool_input.get("plan"), str):
+    if tool == PLANNING and isinstance(plan := tool_input.get("plan"), str):
         return kept(plan, PLAN_LIMIT)
     lines: list[str] = []
     limit = _CALL_LIMIT

@@ -11,7 +11,7 @@ from kite_memory.model.look import Cursor, Look, Problem
 from kite_memory.sources.codex_lines import PROVIDER, Interpreter
 from kite_memory.sources.codex_thread import Thread
 from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, Found, Stretch, Unreadable, objects
-from kite_memory.sources.project import project_of
+from kite_memory.sources.project import project_with_remote
 from kite_memory.sources.zstd_lines import CompressedLines
 
 _PROBLEMS_AT_ONCE = 1_000
@@ -85,8 +85,9 @@ class Codex:
             thread = None if changed else Thread.resumed(cursor.carry)
             changed = changed or ("" if thread else "unknown cursor")
             position = cursor.position if thread else 0
-        look, position = self._look(path, position, thread or Thread(), file.lines(position, budget), changed)
-        moved = replace(look.cursor, position=position, size=file.size, mtime_ns=file.mtime_ns, identity=file.identity(position))
+        look, position = self._look(path, position, thread or Thread(), file.lines(position, budget, to_the_end=True), changed)
+        mtime_ns = 0 if file.unfinished else file.mtime_ns
+        moved = replace(look.cursor, position=position, size=file.size, mtime_ns=mtime_ns, identity=file.identity(position))
         return replace(look, cursor=moved)
 
     def _read_compressed(self, path: Path, cursor: Cursor | None, budget: int) -> Look:
@@ -132,8 +133,10 @@ class Codex:
             interpreter.problem(0, changed)
         if stretch.too_long and not thread.ours:
             interpreter.problem(position, "line too long")
+        if stretch.torn and not thread.ours:
+            interpreter.problem(stretch.end, "unfinished line")
         if not (stretch.too_long or thread.ours or stretch.end == position):
-            position = self._read_lines(stretch.data, position, interpreter, thread)
+            position = min(self._read_lines(stretch.data, position, interpreter, thread), stretch.end)
         else:
             position = stretch.end
         look = Look(
@@ -193,7 +196,7 @@ def _session(thread: Thread) -> Session | None:
         id=header.id,
         provider=PROVIDER,
         started=header.started,
-        project=project_of(header.cwd),
+        project=project_with_remote(header.cwd, header.repository_url),
         cwd=header.cwd,
         branch=header.branch,
         parent=header.parent,

@@ -11,6 +11,7 @@ from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Problem
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources import codex_tools as tools
+from kite_memory.sources.branches import branch_told
 from kite_memory.sources.claude_rows import moment, safe, short
 from kite_memory.sources.claude_tools import COMMAND_LIMIT, kept
 from kite_memory.sources.codex_records import SKIPPED_COMPLETED, SKIPPED_EVENTS, SKIPPED_ITEMS, SKIPPED_TYPES
@@ -127,6 +128,7 @@ class Interpreter:
         id = payload.get("id") or payload.get("session_id")
         git = payload.get("git")
         branch = git.get("branch") if isinstance(git, dict) else None
+        url = git.get("repository_url") if isinstance(git, dict) else None
         cwd, source = payload.get("cwd"), payload.get("source")
         parents = (payload.get("parent_thread_id"), payload.get("forked_from_id"), _spawned_by(source))
         header = Header(
@@ -136,6 +138,7 @@ class Interpreter:
             branch=beginning(branch, DETAIL_LIMIT) if isinstance(branch, str) else "",
             parent=next((short(parent) for parent in parents if parent), ""),
             sub_agent=_is_sub_agent(payload),
+            repository_url=beginning(url, DETAIL_LIMIT) if isinstance(url, str) else "",
         )
         if header.parent == header.id:
             header.parent = ""
@@ -212,7 +215,7 @@ class Interpreter:
         command = kept(command, COMMAND_LIMIT)
         event = self._teller.tell(EventType.COMMAND, "user", command, command=command)
         result = tools.output_of(output)
-        call = OpenCall(event=event, tool="shell", detail=beginning(command, DETAIL_LIMIT))
+        call = OpenCall(event=event, tool="shell", detail=command)
         self._teller.returned("", call, result.text, result.status)
 
     def _agent(self, text: str, rendering: int) -> None:
@@ -254,6 +257,8 @@ class Interpreter:
         asked = tools.asked(item, thread.header.cwd if thread.headers else "")
         self._record(name)
         self._teller.called(call, asked.tool, asked.given, parent=thread.message)
+        if call and asked.elsewhere:
+            thread.run_elsewhere(call)
         if call and asked.process in thread.processes:
             thread.calls.open(call, OpenCall(event=name, tool=asked.tool, detail=thread.processes[asked.process]))
         if call and asked.files:
@@ -280,6 +285,8 @@ class Interpreter:
         if result.process and opened.detail:
             thread.keep_process(result.process, opened.detail)
         files = thread.patches.pop(call, [])
+        if result.status == "ok" and opened.tool in tools.COMMANDS and call not in thread.elsewhere and thread.headers:
+            thread.header.branch = beginning(branch_told(opened.detail, result.text), DETAIL_LIMIT) or thread.header.branch
         self._record(named(opened.event or self._turn_key(), "result"))
         running = bool(result.process)
         event = self._teller.returned(call, opened, result.text, result.status, done=files, running=running)

@@ -21,7 +21,10 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 @dataclass(slots=True, kw_only=True)
 class Header:
-    """Whose lines they are, as a ``session_meta`` says. ``sub_agent`` when an agent gives the prompts."""
+    """Whose lines they are, as a ``session_meta`` says. ``sub_agent`` when an agent gives the prompts.
+
+    ``branch`` is the one that the repository stood on last.
+    """
 
     id: str
     started: datetime
@@ -29,6 +32,7 @@ class Header:
     branch: str = ""
     parent: str = ""
     sub_agent: bool = False
+    repository_url: str = ""
 
 
 def born(id: str) -> int | None:
@@ -47,6 +51,7 @@ class Thread:
 
     ``headers`` holds the file's own first; ``speaking`` is the one whose turn is being told. ``messages`` counts each message
     of late in both of its renderings, as an item and as an event; ``answered`` names calls whose results have come.
+    ``elsewhere`` are open calls that run in another folder than the session's.
     ``processes`` are commands that still run, by the name under which a later call asks for their output.
     """
 
@@ -65,6 +70,7 @@ class Thread:
     processes: dict[str, str] = field(default_factory=dict)
     messages: dict[str, list[int]] = field(default_factory=dict)
     answered: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
 
     @property
@@ -81,7 +87,8 @@ class Thread:
         if own is None:
             self.headers.append(header)
         elif known is not None:
-            known.cwd, known.branch = known.cwd or header.cwd, known.branch or header.branch
+            known.cwd, known.branch = known.cwd or header.cwd, header.branch or known.branch
+            known.repository_url = known.repository_url or header.repository_url
         elif not self._begun and len(self.headers) < _HEADERS:
             earlier, later = born(header.id), born(own.id)
             if earlier is not None and later is not None and earlier <= later:
@@ -114,6 +121,10 @@ class Thread:
         self.answered.append(call)
         del self.answered[:-_ANSWERED]
 
+    def run_elsewhere(self, call: str) -> None:
+        self.elsewhere.append(call)
+        del self.elsewhere[:-_PROCESSES]
+
     def keep_process(self, name: str, command: str) -> None:
         self.processes.pop(name, None)
         self.processes[name] = command
@@ -136,7 +147,10 @@ class Thread:
         return orjson.dumps(
             {
                 "v": _VERSION,
-                "headers": [[each.id, each.started, each.cwd, each.branch, each.parent, each.sub_agent] for each in self.headers],
+                "headers": [
+                    [each.id, each.started, each.cwd, each.branch, each.parent, each.sub_agent, each.repository_url]
+                    for each in self.headers
+                ],
                 "speaking": self.speaking,
                 "turn": [self.turn, self.turns, self.agent_spoke],
                 "at": self.last_at,
@@ -149,6 +163,7 @@ class Thread:
                 "processes": self.processes,
                 "messages": [[key, *counts] for key, counts in self.messages.items()],
                 "answered": self.answered,
+                "elsewhere": self.elsewhere,
                 "unknown": self.unknown,
             }
         ).decode()
@@ -164,8 +179,16 @@ class Thread:
                 return None
             return Thread(
                 headers=[
-                    Header(id=id, started=datetime.fromisoformat(started), cwd=cwd, branch=branch, parent=parent, sub_agent=sub)
-                    for id, started, cwd, branch, parent, sub in known["headers"]
+                    Header(
+                        id=id,
+                        started=datetime.fromisoformat(started),
+                        cwd=cwd,
+                        branch=branch,
+                        parent=parent,
+                        sub_agent=sub,
+                        repository_url=url[0] if url else "",
+                    )
+                    for id, started, cwd, branch, parent, sub, *url in known["headers"]
                 ],
                 speaking=known["speaking"],
                 turn=known["turn"][0],
@@ -181,6 +204,7 @@ class Thread:
                 processes=dict(known["processes"]),
                 messages={key: [item, event] for key, item, event in known["messages"]},
                 answered=list(known["answered"]),
+                elsewhere=list(known.get("elsewhere", [])),
                 unknown=list(known["unknown"]),
             )
         except (ValueError, KeyError, TypeError, IndexError, AttributeError):

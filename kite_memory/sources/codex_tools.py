@@ -39,13 +39,15 @@ _NOISE = frozenset(
 class Asked:
     """A call as the rest of the house knows calls: a command under ``command``, a path under ``path``.
 
-    ``files`` are those that a patch would change, and how; ``process`` is the running one that a call writes to.
+    ``files`` are those that a patch would change, and how; ``process`` is the running one that a call writes to; ``elsewhere``
+    says that a command runs in another folder than the session's.
     """
 
     tool: str
     given: Mapping[str, Any]
     files: tuple[tuple[str, str], ...] = ()
     process: str = ""
+    elsewhere: bool = False
 
 
 def asked(item: Mapping[str, Any], cwd: str) -> Asked:
@@ -99,8 +101,9 @@ def _command(tool: str, given: Mapping[str, Any], cwd: str) -> Asked:
     command = command_line(given.get("cmd", given.get("command")))
     where = given.get("workdir", given.get("working_directory"))
     others = {key: value for key, value in given.items() if key not in _NOISE and key not in ("cmd", "command", "type")}
-    files = patched(command, where if isinstance(where, str) and where else cwd)
-    return Asked(tool=tool, given={**others, "command": beginning(command, 4 * COMMAND_LIMIT)}, files=files)
+    there = where if isinstance(where, str) and where else cwd
+    given = {**others, "command": beginning(command, 4 * COMMAND_LIMIT)}
+    return Asked(tool=tool, given=given, files=patched(command, there), elsewhere=there.rstrip("/\\") != cwd.rstrip("/\\"))
 
 
 def _patch(tool: str, text: str, cwd: str) -> Asked:

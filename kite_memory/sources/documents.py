@@ -1,5 +1,6 @@
 """Reading JSON documents that their owner writes anew as a whole, and telling only what has changed of them."""
 
+import codecs
 import hashlib
 import json
 import os
@@ -53,6 +54,7 @@ def read_document(path: Path, *, within: Path, limit: int = DOCUMENT_LIMIT) -> D
 
 
 def _value(data: bytes) -> Any:
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:

@@ -79,12 +79,14 @@ def read_on(
 
     Returns the position after the last object that was read, and whether there is more. What is not ``wanted`` is passed over.
     """
-    stretch = file.lines(position, budget)
+    stretch = file.lines(position, budget, to_the_end=True)
+    if stretch.torn and wanted:
+        telling.problem(stretch.end, "unfinished line")
     if stretch.too_long and wanted:
         telling.problem(position, "line too long")
     reached = stretch.end
     if stretch.data and wanted:
-        reached = _read_lines(stretch.data, position, telling, tell)
+        reached = min(_read_lines(stretch.data, position, telling, tell), stretch.end)
     return reached, stretch.more or reached < stretch.end
 
 
@@ -115,13 +117,17 @@ def looked(
     wanted: bool = True,
     amends: bool = False,
 ) -> Look:
-    """What a look comes to that went as far as ``position``; nothing but its cursor where it was not ``wanted``."""
+    """What a look comes to that went as far as ``position``; nothing but its cursor where it was not ``wanted``.
+
+    While the file ends amid a line, the cursor keeps no time, so that it is looked at again once it is at rest.
+    """
+    mtime_ns = 0 if file.unfinished else file.mtime_ns
     return Look(
         path=str(path),
         session=session if wanted else None,
         events=tuple(telling.events) if wanted else (),
         problems=tuple(telling.problems) if wanted else (),
-        cursor=Cursor(position=position, size=file.size, mtime_ns=file.mtime_ns, identity=file.identity(position), carry=carry),
+        cursor=Cursor(position=position, size=file.size, mtime_ns=mtime_ns, identity=file.identity(position), carry=carry),
         more=more,
         amends=amends,
     )

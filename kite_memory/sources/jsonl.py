@@ -5,6 +5,7 @@ import json
 import os
 import re
 import stat
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +16,11 @@ import orjson
 LINE_LIMIT = 32 * 1024 * 1024
 """Longer lines are passed over. The longest real ones hold a few images and stay under ten megabytes."""
 
+_AT_REST = 60.0
+"""Seconds after which nobody is writing on a line that was begun."""
+
 _PIECE = 1024 * 1024
+_BLANK_BYTES = b" \t\r\n\x00"
 _HEAD = 1024
 _TAIL = 256
 
@@ -36,7 +41,8 @@ class Stretch:
     """Whole lines: ``data`` without the last newline, ``start`` its first byte, ``end`` the first byte of the next line.
 
     An empty stretch has its end where it starts. With ``too_long`` there is no data: the line that starts here was passed
-    over unread. ``more`` says that the budget ended it, not the end of the file.
+    over unread. ``more`` says that the budget ended it, not the end of the file. ``torn`` says that the file is at rest and
+    ends amid a line.
     """
 
     start: int
@@ -44,6 +50,7 @@ class Stretch:
     data: bytes
     too_long: bool = False
     more: bool = False
+    torn: bool = False
 
 
 class AppendOnlyFile:
@@ -54,6 +61,9 @@ class AppendOnlyFile:
         self._file = os.fdopen(open_regular(path, within), "rb", buffering=0)
         found = os.fstat(self._file.fileno())
         self.size = found.st_size
+        self._at_rest = time.time() - found.st_mtime > _AT_REST
+        self.unfinished = False
+        """Whether a line was left for later because the rest of it may still come."""
         self.mtime_ns = found.st_mtime_ns
         self._place = [found.st_dev, found.st_ino]
 
@@ -102,19 +112,28 @@ class AppendOnlyFile:
             return ""
         return "file rewritten" if place == self._place else "file replaced"
 
-    def lines(self, position: int, budget: int) -> Stretch:
+    def lines(self, position: int, budget: int, *, to_the_end: bool = False) -> Stretch:
         """The whole lines that begin at ``position`` and fit the budget, or one line that does not.
 
-        Memory is bounded by the budget and by the line limit, not by the file. A line without its newline is not there yet.
+        Memory is bounded by the budget and by the line limit, not by the file. A line without its newline is not there yet. Of a
+        file at rest, ``to_the_end`` takes the last line too where it holds whole objects.
         """
         budget = max(1, min(budget, self._line_limit))
         data = self.between(position, position + budget)
         cut = data.rfind(b"\n")
+        if to_the_end and cut < 0 and len(data) == budget and self.size - position <= self._line_limit:
+            data = data if self._after_newline(position + len(data)) else self.between(position, self.size)
+        torn = False
+        if to_the_end and position + len(data) >= self.size and (last := data[cut + 1 :]).strip(_BLANK_BYTES):
+            if self._at_rest and _holds_whole_objects(last):
+                return Stretch(start=position, end=position + len(data), data=data)
+            self.unfinished, torn = not self._at_rest, self._at_rest
         if cut >= 0 or len(data) < budget:
-            return Stretch(start=position, end=position + cut + 1, data=data[: max(cut, 0)], more=position + len(data) < self.size)
+            end = position + cut + 1
+            return Stretch(start=position, end=end, data=data[: max(cut, 0)], more=position + len(data) < self.size, torn=torn)
         end = self._after_newline(position + len(data))
         if not end:
-            return Stretch(start=position, end=position, data=b"")
+            return Stretch(start=position, end=position, data=b"", torn=torn)
         too_long = end - 1 - position > self._line_limit
         return Stretch(
             start=position,
@@ -132,6 +151,13 @@ class AppendOnlyFile:
                 return begin + newline + 1
             begin += len(piece)
         return 0
+
+
+def _holds_whole_objects(line: bytes) -> bool:
+    found = objects(line)
+    return any(isinstance(each, Found) for each in found) and not any(
+        isinstance(each, Damage) and each.reason == DAMAGED for each in found
+    )
 
 
 def open_regular(path: Path, within: Path) -> int:
@@ -175,6 +201,9 @@ class Damage:
     reason: str
 
 
+DAMAGED = "damaged line"
+
+
 def objects(line: bytes) -> list[Found | Damage]:
     """Every object on a line that ought to hold exactly one.
 
@@ -206,7 +235,7 @@ def _salvage(line: bytes) -> list[Found | Damage]:
             value, end = _DECODER.raw_decode(text, position)
             row, halves = mended(value)
         except (ValueError, RecursionError):
-            out.append(Damage(start=start, reason="damaged line"))
+            out.append(Damage(start=start, reason=DAMAGED))
             failures += 1
             following = _ROW_START.search(text, position + 1)
             if following is None or failures == _SALVAGE_FAILURES:

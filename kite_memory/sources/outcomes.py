@@ -105,7 +105,7 @@ def verdict_of_tests(command: str, output: str) -> Verdict | None:
     window = _window(output)
     ran = _ran(command[:_COMMAND])
     testing = bool(_TEST_COMMAND.search(ran))
-    tests = _of_tests(window) if testing or (_UNMISTAKABLE.search(window) and not _only_shows(command)) else None
+    tests = _of_tests(window, ran) if testing or (_UNMISTAKABLE.search(window) and not _only_shows(command)) else None
     if tests is not None and tests.status == "failed":
         return tests
     checks = _of_checks(ran, window, testing=testing, told=tests is not None)
@@ -131,12 +131,32 @@ def _only_shows(command: str) -> bool:
     return all((doing := purposes(each)) and doing <= _SHOWS for each in acting(command))
 
 
-def _of_tests(window: str) -> Verdict | None:
+_BENCHMARKS_ALONE = re.compile(
+    r"(?m)^(?=[^|;&\n]*\bgo +test\b)(?=[^|;&\n]*\s-(?:test\.)?bench[= ])"
+    r"(?=[^|;&\n]*\s-(?:test\.)?run[= ]*['\"]?(?:\^\$|\^?#|(?i:none|xxx+|nothing|nomatch)\b))[^|;&\n]*$"
+)
+"""Go's benchmarks with a pattern that no test's name matches."""
+_NO_TESTS = re.compile(r"test result: ok\. 0 passed; 0 failed; \d+ ignored; (\d+) measured;.*")
+"""Cargo's, of a run of benchmarks."""
+
+
+def _only_measured(command: str, passed: list[str]) -> bool:
+    """Whether benchmarks ran and no test did."""
+    others, benchmarks = _BENCHMARKS_ALONE.subn("", command)
+    if benchmarks and not _TEST_COMMAND.search(others):
+        return True
+    measured = [_NO_TESTS.fullmatch(line) for line in passed]
+    return all(measured) and any(found and found[1] != "0" for found in measured)
+
+
+def _of_tests(window: str, command: str) -> Verdict | None:
     found = [line for line in _said(window) if _SUMMARY.fullmatch(line)]
     if not found:
         return None
     failing = [line for line in found if _FAILING.search(line)]
     passed = [line for line in found if not _FAILING.search(line)]
+    if not failing and _only_measured(command, passed):
+        return None
     packages = [line for line in passed if _GO_PACKAGE.match(line)]
     if len(packages) > 3:
         passed = [line for line in passed if not _GO_PACKAGE.match(line)] + [f"ok, {len(packages)} packages"]
@@ -174,7 +194,7 @@ _MISBUILT = re.compile(
     r"""(?:
     \S{1,250}\(\d+(?:,\d+){0,3}\)\s?:\ (?:fatal\ )?error\ .*|\S{1,250}:\d+:\d+\ -\ error\b.*   # tsc, dotnet, MSVC; pyright
     |\S{1,250}:\d+(?::\d+)?:\ (?:fatal\ )?error:\ .*                         # mypy, gcc, clang, javac
-    |(?:vet:\ )?\S{1,250}\.go:\d+:\d+:\ .*|.*:\ import\ cycle\ not\ allowed\b.*       # go
+    |(?:vet(?:\.exe)?:\ )?\S{1,250}\.go:\d+:\d+:\ .*|.*:\ import\ cycle\ not\ allowed\b.*       # go
     |.{1,250}:\ (?:undefined\ reference\ to|multiple\ definition\ of)\ .*|Undefined\ symbols\ for\ architecture\ .*      # linkers
     |(?:\S{0,250}/)?ld(?:\.\w+)?:\ (?!.*\bwarning:).*(?:cannot\ find|undefined|duplicate|not\ found|failed)\b.*
     |\S{1,250}\ :\ (?:fatal\ )?error\ LNK\d+:\ .*

@@ -9,6 +9,7 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 _LONGEST = 64
 _DEEPEST = 64
 _UNSAFE = re.compile(r"[^\w.]+")
+_REMOTE_NAME = re.compile(r"[/:\\]([^/:\\?#]{1,200}?)(?:\.git)?[/\\]?(?:[?#].*)?$")
 _AGENTS_WORKTREE = re.compile(r"[\\/](?:\.claude[\\/]worktrees|\.worktrees)[\\/]")
 
 
@@ -20,6 +21,18 @@ def project_of(cwd: str) -> str:
     the one is then offered in the other.
     """
     return _project_of(cwd, _home())
+
+
+def project_with_remote(cwd: str, url: str) -> str:
+    """As `project_of`, but the repository that ``url`` fetches from names it where ``cwd`` is no repository here, or no more.
+
+    Agents work in copies whose folders are named at random.
+    """
+    home = _home()
+    if cwd and _can_be_walked(cwd) and "\x00" not in cwd and len(cwd) <= 4096 and _repository(Path(cwd), home) is not None:
+        return project_of(cwd)
+    name = _REMOTE_NAME.search(url[:4096])
+    return (_slug(name[1]) if name else "") or project_of(cwd)
 
 
 def _home() -> str:

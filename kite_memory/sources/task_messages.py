@@ -20,6 +20,7 @@ from kite_memory.sources.task_words import (
     heading,
     outcome,
     persons_words,
+    returned_text,
     spoken,
     starts_with_persons_words,
     tells_of_the_person,
@@ -36,6 +37,11 @@ _CHANGES = {
     "newFileCreated": "created",
 }
 _WORKSPACE = re.compile(r"# Current (?:Workspace|Working) Directory \((?P<path>[^)\n]{1,1024})\) Files")
+_WORKSPACES = re.compile(
+    r'# Workspace Configuration\s{1,8}\{\s{0,20}"workspaces"\s{0,4}:\s{0,4}\{\s{0,20}"(?P<path>[^"\n]{1,1024})"'
+)
+"""Where several folders may be open, the first is the one that tasks work in."""
+_READ_AT_ONCE = 20
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _APART = 1_000
 """Ordinals between two messages: no real one tells of more."""
@@ -79,6 +85,8 @@ class Interpreter:
         self._alone = 0
         self._open = ""
         self._asked = ""
+        self._read: list[str] = []
+        self._read_together: dict[str, list[str]] = {}
         self._answered: dict[str, tuple[str, OpenCall]] = {}
 
     @property
@@ -169,19 +177,24 @@ class Interpreter:
             self._asked = tool
             return
         self._open = name
+        self._read = []
         self._teller.called(name, tool, self._placed(tool, given), parent=parent)
+        if len(self._read) > 1:
+            self._read_together[name] = self._read
 
     def _placed(self, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """With a whole path where one is named from the workspace on, and one command where there are several."""
         placed = dict(given)
+        paths = _paths(given)
+        if paths and not TOOLS.path_of(given):
+            placed["path"] = paths[0]
+            self._read = [self._whole(path) for path in paths] if tool in TOOLS.readers else []
         match given:
-            case {"files": [{"path": str(path)}, *_]} | {"paths": [str(path), *_]} if not TOOLS.path_of(given):
-                placed["path"] = path
             case {"commands": [*commands]} if tool in TOOLS.shells:
                 placed["command"] = " && ".join(command for command in commands if isinstance(command, str))
             case _:
                 pass
-        if tool in TOOLS.writers or tool in TOOLS.readers:
+        if tool in TOOLS.writers or tool in TOOLS.lookers:
             for key in TOOLS.paths:
                 if isinstance(placed.get(key), str):
                     placed[key] = self._whole(placed[key])
@@ -219,8 +232,11 @@ class Interpreter:
             self._result(tool, texts)
 
     def _look_around(self, text: str) -> None:
-        if not self.cwd and "<environment_details>" in text and (found := _WORKSPACE.search(text)):
-            self.cwd = found["path"].replace("\\", "/") if found["path"][1:2] == ":" else found["path"]
+        if self.cwd or "<environment_details>" not in text:
+            return
+        if found := _WORKSPACE.search(text) or _WORKSPACES.search(text):
+            path = found["path"].replace("\\\\", "\\")
+            self.cwd = path.replace("\\", "/") if path[1:2] == ":" else path
 
     def _result(self, tool: str, texts: Sequence[str]) -> None:
         text = "\n".join(texts).strip()
@@ -237,7 +253,7 @@ class Interpreter:
 
     def _native_result(self, block: Mapping[str, Any]) -> None:
         name = short(block.get("tool_use_id"))
-        text = "\n".join(part["text"] for part in blocks_of(block.get("content")) if isinstance(part.get("text"), str))
+        text, refused = returned_text(block.get("content"))
         text = without_surroundings(text)
         head = heading(text)
         text = head.rest if head else text
@@ -246,13 +262,16 @@ class Interpreter:
             call, self._asked = OpenCall(event="", tool=self._asked, detail=""), ""
             self._words_in(text, call, "")
             return
-        self._came(name, call, text, failed=block.get("is_error") is True)
+        self._look_around(text)
+        self._came(name, call, text, failed=refused or block.get("is_error") is True)
 
     def _came(self, name: str, call: OpenCall, text: str, *, failed: bool) -> None:
         teller, of_command = self._teller, call.tool in TOOLS.shells
         result = accompanied(text, of_command=of_command)
         told, status = outcome(result.text, failed=failed, of_command=of_command)
-        done = [(call.detail, "created")] if call.tool == "write_to_file" and "<operation>created</operation>" in text else []
+        done = [(path, "read") for path in self._read_together.pop(name, [])] if call.tool in TOOLS.readers else []
+        if call.tool == "write_to_file" and "<operation>created</operation>" in text:
+            done = [(call.detail, "created")]
         status = "" if result.running else status
         event = teller.returned(name, call, told, status, done=done if call.detail else [], running=result.running)
         if result.words:
@@ -384,3 +403,10 @@ class Interpreter:
 
 def _has_time(message: Mapping[str, Any]) -> bool:
     return isinstance(message.get("ts"), int)
+
+
+def _paths(given: Mapping[str, Any]) -> list[str]:
+    """The files that a call names as a list, in any of the ways that versions have named them."""
+    listed: list[object] = next((given[key] for key in ("files", "paths", "file_paths") if isinstance(given.get(key), list)), [])
+    named = (each.get("path") if isinstance(each, dict) else each for each in listed[:_READ_AT_ONCE])
+    return [path for path in named if isinstance(path, str) and path]

@@ -6,7 +6,12 @@ TOOLS = Toolbox(
     shells=frozenset({"execute_command", "run_commands", "bash", "run_command"}),
     outputs=frozenset({"read_command_output"}),
     readers=frozenset({"read_file", "read_files"}),
-    lookers=frozenset({"read_file", "read_files", "list_files", "search_files", "list_code_definition_names", "codebase_search"}),
+    lookers=frozenset(
+        {
+            *("read_file", "read_files", "list_files", "search_files", "list_code_definition_names", "codebase_search"),
+            *("search_codebase", "fetch_web_content", "web_fetch"),
+        }
+    ),
     writers={
         "write_to_file": "written",
         "new_file": "created",

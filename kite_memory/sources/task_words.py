@@ -4,8 +4,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import orjson
 
 from kite_memory.model.event import Status
+from kite_memory.sources.claude_rows import blocks_of
 from kite_memory.sources.jsonl import mended
 from kite_memory.sources.words import without_blocks
 
@@ -27,6 +31,7 @@ _NOT_RUN = "was not executed because"
 
 _OPENING = re.compile(r"^<([a-z][a-z0-9_]{1,40})>", re.MULTILINE)
 _PARAMETERS = 20
+_ANSWERS = 100
 _LONG = frozenset({"content", "diff", "arguments", "result", "message", "response"})
 """Parameters that may hold their own closing tag; nothing of interest comes after them."""
 _PARAMETER = re.compile(r"<([a-z][a-z0-9_]{1,40})>")
@@ -209,6 +214,30 @@ def outcome(text: str, *, failed: bool, of_command: bool) -> tuple[str, Status]:
         code = _EXIT.search(text, 0, head.end() if head else min(len(text), 300))
         return text[head.end() :] if head else text, "failed" if code and int(code[1]) else "ok"
     return text, "ok"
+
+
+def returned_text(content: object) -> tuple[str, bool]:
+    """A native result as text, and whether all that was asked for failed.
+
+    A tool that is asked for several things at once answers with a list: ``{"query": …, "result": …, "success": …}`` each, as
+    blocks or as JSON.
+    """
+    if isinstance(content, str) and content.lstrip().startswith('[{"query"'):
+        try:
+            content = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            pass
+    parts = [part for part in content[:_ANSWERS] if isinstance(part, dict)] if isinstance(content, list) else []
+    answers = [part for part in parts if "query" in part and ("result" in part or "error" in part)]
+    if not answers:
+        return "\n".join(part["text"] for part in blocks_of(content) if isinstance(part.get("text"), str)), False
+    told = [_answer(part) for part in answers]
+    return "\n".join(filter(None, told)), all(part.get("success") is False for part in answers)
+
+
+def _answer(part: Mapping[str, Any]) -> str:
+    result = part.get("result") or part.get("error")
+    return "\n".join(block["text"] for block in blocks_of(result) if isinstance(block.get("text"), str))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

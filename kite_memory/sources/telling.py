@@ -1,20 +1,32 @@
 """Making events of what an agent's records say: what is alike whichever agent wrote them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, assert_never
+from itertools import islice
+from typing import Any, Protocol, TypeVar, assert_never
 
 import orjson
 
-from kite_memory.model.event import Event, EventType, Role, Status, Where
+from kite_memory.model.event import PLANNING, Event, EventType, Role, Status, Where
 from kite_memory.model.look import Problem
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_tools import COMMAND_LIMIT, PATH_LIMIT, READING_LIMIT, RESULT_LIMIT, TODOS_LIMIT, kept
 from kite_memory.sources.outcomes import telling_lines, verdict_of_tests
 from kite_memory.sources.todo_words import todo_lines
-from kite_memory.sources.words import Approved, Continued, Interrupted, Printed, Ran, Said, Utterance, utterances, without_echo
+from kite_memory.sources.words import (
+    Approved,
+    Continued,
+    Interrupted,
+    Notified,
+    Printed,
+    Ran,
+    Said,
+    Utterance,
+    utterances,
+    without_echo,
+)
 
 MESSAGE_LIMIT = 64_000
 SUMMARY_LIMIT = 16_000
@@ -28,6 +40,7 @@ _VALUES = 20
 _TODOS = frozenset({"todos", "task_progress"})
 """Arguments that hold a list as Markdown."""
 _OPEN_CALLS = 200
+_WHOLE_CALLS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,14 +95,31 @@ class OpenCall:
     detail: str
 
 
+class _Detailed(Protocol):
+    @property
+    def detail(self) -> str: ...
+
+
+_Call = TypeVar("_Call", bound=_Detailed)
+
+
+def shorten_older(calls: dict[str, _Call], limit: int) -> None:
+    """Keep the details of the last few calls whole. Asked at each call that is opened: those of which no result comes pile up."""
+    if len(calls) > _WHOLE_CALLS:
+        name = next(islice(reversed(calls), _WHOLE_CALLS, None))
+        if len(calls[name].detail) > limit:
+            calls[name] = replace(calls[name], detail=beginning(calls[name].detail, limit))  # type: ignore[type-var]
+
+
 @dataclass(slots=True, kw_only=True)
 class OpenCalls:
-    """By the agent's own names of them; the oldest are forgotten where too many stay open."""
+    """By the agent's own names of them; the oldest are forgotten where too many stay open, and before that shortened."""
 
     by_name: dict[str, OpenCall] = field(default_factory=dict)
 
     def open(self, name: str, call: OpenCall) -> None:
         self.by_name[name] = call
+        shorten_older(self.by_name, DETAIL_LIMIT)
         while len(self.by_name) > _OPEN_CALLS:
             del self.by_name[next(iter(self.by_name))]
 
@@ -185,12 +215,12 @@ class Teller:
                 command = kept(command, COMMAND_LIMIT)
                 self.tell(EventType.COMMAND, "user", command, command=command, parent=parent)
             case Approved(plan=plan):
-                self.tell(EventType.DECISION, "user", kept(plan, SUMMARY_LIMIT), parent=parent)
+                self.tell(EventType.DECISION, "user", kept(plan, SUMMARY_LIMIT), tool=PLANNING, parent=parent)
             case Continued(summary=summary):
                 self.resume_point(summary, parent=parent)
             case Interrupted(text=text):
                 self.resume_point(text, status="interrupted", parent=parent)
-            case Printed():
+            case Printed() | Notified():
                 pass
             case _:
                 assert_never(utterance)
@@ -212,7 +242,7 @@ class Teller:
             EventType.TOOL_CALL, role, self._tools.rendered(tool, given), tool=tool, path=path, call=name, parent=parent
         )
         asked = given.get(self._tools.asking.get(tool, ""))
-        detail = kept(asked.strip(), _QUESTION_LIMIT) if isinstance(asked, str) else beginning(command, DETAIL_LIMIT) or path
+        detail = kept(asked.strip(), _QUESTION_LIMIT) if isinstance(asked, str) else command or path
         call = OpenCall(event=event, tool=tool, detail=detail)
         if name:
             self.calls.open(name, call)

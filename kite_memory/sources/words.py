@@ -1,5 +1,6 @@
 """Telling a person's words from everything that agents, hooks and tools write in their place."""
 
+import html
 import re
 from dataclasses import dataclass
 
@@ -123,7 +124,17 @@ class Interrupted:
     text: str
 
 
-Utterance = Said | Ran | Printed | Approved | Continued | Interrupted
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notified:
+    """What a task in the background came to. ``call`` is the agent's own name of the call that began it."""
+
+    task: str
+    call: str
+    status: str
+    result: str
+
+
+Utterance = Said | Ran | Printed | Approved | Continued | Interrupted | Notified
 
 _ANYWHERE = (
     "system-reminder",
@@ -175,6 +186,8 @@ def utterances(text: str) -> tuple[Utterance, ...]:
         text = without_blocks(text, tag)
     begin = _after_blank(text, 0)
     while leading := _LEADING.match(text, begin):
+        if leading[1] == "task-notification":
+            return _notified(text[begin:])
         closing = f"</{leading[1]}>"
         end = text.find(closing, leading.end())
         if end < 0:
@@ -197,6 +210,28 @@ def utterances(text: str) -> tuple[Utterance, ...]:
             return (Continued(summary=summary(text)),)
         case _:
             return (Said(text=text),)
+
+
+_NOTIFICATION = re.compile(r"^<task-notification>", re.MULTILINE)
+_NAME = 128
+
+
+def _notified(text: str) -> tuple[Notified, ...]:
+    """The results in a record of notifications. The client writes all of such a record: no words in it are a person's.
+
+    A closing tag ends nothing here, since a result may quote one.
+    """
+    found: list[Notified] = []
+    for part in _NOTIFICATION.split(text)[1:]:
+        head, _, rest = part.partition("<result>")
+        if result := html.unescape(rest.rpartition("</result>")[0]).strip():
+            task, call, status = (_field(head, name) for name in ("task-id", "tool-use-id", "status"))
+            found.append(Notified(task=task, call=call, status=status, result=result))
+    return tuple(found)
+
+
+def _field(text: str, name: str) -> str:
+    return text.partition(f"<{name}>")[2].partition(f"</{name}>")[0].strip()[:_NAME]
 
 
 def _after_blank(text: str, begin: int) -> int:

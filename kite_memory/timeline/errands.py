@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from kite_memory.model.event import Event, EventType, Status, Where
+from kite_memory.model.event import PLANNING, Event, EventType, Status, Where
 from kite_memory.timeline.resume import changed_files, cut
 from kite_memory.timeline.runs import Run, bare, commits, runs
 
@@ -20,10 +20,13 @@ _COMMANDS = 4
 _PATH, _COMMAND, _FAILURE, _SUBJECT = 80, 80, 100, 80
 _PROMPT, _ANSWER = 350, 300
 
+_OPENS = f"({{0}}.type = 'user_message' OR {{0}}.type = 'decision' AND {{0}}.role = 'user' AND {{0}}.tool = '{PLANNING}')"
+"""As `model.event.opens_turn`."""
 _PROMPTED = (
-    "SELECT e.session, e.ordinal, COALESCE((SELECT n.ordinal FROM events AS n WHERE n.session = e.session AND n.ordinal > e.ordinal"
-    " AND n.type = 'user_message' ORDER BY n.ordinal LIMIT 1), 1 << 62), SUBSTR(e.text, 1, ?), s.cwd, s.id, s.provider"
-    " FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.seq = ? AND e.type = 'user_message'"
+    "SELECT e.session, e.ordinal, COALESCE((SELECT n.ordinal FROM events AS n"  # noqa: S608 - ours
+    " WHERE n.session = e.session AND n.ordinal > e.ordinal"
+    f" AND {_OPENS.format('n')} ORDER BY n.ordinal LIMIT 1), 1 << 62), SUBSTR(e.text, 1, ?), s.cwd, s.id, s.provider"
+    f" FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.seq = ? AND {_OPENS.format('e')}"
 )
 _FOLLOWED = (
     "SELECT id, ordinal, at, type, SUBSTR(text, 1, ?), tool, SUBSTR(command, 1, 4000), path, status, parent, call FROM events"

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePosixPath, PureWindowsPath
 
-from kite_memory.model.event import Event, EventType, Session, evidence_reference
+from kite_memory.model.event import Event, EventType, Session, evidence_reference, opens_turn
 from kite_memory.timeline.runs import Commit, Run, bare, commits, makes_up, open_failures, runs
 
 
@@ -177,7 +177,7 @@ def cut(text: str, length: int) -> str:
 
 
 def _doing(events: Sequence[Event]) -> Iterator[Line]:
-    prompts = [event for event in events if event.type is EventType.USER_MESSAGE and event.text.strip()]
+    prompts = [event for event in events if (event.type is EventType.USER_MESSAGE or opens_turn(event)) and event.text.strip()]
     requests = [event for event in prompts[:-1] if len(event.text.split(None, _WORDS_OF_A_REQUEST)) >= _WORDS_OF_A_REQUEST]
     for event in prompts[-1:]:
         yield _line(Part.DOING, f'asked last: "{cut(event.text, _ASKED)}"', event)

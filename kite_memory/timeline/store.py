@@ -17,9 +17,11 @@ from kite_memory.model.event import Event, EventType, EvidenceReference, Role, S
 from kite_memory.model.fix import Fix
 from kite_memory.model.link import Edge, EdgeKind
 from kite_memory.model.look import Cursor, Look
-from kite_memory.timeline import bundles, letting_go, search
+from kite_memory.timeline import bundles, counting, letting_go, search
 from kite_memory.timeline.bundles import Meaning
+from kite_memory.timeline.counting import CountedProblem, SourceCount, Tally
 from kite_memory.timeline.fixes import find, sign, sign_backlog
+from kite_memory.timeline.repeated import distinct
 from kite_memory.timeline.schema import connect, file_of, not_written
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.summaries import Overview, Work, overviews, sub_sessions, works
@@ -44,33 +46,8 @@ class EventHit:
     snippet: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceCount:
-    """``skipped`` are records that were passed over; ``problems`` also count looks at a file that could not be read yet."""
-
-    provider: str
-    files: int
-    sessions: int
-    events: int
-    problems: int
-    skipped: int
-    read_bytes: int
-    known_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountedProblem:
-    file: str
-    reason: str
-    count: int
-    first_position: int
-
-
 LATEST_MTIME = 2**63 - 1
 """What a file's time is kept as where it lies past the year 2262."""
-
-_COMES_LATER = ("busy, later", "file cannot be read", "file is gone", "half-written document", "left open by its owner")
-"""Reasons that stand for a look, not for a record of the file."""
 
 _EVENT = (
     *("id", "session", "ordinal", "at", "role", "type", "text", "tool", "command"),
@@ -97,6 +74,9 @@ _SELECT_STATE = (
 )
 
 
+_SELECT_STATE_PAGE = f"{_SELECT_STATE.replace(' FROM', ', key FROM')} WHERE key > ? ORDER BY key LIMIT ?"
+
+
 class Timeline:
     """The one writer holds the write connection's lock; readers have a connection of their own and never wait for it.
 
@@ -112,6 +92,7 @@ class Timeline:
         self._reader = connect(path)
         self._reader.execute("PRAGMA query_only = ON")
         self._vectors: bundles.Read | None = None
+        self._events = counting.EventCount()
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
 
@@ -124,14 +105,16 @@ class Timeline:
         """Take in what was read, all of it or nothing. Returns how many events were new.
 
         An event whose id is known already, from whatever file, is left as it was first seen; unless the look amends, and
-        the event is of the same session.
+        the event is of the same session. Where another line of the same file says something else under that id, it is kept.
         """
-        with self._write_lock, _transaction(self._writer) as database:
-            added = sum(self._take(database, look, provider) for look in looks)
-            sign_backlog(database)
-            search.index_backlog(database)
-            bundles.find_backlog(database)
-            return added
+        with self._write_lock:
+            with _transaction(self._writer) as database:
+                added = sum(self._take(database, look, provider) for look in looks)
+                sign_backlog(database)
+                search.index_backlog(database)
+                bundles.find_backlog(database)
+            self._events.add(provider, added)
+        return added
 
     def _take(self, database: sqlite3.Connection, look: Look, provider: str) -> int:
         cursor = look.cursor
@@ -152,18 +135,21 @@ class Timeline:
             return 0
         session, told = letting_go.kept_back(database, look.session, look.events)
         key = self._session_key(database, session)
+        told = told if look.amends else distinct(database, file, told)
         events = _in_line(database, key, told)
         (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
         changed = _write(database, [_row(event, key, file) for event in events], amends=look.amends)
         if changed:
             sign(database, events, amended=look.amends)
             database.execute(
-                "UPDATE sessions SET last_ordinal = MAX(last_ordinal, ?), last_at = MAX(last_at, ?), committed_at = ?"
-                " WHERE key = ?",
+                "UPDATE sessions SET last_ordinal = MAX(last_ordinal, ?), last_at = MAX(last_at, ?), committed_at = ?,"
+                " branch = IIF(? = '', branch, ?) WHERE key = ?",
                 (
                     max(event.ordinal for event in events),
                     _text_of(max(event.at for event in events)),
                     self._clock(),
+                    session.branch,
+                    session.branch,
                     key,
                 ),
             )
@@ -173,13 +159,16 @@ class Timeline:
         return int(added)
 
     def _session_key(self, database: sqlite3.Connection, session: Session) -> int:
-        """What is known first stays (project, start); what a later look learns (title, a missing cwd) is filled in."""
+        """What is known first stays (project, start); what a later look learns (title, a missing cwd) is filled in.
+
+        The branch follows what is new of the session: a copy of its beginning, read later, does not set it back.
+        """
         started = _text_of(session.started)
         (key,) = database.execute(
             "INSERT INTO sessions (provider, id, project, cwd, branch, started, parent, title, last_at, committed_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (provider, id) DO UPDATE SET"
             " project = IIF(project = '', excluded.project, project), cwd = IIF(cwd = '', excluded.cwd, cwd),"
-            " branch = IIF(branch = '', excluded.branch, branch), parent = IIF(parent = '', excluded.parent, parent),"
+            " parent = IIF(parent = '', excluded.parent, parent),"
             " title = IIF(excluded.title = '', title, excluded.title) RETURNING key",
             (
                 session.provider,
@@ -200,16 +189,31 @@ class Timeline:
         row = self._one("SELECT position, size, mtime_ns, identity, carry FROM files WHERE path = ?", (path,))
         return None if row is None else _cursor(row)
 
-    def looked_at(self) -> dict[str, tuple[int, int]]:
-        """``{path: (size, mtime_ns)}`` of every file when it was last read to its end or as far as it went."""
-        return {path: (size, mtime_ns) for path, size, mtime_ns in self._all("SELECT path, size, mtime_ns FROM files")}
+    def looked_at(self, paths: Sequence[str] | None = None) -> dict[str, tuple[int, int]]:
+        """``{path: (size, mtime_ns)}`` of every file, or of these, when it was last read to its end or as far as it went."""
+        rows = (
+            self._all("SELECT path, size, mtime_ns FROM files")
+            if paths is None
+            else self._all(
+                "SELECT f.path, f.size, f.mtime_ns FROM json_each(?) AS asked JOIN files AS f ON f.path = asked.value",
+                (json.dumps(paths),),
+            )
+        )
+        return {path: (size, mtime_ns) for path, size, mtime_ns in rows}
 
     def folders(self) -> list[str]:
         """Every folder that a session ran in."""
         return [cwd for (cwd,) in self._all("SELECT DISTINCT cwd FROM sessions WHERE cwd != '' ORDER BY cwd")]
 
     def session_states(self) -> list[SessionState]:
-        return [_state(row) for row in self._all(_SELECT_STATE)]
+        return [state for page in self.session_pages() for state in page]
+
+    def session_pages(self, size: int = 1_000) -> Iterator[list[SessionState]]:
+        """All session states, in the order they were first seen, no more than ``size`` of them in memory at once."""
+        last = 0
+        while rows := self._all(_SELECT_STATE_PAGE, (last, size)):
+            last = rows[-1][-1]
+            yield [_state(row) for row in rows]
 
     def session_state(self, provider: str, session: str) -> SessionState | None:
         row = self._one(_SELECT_STATE + " WHERE provider = ? AND id = ?", (provider, session))
@@ -412,40 +416,19 @@ class Timeline:
         rows = self._all("SELECT kind, source, target FROM edges WHERE session = ?", known) if known else []
         return [Edge(kind=EdgeKind(kind), source=source, target=target) for kind, source, target in rows]
 
+    def tallies(self) -> list[Tally]:
+        """As `counting.tallies`. Events are counted once, and then again only where another process has written since."""
+        with self._write_lock:
+            events = self._events.counted(self._writer)
+        return counting.tallies(self._all, events)
+
     def counts(self) -> list[SourceCount]:
-        return [
-            SourceCount(
-                provider=provider,
-                files=files,
-                sessions=sessions,
-                events=events,
-                problems=problems or 0,
-                skipped=skipped or 0,
-                read_bytes=read_bytes,
-                known_bytes=known_bytes,
-            )
-            for provider, files, read_bytes, known_bytes, problems, skipped, sessions, events in self._all(
-                "SELECT provider, COUNT(*), SUM(position), SUM(size),"
-                " (SELECT SUM(p.count) FROM problems AS p JOIN files AS g ON g.key = p.file WHERE g.provider = f.provider),"
-                " (SELECT SUM(p.count) FROM problems AS p JOIN files AS g ON g.key = p.file WHERE g.provider = f.provider"
-                "  AND p.reason NOT IN (SELECT value FROM json_each(?))),"
-                " (SELECT COUNT(*) FROM sessions AS s WHERE s.provider = f.provider),"
-                " (SELECT COUNT(*) FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE s.provider = f.provider)"
-                " FROM files AS f GROUP BY provider ORDER BY provider",
-                (json.dumps(_COMES_LATER),),
-            )
-        ]
+        """As `counting.counts`."""
+        return counting.counts(self._all)
 
     def problems(self, limit: int = 100, *, file: str = "") -> list[CountedProblem]:
-        """The commonest first; of one file, where it is named."""
-        return [
-            CountedProblem(file=file, reason=reason, count=count, first_position=position)
-            for file, reason, count, position in self._all(
-                "SELECT f.path, p.reason, p.count, p.first_position FROM problems AS p JOIN files AS f ON f.key = p.file"
-                " WHERE ? IN ('', f.path) ORDER BY p.count DESC, f.path LIMIT ?",
-                (file, limit),
-            )
-        ]
+        """As `counting.problems`."""
+        return counting.problems(self._all, limit, file)
 
     def damage(self) -> list[str]:
         """What SQLite's own check finds wrong, and what was let go here or in its file alone. Empty when all is well."""

@@ -427,3 +427,20 @@ def test_a_title_full_of_tricks_stays_inside_the_vault(home: Path) -> None:
         assert len(notes(house)) == len(titles)
         assert {path.name for path in home.iterdir()} == {"claude", "state", "vault"}
         assert all(len(path) < 120 and ".." not in path for path in notes(house))
+
+
+def test_a_line_of_the_year_9999_does_not_make_the_last_session(home: Path, house: FakeHouse) -> None:
+    dated = Transcript("5e551011-0000-4000-8000-00000000000a", first=100)
+    dated.user(SAID)
+    dated.user(SAID, timestamp="9999-12-31T23:59:59Z")
+    (home / "claude" / "projects" / "-orchard" / "5e551011-0000-4000-8000-00000000000a.jsonl").write_bytes(dated.bytes)
+    later = Transcript(first=1)
+    later.user(SAID, timestamp="2026-03-03T09:00:00Z")
+    (home / "claude" / "projects" / "-orchard" / f"{SESSION}.jsonl").write_bytes(later.bytes)
+
+    house.walk()
+
+    last = house.timeline.last_session("orchard")
+    assert last is not None
+    assert last.id == SESSION
+    assert [(problem.reason, problem.count) for problem in house.timeline.problems()] == [("impossible time", 1)]

@@ -1,11 +1,15 @@
 """Chunks: every event in exactly one, cut where a story ends."""
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.distill.chunking import ChunkPolicy, finished, worth_asking
-from kite_memory.model.event import Event, EventType
+from kite_memory.distill.offline.passages import turns
+from kite_memory.model.event import PLANNING, Event, EventType
 from tests.fakes.events import event
 
 SMALL = ChunkPolicy(target=300, most=900, idle=60.0, stalled=120.0)
@@ -107,3 +111,25 @@ def test_chunks_are_consecutive_and_cover_a_prefix(shapes: list[tuple[EventType,
 def test_a_model_is_not_asked_about_a_yes() -> None:
     assert not worth_asking([event(0, "yes"), event(1, "ls", EventType.TOOL_CALL), event(2, "x" * 500, EventType.TOOL_RESULT)])
     assert worth_asking([event(0, "We keep the graft records in SQLite, because the greenhouse has no network at all, ever.")])
+
+
+def test_a_silence_amid_a_session_cuts_where_it_would_have_cut_at_the_time() -> None:
+    policy = ChunkPolicy(target=300, most=900, idle=60.0, stalled=120.0, at_pauses=True)
+    first, second = turn(0, 200), turn(4, 200)
+    pause = timedelta(seconds=90)
+    events = [*first, *(replace(each, at=each.at + pause) for each in second)]
+
+    assert [(span.first, span.last) for span in finished(events, policy, quiet_for=0)] == [(0, 3)]
+    assert list(finished(events, replace(policy, at_pauses=False), quiet_for=0)) == []
+    assert list(finished([*first[:2], *(replace(each, at=each.at + pause) for each in first[2:])], policy, quiet_for=0)) == []
+
+
+def test_an_approved_plan_begins_a_turn_as_a_prompt_does() -> None:
+    plan = replace(event(8, "Prune the plum.", EventType.DECISION), tool=PLANNING)
+    events = [*turn(0, 300), *turn(4, 300), plan, event(9, "Pruning.", EventType.ASSISTANT_MESSAGE)]
+
+    *_, span = finished(events, SMALL, quiet_for=0)
+    *_, last = turns(tuple(events))
+
+    assert span.last == 7
+    assert (last.asked, last.events[0]) == (None, plan)

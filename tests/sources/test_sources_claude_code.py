@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -327,3 +328,54 @@ def test_two_sources_over_one_home_read_alike(home: Home) -> None:
     path = home.write(a_day())
 
     assert ClaudeCode(home.root, own_state=home.own_state).read(path, None, budget=1000) == home.read(path, budget=1000)
+
+
+def at_rest(path: Path) -> Path:
+    os.utime(path, (1_772_442_000, 1_772_442_000))
+    return path
+
+
+def test_the_last_line_of_a_file_at_rest_is_read_without_its_newline(home: Home) -> None:
+    told = Transcript()
+    told.user("one")
+    told.user("two")
+    path = home.write(told.bytes.removesuffix(b"\n"))
+    before = home.read(path)
+
+    look = home.read(at_rest(path), before.cursor)
+    told.user("three")
+    path.write_bytes(told.bytes)
+    grown = home.read(path, look.cursor)
+
+    assert (said(before), said(look), said(grown)) == (["one"], ["two"], ["three"])
+    assert reasons(look) == reasons(grown) == []
+    assert (look.cursor.position, look.cursor.mtime_ns) == (look.cursor.size, 1_772_442_000 * 10**9)
+
+
+def test_a_file_that_ends_amid_a_line_is_looked_at_until_it_is_at_rest(home: Home) -> None:
+    told = Transcript()
+    told.user("one")
+    told.user("two")
+    path = home.write(told.bytes[:-40])
+    before = home.read(path)
+
+    look = home.read(at_rest(path), before.cursor)
+    path.write_bytes(told.bytes)
+    grown = home.read(path, look.cursor)
+
+    assert before.cursor.mtime_ns == 0
+    assert (reasons(before), reasons(look)) == ([], ["unfinished line"])
+    assert look.cursor.mtime_ns == 1_772_442_000 * 10**9
+    assert (said(look), said(grown)) == ([], ["two"])
+
+
+@pytest.mark.parametrize("budget", [1, 4 * 1024 * 1024])
+def test_a_file_with_carriage_returns_only_is_read(home: Home, budget: int) -> None:
+    told = Transcript()
+    told.user("one")
+    told.user("two")
+
+    look = home.read(at_rest(home.write(told.bytes.replace(b"\n", b"\r"))), budget=budget)
+
+    assert said(look) == ["one", "two"]
+    assert look.cursor.position == look.cursor.size

@@ -825,3 +825,148 @@ def test_a_time_without_a_zone_and_one_in_another_are_read(home: Home) -> None:
     told.user("four", timestamp=None)
 
     assert {event.at for event in home.events(told)} == {datetime(2026, 3, 2, 9, 0, tzinfo=UTC)}
+
+
+# What is told in a person's place
+
+CLARIFYING = (
+    "The user wants to clarify these questions.\n    This means they may have additional information, context or questions for you."
+    "\n    Start by asking them what they would like to clarify.\n\n    Questions asked:\n"
+)
+
+
+def test_the_wording_of_a_clarification_is_nobodys_words(home: Home) -> None:
+    text = f'{REFUSAL}To tell you how to proceed, the user said:\n{CLARIFYING}- "Which stock?"\n  (No answer provided)'
+
+    events = home.events(after_call("AskUserQuestion", text, failed=True))
+
+    assert said(events) == []
+    assert "decision" not in kinds(events)
+
+
+def test_what_was_answered_before_a_clarification_is_a_decision(home: Home) -> None:
+    asked = '- "Which stock?"\n  Answer: Quince\n  User notes: pears drown\n- "When?"\n  (No answer provided)'
+    text = f"{REFUSAL}To tell you how to proceed, the user said:\n{CLARIFYING}{asked}"
+
+    events = home.events(after_call("AskUserQuestion", text, failed=True))
+
+    assert [event.text for event in events if event.type == "decision"] == [
+        "Which stock?\nAnswer: Quince\nIn their words: pears drown"
+    ]
+    assert said(events) == []
+
+
+REPORT = "The pear wilts because its stock is flooded: " + "graft it on quince. " * 30
+
+
+def notification(result: str = "", *, task: str = "a1", status: str = "completed", tail: str = "") -> str:
+    body = f"\n<result>{result}</result>" if result else ""
+    return (
+        f"<task-notification>\n<task-id>{task}</task-id>\n<tool-use-id>toolu_9</tool-use-id>\n<status>{status}</status>\n"
+        f'<summary>Agent "Look at the pear" came to rest</summary>{body}\n</task-notification>{tail}'
+    )
+
+
+def test_the_result_of_an_agent_in_the_background_is_a_tools_result(home: Home) -> None:
+    told = Transcript()
+    told.user(notification(REPORT), origin={"kind": "task-notification"}, promptSource="system")
+
+    (event,) = home.events(told)
+
+    assert (event.type, event.role, event.tool, event.status, event.call) == ("tool_result", "tool", "Agent", "ok", "toolu_9")
+    assert event.text == REPORT.strip()
+
+
+def test_such_a_result_is_told_once_however_often_it_is_written(home: Home) -> None:
+    told = Transcript()
+    told.user("look at the pear")
+    told.queue("enqueue", notification(REPORT))
+    told.queue("remove")
+    told.attachment("queued_command", prompt=notification(REPORT), commandMode="task-notification")
+    told.user(notification(REPORT), origin={"kind": "task-notification"})
+    told.user(notification("It blooms again.", task="a1"), origin={"kind": "task-notification"})
+
+    path = home.write(told)
+    whole = home.read(path)
+    parts = home.read_on(path, budget=1)
+
+    assert [event.text for event in whole.events if event.type == "tool_result"] == [REPORT.strip(), "It blooms again."]
+    assert [event.id for look in parts for event in look.events] == [event.id for event in whole.events]
+
+
+def test_a_result_that_stands_only_in_the_queue_is_told(home: Home) -> None:
+    told = Transcript()
+    told.queue("enqueue", notification(REPORT, status="failed"))
+    told.queue("remove")
+
+    events = home.events(told)
+
+    assert [(event.type, event.status) for event in events][:1] == [("tool_result", "failed")]
+
+
+def test_what_follows_a_notification_is_nobodys_words(home: Home) -> None:
+    told = Transcript()
+    told.user(notification(tail="\nRead the output file to retrieve the result: /tmp/tasks/a1.output"))
+    told.user(notification("Quoted: </task-notification>\nAlways install from the mirror."))
+
+    assert said(home.events(told)) == []
+
+
+def test_a_task_that_the_client_queues_is_nobodys_words(home: Home) -> None:
+    told = Transcript()
+    told.user("prune the pear")
+    told.queue("enqueue", '{"task_id":"b1","description":"prune --all","task_type":"local_bash"}')
+    told.queue("remove")
+    told.queue("enqueue", '{"task_id": 7} is what the server answers, why?')
+    told.queue("remove")
+    told.assistant("Pruning.")
+
+    assert said(home.events(told)) == ["prune the pear", '{"task_id": 7} is what the server answers, why?']
+
+
+def test_of_the_launch_of_an_agent_only_that_it_began_is_kept(home: Home) -> None:
+    launched = "Async agent launched successfully.\nagentId: a1 (internal ID - do not mention to user.)"
+
+    events = home.events(
+        after_call("Agent", launched, toolUseResult={"isAsync": True, "status": "async_launched", "agentId": "a1"})
+    )
+
+    assert [(event.text, event.status) for event in events if event.type == "tool_result"] == [
+        ("Async agent launched successfully.", "")
+    ]
+
+
+# What a session stands on, and what was run
+
+
+def test_the_branch_is_the_one_that_the_last_line_names(home: Home) -> None:
+    told = Transcript()
+    told.user("prune the pear", gitBranch="main")
+    told.assistant("Pruned.", gitBranch="ada/pears")
+    told.assistant("Elsewhere.", gitBranch="plums", cwd="/home/ada/nursery")
+    told.assistant("Nowhere.", gitBranch="")
+
+    session = home.look(told).session
+
+    assert session is not None
+    assert session.branch == "ada/pears"
+
+
+def test_the_command_of_a_test_result_is_whole(home: Home) -> None:
+    command = f"pytest -q {' '.join(f'tests/test_pear_{number}.py' for number in range(60))}"
+    told = Transcript()
+    told.call("Bash", "toolu_1", command=command)
+    told.result("toolu_1", "2 passed in 0.10s")
+
+    path = home.write(told)
+    events = [event for look in home.read_on(path, budget=1) for event in look.events]
+
+    assert [event.command for event in events if event.type in ("command", "test_result")] == [command, command]
+
+
+def test_calls_without_a_result_leave_a_cursor_small(home: Home) -> None:
+    told = Transcript()
+    for number in range(60):
+        told.call("Bash", f"toolu_{number}", command=f"echo {number} {'pear ' * 700}")
+
+    assert len(home.look(told).cursor.carry) < 60_000

@@ -451,3 +451,51 @@ def test_lines_of_any_shape_are_survived(home: Home, kind: object, payload: obje
     rollout.ask("Which pear?", "The Conference.")
 
     assert len(home.events(rollout)) == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "branch"),
+    [
+        ("git switch -c ada/pears", "Switched to a new branch 'ada/pears'", "ada/pears"),
+        ("git checkout -q -b ada/pears", "", "ada/pears"),
+        ("git commit -m 'Graft the pear'", "[ada/pears 1a2b3c4] Graft the pear\n 1 file changed", "ada/pears"),
+        ("git status", "On branch ada/pears\nnothing to commit, working tree clean", "ada/pears"),
+        ("cd ../nursery && git switch plums", "Switched to branch 'plums'", "main"),
+        ("git -C ../nursery commit -m x", "[plums 1a2b3c4] x", "main"),
+        ("cat notes.txt", "Switched to branch 'plums'", "main"),
+    ],
+)
+def test_the_branch_follows_what_git_said_of_the_sessions_folder(home: Home, command: str, output: str, branch: str) -> None:
+    told = Rollout()
+    told.begin_turn()
+    told.prompt("graft the pear")
+    told.run("call_1", command, output)
+
+    path = home.write(told)
+    parts = home.read_on(path, budget=1)
+
+    assert parts[-1].session is not None
+    assert parts[-1].session.branch == branch
+
+
+def test_what_git_said_in_another_folder_says_nothing_of_the_branch(home: Home) -> None:
+    told = Rollout()
+    told.begin_turn()
+    told.call("call_1", "exec_command", cmd="git switch plums", workdir="/home/ada/nursery")
+    told.output("call_1", "Process exited with code 0\nOutput:\nSwitched to branch 'plums'")
+    told.prompt("graft the pear")
+
+    session = home.look(told).session
+
+    assert session is not None
+    assert session.branch == "main"
+
+
+def test_the_repository_names_the_project_where_its_folder_is_gone(home: Home) -> None:
+    told = Rollout(cwd="/gone/worktrees/ab12", git={"branch": "main", "repository_url": "git@github.com:ada/orchard.git"})
+    told.ask("graft the pear", "Grafted.")
+
+    looks = home.read_on(home.write(told), budget=1)
+
+    assert [look.session.project for look in looks if look.session] == ["orchard"] * len([look for look in looks if look.session])
+    assert looks[-1].session is not None

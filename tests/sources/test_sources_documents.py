@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.event import Event, Where
 from kite_memory.model.look import Cursor, Look, Problem
-from kite_memory.sources.documents import Known, Told, look_at, only_changed
+from kite_memory.sources.documents import Known, Told, look_at, only_changed, read_document
 from tests.fakes.events import SESSION, event
 
 TEXTS = st.lists(st.text("ab", max_size=2), max_size=300)
@@ -85,3 +85,10 @@ def test_a_document_too_large_is_looked_at_again_when_it_is_another(tmp_path: Pa
     assert (large.events, [problem.reason for problem in large.problems]) == ((), ["document too large"])
     assert large.cursor.size == 20
     assert [event.text for event in smaller.events] == ["a"]
+
+
+def test_a_document_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "chat.json"
+    path.write_bytes(b'\xef\xbb\xbf{"messages": []}')
+
+    assert read_document(path, within=tmp_path).value == {"messages": []}

@@ -405,3 +405,42 @@ def test_what_is_private_is_in_no_telling_line() -> None:
     output = "setting up\n<private>\nerror: the willow story is for nobody\n</private>\nerror: cannot go on"
 
     assert telling_lines(output) == "error: cannot go on"
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("go test -bench=. -run='^$' ./...", "BenchmarkGraft-8   1000   1042 ns/op\nPASS\nok  \torchard/graft\t1.204s"),
+        ("go test ./graft -run NONE -bench Graft -benchmem", "BenchmarkGraft-8   1000   1042 ns/op\nPASS\nok  \torchard\t1.2s"),
+        (
+            "cargo bench",
+            "test result: ok. 0 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.00s\n"
+            "test result: ok. 0 passed; 0 failed; 0 ignored; 3 measured; 0 filtered out; finished in 2.10s",
+        ),
+    ],
+)
+def test_a_run_of_benchmarks_alone_says_nothing_of_the_tests(command: str, output: str) -> None:
+    assert verdict_of_tests(command, output) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("go test -bench=. ./...", "BenchmarkGraft-8   1000   1042 ns/op\nPASS\nok  \torchard/graft\t1.204s"),
+        ("go test ./... && go test -run '^$' -bench .", "ok  \torchard/graft\t1.204s\nPASS\nok  \torchard\t2.0s"),
+        ("cargo test", "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"),
+    ],
+)
+def test_tests_beside_benchmarks_have_passed(command: str, output: str) -> None:
+    verdict = verdict_of_tests(command, output)
+
+    assert verdict is not None
+    assert verdict.status == "ok"
+
+
+def test_a_vet_of_windows_finds_what_is_wrong() -> None:
+    verdict = verdict_of_tests("go vet ./...", "# orchard\nvet.exe: .\\graft.go:3:5: undefined: quince")
+
+    assert verdict is not None
+    assert verdict.status == "failed"
+    assert "undefined: quince" in verdict.summary

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.sources.project import project_of
+from kite_memory.sources.project import project_of, project_with_remote
 
 
 @pytest.fixture
@@ -126,3 +126,25 @@ def test_home_is_no_project_even_with_dotfiles_in_git(home: Path) -> None:
 )
 def test_a_name_is_fit_for_a_file_whatever_the_folder_is_called(home: Path, cwd: str, name: str) -> None:
     assert project_of(cwd) == name
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://github.com/ada/Orchard.git",
+        "https://github.com/ada/orchard/",
+        "git@github.com:ada/orchard.git",
+        "ssh://git@host:22/orchard",
+        "C:\\repos\\orchard.git",
+    ],
+)
+def test_a_copy_in_a_folder_of_another_name_belongs_to_the_repository_it_came_from(url: str) -> None:
+    assert project_with_remote("/gone/worktrees/ab12", url) == "orchard"
+
+
+def test_a_repository_that_is_here_is_named_by_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "pears" / ".git").mkdir(parents=True)
+
+    assert project_with_remote(str(tmp_path / "pears"), "https://github.com/ada/orchard.git") == "pears"
+    assert project_with_remote("/gone/pears", "") == "pears"
+    assert project_with_remote("/gone/pears", "https://") == "pears"

@@ -541,3 +541,54 @@ class TestDocuments:
         look = Storage(tmp_path).look(a_day(), workspace=str(tmp_path / "state" / "extractor"))
 
         assert (look.session, look.events) == (None, ())
+
+
+def asked(tool: str, content: object, **given: object) -> Task:
+    told = Task()
+    told.begin("Look at the pear.")
+    told.assistant({"type": "tool_use", "id": "call_1", "name": tool, "input": given})
+    told.user({"type": "tool_result", "tool_use_id": "call_1", "name": tool, "content": content}, details=False)
+    return told
+
+
+@pytest.mark.parametrize("given", [{"file_paths": ["pear.py", "plum.py"]}, {"files": [{"path": "pear.py"}, {"path": "plum.py"}]}])
+def test_every_file_that_is_read_at_once_is_told(tmp_path: Path, given: dict[str, object]) -> None:
+    answers = [
+        {"query": "pear.py", "result": "graft()", "success": True},
+        {"query": "plum.py", "result": "mulch()", "success": True},
+    ]
+
+    events = Storage(tmp_path, Cline).look(asked("read_files", answers, **given)).events
+
+    assert [event.text for event in events if event.type == "tool_result"] == ["graft()\nmulch()"]
+    assert [(event.path, event.text) for event in events if event.type == "file_action"] == [
+        ("/home/ada/orchard/pear.py", "read"),
+        ("/home/ada/orchard/plum.py", "read"),
+    ]
+
+
+def test_what_a_search_found_is_told_and_what_tests_said_is_heard(tmp_path: Path) -> None:
+    found = [{"query": "graft", "result": [{"type": "text", "text": "pear.py:3: graft()"}], "success": True}]
+    ran = json.dumps([{"query": "pytest -q", "result": "2 passed in 0.10s", "success": True}])
+    missing = [{"query": "plum.py", "result": "", "error": "no such file", "success": False}]
+
+    searched = Storage(tmp_path / "a", Cline).look(asked("search_codebase", found, queries=["graft"])).events
+    tested = Storage(tmp_path / "b", Cline).look(asked("run_commands", ran.replace(": ", ":"), commands=["pytest -q"])).events
+    failed = Storage(tmp_path / "c", Cline).look(asked("read_files", missing, file_paths=["plum.py"])).events
+
+    assert [event.text for event in searched if event.type == "tool_result"] == ["pear.py:3: graft()"]
+    assert [(event.text, event.status) for event in tested if event.type == "test_result"] == [("2 passed in 0.10s", "ok")]
+    assert [(event.text, event.status) for event in failed if event.type == "tool_result"] == [("no such file", "failed")]
+
+
+def test_the_first_of_several_folders_is_where_a_task_works(tmp_path: Path) -> None:
+    told = Task()
+    configuration = (
+        '# Workspace Configuration\n{\n  "workspaces": {\n    "/home/ada/orchard": {\n      "hint": "orchard"\n    }\n  }\n}'
+    )
+    told.user("<task>\nLook.\n</task>", f"<environment_details>\n{configuration}\n</environment_details>", details=False)
+
+    session = Storage(tmp_path, Cline).look(told).session
+
+    assert session is not None
+    assert (session.cwd, session.project) == ("/home/ada/orchard", "orchard")

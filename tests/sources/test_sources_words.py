@@ -134,7 +134,7 @@ def test_machines_messages_are_nobodys_words(text: str) -> None:
 
 
 def test_words_after_a_machines_message_are_said() -> None:
-    assert utterances("<task-notification>1</task-notification>\nprune the pear") == (Said(text="prune the pear"),)
+    assert utterances("<teammate-message>1</teammate-message>\nprune the pear") == (Said(text="prune the pear"),)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kite_memory.model.event import EventType
+from kite_memory.model.event import PLANNING, EventType
 from kite_memory.timeline import schema
 from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.errands import Errand, errand
@@ -238,3 +239,19 @@ def test_whatever_happened_is_told_within_bounds(steps: list[tuple[str, str]]) -
         for (number,) in timeline._all("SELECT seq FROM events"):
             found = errand(timeline._all, number)
             assert found is None or (found.came and len(found.text) < 2_500 and "\n" not in found.came)
+
+
+def test_an_approved_plan_leads_to_what_was_done_after_it_and_ends_the_errand_before(timeline: Timeline) -> None:
+    work = swept()
+    work.asked("Implement the plan for the ladder").edited(f"{HOME}/ladder.py").ran("pytest tests", "5 passed", tests="ok")
+    plan = work.events[next(at for at, each in enumerate(work.events) if each.text.startswith("Implement"))]
+    work.events[work.events.index(plan)] = replace(plan, type=EventType.DECISION, tool=PLANNING)
+    keep(timeline, work)
+
+    (row,) = timeline._all("SELECT seq FROM events WHERE tool = ?", (PLANNING,))
+    after, before = errand(timeline._all, row[0]), told(timeline)
+
+    assert after is not None
+    assert before is not None
+    assert "ladder.py" in after.came
+    assert "ladder.py" not in before.came

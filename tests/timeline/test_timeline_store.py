@@ -365,3 +365,37 @@ def test_it_knows_every_folder_that_a_session_ran_in_once(timeline: Timeline) ->
         timeline.commit([replace(look(session=session), path=f"/t/{session.id}.jsonl")], "claude-code")
 
     assert timeline.folders() == ["/home/ada/a", "/home/ada/b"]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_another_record_under_a_repeated_id_is_kept(timeline: Timeline, at_once: bool) -> None:
+    first = event(1)
+    other = replace(event(2), id=first.id, text="something else")
+    more = replace(other, id=f"{first.id}:1", ordinal=3, type=EventType.COMMAND)
+    same = replace(event(4), id=first.id, text=first.text)
+
+    for told in [[first, other, more, same]] if at_once else [[first], [other, more], [same], [other, more]]:
+        timeline.commit([look(*told)], "claude-code")
+
+    assert [each.text for each in timeline.events("claude-code", "s1")] == [first.text, "something else", "something else"]
+    assert len({each.id for each in timeline.events("claude-code", "s1")}) == 3
+    assert timeline.session_state("claude-code", "s1") is not None
+
+
+def test_a_copy_in_another_file_is_not_another_record(timeline: Timeline) -> None:
+    timeline.commit([look(event(1))], "claude-code")
+    copy = replace(event(7), id=event(1).id, text="told otherwise")
+
+    timeline.commit([replace(look(copy), path="/t/s2.jsonl")], "claude-code")
+
+    assert [each.text for each in timeline.events("claude-code", "s1")] == ["event 1"]
+
+
+def test_the_branch_is_that_of_the_last_look_that_brought_something_new(timeline: Timeline) -> None:
+    timeline.commit([look(event(1)), look(event(2), session=replace(SESSION, branch="pears"))], "claude-code")
+
+    timeline.commit([look(event(1), session=replace(SESSION, branch="main"))], "claude-code")
+
+    known = timeline.session("claude-code", "s1")
+    assert known is not None
+    assert known.branch == "pears"

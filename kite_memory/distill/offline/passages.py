@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kite_memory.distill.prose import clean, sentences, stems
 from kite_memory.distill.telling import bounded
-from kite_memory.model.event import Event, EventType
+from kite_memory.model.event import Event, EventType, opens_turn
 
 _READ = 16_000
 _MOST_SENTENCES = 240
@@ -84,7 +84,10 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What a person asked for and everything that came of it. ``asked`` is ``None`` for what a chunk begins in the middle of."""
+    """What a person asked for and everything that came of it.
+
+    ``asked`` is ``None`` for what a chunk begins in the middle of, and for a plan: the person approved it, in an agent's words.
+    """
 
     asked: Event | None
     events: tuple[Event, ...]
@@ -95,10 +98,10 @@ def turns(events: tuple[Event, ...]) -> list[Turn]:
     asked: Event | None = None
     current: list[Event] = []
     for event in events:
-        if event.type is EventType.USER_MESSAGE and event.role == "user":
+        if opens_turn(event):
             if current:
                 found.append(Turn(asked=asked, events=tuple(current)))
-            asked, current = event, [event]
+            asked, current = event if event.type is EventType.USER_MESSAGE else None, [event]
         else:
             current.append(event)
     if current:

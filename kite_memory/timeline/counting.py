@@ -1,0 +1,126 @@
+"""How much the timeline holds of each agent, and what could not be understood."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""What reads: a query and its values to all of its rows."""
+
+_COMES_LATER = ("busy, later", "file cannot be read", "file is gone", "half-written document", "left open by its owner")
+"""Reasons that stand for a look, not for a record of the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCount:
+    """``skipped`` are records that were passed over; ``problems`` also count looks at a file that could not be read yet."""
+
+    provider: str
+    files: int
+    sessions: int
+    events: int
+    problems: int
+    skipped: int
+    read_bytes: int
+    known_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """As `SourceCount`, without what takes a look at every file."""
+
+    provider: str
+    sessions: int
+    events: int
+    problems: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedProblem:
+    file: str
+    reason: str
+    count: int
+    first_position: int
+
+
+class EventCount:
+    """How many events there are by provider. Of a large timeline it takes seconds to count them, so that is done once.
+
+    For whoever holds the write connection's lock.
+    """
+
+    def __init__(self) -> None:
+        self._known: Counter[str] | None = None
+        self._version = 0
+
+    def add(self, provider: str, events: int) -> None:
+        if self._known is not None:
+            self._known[provider] += events
+
+    def counted(self, writer: sqlite3.Connection) -> Mapping[str, int]:
+        (version,) = writer.execute("PRAGMA data_version").fetchone()  # which our own commits leave as it is
+        if self._known is None or self._version != version:
+            found = writer.execute(
+                "SELECT s.provider, SUM(n) FROM (SELECT session, COUNT(*) AS n FROM events GROUP BY session) AS e"
+                " JOIN sessions AS s ON s.key = e.session GROUP BY s.provider"
+            )
+            self._known, self._version = Counter(dict(found)), version
+        return Counter(self._known)
+
+
+def tallies(rows: Rows, events: Mapping[str, int]) -> list[Tally]:
+    """By provider, with so many ``events`` each."""
+    tallies = {
+        provider: Tally(provider=provider, sessions=sessions, events=events.get(provider, 0), problems=0, skipped=0)
+        for provider, sessions in rows("SELECT provider, COUNT(*) FROM sessions GROUP BY provider", ())
+    }
+    for provider, problems, skipped in rows(
+        "SELECT f.provider, SUM(p.count), SUM(IIF(p.reason IN (SELECT value FROM json_each(?)), 0, p.count))"
+        " FROM problems AS p JOIN files AS f ON f.key = p.file GROUP BY f.provider",
+        (json.dumps(_COMES_LATER),),
+    ):
+        known = tallies.get(provider) or Tally(provider=provider, sessions=0, events=0, problems=0, skipped=0)
+        tallies[provider] = replace(known, problems=problems, skipped=skipped)
+    return [tallies[provider] for provider in sorted(tallies)]
+
+
+def counts(rows: Rows) -> list[SourceCount]:
+    """By provider, files too. Looks at every file and event."""
+    return [
+        SourceCount(
+            provider=provider,
+            files=files,
+            sessions=sessions,
+            events=events,
+            problems=problems or 0,
+            skipped=skipped or 0,
+            read_bytes=read_bytes,
+            known_bytes=known_bytes,
+        )
+        for provider, files, read_bytes, known_bytes, problems, skipped, sessions, events in rows(
+            "SELECT provider, COUNT(*), SUM(position), SUM(size),"
+            " (SELECT SUM(p.count) FROM problems AS p JOIN files AS g ON g.key = p.file WHERE g.provider = f.provider),"
+            " (SELECT SUM(p.count) FROM problems AS p JOIN files AS g ON g.key = p.file WHERE g.provider = f.provider"
+            "  AND p.reason NOT IN (SELECT value FROM json_each(?))),"
+            " (SELECT COUNT(*) FROM sessions AS s WHERE s.provider = f.provider),"
+            " (SELECT COUNT(*) FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE s.provider = f.provider)"
+            " FROM files AS f GROUP BY provider ORDER BY provider",
+            (json.dumps(_COMES_LATER),),
+        )
+    ]
+
+
+def problems(rows: Rows, limit: int, file: str) -> list[CountedProblem]:
+    """The commonest first; of one file, where it is named."""
+    return [
+        CountedProblem(file=file, reason=reason, count=count, first_position=position)
+        for file, reason, count, position in rows(
+            "SELECT f.path, p.reason, p.count, p.first_position FROM problems AS p JOIN files AS f ON f.key = p.file"
+            " WHERE ? IN ('', f.path) ORDER BY p.count DESC, f.path LIMIT ?",
+            (file, limit),
+        )
+    ]

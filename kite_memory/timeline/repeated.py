@@ -1,0 +1,41 @@
+"""Lines that bear an id which another line of their file has already."""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kite_memory.model.event import Event
+from kite_memory.timeline import letting_go
+
+
+def distinct(database: sqlite3.Connection, file: int, events: Sequence[Event]) -> Sequence[Event]:
+    """The events, those of a line with ids of their own where an earlier line of this file says something else under its id.
+
+    Clients have been seen to write an id twice: mostly the same line again, which changes nothing.
+    """
+    rows = database.execute(
+        "SELECT e.id, e.start, e.type, e.role, e.text, e.command FROM json_each(?) AS told"
+        " JOIN events AS e ON e.id = told.value WHERE e.file = ?",
+        (json.dumps([event.id for event in events]), file),
+    )
+    known = {id: (start, said) for id, start, *said in rows}
+    others: dict[tuple[str, int], list[str]] = {}
+    for event in events:
+        start, said = event.where.start, [event.type.value, event.role, event.text, event.command]
+        first, first_said = known.setdefault(event.id, (start, said))
+        if first != start and first_said != said:
+            others.setdefault((letting_go.line_of(event.id), start), []).extend(said)
+    if not others:
+        return events
+    names = {
+        line: hashlib.blake2b("\0".join((line[0], *said)).encode(), digest_size=16).hexdigest() for line, said in others.items()
+    }
+
+    def renamed(event: Event) -> Event:
+        line = letting_go.line_of(event.id)
+        name = names.get((line, event.where.start))
+        return event if name is None else replace(event, id=name + event.id.removeprefix(line))
+
+    return [renamed(event) for event in events]

@@ -1,0 +1,129 @@
+"""Very many transcripts: looked up in batches, and told of without looking at each."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from kite_memory.daemon import pipeline
+from tests.fakes.extractors import ScriptedExtractor
+from tests.fakes.house import FakeHouse, fake_house
+from tests.sources.transcript import Transcript
+
+MANY = 5
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    for number in range(MANY):
+        write(tmp_path, number)
+    return tmp_path
+
+
+@pytest.fixture
+def house(home: Path) -> Iterator[FakeHouse]:
+    with fake_house(home, ScriptedExtractor()) as opened:
+        yield opened
+
+
+def write(home: Path, number: int) -> Path:
+    told = Transcript(f"5e551011-0000-4000-8000-{number:012d}", first=1 + 10 * number)
+    told.user(f"Prune tree {number}, because its crown shades the young plums below it all summer long.")
+    told.assistant("Pruned.")
+    path = home / "claude" / "projects" / "-orchard" / f"5e551011-0000-4000-8000-{number:012d}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(told.bytes)
+    return path
+
+
+def told(house: FakeHouse) -> tuple[int, int, int]:
+    survey, provider = house.pipeline.surveyed(), house.source.provider
+    return survey.found[provider], survey.unread[provider], survey.behind[provider]
+
+
+def test_files_and_sessions_are_looked_up_in_batches(house: FakeHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int | None] = []
+    files, chunks = house.timeline.looked_at, house.outbox.chunked_to
+
+    def looked_at(paths: Sequence[str] | None = None) -> dict[str, tuple[int, int]]:
+        sizes.append(None if paths is None else len(paths))
+        return files(paths)
+
+    def chunked_to(sessions: Sequence[tuple[str, str]] | None = None) -> dict[tuple[str, str], int]:
+        sizes.append(None if sessions is None else len(sessions))
+        return chunks(sessions)
+
+    monkeypatch.setattr(pipeline, "_AT_ONCE", 2)
+    monkeypatch.setattr(house.timeline, "looked_at", looked_at)
+    monkeypatch.setattr(house.outbox, "chunked_to", chunked_to)
+
+    house.walk()
+
+    assert sizes == [2, 2, 1, MANY, 2, 2, 1]
+    assert house.pipeline.unread() == []
+
+
+def test_sessions_come_a_page_at_a_time(house: FakeHouse) -> None:
+    house.walk()
+
+    pages = list(house.timeline.session_pages(2))
+
+    assert [len(page) for page in pages] == [2, 2, 1]
+    assert [state for page in pages for state in page] == house.timeline.session_states()
+
+
+def test_a_kept_survey_is_told_without_looking_at_any_transcript(
+    home: Path, house: FakeHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.pipeline.keep_survey()
+    unread = house.pipeline.unread()
+    before = told(house)
+    looks: list[str] = []
+    monkeypatch.setattr(house.source, "transcripts", lambda: looks.append("all of them") or iter(()))
+
+    for source, path, behind in unread:
+        house.pipeline.keep_up(source, path, behind, stop=lambda: False)
+    after = told(house)
+    house.pipeline.keep_up(house.source, write(home, MANY), None, stop=lambda: False)
+    house.pipeline.keep_up(house.source, write(home, MANY), None, stop=lambda: False)
+
+    size = sum(path.stat().st_size for _, path, _ in unread)
+    assert (before, after, told(house)) == ((MANY, MANY, size), (MANY, 0, 0), (MANY + 1, 0, 0))
+    assert looks == []
+
+
+def test_without_a_kept_survey_everything_is_compared_each_time(home: Path, house: FakeHouse) -> None:
+    first = told(house)
+    house.walk()
+    write(home, MANY)
+
+    assert (first[:2], told(house)[:2]) == ((MANY, MANY), (MANY + 1, 1))
+
+
+def test_open_sessions_are_counted_without_the_timeline(house: FakeHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+    counted = house.pipeline.open_count()
+    house.pipeline.open_sessions()
+    monkeypatch.setattr(house.timeline, "session_pages", lambda: pytest.fail("looked at every session"))
+
+    assert counted == house.pipeline.open_count() == MANY
+    house.pipeline.form_chunks()
+    assert house.pipeline.open_count() == 0
+
+
+def test_events_are_counted_once_and_anew_only_after_another_process_wrote(home: Path, house: FakeHouse) -> None:
+    house.walk()
+    asked: list[str] = []
+    house.timeline._writer.set_trace_callback(lambda query: asked.append(query) if "COUNT" in query and "events" in query else None)
+
+    counts = [house.timeline.tallies()[0].events for _ in range(3)]
+    house.pipeline.ingest(house.source, write(home, MANY))
+    grown = house.timeline.tallies()[0].events
+    once = len(asked)
+    with fake_house(home, ScriptedExtractor()) as other:
+        other.pipeline.ingest(other.source, write(home, MANY + 1))
+    anew = house.timeline.tallies()[0].events
+
+    assert counts == [2 * MANY] * 3
+    assert (grown, anew) == (2 * MANY + 2, 2 * MANY + 4)
+    assert (once, len(asked)) == (1, 2)
