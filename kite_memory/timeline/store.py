@@ -91,6 +91,8 @@ _SELECT_EVENT = (
     " FROM events AS e JOIN sessions AS s ON s.key = e.session JOIN files AS f ON f.key = e.file"
 )
 
+_SELECT_EVENT_FIRST = _SELECT_EVENT.replace(" JOIN ", " CROSS JOIN ")
+"""For what says which events are meant: SQLite would rather begin with all sessions of a provider, and read all of their events."""
 
 _SELECT_STATE = (
     "SELECT provider, id, project, cwd, branch, started, parent, title, last_ordinal, last_at, committed_at FROM sessions"
@@ -155,21 +157,20 @@ class Timeline:
         events = _in_line(database, key, told)
         (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
         changed = _write(database, [_row(event, key, file) for event in events], amends=look.amends)
-        if changed:
-            sign(database, events, amended=look.amends)
-            database.execute(
-                "UPDATE sessions SET last_ordinal = MAX(last_ordinal, ?), last_at = MAX(last_at, ?), committed_at = ?"
-                " WHERE key = ?",
-                (
-                    max(event.ordinal for event in events),
-                    _text_of(max(event.at for event in events)),
-                    self._clock(),
-                    key,
-                ),
-            )
-        if not (changed and look.amends):
-            return changed
-        (added,) = database.execute("SELECT COUNT(*) FROM events WHERE seq > ?", (newest or 0,)).fetchone()
+        if not changed:
+            return 0
+        sign(database, events, amended=look.amends)
+        added = changed
+        if look.amends:
+            (added,) = database.execute("SELECT COUNT(*) FROM events WHERE seq > ?", (newest or 0,)).fetchone()
+        database.execute(
+            "UPDATE sessions SET last_ordinal = MAX(last_ordinal, ?), last_at = MAX(last_at, ?), committed_at = ? WHERE key = ?",
+            (max(event.ordinal for event in events), _text_of(max(event.at for event in events)), self._clock(), key),
+        )
+        database.execute(
+            "INSERT INTO totals VALUES (?, ?) ON CONFLICT (provider) DO UPDATE SET events = events + excluded.events",
+            (session.provider, added),
+        )
         return int(added)
 
     def _session_key(self, database: sqlite3.Connection, session: Session) -> int:
@@ -222,16 +223,18 @@ class Timeline:
         )
         return None if row is None else _session(row)
 
-    def last_session(self, project: str, *, besides: str = "") -> Session | None:
-        """The one of this project that went on last and in which a person said what may still be offered; ``besides`` is one that
-        does not count.
+    def last_session(self, project: str | None, *, besides: str = "", among: Collection[str] | None = None) -> Session | None:
+        """The one that went on last and in which a person said what may still be offered: of the project, else of any, or of any
+        ``among``. ``besides`` is one that does not count.
         """
+        of_one = "project = ?" if project is not None else "? IS NULL"
+        allowed = None if among is None else json.dumps(sorted(among))
         row = self._one(
-            "SELECT provider, id, project, cwd, branch, started, parent, title FROM ("
-            " SELECT * FROM sessions WHERE project = ? AND id != ? ORDER BY last_at DESC LIMIT 50) AS s WHERE EXISTS ("
-            " SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message'"
+            f"SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions AS s WHERE {of_one} AND id != ?"  # noqa: S608 - ours
+            " AND (? IS NULL OR project IN (SELECT value FROM json_each(?)))"
+            " AND EXISTS (SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message'"
             " AND e.id NOT IN (SELECT event FROM let_go)) ORDER BY last_at DESC LIMIT 1",
-            (project, besides),
+            (project, besides, allowed, allowed),
         )
         return None if row is None else _session(row)
 
@@ -303,8 +306,12 @@ class Timeline:
         return [_event(row) for row in reversed(rows)]
 
     def last_sessions(self, project: str, limit: int) -> list[Session]:
-        """The newest first."""
-        rows = self._all(f"{_SELECT_STATE} WHERE project = ? ORDER BY last_at DESC LIMIT ?", (project, limit))
+        """The newest first, without commits and without sub-agents: sessions of another's, in which no person spoke."""
+        rows = self._all(
+            f"{_SELECT_STATE} AS s WHERE project = ? AND provider != 'git' AND (parent = '' OR EXISTS ("  # noqa: S608 - ours
+            " SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message')) ORDER BY last_at DESC LIMIT ?",
+            (project, limit),
+        )
         return [_state(row).session for row in rows]
 
     def evidence(self, reference: EvidenceReference) -> list[Event]:
@@ -317,7 +324,7 @@ class Timeline:
         return [
             _event(row)
             for row in self._all(
-                _SELECT_EVENT + " WHERE e.id >= ? AND e.id < ? AND s.provider = ?"
+                _SELECT_EVENT_FIRST + " WHERE e.id >= ? AND e.id < ? AND s.provider = ?"
                 " ORDER BY s.id = ? DESC, SUBSTR(s.id, 1, ?) = ? DESC, e.ordinal LIMIT 20",
                 (prefix, prefix + "\U0010ffff", reference.provider, reference.session, len(reference.session), reference.session),
             )
@@ -352,12 +359,13 @@ class Timeline:
         if meaning is not None:
             self._vectors = vectors = bundles.read(self._all, self._vectors)
             meant = bundles.near(vectors, meaning, query.text, among_all=not query.narrow) if vectors is not None else {}
-        found = search.find(self._all, query, now, meant)
+        if not (found := search.find(self._all, query, now, meant)):
+            return ()
         marks = ",".join("?" * len(found))
         numbers = [each.event for each in found]
         events = {
             row[-1]: _event(row)
-            for row in self._all(_SELECT_EVENT.replace(" FROM ", ", e.seq FROM ", 1) + f" WHERE e.seq IN ({marks})", numbers)
+            for row in self._all(_SELECT_EVENT_FIRST.replace(" FROM ", ", e.seq FROM ", 1) + f" WHERE e.seq IN ({marks})", numbers)
         }
         sessions: dict[tuple[str, str], Session] = {}
         hits: list[EventHit] = []
@@ -430,7 +438,7 @@ class Timeline:
                 " (SELECT SUM(p.count) FROM problems AS p JOIN files AS g ON g.key = p.file WHERE g.provider = f.provider"
                 "  AND p.reason NOT IN (SELECT value FROM json_each(?))),"
                 " (SELECT COUNT(*) FROM sessions AS s WHERE s.provider = f.provider),"
-                " (SELECT COUNT(*) FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE s.provider = f.provider)"
+                " COALESCE((SELECT t.events FROM totals AS t WHERE t.provider = f.provider), 0)"
                 " FROM files AS f GROUP BY provider ORDER BY provider",
                 (json.dumps(_COMES_LATER),),
             )
