@@ -140,8 +140,17 @@ def test_one_more_that_waits_is_no_reason_to_read_all_the_others_again(
     read, searched = house.vault.read, house.recall.search
     reads: list[str] = []
     searches: list[Query] = []
-    monkeypatch.setattr(house.vault, "read", lambda path: (reads.append(path), read(path))[1])
-    monkeypatch.setattr(house.recall, "search", lambda query: (searches.append(query), searched(query))[1])
+
+    def counted_read(path: str) -> Note | None:
+        reads.append(path)
+        return read(path)
+
+    def counted_search(query: Query) -> tuple[Hit, ...]:
+        searches.append(query)
+        return searched(query)
+
+    monkeypatch.setattr(house.vault, "read", counted_read)
+    monkeypatch.setattr(house.recall, "search", counted_search)
 
     house.vault.carry_out(house.vault.plan(proposals(fact("Frost", "The frost of April took the plum blossoms."), name="chunk-2")))
     look(house, reviewing)
