@@ -205,9 +205,10 @@ class Timeline:
         """``{path: (size, mtime_ns)}`` of every file when it was last read to its end or as far as it went."""
         return {path: (size, mtime_ns) for path, size, mtime_ns in self._all("SELECT path, size, mtime_ns FROM files")}
 
-    def folders(self) -> list[str]:
-        """Every folder that a session ran in."""
-        return [cwd for (cwd,) in self._all("SELECT DISTINCT cwd FROM sessions WHERE cwd != '' ORDER BY cwd")]
+    def folders(self, project: str | None = None) -> list[str]:
+        """Every folder that a session ran in; of the project alone, where it is named."""
+        wanted, values = ("", ()) if project is None else (" AND project = ?", (project,))
+        return [cwd for (cwd,) in self._all(f"SELECT DISTINCT cwd FROM sessions WHERE cwd != ''{wanted} ORDER BY cwd", values)]  # noqa: S608 - ours
 
     def session_states(self) -> list[SessionState]:
         return [_state(row) for row in self._all(_SELECT_STATE)]
