@@ -142,6 +142,7 @@ class Moments:
         self._lock = threading.Lock()
         self._left: OrderedDict[str, int] = OrderedDict()
         self._forks: OrderedDict[str, None] = OrderedDict()
+        self._unopened: OrderedDict[str, None] = OrderedDict()
 
     def close(self) -> None:
         if self._desk is not None:
@@ -185,6 +186,7 @@ class Moments:
         return _printed(said, asked, agent) if said else ""
 
     def _started(self, asked: HookInput, agent: str, delivery: Delivery) -> str:
+        self._take_unopened(asked.session)  # it is told anew
         if asked.source != "compact":  # which often comes in the middle of a turn
             self._end_turn(asked.session)
         if asked.source in ("compact", "clear"):
@@ -198,7 +200,24 @@ class Moments:
         brief = self._recall.brief(session=asked.session, project=project, branch=branch_of(asked.cwd), delivery=delivery)
         room = _START_TOKENS - (brief.tokens or estimated_tokens(brief.block))
         lines = () if room <= 0 else self._last_work(asked, agent, project)
-        return "\n".join(filter(None, (brief.block, remarks(lines, about=ABOUT, tokens=room))))
+        said = "\n".join(filter(None, (brief.block, remarks(lines, about=ABOUT, tokens=room))))
+        if said and asked.session:
+            delivery.when(lost=partial(self._open_later, asked.session))
+        return said
+
+    def _open_later(self, session: str) -> None:
+        """What the session's start was to be told has not arrived: it comes with the next prompt."""
+        with self._lock:
+            self._unopened[session] = None
+            while len(self._unopened) > _MOST_TURNS:
+                self._unopened.popitem(last=False)
+
+    def _take_unopened(self, session: str) -> bool:
+        """Whether its start is still to be told; from now on it is not."""
+        with self._lock:
+            found = session in self._unopened
+            self._unopened.pop(session, None)
+            return found
 
     def _last_work(self, asked: HookInput, agent: str, project: str) -> tuple[str, ...]:
         """A compaction has taken this very session's work out of the context; what goes on where it was has it still."""
@@ -234,7 +253,7 @@ class Moments:
         self._end_turn(asked.session)
         self._take_over(asked.session, agent)
         telling = self._ask_the_team(text, asked, until=began + TEAM_SECONDS)
-        begins = agent in _STARTS_WITH_A_PROMPT and self._begins(asked.session, agent)
+        begins = self._take_unopened(asked.session) or (agent in _STARTS_WITH_A_PROMPT and self._begins(asked.session, agent))
         opening = self._opening(asked, agent, delivery) if begins else ""
         left = self._spend(asked.session, estimated_tokens(opening), delivery)
         prompt = self._prompt(text, asked, agent, left)

@@ -109,6 +109,20 @@ class TestHook:
         assert while_on_its_way == house.moments.answer(body) == ""
         assert [bool(each["notes"]) for each in prompts(house)] == [False, True, False]
 
+    def test_a_brief_that_never_arrived_comes_with_the_next_prompt_and_once(self, house: House) -> None:
+        body = {"session_id": SESSION, "cwd": str(house.config.vault.parent / "mycelia")}
+        started = json.dumps({**body, "hook_event_name": "SessionStart"}).encode()
+        asked = json.dumps({**body, "hook_event_name": "UserPromptSubmit", "prompt": "good morning"}).encode()
+
+        first, lost = house.moments.prepare(started)
+        lost.lost()
+        with_prompt, lost_again = house.moments.prepare(asked)
+        lost_again.lost()
+
+        assert "<vault-context>" in first
+        assert with_prompt == house.moments.answer(asked) == first
+        assert house.moments.answer(asked) == ""
+
     def test_a_brief_that_never_arrived_leaves_its_notes_to_be_said(self, house: House) -> None:
         started = {"hook_event_name": "SessionStart", "session_id": SESSION, "cwd": str(house.config.vault.parent / "mycelia")}
 
