@@ -24,6 +24,9 @@ _WORD_LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789:_-"
 
 Connection = _socket.socket
 
+RECEIVED = b"\x06"
+"""What an asker sends back once a reply has been put to use."""
+
 GREETING = b"KMEM1 hello "
 NONCE_DIGITS = 32
 TOKEN_DIGITS = 64
@@ -129,6 +132,11 @@ def exchange(connection: Connection, word: str, body: bytes, deadline: float, lo
     if len(reply) > start + length:
         raise ValueError("more than was announced")
     return answer, bytes(reply[start:])
+
+
+def acknowledge(connection: Connection) -> None:
+    """Say that the reply has reached whom it was for. Raises `OSError` where the daemon no longer listens."""
+    connection.sendall(RECEIVED)
 
 
 def _connect_to_port(state: str, deadline: float) -> Connection:

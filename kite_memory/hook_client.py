@@ -40,6 +40,7 @@ def _answer() -> None:
     if word == "ok" and monotonic() < end[0]:
         end[0] += _TO_WRITE  # half a block is worse than a late one
         _write_all(1, answer)
+        endpoint.acknowledge(connection)  # only now does what was told count as told
 
 
 def _deadline_seconds() -> float:

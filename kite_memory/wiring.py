@@ -94,7 +94,7 @@ if TYPE_CHECKING:
 
     from kite_memory.bridge.wire import Perform
     from kite_memory.daemon.daemon import Daemon
-    from kite_memory.daemon.protocol import Reply, Request
+    from kite_memory.daemon.protocol import Held, Reply, Request
     from kite_memory.daemon.service_units import Manager, Service
     from kite_memory.distill.answering import Answerer
     from kite_memory.distill.backend import Backend
@@ -709,11 +709,15 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
             signal.signal(number, lambda *_: daemon.stop())
         _tell_patience(config.state, house.moments.patience)
         handle = partial(_handle, house.operations, house.moments, daemon)
-        with Server(config.state, handle, report=_report, lost=daemon.fail):
+        with Server(config.state, handle, report=_report, lost=daemon.fail, urgent=_AT_ONCE):
             log.info("started, pid %d", os.getpid())
             code = daemon.run()
         log.info("stopped")
         return code
+
+
+_AT_ONCE = frozenset({"hook", "ping", "stop", "look"})
+"""Requests that take no time, and for which an agent or a person waits."""
 
 
 def _warm(embedder: Embedder) -> None:
@@ -734,12 +738,14 @@ def _tell_patience(state: Path, seconds: float) -> None:
         file.unlink(missing_ok=True)
 
 
-def _handle(operations: Operations, moments: Moments, daemon: "Daemon", request: "Request") -> "Reply":
-    from kite_memory.daemon.protocol import Ok
+def _handle(operations: Operations, moments: Moments, daemon: "Daemon", request: "Request") -> "Reply | Held":
+    from kite_memory.daemon.protocol import Held, Ok
 
     match request.name:
         case "hook":
-            return Ok(body=moments.answer(request.body, request.variant).encode("utf-8", "replace"))
+            said, delivery = moments.prepare(request.body, request.variant)
+            reply = Ok(body=said.encode("utf-8", "replace"))
+            return Held(reply=reply, arrived=delivery.arrived, lost=delivery.lost) if delivery else reply
         case "ping":
             return Ok()
         case "stop":

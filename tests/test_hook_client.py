@@ -16,7 +16,7 @@ import pytest
 
 from kite_memory import hook_client, paths
 from kite_memory.agents.hook_command import real_interpreter
-from kite_memory.daemon.protocol import Failure, Ok, Reply, Request
+from kite_memory.daemon.protocol import Failure, Held, Ok, Reply, Request
 from kite_memory.daemon.server import Server
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="these talk to it over unix sockets")
@@ -111,6 +111,29 @@ def test_what_the_daemon_says_is_printed_to_the_byte(tmp_path: Path, how: tuple[
 
     assert (ran.code, ran.out, ran.err) == (0, BLOCK, b"")
     assert asked == [Request(op="hook", body=INPUT)]
+
+
+def test_what_was_printed_is_acknowledged_and_what_came_too_late_is_not(tmp_path: Path) -> None:
+    noted: list[str] = []
+    ended = threading.Semaphore(0)
+    go_on = threading.Event()
+
+    def note(what: str) -> None:
+        noted.append(what)
+        ended.release()
+
+    def handle(request: Request) -> Held:
+        assert request.body == INPUT or go_on.wait(HANGS)
+        return Held(reply=Ok(body=BLOCK), arrived=lambda: note("arrived"), lost=lambda: note("lost"))
+
+    with Server(state_of(tmp_path), handle, report=print):
+        assert run(tmp_path, deadline_ms=IN_TIME_FOR_SURE).out == BLOCK
+        assert ended.acquire(timeout=HANGS)
+        assert run(tmp_path, given=b"slow", deadline_ms="300").silent
+        go_on.set()
+        assert ended.acquire(timeout=HANGS)
+
+    assert noted == ["arrived", "lost"]
 
 
 def test_it_works_where_there_is_only_a_port(tmp_path: Path) -> None:

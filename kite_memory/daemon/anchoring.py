@@ -17,6 +17,8 @@ from kite_memory.model.event import Event, EvidenceReference, Session
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.scope import Scope
 from kite_memory.sources.branches import USUAL, merged
+from kite_memory.sources.git_places import repository_around
+from kite_memory.sources.project import project_of
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft
 
@@ -32,6 +34,8 @@ _LET_GO = timedelta(days=30)
 _TEXT = 20_000
 _NAMED = re.compile(r"[\w.@+-]+(?:[/\\][\w.@+-]+)*\.\w{1,8}\b")
 _LOOKED_AT = 60
+_MOST_ON_BRANCHES = 300
+_FOLDERS = 200
 _EVERY = 600.0
 _AT_REST = 60.0
 
@@ -39,6 +43,10 @@ _AT_REST = 60.0
 class Sessions(Protocol):
     def session(self, provider: str, id: str) -> Session | None:
         """As `timeline.store.Timeline.session`."""
+        ...
+
+    def folders(self, project: str | None = None) -> list[str]:
+        """As `timeline.store.Timeline.folders`."""
         ...
 
 
@@ -130,7 +138,10 @@ def has_drifted(note: Note, root: Path) -> bool:
 
 
 class Anchoring:
-    """Looks at some notes now and then, when agents are at rest, and goes on from there the next time."""
+    """Looks at some notes now and then, when agents are at rest, and goes on from there the next time.
+
+    Of those that wait for their branch to be merged, at all of them each time.
+    """
 
     def __init__(
         self,
@@ -151,8 +162,10 @@ class Anchoring:
         self._environment = environment
         self._monotonic = monotonic
         self._after = ""
+        self._after_on_branches = ""
         self._next = 0.0
-        self._merged: dict[tuple[str, str], bool | None] = {}
+        self._merged: dict[tuple[str, str, str], bool] = {}
+        self._repositories: dict[str, list[str]] = {}
 
     def tend(self, *, quiet_for: float) -> list[str]:
         """The paths of the notes that were marked."""
@@ -160,10 +173,11 @@ class Anchoring:
             return []
         self._next = self._monotonic() + _EVERY
         self._merged.clear()
-        paths = sorted(known.path for known in self._vault.known() if known.id and not known.twin and not known.problem)
-        ahead = [path for path in paths if path > self._after][:_LOOKED_AT]
-        self._after = ahead[-1] if len(ahead) == _LOOKED_AT else ""
-        marked = [path for path in ahead if self._look_at(path)]
+        self._repositories.clear()
+        on_branches, self._after_on_branches = _ahead(self._vault.on_branches(), self._after_on_branches, _MOST_ON_BRANCHES)
+        paths = [known.path for known in self._vault.known() if known.id and not known.twin and not known.problem]
+        ahead, self._after = _ahead(paths, self._after, _LOOKED_AT)
+        marked = [path for path in dict.fromkeys((*on_branches, *ahead)) if self._look_at(path)]
         if marked:
             self._refresh(set(marked))
         return marked
@@ -191,7 +205,7 @@ class Anchoring:
                 changes["drifted"] = f"{self._clock():%Y-%m-%d}"
             elif not drifted and note.drifted is not None:
                 changes["drifted"] = ""
-        if note.branch and (self._clock() - note.created > _LET_GO or self._is_merged(cwd, note.branch)):
+        if note.branch and (self._clock() - note.created > _LET_GO or self._is_merged(cwd, note)):
             changes["branch"] = ""
         return changes
 
@@ -200,9 +214,35 @@ class Anchoring:
         session = self._sessions.session(reference.provider, reference.session) if reference is not None else None
         return session.cwd if session is not None else ""
 
-    def _is_merged(self, cwd: str, branch: str) -> bool:
-        if not cwd:
-            return False
-        if (cwd, branch) not in self._merged:
-            self._merged[cwd, branch] = merged(cwd, branch, self._environment) if folder_of(cwd) is not None else None
-        return bool(self._merged[cwd, branch])
+    def _is_merged(self, cwd: str, note: Note) -> bool:
+        """Told by the folder that its session ran in; where that is gone, by all repositories of its project that are there."""
+        asked = (cwd, note.project, note.branch)
+        if asked not in self._merged:
+            found = merged(cwd, note.branch, self._environment) if folder_of(cwd) is not None else None
+            if found is None:
+                told = [merged(each, note.branch, self._environment) for each in self._living(cwd, note.project)]
+                known = [each for each in told if each is not None]
+                found = bool(known) and all(known)
+            self._merged[asked] = found
+        return self._merged[asked]
+
+    def _living(self, cwd: str, project: str) -> list[str]:
+        """A folder in each repository of the project. One that is gone may have lain in one that is there."""
+        if not project:
+            return []
+        if project not in self._repositories:
+            self._repositories[project] = [each for each in self._sessions.folders(project) if folder_of(each) is not None][
+                :_FOLDERS
+            ]
+        found: dict[Path, str] = {}
+        for folder in (cwd, *self._repositories[project]):
+            repository = repository_around(folder, home=Path.home()) if project_of(folder) == project else None
+            if repository is not None:
+                found.setdefault(repository.kept, folder if folder_of(folder) is not None else str(repository.folder))
+        return list(found.values())
+
+
+def _ahead(paths: Sequence[str], after: str, most: int) -> tuple[list[str], str]:
+    """The next so many in order, and behind which to go on; from the beginning again, where these are the last."""
+    ahead = sorted(path for path in paths if path > after)[:most]
+    return ahead, ahead[-1] if len(ahead) == most else ""

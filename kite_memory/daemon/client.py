@@ -1,5 +1,6 @@
 """Asking the running daemon from another process of ours."""
 
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 from time import monotonic
@@ -35,6 +36,8 @@ def call(state: Path, op: str, body: bytes, timeout: float) -> bytes:
     connection = _connect(str(state), deadline)
     try:
         word, answer = endpoint.exchange(connection, op, body, deadline)
+        with suppress(OSError):  # most replies need no receipt, and the daemon has hung up
+            endpoint.acknowledge(connection)
     except TimeoutError as error:
         raise DaemonSilent(f"the daemon did not answer within {timeout:g} s", hint=_RESTART) from error
     except (OSError, ValueError) as error:

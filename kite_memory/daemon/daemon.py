@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from kite_memory.daemon.heap import give_back
@@ -14,6 +15,7 @@ from kite_memory.daemon.watch import Roused, Wake, Watch
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.errors import KiteError, StateNotWritten, StateTakenAway
 from kite_memory.sources.source import Compound, Source
+from kite_memory.vault.listing import is_below_hidden
 
 log = logging.getLogger("kite_memory.daemon")
 
@@ -81,7 +83,12 @@ class Daemon:
         self._transcript_watch = Watch(
             roots, flat=flat_roots, notice=self._transcripts.ring, lost=lambda: self._transcripts.ring(everything=True)
         )
-        self._vault_watch = Watch([vault], notice=self._notes.ring, lost=lambda: self._notes.ring(everything=True))
+        self._vault_watch = Watch(
+            [vault],
+            notice=self._notes.ring,
+            lost=lambda: self._notes.ring(everything=True),
+            ignored=partial(_is_not_listed, vault),
+        )
         self.idle = Idle(until=None, reason="starting")
 
     def run(self) -> int:
@@ -235,3 +242,11 @@ class Daemon:
             if roused.paths or roused.everything:
                 self._stop.wait(_SETTLE)
                 roused |= self._notes.wait(0.0)
+
+
+def _is_not_listed(vault: Path, path: str) -> bool:
+    """Whether a change there means nothing to a comparison of the vault; unknown of what is told by another path of the vault."""
+    try:
+        return is_below_hidden(Path(path).relative_to(vault))
+    except ValueError:
+        return False

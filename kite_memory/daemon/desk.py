@@ -35,7 +35,7 @@ class _Case:
 
 
 class Desk:
-    """One question in each session: a newer one takes the older one's place, and a ruling is handed out once.
+    """One question in each session: a newer one takes the older one's place. A ruling is handed out once, unless it is put back.
 
     ``heard`` is told of every answer, also of those that come too late for their turn; where there is none, for want of a budget
     or a network, ``instead`` says what holds. Threads begin when there is something to ask and end when there is nothing more: an
@@ -103,6 +103,15 @@ class Desk:
                 return None
             del self._open[session]
             return Ruling(question=case.question, judged=case.judged)
+
+    def put_back(self, ruling: Ruling) -> None:
+        """It was collected, and never arrived: it may be collected again, unless there is another question by now."""
+        with self._lock:
+            if self._closed or ruling.question.session in self._open:
+                return
+            case = _Case(question=ruling.question, judged=ruling.judged)
+            case.ended.set()
+            self._open[ruling.question.session] = case
 
     def withdraw(self, session: str) -> None:
         """Nobody wants to know any more."""

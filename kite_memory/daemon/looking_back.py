@@ -254,9 +254,8 @@ class LookingBack:
             if session is not None:
                 return session
             raise SessionNotFound(f"no session of {project!r} is known", hint="`kmem timeline` lists what there is")
-        for overview in self._timeline.overviews(limit=50):
-            if overview.prompts and _is_among(overview.session, projects):
-                return overview.session
+        if (session := self._timeline.last_session(None, among=projects)) is not None:
+            return session
         raise SessionNotFound("no session is known yet", hint="`kmem backfill` reads what your agents have left")
 
     def _sub_agents(self, session: Session, projects: Collection[str] | None) -> list[list[Event]]:

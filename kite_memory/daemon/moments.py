@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from time import monotonic
 from typing import Literal, Protocol
 
@@ -29,6 +30,7 @@ from kite_memory.recall.answer import Prompt, bounded, needless
 from kite_memory.recall.index import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens, plain_line, remarks
+from kite_memory.recall.session_memory import Delivery
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.branches import branch_of
@@ -140,47 +142,82 @@ class Moments:
         self._lock = threading.Lock()
         self._left: OrderedDict[str, int] = OrderedDict()
         self._forks: OrderedDict[str, None] = OrderedDict()
+        self._unopened: OrderedDict[str, None] = OrderedDict()
 
     def close(self) -> None:
         if self._desk is not None:
             self._desk.close()
 
     def answer(self, body: bytes, agent: str = "") -> str:
-        """Exactly what the agent's hook shall print. What is not understood, and what a sub-agent does, is given nothing."""
-        agent = agent or _CLAUDE_CODE
+        """As `prepare`, and as if it had arrived already."""
+        said, delivery = self.prepare(body, agent)
+        delivery.arrived()
+        return said
+
+    def prepare(self, body: bytes, agent: str = "") -> tuple[str, Delivery]:
+        """Exactly what the agent's hook shall print. What is not understood, and what a sub-agent does, is given nothing.
+
+        What is said counts as said, is logged, and costs its tokens, once the delivery has arrived.
+        """
+        delivery = Delivery()
+        try:
+            return self._said(body, agent or _CLAUDE_CODE, delivery), delivery
+        except BaseException:
+            delivery.lost()
+            raise
+
+    def _said(self, body: bytes, agent: str, delivery: Delivery) -> str:
         asked = read_hook_input(body)
         if asked is None or asked.is_subagent:
             return ""
         match asked.event:
             case "SessionStart":
-                said = self._started(asked, agent) if agent not in _STARTS_WITH_A_PROMPT else ""
+                said = self._started(asked, agent, delivery) if agent not in _STARTS_WITH_A_PROMPT else ""
             case "UserPromptSubmit":
-                said = self._prompted(asked, agent)
+                said = self._prompted(asked, agent, delivery)
                 self._hear(_typed(asked.prompt), agent=agent, session=asked.session, cwd=asked.cwd)  # last: the agent waits
             case "Stop" | "SessionEnd":
                 self._end_turn(asked.session)
                 return ""
             case event if event in _REACHES_THE_MODEL.get(agent, _REACHES_ANY_MODEL):
-                said = self._acted(asked)
+                said = self._acted(asked, delivery)
             case _:
                 return ""
         return _printed(said, asked, agent) if said else ""
 
-    def _started(self, asked: HookInput, agent: str) -> str:
+    def _started(self, asked: HookInput, agent: str, delivery: Delivery) -> str:
+        self._take_unopened(asked.session)  # it is told anew
         if asked.source != "compact":  # which often comes in the middle of a turn
             self._end_turn(asked.session)
         if asked.source in ("compact", "clear"):
             self._recall.forget_session(asked.session)
         if asked.source == "fork":
             return ""  # it goes on in a context that has been told all this
-        return self._opening(asked, agent)
+        return self._opening(asked, agent, delivery)
 
-    def _opening(self, asked: HookInput, agent: str) -> str:
+    def _opening(self, asked: HookInput, agent: str, delivery: Delivery) -> str:
         project = project_of(asked.cwd)
-        brief = self._recall.brief(session=asked.session, project=project, branch=branch_of(asked.cwd))
+        brief = self._recall.brief(session=asked.session, project=project, branch=branch_of(asked.cwd), delivery=delivery)
         room = _START_TOKENS - (brief.tokens or estimated_tokens(brief.block))
         lines = () if room <= 0 else self._last_work(asked, agent, project)
-        return "\n".join(filter(None, (brief.block, remarks(lines, about=ABOUT, tokens=room))))
+        said = "\n".join(filter(None, (brief.block, remarks(lines, about=ABOUT, tokens=room))))
+        if said and asked.session:
+            delivery.when(lost=partial(self._open_later, asked.session))
+        return said
+
+    def _open_later(self, session: str) -> None:
+        """What the session's start was to be told has not arrived: it comes with the next prompt."""
+        with self._lock:
+            self._unopened[session] = None
+            while len(self._unopened) > _MOST_TURNS:
+                self._unopened.popitem(last=False)
+
+    def _take_unopened(self, session: str) -> bool:
+        """Whether its start is still to be told; from now on it is not."""
+        with self._lock:
+            found = session in self._unopened
+            self._unopened.pop(session, None)
+            return found
 
     def _last_work(self, asked: HookInput, agent: str, project: str) -> tuple[str, ...]:
         """A compaction has taken this very session's work out of the context; what goes on where it was has it still."""
@@ -208,7 +245,7 @@ class Moments:
             return ()  # `kmem status` and the daemon's other threads tell of it
         return last_work(session, events, prompt, self._clock())
 
-    def _prompted(self, asked: HookInput, agent: str) -> str:
+    def _prompted(self, asked: HookInput, agent: str, delivery: Delivery) -> str:
         began = self._ticking()
         text = _said_by_a_person(asked.prompt)
         if asked.prompt and not text:
@@ -216,22 +253,23 @@ class Moments:
         self._end_turn(asked.session)
         self._take_over(asked.session, agent)
         telling = self._ask_the_team(text, asked, until=began + TEAM_SECONDS)
-        opening = self._opening(asked, agent) if agent in _STARTS_WITH_A_PROMPT and self._begins(asked.session, agent) else ""
-        left = self._spend(asked.session, estimated_tokens(opening))
+        begins = self._take_unopened(asked.session) or (agent in _STARTS_WITH_A_PROMPT and self._begins(asked.session, agent))
+        opening = self._opening(asked, agent, delivery) if begins else ""
+        left = self._spend(asked.session, estimated_tokens(opening), delivery)
         prompt = self._prompt(text, asked, agent, left)
-        injection = self._recall.answer(prompt)
-        left = self._spend(asked.session, _cost(injection))
+        injection = self._recall.answer(prompt, delivery=delivery)
+        left = self._spend(asked.session, _cost(injection), delivery)
         said = "\n".join(filter(None, (opening, injection.block)))
         if telling is not None and left >= _LEAST_TOKENS and len(injection.hits) < self._recall.notes_per_prompt:
-            theirs = self._recall.from_the_team(prompt, telling.hits(), beside=injection, tokens=left)
-            left = self._spend(asked.session, _cost(theirs))
+            theirs = self._recall.from_the_team(prompt, telling.hits(), beside=injection, tokens=left, delivery=delivery)
+            left = self._spend(asked.session, _cost(theirs), delivery)
             said = "\n".join(filter(None, (said, theirs.block)))
         if self._desk is None or injection.question is None or not asked.session or left < _LEAST_TOKENS:
             return said
         self._desk.ask(_fit_to_leave(injection.question))
         if not self.patience:
             return said
-        more = self._ruling(asked.session, within=max(0.001, began + self.patience - self._ticking()))
+        more = self._ruling(asked.session, delivery, within=max(0.001, began + self.patience - self._ticking()))
         return "\n".join(filter(None, (said, more)))
 
     def _ask_the_team(self, text: str, asked: HookInput, *, until: float) -> Telling | None:
@@ -280,28 +318,30 @@ class Moments:
             branch=branch_of(asked.cwd),
         )
 
-    def _acted(self, asked: HookInput) -> str:
-        return "\n".join(filter(None, (self._ruling(asked.session), self._known_of(asked))))
+    def _acted(self, asked: HookInput, delivery: Delivery) -> str:
+        return "\n".join(filter(None, (self._ruling(asked.session, delivery), self._known_of(asked, delivery))))
 
-    def _ruling(self, session: str, *, within: float = 0.0) -> str:
-        """What the judge found, claimed only now that it is delivered."""
+    def _ruling(self, session: str, delivery: Delivery, *, within: float = 0.0) -> str:
+        """What the judge found. Where that is lost on its way, it comes with the next tool's result."""
         ruling = self._desk.collect(session, within=within) if self._desk is not None else None
-        if ruling is None or (left := self._tokens_left(session)) < _LEAST_TOKENS:
+        if self._desk is None or ruling is None or (left := self._tokens_left(session)) < _LEAST_TOKENS:
             return ""
-        injection = self._recall.judged(ruling.question, ruling.judged, tokens=left)
-        self._spend(session, _cost(injection))
+        injection = self._recall.judged(ruling.question, ruling.judged, tokens=left, delivery=delivery)
+        if not injection.silent:
+            delivery.when(lost=partial(self._desk.put_back, ruling))
+        self._spend(session, _cost(injection), delivery)
         return injection.block
 
-    def _known_of(self, asked: HookInput) -> str:
+    def _known_of(self, asked: HookInput, delivery: Delivery) -> str:
         until = monotonic() + _TO_LOOK
         for call in asked.calls:
             if call.tool not in _ACTS or self._tokens_left(asked.session) < _LEAST_TOKENS:
                 continue
             if monotonic() > until:
                 break
-            injection = self._recall.act(_action(call, asked), branch=branch_of(asked.cwd))
+            injection = self._recall.act(_action(call, asked), branch=branch_of(asked.cwd), delivery=delivery)
             if not injection.silent:
-                self._spend(asked.session, _cost(injection))
+                self._spend(asked.session, _cost(injection), delivery)
                 return injection.block
         return ""
 
@@ -315,10 +355,15 @@ class Moments:
         with self._lock:
             return self._left.get(session, _TURN_TOKENS)
 
-    def _spend(self, session: str, tokens: int) -> int:
-        """What is left of the turn's tokens."""
+    def _spend(self, session: str, tokens: int, delivery: Delivery) -> int:
+        """What is left of the turn's tokens, of which these come back where the delivery is lost."""
+        if tokens:
+            delivery.when(lost=lambda: self._add(session, tokens))
+        return self._add(session, -tokens)
+
+    def _add(self, session: str, tokens: int) -> int:
         with self._lock:
-            left = self._left.pop(session, _TURN_TOKENS) - tokens
+            left = min(_TURN_TOKENS, self._left.pop(session, _TURN_TOKENS) + tokens)
             self._left[session] = left
             while len(self._left) > _MOST_TURNS:
                 self._left.popitem(last=False)

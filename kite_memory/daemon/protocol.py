@@ -5,6 +5,7 @@ input, and its reply exactly what shall be printed.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kite_memory.endpoint import LONGEST_REPLY, LONGEST_REQUEST, frame, split_head
@@ -41,6 +42,15 @@ class Failure:
 
 
 Reply = Ok | Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A reply whose asker acknowledges it. One of both is called, once: ``arrived`` after that, ``lost`` where it stays away."""
+
+    reply: Reply
+    arrived: Callable[[], object]
+    lost: Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)

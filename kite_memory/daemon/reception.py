@@ -22,9 +22,12 @@ BUSY = Failure(message="the daemon is busy", hint="try again in a moment")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """``waiting`` bounds both the requests read but not yet answered and the connections still being read."""
+    """``waiting`` bounds both the requests read but not yet answered and the connections still being read. Beside the ``workers``
+    for all requests there are those ``reserved`` for urgent ones.
+    """
 
     workers: int = 8
+    reserved: int = 4
     waiting: int = 64
     read_seconds: float = 2.0
     write_seconds: float = 2.0

@@ -34,6 +34,8 @@ _ALIKE = 0.25
 _ASKED = 600
 _QUOTED = 240
 _QUOTES = 3
+_LOOKED_FOR_AGAIN = 4
+"""At each look, of the notes on the page so many, in turn: another note may have come to be nearer."""
 _COMPARABLE = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
 
 
@@ -60,6 +62,8 @@ class Reviewing:
         self._lock = lock
         self._beside: frozenset[str] = frozenset()
         self._last: tuple[int, str] | None = None
+        self._notes: dict[str, tuple[Known, Note]] = {}
+        self._nearby: dict[str, tuple[Known, Note | None, Sequence[Known]]] = {}
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
         return {"review": self.review, "judge": self.judge, "review_page": self.keep_page}
@@ -87,6 +91,8 @@ class Reviewing:
         before = self._page()
         if self._last == (self._stamp(self._vault.waiting()), before):
             return {"done": [], "changed": False}
+        for path in list(self._nearby)[:_LOOKED_FOR_AGAIN]:
+            self._nearby.pop(path, None)
         done: list[Json] = []
         for _ in range(_ATTEMPTS):
             with self._lock:
@@ -94,12 +100,16 @@ class Reviewing:
                 done += [told for each in review_page.ticked(before) if (told := self._obeyed(each)) is not None]
             waiting = self._vault.waiting()
             queue, more = self._queue(waiting)
-            shown = [self._surrounded(note) for note in queue[: review_page.MOST_SHOWN]]
+            files = {each.path: each for each in waiting}
+            shown = [self._surrounded(note, files[note.path]) for note in queue[: review_page.MOST_SHOWN]]
             made = review_page.page(shown, more=more + len(queue) - len(shown))
             after = self._renewed(before, made, anything=bool(queue))
             if after is not None:
                 beside = (other.path for each in shown for other in (each.nearest, each.contested) if other is not None)
                 self._beside = frozenset(beside)
+                self._notes = {path: known for path, known in list(self._notes.items()) if path in files}
+                drawn = {each.note.path for each in shown}
+                self._nearby = {path: known for path, known in list(self._nearby.items()) if path in drawn}
                 self._last = self._stamp(waiting), after
                 return {"done": done, "changed": bool(done) or after != before}
         raise KiteError(f"{PAGE} is being changed by somebody else", hint="try again when it is saved")
@@ -219,25 +229,46 @@ class Reviewing:
 
     def _queue(self, files: Sequence[Known]) -> tuple[list[Note], int]:
         """Without pages of entities that some other note on it speaks of: they go with that one. And how many more there are."""
-        found = [note for file in files[:_MOST_READ] if (note := self._vault.read(file.path)) is not None and self._waits(note)]
+        found = [note for file in files[:_MOST_READ] if (note := self._read(file)) is not None and self._waits(note)]
         linked = {link_key(target) for note in found if note.kind is not NoteKind.ENTITY for target in note.links}
         kept = [note for note in found if note.kind is not NoteKind.ENTITY or link_key(note.path) not in linked]
         return sorted(kept, key=lambda note: (-note.importance, note.created, note.path)), max(0, len(files) - _MOST_READ)
 
+    def _read(self, file: Known) -> Note | None:
+        kept = self._notes.get(file.path)
+        if kept is not None and kept[0] == file:
+            return kept[1]
+        if (note := self._vault.read(file.path)) is not None:
+            self._notes[file.path] = (file, note)
+        return note
+
     def _proposed(self) -> list[Known]:
         return [each for each in self._vault.waiting() if each.status == NoteStatus.PROPOSED.value]
 
-    def _surrounded(self, note: Note) -> Waiting:
+    def _surrounded(self, note: Note, file: Known | None = None) -> Waiting:
         named = filter(None, map(self._vault.led_to, note.conflicts))
         contested = next(filter(None, (self._vault.read(each.path) for each in named)), None)
         divided = division(note.body) if note.review == ASKED else None
         return Waiting(
             note=note,
-            nearest=self._nearest(note) if note.status is NoteStatus.PROPOSED or contested is not None else None,
+            nearest=self._near(note, file) if note.status is NoteStatus.PROPOSED or contested is not None else None,
             contested=contested,
             quotes=self._quotes(note),
             parts=tuple(part.heading for part in divided.parts) if divided is not None else (),
         )
+
+    def _near(self, note: Note, file: Known | None) -> Note | None:
+        """As `_nearest`, known from the last look where neither of both notes has changed since."""
+        kept = self._nearby.get(note.path)
+        if kept is not None and kept[0] == file and list(kept[2]) == self._known(kept[1]):
+            return kept[1]
+        nearest = self._nearest(note)
+        if file is not None:
+            self._nearby[note.path] = (file, nearest, self._known(nearest))
+        return nearest
+
+    def _known(self, note: Note | None) -> list[Known]:
+        return self._vault.known_at([note.path]) if note is not None else []
 
     def _nearest(self, note: Note) -> Note | None:
         """By words alone: as long as the vault stays the same, so does this."""

@@ -67,17 +67,19 @@ class Wake:
 
 
 class _Handler(FileSystemEventHandler):
-    def __init__(self, notice: Callable[[str], None], lost: Callable[[], None]) -> None:
+    def __init__(self, notice: Callable[[str], None], lost: Callable[[], None], ignored: Callable[[str], bool]) -> None:
         self._notice = notice
         self._lost = lost
+        self._ignored = ignored
 
     def on_any_event(self, event: FileSystemEvent) -> None:
-        if event.is_directory:
-            self._lost()
-            return
-        for path in (event.src_path, event.dest_path):
-            if path:
-                self._notice(os.fsdecode(path))
+        for path in (os.fsdecode(path) for path in (event.src_path, event.dest_path) if path):
+            if self._ignored(path):
+                continue
+            if event.is_directory:
+                self._lost()
+                return
+            self._notice(path)
 
 
 class _Overflow(logging.Handler):
@@ -96,15 +98,21 @@ class Watch:
     """Watches folders, also ones that do not exist yet; of those named ``flat``, only the files they hold themselves.
 
     ``notice`` gets the path of a changed file, ``lost`` is called when anything may have changed: a new folder, an
-    overflown queue. Both are called from watchdog's thread and must be quick. What cannot be watched is in
-    `unwatched`: for those, only the periodic comparison looks.
+    overflown queue. Both are called from watchdog's thread and must be quick. Neither is told of ``ignored`` paths. What cannot be
+    watched is in `unwatched`: for those, only the periodic comparison looks.
     """
 
     def __init__(
-        self, roots: Iterable[Path], *, flat: Iterable[Path] = (), notice: Callable[[str], None], lost: Callable[[], None]
+        self,
+        roots: Iterable[Path],
+        *,
+        flat: Iterable[Path] = (),
+        notice: Callable[[str], None],
+        lost: Callable[[], None],
+        ignored: Callable[[str], bool] = lambda path: False,
     ) -> None:
         self._recursive = {**dict.fromkeys(flat, False), **dict.fromkeys(roots, True)}
-        self._handler = _Handler(notice, lost)
+        self._handler = _Handler(notice, lost, ignored)
         self._lost = lost
         self._observer: BaseObserver = Observer(timeout=_NO_POLLING)
         self._overflow = _Overflow(self._overflown)

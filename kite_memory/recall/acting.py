@@ -23,7 +23,7 @@ from kite_memory.recall.index import Index
 from kite_memory.recall.remedies import remedy
 from kite_memory.recall.rendering import block, quoted, shortened
 from kite_memory.recall.search import name
-from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
+from kite_memory.recall.session_memory import Delivery, Given, Occasion, SessionMemory
 
 _LINE_TOKENS = 60
 _MOST_TOLD = 6
@@ -66,10 +66,10 @@ class Acting:
         self._lock = Lock()
         self._readings: dict[tuple[str, int], tuple[Note, Reading]] = {}
 
-    def act(self, action: Action, now: datetime, *, branch: str = "") -> Injection:
+    def act(self, action: Action, now: datetime, *, branch: str = "", delivery: Delivery | None = None) -> Injection:
         """The line for this action, claimed for its session and written into the log; mostly none.
 
-        With a ``branch``, none from another one that is not merged yet.
+        With a ``branch``, none from another one that is not merged yet. With a ``delivery`` all that is done as it arrives.
         """
         try:
             shown = self._memory.shown(action.session) if action.session else frozenset()
@@ -81,9 +81,8 @@ class Acting:
             rendered = block([_as_line(remark.hit)])
             if not rendered.text:
                 return Injection(block="", hits=(), reason="no room for a line")
-            if action.session and not self._memory.claim(action.session, [remark.name], now):
+            if not self._memory.give(action.session, [remark.name], _occasion(action, remark, now), delivery):
                 return Injection(block="", hits=(), reason="already shown in this session")
-            self._memory.record(_occasion(action, remark, now))
         except sqlite3.Error as error:
             return Injection(block="", hits=(), reason=f"what is known cannot be used: {error}")
         return Injection(block=rendered.text, hits=(remark.hit,) if remark.known else (), reason=remark.why, tokens=rendered.tokens)

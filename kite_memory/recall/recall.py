@@ -28,7 +28,7 @@ from kite_memory.recall.nearest import nearest
 from kite_memory.recall.recent import recent
 from kite_memory.recall.rendering import CHARACTERS, block, digest
 from kite_memory.recall.search import Query, name, search
-from kite_memory.recall.session_memory import TEAMS, Given, Occasion, SessionMemory
+from kite_memory.recall.session_memory import TEAMS, Delivery, Given, Occasion, SessionMemory
 from kite_memory.recall.tallies import Moment
 
 _ANYTHING = 0.35
@@ -152,15 +152,17 @@ class Recall:
         """What `answer` would choose from, without its being remembered: for explanations, and for whoever judges further."""
         return self._weighed(prompt, all_too=True)
 
-    def answer(self, prompt: Prompt, *, remember: bool = True) -> Injection:
+    def answer(self, prompt: Prompt, *, remember: bool = True, delivery: Delivery | None = None) -> Injection:
         """What the prompt hook says. No network is asked, and nothing is raised.
 
-        With ``remember`` the notes count as shown to this session, and the occasion is written into the log.
+        With ``remember`` the notes count as shown to this session, and the occasion is written into the log: now, or, as with all
+        that is shown here, once the ``delivery`` has arrived.
         """
         try:
-            injection = self._chosen(prompt, remember)
-            if remember:
-                self._memory.record(self._occasion(prompt, injection))
+            injection = self._chosen(prompt)
+            if remember and not self._gives(prompt, injection, "prompt", delivery):
+                injection = Injection(block="", hits=(), reason="already shown in this session")
+                self._gives(prompt, injection, "prompt", delivery)
         except sqlite3.Error as error:
             return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
         return injection
@@ -182,7 +184,9 @@ class Recall:
         verdicts = (Verdict(note=name(hit.note), probability=hit.score) for hit in question.candidates)
         return Judged(verdicts=tuple(each for each in verdicts if each.probability >= self._bar.likely), by_gate=True)
 
-    def judged(self, question: Question, judged: Judged, *, tokens: int | None = None) -> Injection:
+    def judged(
+        self, question: Question, judged: Judged, *, tokens: int | None = None, delivery: Delivery | None = None
+    ) -> Injection:
         """What the judge found worth showing, claimed for the session, to be delivered while the turn lasts. Nothing is raised.
 
         ``tokens`` is what is left of the turn's.
@@ -205,25 +209,25 @@ class Recall:
         try:
             if not names:
                 return Injection(block="", hits=(), reason=f"{who} found nothing")
-            if question.session and not self._memory.claim(question.session, names, self._clock()):
-                return Injection(block="", hits=(), reason="already shown in this session")
             reason = f"{who}: best {chosen[0].score:.2f}"
-            self._memory.record(
-                Occasion(
-                    at=self._clock(),
-                    moment="late",
-                    session=question.session,
-                    project=question.project,
-                    head=question.head,
-                    reason=reason,
-                    given=tuple(Given(note=name(hit.note), score=hit.score) for hit in rendered.hits),
-                )
+            occasion = Occasion(
+                at=self._clock(),
+                moment="late",
+                session=question.session,
+                project=question.project,
+                head=question.head,
+                reason=reason,
+                given=tuple(Given(note=name(hit.note), score=hit.score) for hit in rendered.hits),
             )
+            if not self._memory.give(question.session, names, occasion, delivery):
+                return Injection(block="", hits=(), reason="already shown in this session")
         except sqlite3.Error as error:
             return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
         return Injection(block=rendered.text, hits=rendered.hits, reason=reason, tokens=rendered.tokens)
 
-    def from_the_team(self, prompt: Prompt, hits: Sequence[Hit], *, beside: Injection, tokens: int) -> Injection:
+    def from_the_team(
+        self, prompt: Prompt, hits: Sequence[Hit], *, beside: Injection, tokens: int, delivery: Delivery | None = None
+    ) -> Injection:
         """What is shown of the team's notes, claimed for the session, in the room that ``beside`` leaves. Nothing is raised.
 
         What this machine has as well is its own to say. ``tokens`` is what is left of the turn's.
@@ -240,16 +244,17 @@ class Recall:
             names = [hit.note.id for hit in rendered.hits]
             if not names:
                 return Injection(block="", hits=(), reason="nothing new from the team")
-            if prompt.session and not self._memory.claim(prompt.session, names, self._clock()):
-                return Injection(block="", hits=(), reason="already shown in this session")
             reason = f"{len(names)} of the team's: best {max(hit.score for hit in rendered.hits):.2f}"
             injection = Injection(block=rendered.text, hits=rendered.hits, reason=reason, tokens=rendered.tokens)
-            self._memory.record(self._occasion(prompt, injection, moment="team"))
+            if not self._gives(prompt, injection, "team", delivery):
+                return Injection(block="", hits=(), reason="already shown in this session")
         except sqlite3.Error as error:
             return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
         return injection
 
-    def brief(self, *, session: str, project: str, branch: str = "", remember: bool = True) -> Injection:
+    def brief(
+        self, *, session: str, project: str, branch: str = "", remember: bool = True, delivery: Delivery | None = None
+    ) -> Injection:
         """What a session is told of the vault as it starts: at most eight notes, a line each. Nothing is raised."""
         try:
             shown = self._memory.shown(session) if session else ()
@@ -268,19 +273,17 @@ class Recall:
             rendered = digest(hits, tokens=_BRIEF_TOKENS)
             if not rendered.text:
                 return Injection(block="", hits=(), reason="nothing to begin with")
-            names = [name(hit.note) for hit in rendered.hits]
-            if remember and session and not self._memory.claim(session, names, now):
-                return Injection(block="", hits=(), reason="already shown in this session")
             injection = Injection(block=rendered.text, hits=rendered.hits, reason="a session starts", tokens=rendered.tokens)
-            if remember:
-                self._memory.record(self._occasion(Prompt(text="", session=session, project=project), injection, moment="start"))
+            start = Prompt(text="", session=session, project=project)
+            if remember and not self._gives(start, injection, "start", delivery):
+                return Injection(block="", hits=(), reason="already shown in this session")
         except sqlite3.Error as error:
             return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
         return injection
 
-    def act(self, action: Action, *, branch: str = "") -> Injection:
+    def act(self, action: Action, *, branch: str = "", delivery: Delivery | None = None) -> Injection:
         """What an agent is told as it runs a command, or when one has failed: one line, rarely. Nothing is raised."""
-        return self._acting.act(action, self._clock(), branch=branch)
+        return self._acting.act(action, self._clock(), branch=branch, delivery=delivery)
 
     def take_over(self, session: str, origin: str) -> None:
         """A fork has in its context what the session was shown that it comes from. Nothing is raised."""
@@ -338,7 +341,7 @@ class Recall:
             all_too=all_too,
         )
 
-    def _chosen(self, prompt: Prompt, remember: bool) -> Injection:
+    def _chosen(self, prompt: Prompt) -> Injection:
         weighed = self._weighed(prompt)
         chosen = weighed.candidates[: weighed.chosen]
         if weighed.silence:
@@ -347,10 +350,12 @@ class Recall:
         if not rendered.text:
             return Injection(block="", hits=(), reason="no room for a note")
         names = [name(hit.note) for hit in rendered.hits]
-        if remember and prompt.session and not self._memory.claim(prompt.session, names, self._clock()):
-            return Injection(block="", hits=(), reason="already shown in this session")
         reason = f"{len(names)} above threshold: best {chosen[0].score:.2f} ≥ {weighed.threshold:.2f}"
         return Injection(block=rendered.text, hits=rendered.hits, reason=reason, tokens=rendered.tokens)
+
+    def _gives(self, prompt: Prompt, injection: Injection, moment: Moment, delivery: Delivery | None) -> bool:
+        occasion = self._occasion(prompt, injection, moment=moment)
+        return self._memory.give(prompt.session, [given.note for given in occasion.given], occasion, delivery)
 
     def _room(self, left: int | None) -> int:
         return self._tokens_per_prompt if left is None else min(left, self._tokens_per_prompt)
@@ -366,7 +371,7 @@ class Recall:
             for note in list(notes.values())[:1]:
                 yield replace(hit, note=note)
 
-    def _occasion(self, prompt: Prompt, injection: Injection, *, moment: Moment = "prompt") -> Occasion:
+    def _occasion(self, prompt: Prompt, injection: Injection, *, moment: Moment) -> Occasion:
         return Occasion(
             at=self._clock(),
             moment=moment,

@@ -4,8 +4,8 @@ import json
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -112,6 +112,36 @@ class Ruling:
     notes: tuple[Ruled, ...]
 
 
+class Delivery:
+    """What is written down once a reply has arrived, and given up where it was lost. Of both the first one holds."""
+
+    def __init__(self) -> None:
+        self._arrived: list[Callable[[], object]] = []
+        self._lost: list[Callable[[], object]] = []
+
+    def __bool__(self) -> bool:
+        """Whether anything depends on it."""
+        return bool(self._arrived or self._lost)
+
+    def when(self, *, arrived: Callable[[], object] = lambda: None, lost: Callable[[], object] = lambda: None) -> None:
+        self._arrived.append(arrived)
+        self._lost.append(lost)
+
+    def arrived(self) -> None:
+        self._end(self._arrived)
+
+    def lost(self) -> None:
+        self._end(self._lost)
+
+    def _end(self, steps: Sequence[Callable[[], object]]) -> None:
+        steps = tuple(steps)
+        self._arrived.clear()
+        self._lost.clear()
+        with ExitStack() as each:  # of which one that fails keeps no other from being done
+            for step in reversed(steps):
+                each.callback(step)
+
+
 class SessionMemory:
     """Survives restarts. Texts are forgotten after thirty days and what was found out after a hundred and eighty; what is counted
     stays. A damaged file is begun anew: at worst a note is shown a second time.
@@ -123,6 +153,7 @@ class SessionMemory:
         self.path = path
         self._lock = threading.Lock()
         self._tallies: tuple[int, Mapping[str, Tally]] | None = None
+        self._reserved: dict[str, set[str]] = {}
         private_folder(path.parent)
         private_file(path)
         try:
@@ -137,10 +168,50 @@ class SessionMemory:
             self._connection.close()
 
     def shown(self, session: str) -> frozenset[str]:
-        """What is in the session's context by now."""
+        """What is in the session's context by now, or on its way there."""
         with self._lock:
             rows = self._connection.execute("SELECT note FROM shown WHERE session = ?", (_storable(session),))
-            return frozenset(note for (note,) in rows)
+            return frozenset(note for (note,) in rows).union(self._reserved.get(session, ()))
+
+    def give(self, session: str, notes: Sequence[str], occasion: Occasion, delivery: Delivery | None = None) -> bool:
+        """Take the notes for this session and log the occasion: all, or none where another prompt was quicker with one of them.
+
+        With a ``delivery`` that is done as it arrives, and until then they are this prompt's: no other gets them.
+        """
+        if delivery is None:
+            if session and notes and not self.claim(session, notes, occasion.at):
+                return False
+            self.record(occasion)
+            return True
+        if session and notes and not self._reserve(session, notes):
+            return False
+        delivery.when(
+            arrived=lambda: self._confirm(session, notes, occasion),
+            lost=lambda: self._release(session, notes),
+        )
+        return True
+
+    def _reserve(self, session: str, notes: Sequence[str]) -> bool:
+        taken = self.shown(session)
+        with self._lock:
+            reserved = self._reserved.get(session, set())
+            if not taken.union(reserved).isdisjoint(notes):
+                return False
+            self._reserved[session] = reserved.union(notes)
+            return True
+
+    def _confirm(self, session: str, notes: Sequence[str], occasion: Occasion) -> None:
+        """Where that fails they still count as shown, as long as this process lives."""
+        if session and notes:
+            self.claim(session, notes, occasion.at)
+        self.record(occasion)
+        self._release(session, notes)
+
+    def _release(self, session: str, notes: Sequence[str]) -> None:
+        with self._lock:
+            left = self._reserved.pop(session, set()).difference(notes)
+            if left:
+                self._reserved[session] = left
 
     def claim(self, session: str, notes: Sequence[str], at: datetime) -> bool:
         """Take the notes for this session: all, or none where another prompt was quicker with one of them."""
@@ -318,6 +389,7 @@ class SessionMemory:
     def forget_session(self, session: str) -> None:
         """After a compaction nothing that was shown is in the agent's context any more."""
         with self._changing() as connection:
+            self._reserved.pop(session, None)
             connection.execute("DELETE FROM shown WHERE session = ?", (_storable(session),))
 
     def forget_head(self, session: str, beginning: str) -> None:

@@ -1,9 +1,7 @@
 """How much the timeline holds of each agent, and what could not be understood."""
 
 import json
-import sqlite3
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,33 +45,9 @@ class CountedProblem:
     first_position: int
 
 
-class EventCount:
-    """How many events there are by provider. Of a large timeline it takes seconds to count them, so that is done once.
-
-    For whoever holds the write connection's lock.
-    """
-
-    def __init__(self) -> None:
-        self._known: Counter[str] | None = None
-        self._version = 0
-
-    def add(self, provider: str, events: int) -> None:
-        if self._known is not None:
-            self._known[provider] += events
-
-    def counted(self, writer: sqlite3.Connection) -> Mapping[str, int]:
-        (version,) = writer.execute("PRAGMA data_version").fetchone()  # which our own commits leave as it is
-        if self._known is None or self._version != version:
-            found = writer.execute(
-                "SELECT s.provider, SUM(n) FROM (SELECT session, COUNT(*) AS n FROM events GROUP BY session) AS e"
-                " JOIN sessions AS s ON s.key = e.session GROUP BY s.provider"
-            )
-            self._known, self._version = Counter(dict(found)), version
-        return Counter(self._known)
-
-
-def tallies(rows: Rows, events: Mapping[str, int]) -> list[Tally]:
-    """By provider, with so many ``events`` each."""
+def tallies(rows: Rows) -> list[Tally]:
+    """By provider; no query reads events."""
+    events = dict(rows("SELECT provider, events FROM totals", ()))
     tallies = {
         provider: Tally(provider=provider, sessions=sessions, events=events.get(provider, 0), problems=0, skipped=0)
         for provider, sessions in rows("SELECT provider, COUNT(*) FROM sessions GROUP BY provider", ())
@@ -89,7 +63,7 @@ def tallies(rows: Rows, events: Mapping[str, int]) -> list[Tally]:
 
 
 def counts(rows: Rows) -> list[SourceCount]:
-    """By provider, files too. Looks at every file and event."""
+    """By provider, files too. Looks at every file."""
     return [
         SourceCount(
             provider=provider,
@@ -107,7 +81,7 @@ def counts(rows: Rows) -> list[SourceCount]:
             " (SELECT SUM(p.count) FROM problems AS p JOIN files AS g ON g.key = p.file WHERE g.provider = f.provider"
             "  AND p.reason NOT IN (SELECT value FROM json_each(?))),"
             " (SELECT COUNT(*) FROM sessions AS s WHERE s.provider = f.provider),"
-            " (SELECT COUNT(*) FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE s.provider = f.provider)"
+            " COALESCE((SELECT t.events FROM totals AS t WHERE t.provider = f.provider), 0)"
             " FROM files AS f GROUP BY provider ORDER BY provider",
             (json.dumps(_COMES_LATER),),
         )

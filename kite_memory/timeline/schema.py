@@ -6,7 +6,7 @@ from pathlib import Path
 from kite_memory import own_sqlite
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 
-VERSION = 5
+VERSION = 6
 
 _VERSION_1 = (
     """
@@ -239,7 +239,15 @@ _VERSION_5 = (
 them any more, and of those that are ``blank`` the text is gone, whatever a transcript that is read again says.
 """
 
-MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4, 5: _VERSION_5}
+_VERSION_6 = (
+    "CREATE INDEX user_messages ON events (session, ordinal) WHERE type = 'user_message'",
+    "CREATE INDEX sessions_by_time ON sessions (last_at)",
+    "CREATE TABLE totals (provider TEXT PRIMARY KEY, events INTEGER NOT NULL) WITHOUT ROWID",
+    "INSERT INTO totals SELECT provider, COUNT(*) FROM events AS e JOIN sessions AS s ON s.key = e.session GROUP BY provider",
+)
+"""Whether a person spoke in a session is known without reading the session, and how many events there are without counting them."""
+
+MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4, 5: _VERSION_5, 6: _VERSION_6}
 
 
 def connect(path: Path) -> sqlite3.Connection:

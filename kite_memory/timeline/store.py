@@ -68,6 +68,8 @@ _SELECT_EVENT = (
     " FROM events AS e JOIN sessions AS s ON s.key = e.session JOIN files AS f ON f.key = e.file"
 )
 
+_SELECT_EVENT_FIRST = _SELECT_EVENT.replace(" JOIN ", " CROSS JOIN ")
+"""For what says which events are meant: SQLite would rather begin with all sessions of a provider, and read all of their events."""
 
 _SELECT_STATE = (
     "SELECT provider, id, project, cwd, branch, started, parent, title, last_ordinal, last_at, committed_at FROM sessions"
@@ -92,7 +94,6 @@ class Timeline:
         self._reader = connect(path)
         self._reader.execute("PRAGMA query_only = ON")
         self._vectors: bundles.Read | None = None
-        self._events = counting.EventCount()
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
 
@@ -107,14 +108,12 @@ class Timeline:
         An event whose id is known already, from whatever file, is left as it was first seen; unless the look amends, and
         the event is of the same session. Where another line of the same file says something else under that id, it is kept.
         """
-        with self._write_lock:
-            with _transaction(self._writer) as database:
-                added = sum(self._take(database, look, provider) for look in looks)
-                sign_backlog(database)
-                search.index_backlog(database)
-                bundles.find_backlog(database)
-            self._events.add(provider, added)
-        return added
+        with self._write_lock, _transaction(self._writer) as database:
+            added = sum(self._take(database, look, provider) for look in looks)
+            sign_backlog(database)
+            search.index_backlog(database)
+            bundles.find_backlog(database)
+            return added
 
     def _take(self, database: sqlite3.Connection, look: Look, provider: str) -> int:
         cursor = look.cursor
@@ -139,23 +138,28 @@ class Timeline:
         events = _in_line(database, key, told)
         (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
         changed = _write(database, [_row(event, key, file) for event in events], amends=look.amends)
-        if changed:
-            sign(database, events, amended=look.amends)
-            database.execute(
-                "UPDATE sessions SET last_ordinal = MAX(last_ordinal, ?), last_at = MAX(last_at, ?), committed_at = ?,"
-                " branch = IIF(? = '', branch, ?) WHERE key = ?",
-                (
-                    max(event.ordinal for event in events),
-                    _text_of(max(event.at for event in events)),
-                    self._clock(),
-                    session.branch,
-                    session.branch,
-                    key,
-                ),
-            )
-        if not (changed and look.amends):
-            return changed
-        (added,) = database.execute("SELECT COUNT(*) FROM events WHERE seq > ?", (newest or 0,)).fetchone()
+        if not changed:
+            return 0
+        sign(database, events, amended=look.amends)
+        added = changed
+        if look.amends:
+            (added,) = database.execute("SELECT COUNT(*) FROM events WHERE seq > ?", (newest or 0,)).fetchone()
+        database.execute(
+            "UPDATE sessions SET last_ordinal = MAX(last_ordinal, ?), last_at = MAX(last_at, ?), committed_at = ?,"
+            " branch = IIF(? = '', branch, ?) WHERE key = ?",
+            (
+                max(event.ordinal for event in events),
+                _text_of(max(event.at for event in events)),
+                self._clock(),
+                session.branch,
+                session.branch,
+                key,
+            ),
+        )
+        database.execute(
+            "INSERT INTO totals VALUES (?, ?) ON CONFLICT (provider) DO UPDATE SET events = events + excluded.events",
+            (session.provider, added),
+        )
         return int(added)
 
     def _session_key(self, database: sqlite3.Connection, session: Session) -> int:
@@ -201,9 +205,10 @@ class Timeline:
         )
         return {path: (size, mtime_ns) for path, size, mtime_ns in rows}
 
-    def folders(self) -> list[str]:
-        """Every folder that a session ran in."""
-        return [cwd for (cwd,) in self._all("SELECT DISTINCT cwd FROM sessions WHERE cwd != '' ORDER BY cwd")]
+    def folders(self, project: str | None = None) -> list[str]:
+        """Every folder that a session ran in; of the project alone, where it is named."""
+        wanted, values = ("", ()) if project is None else (" AND project = ?", (project,))
+        return [cwd for (cwd,) in self._all(f"SELECT DISTINCT cwd FROM sessions WHERE cwd != ''{wanted} ORDER BY cwd", values)]  # noqa: S608 - ours
 
     def session_states(self) -> list[SessionState]:
         return [state for page in self.session_pages() for state in page]
@@ -226,16 +231,18 @@ class Timeline:
         )
         return None if row is None else _session(row)
 
-    def last_session(self, project: str, *, besides: str = "") -> Session | None:
-        """The one of this project that went on last and in which a person said what may still be offered; ``besides`` is one that
-        does not count.
+    def last_session(self, project: str | None, *, besides: str = "", among: Collection[str] | None = None) -> Session | None:
+        """The one that went on last and in which a person said what may still be offered: of the project, else of any, or of any
+        ``among``. ``besides`` is one that does not count.
         """
+        of_one = "project = ?" if project is not None else "? IS NULL"
+        allowed = None if among is None else json.dumps(sorted(among))
         row = self._one(
-            "SELECT provider, id, project, cwd, branch, started, parent, title FROM ("
-            " SELECT * FROM sessions WHERE project = ? AND id != ? ORDER BY last_at DESC LIMIT 50) AS s WHERE EXISTS ("
-            " SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message'"
+            f"SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions AS s WHERE {of_one} AND id != ?"  # noqa: S608 - ours
+            " AND (? IS NULL OR project IN (SELECT value FROM json_each(?)))"
+            " AND EXISTS (SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message'"
             " AND e.id NOT IN (SELECT event FROM let_go)) ORDER BY last_at DESC LIMIT 1",
-            (project, besides),
+            (project, besides, allowed, allowed),
         )
         return None if row is None else _session(row)
 
@@ -307,8 +314,12 @@ class Timeline:
         return [_event(row) for row in reversed(rows)]
 
     def last_sessions(self, project: str, limit: int) -> list[Session]:
-        """The newest first."""
-        rows = self._all(f"{_SELECT_STATE} WHERE project = ? ORDER BY last_at DESC LIMIT ?", (project, limit))
+        """The newest first, without commits and without sub-agents: sessions of another's, in which no person spoke."""
+        rows = self._all(
+            f"{_SELECT_STATE} AS s WHERE project = ? AND provider != 'git' AND (parent = '' OR EXISTS ("  # noqa: S608 - ours
+            " SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message')) ORDER BY last_at DESC LIMIT ?",
+            (project, limit),
+        )
         return [_state(row).session for row in rows]
 
     def evidence(self, reference: EvidenceReference) -> list[Event]:
@@ -321,7 +332,7 @@ class Timeline:
         return [
             _event(row)
             for row in self._all(
-                _SELECT_EVENT + " WHERE e.id >= ? AND e.id < ? AND s.provider = ?"
+                _SELECT_EVENT_FIRST + " WHERE e.id >= ? AND e.id < ? AND s.provider = ?"
                 " ORDER BY s.id = ? DESC, SUBSTR(s.id, 1, ?) = ? DESC, e.ordinal LIMIT 20",
                 (prefix, prefix + "\U0010ffff", reference.provider, reference.session, len(reference.session), reference.session),
             )
@@ -356,12 +367,13 @@ class Timeline:
         if meaning is not None:
             self._vectors = vectors = bundles.read(self._all, self._vectors)
             meant = bundles.near(vectors, meaning, query.text, among_all=not query.narrow) if vectors is not None else {}
-        found = search.find(self._all, query, now, meant)
+        if not (found := search.find(self._all, query, now, meant)):
+            return ()
         marks = ",".join("?" * len(found))
         numbers = [each.event for each in found]
         events = {
             row[-1]: _event(row)
-            for row in self._all(_SELECT_EVENT.replace(" FROM ", ", e.seq FROM ", 1) + f" WHERE e.seq IN ({marks})", numbers)
+            for row in self._all(_SELECT_EVENT_FIRST.replace(" FROM ", ", e.seq FROM ", 1) + f" WHERE e.seq IN ({marks})", numbers)
         }
         sessions: dict[tuple[str, str], Session] = {}
         hits: list[EventHit] = []
@@ -417,10 +429,8 @@ class Timeline:
         return [Edge(kind=EdgeKind(kind), source=source, target=target) for kind, source, target in rows]
 
     def tallies(self) -> list[Tally]:
-        """As `counting.tallies`. Events are counted once, and then again only where another process has written since."""
-        with self._write_lock:
-            events = self._events.counted(self._writer)
-        return counting.tallies(self._all, events)
+        """As `counting.tallies`."""
+        return counting.tallies(self._all)
 
     def counts(self) -> list[SourceCount]:
         """As `counting.counts`."""

@@ -25,7 +25,7 @@ from kite_memory.vault.files import Stamp
 from kite_memory.vault.notefile import Unreadable
 from kite_memory.vault.wording import body_key, digest, entity_key, stem_key, title_key
 
-VERSION = 4
+VERSION = 5
 
 _VERSION_1 = (
     """
@@ -136,7 +136,14 @@ _VERSION_4 = (
 )
 """Whether a note asks its owner something. The next comparison reads again which of those known do."""
 
-_MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4}
+_VERSION_5 = (
+    "ALTER TABLE files ADD COLUMN branch TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX files_of_branches ON files (path) WHERE branch <> ''",
+    "UPDATE files SET size = -1, mtime_ns = -1 WHERE kind IN ('decision', 'fact') AND id <> ''",
+)
+"""Which notes hold on a branch alone. The next comparison reads again which of those known do."""
+
+_MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4, 5: _VERSION_5}
 
 _COLUMNS = "path, id, twin, kind, title, project, status, size, mtime_ns, problem"
 _FILE_COLUMNS = ", ".join(f"f.{name}" for name in _COLUMNS.split(", "))
@@ -326,7 +333,8 @@ class Ledger:
         )
         with self.changing():
             self.put(known, body_key(note.body))
-            self._run("UPDATE files SET asks = ? WHERE path = ?", bool(note.conflicts) or note.review == ASKED, note.path)
+            asks = bool(note.conflicts) or note.review == ASKED
+            self._run("UPDATE files SET asks = ?, branch = ? WHERE path = ?", asks, note.branch, note.path)
             self._name(
                 note.path,
                 alias=map(title_key, note.aliases),
@@ -562,6 +570,10 @@ class Ledger:
     def waiting(self) -> list[Known]:
         """Those that are proposed, or accepted and ask something; copies and what cannot be read aside."""
         return self._all("(status = 'proposed' OR asks) AND status IN ('proposed', 'accepted') AND twin = 0 AND problem = ''")
+
+    def on_branches(self) -> list[Known]:
+        """Those that hold on a branch alone; copies and what cannot be read aside."""
+        return self._all("branch <> '' AND status <> 'rejected' AND twin = 0 AND problem = ''")
 
     def stems_like(self, stem: str) -> frozenset[str]:
         """The taken names that begin with this one."""

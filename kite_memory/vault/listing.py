@@ -7,7 +7,7 @@ import re
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 
 from kite_memory.errors import VaultMissing
 from kite_memory.model.look import Problem
@@ -70,6 +70,11 @@ def listing(files: Files) -> Listing:
     found.entries.sort(key=lambda entry: entry.path)
     found.problems += _alike(found.entries)
     return found
+
+
+def is_below_hidden(path: PurePath) -> bool:
+    """Whether a path of the vault, from its root on, lies in a folder that `listing` never looks into, as `.obsidian` or `.git`."""
+    return any(part.startswith(".") for part in path.parts[:-1])
 
 
 def _alike(entries: Sequence[Entry]) -> Iterator[Problem]:

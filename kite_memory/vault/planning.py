@@ -230,23 +230,30 @@ def _may_grow(draft: Draft, older: Note) -> bool:
     """What waits for review adds nothing to what does not, and nothing is added to it but what waits too.
 
     What a person has turned down is turned down in whatever words. What was replaced, and a person says again after that, holds
-    again: it is not what it was before. What ends does not take in what stays, and what holds on one branch or in one session
-    not what holds elsewhere.
+    again: it is not what it was before. What ends, or holds on one branch or in one session alone, takes in nothing that does not,
+    and adds nothing to it. What a person's own note says, or what only a tool says once more, is not written again all the same.
     """
-    if older.branch and older.branch != draft.note.branch:
+    if _is_narrower(older, draft.note):
         return False
-    if older.scope is Scope.SESSION and (draft.note.scope, draft.note.session) != (older.scope, older.session):
-        return False
-    if older.expires is not None and (draft.note.expires is None or draft.note.expires > older.expires):
-        return False
-    if older.status is NoteStatus.REJECTED:
+    if older.status is NoteStatus.REJECTED or not older.id:
         return True
+    waits = draft.note.status is NoteStatus.PROPOSED
+    if waits and older.status is not NoteStatus.PROPOSED and not addition(draft, older):
+        return True
+    if _is_narrower(draft.note, older):
+        return False
     if older.status is NoteStatus.SUPERSEDED and draft.note.origin == "user":
         return older.valid_until is None or draft.note.created <= older.valid_until
-    waits = draft.note.status is NoteStatus.PROPOSED
-    if NoteStatus.PROPOSED not in (draft.note.status, older.status) or draft.note.status is older.status:
+    return NoteStatus.PROPOSED not in (draft.note.status, older.status) or draft.note.status is older.status
+
+
+def _is_narrower(note: Note, other: Note) -> bool:
+    """Whether there is a branch, a session or a time where the other holds, and the note does not."""
+    if note.branch and note.branch != other.branch:
         return True
-    return waits and not addition(draft, older)
+    if note.scope is Scope.SESSION and (note.scope, note.session) != (other.scope, other.session):
+        return True
+    return note.expires is not None and (other.expires is None or note.expires < other.expires)
 
 
 def _corroborated(older: Note, evidence: Sequence[str]) -> int:

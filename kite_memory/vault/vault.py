@@ -144,6 +144,10 @@ class Vault:
             self._must_be_there()
         return self._ledger.waiting()
 
+    def on_branches(self) -> list[str]:
+        """The paths of the notes that hold on a branch alone, as of the last comparison."""
+        return [known.path for known in self._ledger.on_branches() if known.id]
+
     def known_at(self, paths: Iterable[str]) -> list[Known]:
         """What is known of these files, where anything is."""
         return [known for path in paths if (known := self._ledger.at(path)) is not None]

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory import assets
+from kite_memory.daemon import anchoring
 from kite_memory.daemon.anchoring import Anchoring, anchored, digest_of, folder_of, has_drifted, within
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType, Session, Where
@@ -124,9 +126,13 @@ class Known:
 
     def __init__(self, cwd: Path) -> None:
         self._cwd = cwd
+        self.others: list[Path] = []
 
     def session(self, provider: str, id: str) -> Session | None:
         return Session(id=id, provider=provider, started=NOW, cwd=str(self._cwd))
+
+    def folders(self, project: str | None = None) -> list[str]:
+        return [str(folder) for folder in (self._cwd, *self.others)]
 
 
 class Rounds:
@@ -138,8 +144,9 @@ class Rounds:
         self.seconds = 0.0
         self.refreshed: list[set[str]] = []
         self.now = NOW
+        self.sessions = Known(cwd)
         self._anchoring = Anchoring(
-            vault=self.vault, sessions=Known(cwd), refresh=self.refreshed.append, lock=RLock(), clock=lambda: self.now,
+            vault=self.vault, sessions=self.sessions, refresh=self.refreshed.append, lock=RLock(), clock=lambda: self.now,
             monotonic=lambda: self.seconds,
         )  # fmt: skip
 
@@ -154,11 +161,17 @@ class Rounds:
         return self._anchoring.tend(quiet_for=quiet_for)
 
 
-@pytest.fixture
-def rounds(tmp_path: Path, work: Path) -> Iterator[Rounds]:
-    rounds = Rounds(tmp_path, work)
+@contextmanager
+def closing_rounds(folder: Path, cwd: Path) -> Iterator[Rounds]:
+    rounds = Rounds(folder, cwd)
     yield rounds
     rounds.vault.close()
+
+
+@pytest.fixture
+def rounds(tmp_path: Path, work: Path) -> Iterator[Rounds]:
+    with closing_rounds(tmp_path, work) as rounds:
+        yield rounds
 
 
 def test_a_note_is_marked_when_its_code_changes_and_not_when_it_is_as_it_was(rounds: Rounds, work: Path) -> None:
@@ -262,3 +275,72 @@ def test_a_note_leaves_its_branch_when_it_is_merged_or_a_month_old(rounds: Round
     rounds.look()
 
     assert (still, kept, rounds.vault.find(id).branch) == ([], "fix/press", "")
+
+
+def merge(repository: Path, branch: str) -> None:
+    git(repository, "merge", "--no-ff", "--no-edit", branch)
+
+
+def removed_worktree(repository: Path, tree: Path) -> Path:
+    """Of a branch with a commit of its own."""
+    git(repository, "checkout", "main")
+    git(repository, "worktree", "add", "-b", "fix/cider", str(tree))
+    git(tree, "commit", "--allow-empty", "-m", "three")
+    git(repository, "worktree", "remove", str(tree))
+    return tree
+
+
+@pytest.mark.parametrize("place", ["elsewhere", "work/.claude/worktrees/cider"])
+@pytest.mark.parametrize("deleted", [False, True], ids=["kept", "deleted"])
+def test_a_branch_whose_worktree_is_gone_is_asked_of_a_living_folder_of_its_repository(
+    tmp_path: Path, repository: Path, place: str, deleted: bool
+) -> None:
+    tree = removed_worktree(repository, tmp_path / place)
+    with closing_rounds(tmp_path, tree) as rounds:
+        rounds.sessions.others = [] if place.startswith("work") else [tmp_path / "gone", repository / "press"]
+        id = rounds.write(replace(made(repository, event(), branch="fix/cider"), project="work", anchors=()))
+        rounds.look()
+        before = rounds.vault.find(id).branch
+        merge(repository, "fix/cider")
+        if deleted:
+            git(repository, "branch", "-d", "fix/cider")
+
+        rounds.look()
+
+        assert (before, rounds.vault.find(id).branch) == ("fix/cider", "")
+
+
+def test_a_repository_of_another_project_says_nothing_about_a_branch(tmp_path: Path, repository: Path) -> None:
+    tree = removed_worktree(repository, tmp_path / "elsewhere")
+    other = tmp_path / "meadow"
+    other.mkdir()
+    git(other, "init")
+    git(other, "commit", "--allow-empty", "-m", "one")
+    with closing_rounds(tmp_path, tree) as rounds:
+        rounds.sessions.others = [other]
+        id = rounds.write(replace(made(repository, event(), branch="fix/cider"), project="work", anchors=()))
+
+        rounds.look()
+
+        assert rounds.vault.find(id).branch == "fix/cider"
+
+
+def test_a_merged_branch_is_noticed_at_the_next_look_however_many_notes_there_are(
+    rounds: Rounds, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(anchoring, "_LOOKED_AT", 2)
+    id = rounds.write(made(repository, event(), branch="fix/press"))
+    for number in range(8):
+        rounds.vault.remember(f"Nothing waits for number {number}, it is a fact.", project="orchard")
+    rounds.vault.compare()
+    rounds.look()
+    merged_now = rounds.vault.find(id)
+    git(repository, "checkout", "main")
+    merge(repository, "fix/press")
+
+    marked = rounds.look()
+
+    assert merged_now.branch == "fix/press"
+    assert merged_now.path in marked
+    assert rounds.vault.find(id).branch == ""
+    assert rounds.vault.on_branches() == []

@@ -22,7 +22,7 @@ from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import block, estimated_tokens
-from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.recall.session_memory import Delivery, SessionMemory
 from kite_memory.timeline.store import Timeline
 from kite_memory.wiring import colleagues_of
 from tests.recall.notes import VAULT, Pile, hit
@@ -39,7 +39,7 @@ class Sure(Recall):
     own: Injection = NOTHING
     takes: Callable[[], None] = staticmethod(lambda: None)
 
-    def answer(self, prompt: Prompt, *, remember: bool = True) -> Injection:
+    def answer(self, prompt: Prompt, *, remember: bool = True, delivery: Delivery | None = None) -> Injection:
         self.takes()
         return self.own
 

@@ -79,6 +79,25 @@ def test_a_ruling_is_handed_out_once_and_with_its_question(judge: SlowJudge, rep
     assert desk.collect("s") is None
 
 
+def test_a_ruling_that_was_put_back_is_handed_out_again_unless_there_is_a_newer_question(
+    judge: SlowJudge, reported: list[BaseException]
+) -> None:
+    desk = desk_of(judge, reported)
+    desk.ask(question())
+    judge.let_all_go()
+    ruling = desk.collect("s", within=PATIENT)
+    assert ruling is not None
+
+    desk.put_back(ruling)
+    again = desk.collect("s")
+    desk.ask(question(prompt="newer"))
+    desk.put_back(ruling)
+    newer = desk.collect("s", within=PATIENT)
+
+    assert again == ruling
+    assert newer is not None and newer.question.prompt == "newer"
+
+
 def test_nobody_waits_who_did_not_choose_to(judge: SlowJudge, reported: list[BaseException]) -> None:
     desk = desk_of(judge, reported)
     desk.ask(question())

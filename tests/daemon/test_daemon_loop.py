@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.daemon.daemon import Daemon
+from kite_memory.daemon.watch import Roused
 from kite_memory.errors import StateNotWritten
 from tests.e2e.kmem import eventually
 from tests.fakes.extractors import ScriptedExtractor
@@ -56,6 +57,45 @@ def test_a_note_that_a_person_writes_can_be_found(tmp_path: Path, house: FakeHou
         (tmp_path / "vault" / "ideas" / "mulch.md").write_text("# Mulch\n\nBark keeps the roots cool.\n")
 
         assert eventually(lambda: house.recall.status().notes == 1)
+
+
+def test_what_obsidian_and_git_write_for_themselves_is_no_reason_to_compare_the_vault(tmp_path: Path, house: FakeHouse) -> None:
+    vault = tmp_path / "vault"
+    for folder in (".obsidian", ".git/objects", ".trash"):
+        (vault / folder).mkdir(parents=True, exist_ok=True)
+    daemon = Daemon(pipeline=house.pipeline, sources=(), vault=vault, compare_seconds=300.0)
+    daemon._vault_watch.start()
+    try:
+        (vault / ".obsidian" / "workspace.json").write_text("{}")
+        (vault / ".git" / "objects" / "ab").mkdir()
+        (vault / ".trash" / "old.md").write_text("# Old\n")
+        (vault / "ideas" / "mulch.md").write_text("# Mulch\n")
+        heard = daemon._notes.wait(10.0)
+    finally:
+        daemon._vault_watch.stop()
+
+    assert heard == Roused(paths=frozenset({str(vault / "ideas" / "mulch.md")}))
+
+
+def test_a_note_that_is_moved_to_the_trash_and_a_folder_that_becomes_another_vault_are_noticed(
+    tmp_path: Path, house: FakeHouse
+) -> None:
+    vault = tmp_path / "vault"
+    (vault / ".trash").mkdir(exist_ok=True)
+    note = vault / "ideas" / "mulch.md"
+    note.write_text("# Mulch\n")
+    daemon = Daemon(pipeline=house.pipeline, sources=(), vault=vault, compare_seconds=300.0)
+    daemon._vault_watch.start()
+    try:
+        note.rename(vault / ".trash" / "mulch.md")
+        moved = daemon._notes.wait(10.0)
+        (vault / "ideas" / ".obsidian").mkdir()
+        another = daemon._notes.wait(10.0)
+    finally:
+        daemon._vault_watch.stop()
+
+    assert moved == Roused(paths=frozenset({str(note)}))
+    assert another.everything
 
 
 def test_bundles_are_embedded_a_few_at_a_time(tmp_path: Path, house: FakeHouse) -> None:

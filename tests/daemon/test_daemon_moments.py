@@ -24,7 +24,7 @@ from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
-from kite_memory.recall.session_memory import Occasion, SessionMemory
+from kite_memory.recall.session_memory import Delivery, Occasion, SessionMemory
 from kite_memory.timeline.store import Timeline
 from tests.recall.notes import VAULT, Pile, hit
 
@@ -47,18 +47,20 @@ class Doubting(Recall):
     branch: str = ""
     about: tuple[Note, ...] = VAULT
 
-    def act(self, action: Action, *, branch: str = "") -> Injection:
+    def act(self, action: Action, *, branch: str = "", delivery: Delivery | None = None) -> Injection:
         self.branch = branch
         return self.knows(action)
 
-    def answer(self, prompt: Prompt, *, remember: bool = True) -> Injection:
+    def answer(self, prompt: Prompt, *, remember: bool = True, delivery: Delivery | None = None) -> Injection:
         self.asked = prompt
         self.memory.record(Occasion(at=NOW, session=prompt.session, project=prompt.project, head="", reason="not sure"))
         candidates = tuple(hit(note.body, id=note.id, title=note.title, path=note.path) for note in self.about)
         question = Question(session=prompt.session, project=prompt.project, prompt=prompt.text, exchange="", candidates=candidates)
         return replace(self.sure, question=question)
 
-    def brief(self, *, session: str, project: str, branch: str = "", remember: bool = True) -> Injection:
+    def brief(
+        self, *, session: str, project: str, branch: str = "", remember: bool = True, delivery: Delivery | None = None
+    ) -> Injection:
         return self.opening
 
 
@@ -133,6 +135,12 @@ def rooms(tmp_path: Path) -> Iterator[Rooms]:
 def told(moments: Moments, event: str, agent: str = "", **fields: Any) -> str:
     body = {"hook_event_name": event, "session_id": SESSION, "cwd": CWD, **fields}
     return moments.answer(json.dumps(body).encode(), agent)
+
+
+def lost(moments: Moments, event: str, **fields: Any) -> None:
+    """Its hook had given up when the answer came."""
+    body = {"hook_event_name": event, "session_id": SESSION, "cwd": CWD, **fields}
+    moments.prepare(json.dumps(body).encode())[1].lost()
 
 
 def prompted(moments: Moments, prompt: str = ASKS, **fields: Any) -> str:
@@ -230,6 +238,17 @@ class TestLateVerdicts:
         judged()
 
         assert "facts/lint.md" in context(batch(moments))
+
+    def test_a_verdict_that_was_lost_on_its_way_comes_with_the_next_tools(self, rooms: Rooms) -> None:
+        moments = rooms.moments()
+        prompted(moments)
+        judged()
+
+        lost(moments, "PostToolBatch", tool_calls=[call()])
+        again = batch(moments)
+
+        assert "facts/lint.md" in context(again)
+        assert batch(moments) == ""
 
     def test_no_note_comes_twice_in_a_session(self, rooms: Rooms) -> None:
         moments = rooms.moments()
@@ -408,6 +427,18 @@ class TestBudget:
         given = [batch(moments, call("Bash", command="make")) for _ in range(10)]
 
         assert sum(map(bool, given)) == 4
+
+    def test_what_was_lost_on_its_way_costs_nothing(self, rooms: Rooms) -> None:
+        rooms.judge.finds = ()
+        moments = rooms.moments(act=saying("known", tokens=400))
+        prompted(moments)
+
+        given = [batch(moments, call("Bash", command="make")) for _ in range(3)]
+        for _ in range(10):
+            lost(moments, "PostToolBatch", tool_calls=[call("Bash", command="make")])
+        given += [batch(moments, call("Bash", command="make")) for _ in range(3)]
+
+        assert [bool(each) for each in given] == [True, True, True, True, False, False]
 
     def test_a_new_prompt_has_a_budget_of_its_own(self, rooms: Rooms) -> None:
         rooms.recall.sure = Injection(block="sure", hits=(), reason="sure", tokens=1_590)

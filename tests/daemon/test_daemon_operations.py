@@ -95,6 +95,45 @@ class TestHook:
         assert again == ""
         assert elsewhere == first
 
+    def test_a_note_that_never_arrived_is_said_again_and_one_that_is_on_its_way_is_not(self, house: House) -> None:
+        body = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": ASKS}).encode()
+
+        first, lost = house.moments.prepare(body)
+        while_on_its_way, silent = house.moments.prepare(body)
+        silent.arrived()
+        lost.lost()
+        again, arrived = house.moments.prepare(body)
+        arrived.arrived()
+
+        assert "decisions/postgresql" in first
+        assert again == first
+        assert while_on_its_way == house.moments.answer(body) == ""
+        assert [bool(each["notes"]) for each in prompts(house)] == [False, True, False]
+
+    def test_a_brief_that_never_arrived_comes_with_the_next_prompt_and_once(self, house: House) -> None:
+        body = {"session_id": SESSION, "cwd": str(house.config.vault.parent / "mycelia")}
+        started = json.dumps({**body, "hook_event_name": "SessionStart"}).encode()
+        asked = json.dumps({**body, "hook_event_name": "UserPromptSubmit", "prompt": "good morning"}).encode()
+
+        first, lost = house.moments.prepare(started)
+        lost.lost()
+        with_prompt, lost_again = house.moments.prepare(asked)
+        lost_again.lost()
+
+        assert "<vault-context>" in first
+        assert with_prompt == house.moments.answer(asked) == first
+        assert house.moments.answer(asked) == ""
+
+    def test_a_brief_that_never_arrived_leaves_its_notes_to_be_said(self, house: House) -> None:
+        started = {"hook_event_name": "SessionStart", "session_id": SESSION, "cwd": str(house.config.vault.parent / "mycelia")}
+
+        first, lost = house.moments.prepare(json.dumps(started).encode())
+        lost.lost()
+
+        assert "<vault-context>" in first
+        assert prompts(house) == []
+        assert house.moments.answer(json.dumps(started).encode()) == first
+
     @pytest.mark.parametrize("source", ["compact", "clear"])
     def test_what_left_the_agents_context_may_be_shown_again(self, house: House, source: str) -> None:
         first = hook(house, prompt=ASKS)

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from kite_memory.daemon import reviewing as reviewing_module
 from kite_memory.daemon.consolidating import Consolidating
 from kite_memory.daemon.gardening import Gardening
 from kite_memory.daemon.reviewing import Changed, Reviewing
 from kite_memory.errors import NoteNotFound, UsageError
+from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit
+from kite_memory.model.look import Cursor, Look
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Create, Skip
 from kite_memory.recall.hashing import HashingEmbedder
@@ -22,10 +25,11 @@ from kite_memory.recall.search import Query
 from kite_memory.vault.drafting import Draft, draft
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
-from tests.vault.building import START, chunk, decision, fact, record
+from tests.vault.building import SESSION, START, chunk, decision, event, fact, record
 
 DOUBTFUL = "The staging server has 8 GB of memory, as the tool says."
 STANDING = "The staging server has 8 GB of memory and two cores."
+OF_STAGING = ("Redis", "the nightly backup", "Kafka", "an old crawler", "Grafana", "a mail relay")
 
 
 @pytest.fixture
@@ -57,6 +61,12 @@ def propose(house: FakeHouse, *items: Any, name: str = "chunk-1") -> list[Note]:
     house.vault.carry_out(house.vault.plan(proposals(*items, name=name)))
     house.pipeline.compare_vault()
     return [note for note in notes(house) if note.status is NoteStatus.PROPOSED]
+
+
+def propose_of_staging(house: FakeHouse) -> list[Note]:
+    """Notes that have little to do with each other, and each of them something with what is standing."""
+    facts = (fact(f"Memory of {name}", f"On the staging server {name} takes memory in GB.") for name in OF_STAGING)
+    return propose(house, *facts)
 
 
 def proposals(*items: Any, name: str = "chunk-1") -> list[Draft]:
@@ -119,6 +129,68 @@ def test_what_waits_is_on_the_page_and_an_unchanged_vault_leaves_it_alone(house:
     assert [reviewing.keep_page()["changed"], again.keep_page()["changed"]] == [False, False]
     assert (page(house).read_bytes(), page(house).stat().st_mtime_ns) == (before, stamp)
     assert note.id in before.decode()
+
+
+def test_one_more_that_waits_is_no_reason_to_read_all_the_others_again(
+    house: FakeHouse, reviewing: Reviewing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    standing = remember(house, STANDING)
+    waiting = propose_of_staging(house)
+    reviewing.keep_page()
+    read, searched = house.vault.read, house.recall.search
+    reads: list[str] = []
+    searches: list[Query] = []
+
+    def counted_read(path: str) -> Note | None:
+        reads.append(path)
+        return read(path)
+
+    def counted_search(query: Query) -> tuple[Hit, ...]:
+        searches.append(query)
+        return searched(query)
+
+    monkeypatch.setattr(house.vault, "read", counted_read)
+    monkeypatch.setattr(house.recall, "search", counted_search)
+
+    house.vault.carry_out(house.vault.plan(proposals(fact("Frost", "The frost of April took the plum blossoms."), name="chunk-2")))
+    look(house, reviewing)
+
+    assert len(waiting) == len(OF_STAGING)
+    assert len(searches) <= 1 + reviewing_module._LOOKED_FOR_AGAIN
+    assert len([path for path in reads if path != standing.path]) <= 1 + 2 * len(searches) * 8
+    assert "Frost" in page(house).read_text(encoding="utf-8")
+
+
+def test_a_nearer_note_is_noticed_after_some_looks_however_many_wait(house: FakeHouse, reviewing: Reviewing) -> None:
+    propose_of_staging(house)
+    reviewing.keep_page()
+    assert "merge into" not in page(house).read_text(encoding="utf-8")
+    remember(house, STANDING)
+
+    for number in range(3):
+        propose(house, fact(f"Frost {number}", f"The frost of April {number} took the plum blossoms."), name=f"chunk-{number + 2}")
+        reviewing.keep_page()
+
+    assert page(house).read_text(encoding="utf-8").count("merge into") == len(OF_STAGING)
+
+
+def test_words_that_were_let_go_are_not_quoted_at_the_next_look(house: FakeHouse, reviewing: Reviewing) -> None:
+    said = replace(event(1), text="There are forty plum trees.")
+    seen = Look(
+        path="transcript.jsonl", session=SESSION, events=(said,), problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1)
+    )
+    house.timeline.commit([seen], SESSION.provider)
+    (note,) = propose(house, fact("Staging memory", DOUBTFUL))
+    reviewing.keep_page()
+    assert "forty plum trees" in page(house).read_text(encoding="utf-8")
+    reference = EvidenceReference.parse(note.evidence[0])
+    assert reference is not None
+
+    house.timeline.let_go(house.timeline.evidence(reference), blank=True)
+    propose(house, fact("Frost", "The frost of April took the plum blossoms."), name="chunk-2")
+    reviewing.keep_page()
+
+    assert "forty plum trees" not in page(house).read_text(encoding="utf-8")
 
 
 def test_a_ticked_accept_is_obeyed_once(house: FakeHouse, reviewing: Reviewing) -> None:

@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 
@@ -16,7 +16,7 @@ import pytest
 from kite_memory import endpoint, paths
 from kite_memory.daemon.client import DaemonRefused, DaemonSilent, call
 from kite_memory.daemon.listener import Transport, listen
-from kite_memory.daemon.protocol import Ok, Reply, Request
+from kite_memory.daemon.protocol import Held, Ok, Reply, Request
 from kite_memory.daemon.reception import Limits, Reception
 from kite_memory.daemon.server import Handler, Server
 from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError, UsageError
@@ -182,6 +182,96 @@ def test_whoever_has_gone_is_not_worked_for(tmp_path: Path, transport: Transport
         patient.close()
 
     assert handled == ["patient", "late"]
+
+
+@dataclass
+class Receipts:
+    """Answers with a reply that is held, and notes what became of it."""
+
+    answered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    go_on: threading.Event = field(default_factory=threading.Event)
+    noted: list[str] = field(default_factory=list)
+    ended: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def __call__(self, request: Request) -> Held:
+        self.answered.release()
+        assert self.go_on.wait(PATIENT)
+        return Held(reply=Ok(body=b"a note"), arrived=lambda: self._note("arrived"), lost=lambda: self._note("lost"))
+
+    def _note(self, what: str) -> None:
+        self.noted.append(what)
+        self.ended.release()
+
+
+def test_a_reply_has_arrived_when_its_asker_says_so(tmp_path: Path, transport: Transport) -> None:
+    receipts = Receipts()
+    receipts.go_on.set()
+    with serving(tmp_path, receipts, transport=transport):
+        assert call(tmp_path, "hook", b"", PATIENT) == b"a note"
+        assert receipts.ended.acquire(timeout=PATIENT)
+
+    assert receipts.noted == ["arrived"]
+
+
+def test_a_reply_is_lost_on_an_asker_who_gave_up_while_it_was_made(tmp_path: Path, transport: Transport) -> None:
+    receipts = Receipts()
+    with serving(tmp_path, receipts, transport=transport) as reported:
+        connection = connection_to(tmp_path)
+        connection.send(b"KMEM1 hook 0\n")
+        assert receipts.answered.acquire(timeout=PATIENT)
+        connection.close()
+        receipts.go_on.set()
+        assert receipts.ended.acquire(timeout=PATIENT)
+
+    assert (receipts.noted, reported) == (["lost"], [])
+
+
+def test_a_reply_is_lost_on_an_asker_who_read_it_and_put_it_to_no_use(tmp_path: Path, transport: Transport) -> None:
+    receipts = Receipts()
+    receipts.go_on.set()
+    with serving(tmp_path, receipts, transport=transport):
+        connection = connection_to(tmp_path)
+        assert endpoint.exchange(connection, "hook", b"", monotonic() + PATIENT) == ("ok", b"a note")
+        connection.close()
+        assert receipts.ended.acquire(timeout=PATIENT)
+
+    assert receipts.noted == ["lost"]
+
+
+def test_an_asker_who_neither_leaves_nor_acknowledges_is_not_waited_for_long(tmp_path: Path, transport: Transport) -> None:
+    receipts = Receipts()
+    receipts.go_on.set()
+    with serving(tmp_path, receipts, limits=replace(LIMITS, write_seconds=0.05), transport=transport):
+        connection = connection_to(tmp_path)
+        endpoint.exchange(connection, "hook", b"", monotonic() + PATIENT)
+        assert receipts.ended.acquire(timeout=PATIENT)
+        connection.close()
+
+    assert receipts.noted == ["lost"]
+
+
+def test_slow_requests_keep_no_urgent_one_waiting(tmp_path: Path, transport: Transport) -> None:
+    go_on = threading.Event()
+    started = threading.Semaphore(0)
+
+    def slow(request: Request) -> Reply:
+        if request.name != "hook":
+            started.release()
+            assert go_on.wait(PATIENT)
+        return echo(request)
+
+    limits = replace(LIMITS, workers=2, reserved=1)
+    with Server(tmp_path, slow, report=print, urgent={"hook"}, limits=limits, transport=transport):
+        asking = [connection_to(tmp_path) for _ in range(6)]
+        for connection in asking:
+            connection.send(b"KMEM1 ask 0\n")
+        for _ in range(limits.workers):
+            assert started.acquire(timeout=PATIENT)
+
+        assert [call(tmp_path, "hook:codex", b"why?", PATIENT) for _ in range(3)] == [b"hook:codex|why?"] * 3
+
+        go_on.set()
+        assert [raw(connection, b"") for connection in asking] == [b"KMEM1 ok 4\nask|"] * 6
 
 
 def test_an_error_of_ours_reaches_the_person_with_its_hint_and_exit_code(tmp_path: Path, transport: Transport) -> None:

@@ -28,7 +28,7 @@ from kite_memory.recall.answer import Prompt
 from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.recall.session_memory import Delivery, SessionMemory
 from kite_memory.timeline.store import Timeline
 from kite_memory.wiring import judge_of
 from tests.e2e.kmem import Machine, claude_code, eventually
@@ -47,7 +47,7 @@ class Doubting(Recall):
     opening: Injection = Injection(block="", hits=(), reason="nothing that always applies")
     told: Callable[[], object] = staticmethod(lambda: None)
 
-    def answer(self, prompt: Prompt, *, remember: bool = True) -> Injection:
+    def answer(self, prompt: Prompt, *, remember: bool = True, delivery: Delivery | None = None) -> Injection:
         candidates = tuple(replace(hit(note.body), note=note) for note in NOTES)
         question = Question(session=prompt.session, project=prompt.project, prompt=prompt.text, exchange="", candidates=candidates)
         return Injection(block="", hits=(), reason="not sure", question=question)
@@ -55,7 +55,9 @@ class Doubting(Recall):
     def heard(self, question: Question, judged: Judged) -> None:
         self.told()
 
-    def brief(self, *, session: str, project: str, branch: str = "", remember: bool = True) -> Injection:
+    def brief(
+        self, *, session: str, project: str, branch: str = "", remember: bool = True, delivery: Delivery | None = None
+    ) -> Injection:
         return self.opening
 
 

@@ -55,6 +55,8 @@ def ask(machine: Machine, op: str, body: bytes) -> str:
     connection = endpoint.connect(str(machine.state), end)
     try:
         word, _ = endpoint.exchange(connection, op, body, end, 1 << 20)
+        if op == "hook":
+            endpoint.acknowledge(connection)
     finally:
         connection.close()
     return word

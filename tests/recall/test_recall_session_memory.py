@@ -1,13 +1,14 @@
 import os
 import sqlite3
 import threading
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from kite_memory.errors import StateNewer
-from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
+from kite_memory.recall.session_memory import Delivery, Given, Occasion, SessionMemory
 
 NOW = datetime(2026, 2, 26, 14, 3, 11, tzinfo=UTC)
 
@@ -52,6 +53,79 @@ def test_of_many_who_claim_at_once_one_gets_it(tmp_path: Path) -> None:
 
     assert sorted(won) == [False] * 11 + [True]
     memory.close()
+
+
+class TestDelivery:
+    def test_a_note_counts_as_shown_once_its_reply_has_arrived(self, tmp_path: Path) -> None:
+        memory, delivery = SessionMemory(tmp_path / "memory.db"), Delivery()
+
+        assert memory.give("one", ["queue"], occasion(1), delivery)
+        assert (memory.last(5), dict(memory.tallies())) == ((), {})
+        delivery.arrived()
+        delivery.lost()
+
+        memory.close()
+        memory = SessionMemory(tmp_path / "memory.db")
+        assert memory.shown("one") == {"queue"}
+        assert [each.head for each in memory.last(5)] == ["prompt 1"]
+        memory.close()
+
+    def test_what_is_on_its_way_is_given_to_nobody_else_until_it_is_lost(self, tmp_path: Path) -> None:
+        memory, first, second = SessionMemory(tmp_path / "memory.db"), Delivery(), Delivery()
+        assert memory.give("one", ["queue", "auth"], occasion(1), first)
+
+        assert not memory.give("one", ["auth"], occasion(2), second)
+        assert not second
+        assert memory.shown("one") == {"queue", "auth"}
+        assert memory.give("two", ["auth"], occasion(3), second)
+        first.lost()
+
+        assert memory.shown("one") == frozenset()
+        assert memory.give("one", ["auth"], occasion(4))
+        assert [each.head for each in memory.last(5)] == ["prompt 4"]
+        memory.close()
+
+    def test_of_many_prompts_at_once_one_is_given_the_note(self, tmp_path: Path) -> None:
+        memory = SessionMemory(tmp_path / "memory.db")
+        won: list[bool] = []
+
+        def ask() -> None:
+            won.append(memory.give("one", ["queue"], occasion(1), delivery := Delivery()))
+            delivery.arrived()
+
+        threads = [threading.Thread(target=ask) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert sorted(won) == [False] * 11 + [True]
+        memory.close()
+
+    def test_a_compaction_lets_go_of_what_is_on_its_way(self, tmp_path: Path) -> None:
+        memory, delivery = SessionMemory(tmp_path / "memory.db"), Delivery()
+        memory.give("one", ["queue"], occasion(1), delivery)
+
+        memory.forget_session("one")
+
+        assert memory.shown("one") == frozenset()
+        memory.close()
+
+    def test_what_cannot_be_written_down_counts_as_shown_as_long_as_the_process_lives(self, tmp_path: Path) -> None:
+        memory, delivery = SessionMemory(tmp_path / "memory.db"), Delivery()
+        steps: list[str] = []
+        delivery.when(arrived=lambda: steps.append("first"))
+        memory.give("one", ["queue"], occasion(1), delivery)
+        delivery.when(arrived=lambda: steps.append("last"))
+        with closing(sqlite3.connect(tmp_path / "memory.db", isolation_level=None)) as another:
+            another.execute("BEGIN IMMEDIATE")
+
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                delivery.arrived()
+
+        assert steps == ["first", "last"]
+        assert memory.shown("one") == {"queue"}
+        memory.close()
 
 
 def test_a_forgotten_session_may_be_shown_everything_again(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,31 @@ def test_the_nearest_repository_counts(home: Path) -> None:
     inner = repository(repository(home / "orchard") / "vendor" / "ladder")
 
     assert project_of(str(inner)) == "ladder"
+
+
+def test_a_repository_that_comes_into_being_or_goes_is_noticed_at_once(home: Path) -> None:
+    inner = home / "orchard" / "trees"
+    inner.mkdir(parents=True)
+    named = [project_of(str(inner))]
+
+    repository(home / "orchard")
+    named.append(project_of(str(inner)))
+    repository(inner)
+    named.append(project_of(str(inner)))
+    shutil.rmtree(inner / ".git")
+    named.append(project_of(str(inner)))
+
+    assert named == ["trees", "orchard", "trees", "orchard"]
+
+
+def test_a_worktree_that_is_attached_to_another_repository_follows_it(home: Path) -> None:
+    orchard, meadow = repository(home / "orchard"), repository(home / "meadow-by-the-river")
+    tree = worktree(orchard, home / "grafting")
+    assert project_of(str(tree)) == "orchard"
+
+    (tree / ".git").write_text(f"gitdir: {meadow / '.git'}/worktrees/grafting\n", encoding="utf-8")
+
+    assert project_of(str(tree)) == "meadow-by-the-river"
 
 
 def test_a_worktree_is_the_same_project(home: Path) -> None:

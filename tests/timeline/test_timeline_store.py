@@ -318,11 +318,18 @@ def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def spoken_in(
-    timeline: Timeline, id: str, minute: int, *, project: str = "orchard", type: EventType = EventType.USER_MESSAGE
+    timeline: Timeline,
+    id: str,
+    minute: int,
+    *,
+    project: str = "orchard",
+    type: EventType = EventType.USER_MESSAGE,
+    parent: str = "",
+    provider: str = "claude-code",
 ) -> None:
-    session = replace(SESSION, id=id, project=project)
+    session = replace(SESSION, id=id, project=project, parent=parent, provider=provider)
     said = replace(event(minute, type=type), id=f"{id}-{minute}", session=id, at=START + timedelta(minutes=minute))
-    timeline.commit([replace(look(said, session=session), path=f"/t/{id}.jsonl")], "claude-code")
+    timeline.commit([replace(look(said, session=session), path=f"/t/{id}.jsonl")], provider)
 
 
 def test_the_last_session_is_the_one_in_which_a_person_spoke_last(timeline: Timeline) -> None:
@@ -337,6 +344,49 @@ def test_the_last_session_is_the_one_in_which_a_person_spoke_last(timeline: Time
     assert last is not None
     assert (last.id, last.project) == ("last", "orchard")
     assert timeline.last_session("fence") is None
+
+
+def test_sub_agents_do_not_push_out_the_session_in_which_a_person_spoke(timeline: Timeline) -> None:
+    spoken_in(timeline, "meant", 1)
+    for number in range(60):
+        spoken_in(timeline, f"agent-{number}", 2 + number, type=EventType.ASSISTANT_MESSAGE, parent="meant")
+
+    found = (timeline.last_session("orchard"), timeline.last_session(None), timeline.last_session(None, among=["orchard"]))
+
+    assert [session.id if session else "" for session in found] == ["meant"] * 3
+    assert timeline.last_session(None, among=["mycelia"]) is None
+    assert [session.id for session in timeline.last_sessions("orchard", 8)] == ["meant"]
+
+
+def test_neither_commits_nor_sub_agents_are_among_the_last_sessions_but_forks_are(timeline: Timeline) -> None:
+    spoken_in(timeline, "commits", 5, type=EventType.ASSISTANT_MESSAGE, provider="git")
+    spoken_in(timeline, "agent", 4, type=EventType.ASSISTANT_MESSAGE, parent="first")
+    spoken_in(timeline, "fork", 3, parent="first")
+    spoken_in(timeline, "first", 1)
+
+    assert [session.id for session in timeline.last_sessions("orchard", 8)] == ["fork", "first"]
+
+
+def test_events_are_counted_as_they_come_by_provider(timeline: Timeline) -> None:
+    timeline.commit([look(event(0), event(1))], "claude-code")
+    timeline.commit([look(event(1), event(2))], "claude-code")
+    timeline.commit([replace(look(replace(event(2), text="said better"), event(3)), amends=True)], "claude-code")
+    spoken_in(timeline, "other", 1, provider="codex")
+
+    assert {each.provider: each.events for each in timeline.counts()} == {"claude-code": 4, "codex": 1}
+
+
+def test_events_of_an_earlier_schema_are_counted_by_provider(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.sqlite"
+    with closing(Timeline(path)) as store:
+        store.commit([look(event(0), event(1))], "claude-code")
+    with closing(sqlite3.connect(path)) as database, database:
+        for kind, name in (("TABLE", "totals"), ("INDEX", "user_messages"), ("INDEX", "sessions_by_time")):
+            database.execute(f"DROP {kind} {name}")
+        database.execute("PRAGMA user_version = 5")
+
+    with closing(Timeline(path)) as store:
+        assert [each.events for each in store.counts()] == [2]
 
 
 def test_a_session_of_which_nothing_is_offered_any_more_is_not_the_last(timeline: Timeline) -> None:

@@ -221,7 +221,7 @@ def test_a_ledger_of_the_third_version_has_what_may_ask_read_again(tmp_path: Pat
         for path, id, status in rows:
             database.execute(
                 "INSERT INTO files (path, id, twin, kind, title, title_key, stem_key, body_key, project, status, size, mtime_ns,"
-                " problem) VALUES (?, ?, 0, 'fact', '', '', '', '', '', ?, 1, 1, '')",
+                " problem) VALUES (?, ?, 0, 'insight', '', '', '', '', '', ?, 1, 1, '')",
                 (path, id, status),
             )
         database.execute("PRAGMA user_version = 3")
@@ -232,3 +232,26 @@ def test_a_ledger_of_the_third_version_has_what_may_ask_read_again(tmp_path: Pat
 
         assert known == {"a.md": -1, "b.md": 1, "c.md": 1}
         assert [each.path for each in ledger.waiting()] == ["b.md"]
+
+
+def test_a_ledger_of_the_fourth_version_has_what_may_be_of_a_branch_read_again(tmp_path: Path) -> None:
+    from kite_memory.vault.ledger import _MIGRATIONS
+
+    file = tmp_path / "vault.sqlite"
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        for version in range(1, 5):
+            for statement in _MIGRATIONS[version]:
+                database.execute(statement)
+        for number, kind in enumerate(("decision", "fact", "insight")):
+            database.execute(
+                "INSERT INTO files (path, id, twin, kind, title, title_key, stem_key, body_key, project, status, size, mtime_ns,"
+                " problem) VALUES (?, ?, 0, ?, '', '', '', '', '', 'accepted', 1, 1, '')",
+                (f"{kind}.md", f"ID{number}", kind),
+            )
+        database.execute("PRAGMA user_version = 4")
+        database.commit()
+
+    with contextlib.closing(Ledger(file)) as ledger:
+        known = {each.path: each.size for each in ledger.everything()}
+
+    assert known == {"decision.md": -1, "fact.md": -1, "insight.md": 1}

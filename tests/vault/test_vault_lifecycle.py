@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.likeness import Near, Ruling, Surroundings
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.plan import Action, Amend, Create, Supersede
+from kite_memory.model.plan import Action, Amend, Create, Skip, Supersede
 from kite_memory.model.record import Rejected
 from kite_memory.model.scope import Scope
 from kite_memory.vault import lifecycle
@@ -241,6 +241,39 @@ def test_what_ends_or_holds_in_one_place_alone_does_not_take_in_what_stays(chang
     (action,) = plan([made], Known(alike=(old("Frost comes late", "It does.", **changes),)))
 
     assert isinstance(action, Create)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"expires": START + timedelta(days=1)}, {"branch": "fix/press"}, {"scope": Scope.SESSION, "session": "now"}],
+    ids=["ends", "branch", "session"],
+)
+@pytest.mark.parametrize("body", ["It does.", "It came on the third of May, as the diary of the north field says."])
+@pytest.mark.parametrize("status", [NoteStatus.ACCEPTED, NoteStatus.SUPERSEDED])
+def test_what_ends_or_holds_in_one_place_alone_writes_nothing_into_what_stays(
+    changes: dict[str, Any], body: str, status: NoteStatus
+) -> None:
+    (made,) = drafts(fact("Frost comes late", body))
+    narrow = replace(made, note=replace(made.note, **changes))
+    stays, likewise = old("Frost comes late", "It does.", status=status), old("Frost comes late", "It does.", **changes)
+
+    (action,) = plan([narrow], Known(alike=(stays,)))
+    (beside,) = plan([narrow], Known(alike=(stays, likewise)))
+
+    assert isinstance(action, Create)
+    assert isinstance(beside, Amend) and beside.id == likewise.id
+
+
+def test_on_a_branch_a_thought_stays_turned_down_and_what_a_person_wrote_is_not_written_again() -> None:
+    (made,) = drafts(fact("Frost comes late", "It does."))
+    on_branch = replace(made, note=replace(made.note, branch="fix/press"))
+    waiting = replace(on_branch, note=replace(on_branch.note, status=NoteStatus.PROPOSED))
+
+    (turned_down,) = plan([on_branch], Known(alike=(old("Frost comes late", "It does.", status=NoteStatus.REJECTED),)))
+    (written,) = plan([on_branch], Known(alike=(replace(old("Frost comes late", "It does."), id=""),)))
+    (nothing_new,) = plan([waiting], Known(alike=(old("Frost comes late", "It does."),)))
+
+    assert [type(each) for each in (turned_down, written, nothing_new)] == [Skip, Skip, Skip]
 
 
 def test_sessions_that_say_it_again_make_it_weigh_more() -> None:
