@@ -181,6 +181,8 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     say(f"extractor  {extractor['name']}, {counted(extractor['backlog_chunks'], 'chunk')} waiting{_because(extractor)}")
     if extractor["waiting_for"] and extractor["hint"]:
         say(f"           {extractor['hint']}")
+    for reason, count in extractor["set_aside"].items():
+        say(f"           {counted(count, 'chunk')} set aside ({reason}); `kmem backfill --retry` asks again")
     if extractor["open_sessions"] and not told["daemon"]["running"]:
         say(f"           {counted(extractor['open_sessions'], 'session')} that notes are still to be made of")
     if passed_over := extractor["passed_over_sessions"]:

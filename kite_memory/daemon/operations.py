@@ -429,6 +429,7 @@ class Operations:
                 "passed_over_sessions": len({(each.provider, each.session) for each in self._pipeline.passed_over()}),
                 "refused_chunks": states.get("refused", 0),
                 "refused_items": self._outbox.refusals(),
+                "set_aside": self._outbox.aside(),
                 "waiting_for": idle.reason if idle.until is not None else "",
                 "waiting_until": idle.until,
                 "hint": idle.hint,

@@ -7,7 +7,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -198,6 +198,7 @@ class Pipeline:
         now = self._clock()
         due = [key for key, ripe in self._ripe.items() if ripe <= now]
         if due:
+            self.follow_timeline(due)
             chunked_to = self._outbox.chunked_to()
             for key in due:
                 self._form(key, chunked_to.get(key, -1), now)
@@ -232,15 +233,35 @@ class Pipeline:
 
         Those whose last event is older than ``skip_before`` are passed over, until `take_up` is asked for them.
         """
+        self.follow_timeline()
         for state in self._unchunked():
             key = (state.session.provider, state.session.id)
             if provider not in ("", state.session.provider):
                 continue
             if skip_before is not None and state.quiet_since < skip_before.timestamp():
-                self._outbox.skip(*key, state.last_ordinal)
+                last = self._timeline.last_events(*key, 1)
+                self._outbox.skip(*key, state.last_ordinal, event=last[-1].id if last else "")
                 self._close(key)
             else:
                 self._ripe[key] = 0.0
+
+    def follow_timeline(self, sessions: Collection[tuple[str, str]] | None = None) -> None:
+        """Move the cursors of ``sessions``, or of all, to where their events are in a timeline that was read anew."""
+        cursors = {key: each for key, each in self._outbox.cursors().items() if sessions is None or key in sessions}
+        found = self._timeline.ordinals([(*key, cursor.event) for key, cursor in cursors.items() if cursor.event])
+        for key, cursor in cursors.items():
+            ordinal = found.get((*key, cursor.event))
+            if ordinal is None and (state := self._timeline.session_state(*key)) is not None:
+                ordinal = min(cursor.ordinal, state.last_ordinal)
+            if ordinal is not None and ordinal != cursor.ordinal:
+                places = self._outbox.places(*key)
+                at = self._timeline.ordinals([(*key, event) for _, *ends in places for event in ends])
+                chunks = {
+                    id: (at[*key, first], at[*key, last])
+                    for id, first, last in places
+                    if at.keys() >= {(*key, first), (*key, last)}
+                }
+                self._outbox.renumber(*key, ordinal, chunks)
 
     def _unchunked(self) -> list[SessionState]:
         chunked_to = self._outbox.chunked_to()

@@ -273,6 +273,15 @@ class Timeline:
             )
         ]
 
+    def ordinals(self, events: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], int]:
+        """Of provider, session and event id each: the event's ordinal, where the session has it."""
+        found = self._all(
+            "SELECT wanted.key, e.ordinal FROM json_each(?) AS wanted CROSS JOIN events AS e ON e.id = wanted.value ->> 2"
+            " CROSS JOIN sessions AS s ON s.key = e.session WHERE s.provider = wanted.value ->> 0 AND s.id = wanted.value ->> 1",
+            (json.dumps(events),),
+        )
+        return {events[place]: ordinal for place, ordinal in found}
+
     def holding(self, stretches: Sequence[tuple[str, str, int, int]]) -> list[tuple[str, str, int, int]]:
         """Of provider, session, first and last ordinal each: those in which the session has an event."""
         held = self._all(

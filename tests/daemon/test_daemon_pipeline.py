@@ -1,7 +1,9 @@
 """The walk from transcript to note and back: everything once, in order, and nothing that should not be there."""
 
 import os
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -209,6 +211,70 @@ def test_a_lost_timeline_does_not_cost_an_answer_its_notes(home: Path) -> None:
 
         assert second.outbox.states() == {"written": 1}
         assert len(notes(second)) == 1
+
+
+BEES = "The bees winter behind the south wall from this year on, out of the wind."
+OLD_TURNS = [SAID, *(f"Row {number} of the orchard is pruned in the last week of March, after the frost." for number in range(6))]
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_timeline_read_anew_does_not_leave_a_live_session_deaf(home: Path, extractor: ScriptedExtractor, old: bool) -> None:
+    path = transcript(home, *OLD_TURNS)
+    with fake_house(home, extractor) as first:
+        first.walk()
+        later = Transcript(first=100)
+        later.user(BEES)
+        later.assistant("Understood: the bees stand behind the south wall.")
+        path.write_bytes(later.bytes)  # as a compaction rewrites it: from now on its events have higher ordinals
+        first.walk()
+        asked = list(extractor.asked)
+    if old:
+        forget_event_ids(home / "state" / "outbox.sqlite")
+    for file in (home / "state").glob("timeline.sqlite*"):
+        file.unlink()
+
+    with fake_house(home, extractor) as second:
+        second.walk()
+        assert extractor.asked == asked
+        later.user("The cider press moves to the south barn in October, next to the well.")
+        later.assistant("Understood: it moves to the south barn.")
+        path.write_bytes(later.bytes)
+        second.walk()
+
+    assert len(extractor.asked) == len(asked) + 1
+
+
+def forget_event_ids(file: Path) -> None:
+    """As an outbox of an earlier version has none."""
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("UPDATE sessions SET event = ''")
+
+
+def test_a_chunk_that_waits_follows_its_events_to_their_new_places(home: Path, extractor: ScriptedExtractor) -> None:
+    path = transcript(home, *OLD_TURNS)
+    heard: list[str] = []
+
+    def listening(chunk: Chunk) -> Answer:
+        heard.extend(event.text for event in chunk.events if event.role == "user")
+        return plain_answer(chunk, "The bees")
+
+    with fake_house(home, ScriptedExtractor([listening] * 2)) as house:
+        house.walk()
+        later = Transcript(first=100)
+        later.user(BEES)
+        later.assistant("Understood: the bees stand behind the south wall.")
+        path.write_bytes(later.bytes)
+        house.pipeline.ingest_many([(source, file) for source, file, _ in house.pipeline.unread()])
+        house.pipeline.open_sessions()
+        house.pipeline.form_chunks()
+    for file in (home / "state").glob("timeline.sqlite*"):
+        file.unlink()
+    heard.clear()
+
+    with fake_house(home, ScriptedExtractor([listening])) as second:
+        second.walk()
+
+    assert heard == [BEES]
 
 
 def test_what_a_rewritten_transcript_says_anew_is_distilled(home: Path, house: FakeHouse, extractor: ScriptedExtractor) -> None:
