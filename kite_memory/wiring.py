@@ -50,7 +50,7 @@ from kite_memory.distill.booking import Allowance
 from kite_memory.distill.chunking import FREE, ChunkPolicy
 from kite_memory.distill.extractor import Extractor, Outcome, Usage
 from kite_memory.distill.keyless import Keyless
-from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.outbox import Budget, Outbox, Purpose
 from kite_memory.distill.prices import Prices
 from kite_memory.distill.saving import Saving
 from kite_memory.distill.scheduler import Idle, Scheduler
@@ -312,7 +312,7 @@ def saving_of(config: Config, extractor: Extractor, outbox: Outbox) -> Saving:
     """What looks at that which agents save of their own accord; a model takes a transcript apart where there is one."""
     if extractor.name == "offline":
         return Saving(rules=_Offline())
-    allowance = Allowance(outbox=outbox, budget=_budget(config), share=1.0, clock=time.time)
+    allowance = Allowance(outbox=outbox, budget=_budget(config), share=1.0, clock=time.time, purpose="save")
     return Saving(rules=_Offline(), model=extractor, allowance=allowance)
 
 
@@ -485,9 +485,10 @@ def extractor_of(config: Config, kept: Keys) -> Extractor:
             return ModelExtractor(backend=backend, prompt=prompt)
 
 
-def _allowance(config: Config, outbox: Outbox) -> Allowance:
+def _allowance(config: Config, outbox: Outbox, purpose: Purpose) -> Allowance:
     """What all that is asked beside the extraction may take of a day's budget."""
-    return Allowance(outbox=outbox, budget=_budget(config), share=config.extractor.judge_share, clock=time.time)
+    share = config.extractor.judge_share
+    return Allowance(outbox=outbox, budget=_budget(config), share=share, clock=time.time, purpose=purpose)
 
 
 def judge_of(config: Config, kept: Keys, outbox: Outbox) -> Judge | None:
@@ -500,7 +501,7 @@ def judge_of(config: Config, kept: Keys, outbox: Outbox) -> Judge | None:
     return ModelJudge(
         backend=backend,
         prompt=prompts.load(_prompt_folders(config), "judge"),
-        allowance=_allowance(config, outbox),
+        allowance=_allowance(config, outbox, "judge"),
     )
 
 
@@ -522,7 +523,7 @@ def answerer_of(config: Config, kept: Keys, outbox: Outbox) -> "Answerer | None"
     return Answerer(
         backend=backend,
         prompt=prompts.load(_prompt_folders(config), "ask"),
-        allowance=_allowance(config, outbox),
+        allowance=_allowance(config, outbox, "answer"),
     )
 
 
@@ -536,7 +537,7 @@ def polisher_of(config: Config, kept: Keys, outbox: Outbox) -> "Polisher | None"
     return Polisher(
         backend=backend,
         prompt=prompts.load(_prompt_folders(config), "polish"),
-        allowance=_allowance(config, outbox),
+        allowance=_allowance(config, outbox, "polish"),
     )
 
 
@@ -550,7 +551,7 @@ def arbiter_of(config: Config, kept: Keys, outbox: Outbox) -> "Arbiter | None":
     return Arbiter(
         backend=backend,
         prompt=prompts.load(_prompt_folders(config), "supersede"),
-        allowance=_allowance(config, outbox),
+        allowance=_allowance(config, outbox, "supersede"),
     )
 
 

@@ -29,7 +29,7 @@ from kite_memory.daemon.searching import BESIDE_NOTES, event_told, searched_for,
 from kite_memory.daemon.showing import Showing, note_told
 from kite_memory.daemon.taking_in import TakingIn
 from kite_memory.distill.extractor import Misconfigured
-from kite_memory.distill.outbox import Outbox
+from kite_memory.distill.outbox import Outbox, Spending
 from kite_memory.distill.scheduler import Idle
 from kite_memory.errors import UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference
@@ -390,7 +390,8 @@ class Operations:
         index = self._recall.status()
         states = self._outbox.states()
         spending = self._outbox.spending(now.date().isoformat())
-        judged = self._outbox.judge_spending(now.date().isoformat())
+        purposes = self._outbox.purposes(now.date().isoformat())
+        judged = purposes.get("judge", Spending())
         idle = Idle(until=0.0, reason=self._lack.reason, hint=self._lack.hint) if self._lack else self._idle()
         problems = [
             {"reason": each.reason, "count": each.count, "where": f"{each.file}:{each.first_position}"}
@@ -439,6 +440,9 @@ class Operations:
                 "tokens_in": judged.tokens_in,
                 "tokens_out": judged.tokens_out,
                 "cost_usd": round(judged.dollars, 6),
+            },
+            "calls_beside": {  # of what the extractor's figures say, too
+                purpose: {"calls_today": spent.calls, "cost_usd": round(spent.dollars, 6)} for purpose, spent in purposes.items()
             },
             "problems": problems,
         }

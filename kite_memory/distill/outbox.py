@@ -31,6 +31,9 @@ MOST_UNKNOWN = 3
 _LONGEST_WAIT = 2 * 3600.0
 """Seconds; nobody waits for a chunk longer: what says so may have been written while the clock was wrong."""
 
+Purpose = Literal["judge", "answer", "polish", "supersede", "save"]
+"""What a call is for that is not about a chunk: ``save`` takes apart what an agent handed over."""
+
 ChunkState = Literal["waiting", "asked", "answered", "written", "refused", "nothing", "divided", "aside"]
 
 _TABLES = (
@@ -80,12 +83,25 @@ _SINCE_2 = """
 """
 """How much of `spending` went to judges."""
 _SINCE_3 = (
+    """
+    CREATE TABLE purpose_spending (
+        day TEXT NOT NULL,
+        purpose TEXT NOT NULL,
+        calls INTEGER NOT NULL DEFAULT 0,
+        tokens_in INTEGER NOT NULL DEFAULT 0,
+        tokens_out INTEGER NOT NULL DEFAULT 0,
+        dollars REAL NOT NULL DEFAULT 0,
+        PRIMARY KEY (day, purpose)
+    ) WITHOUT ROWID
+    """,
+    "INSERT INTO purpose_spending SELECT day, 'judge', calls, tokens_in, tokens_out, dollars FROM judge_spending",
+    "DROP TABLE judge_spending",
     "ALTER TABLE chunks ADD COLUMN unknown INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE chunks ADD COLUMN first_event TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE chunks ADD COLUMN last_event TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE sessions ADD COLUMN event TEXT NOT NULL DEFAULT ''",
 )
-"""How many calls about a chunk ended in a way that nobody knows; and by which ids its events are found in another timeline."""
+"""Of `spending`, what went to each `Purpose`; how many calls about a chunk ended in a way that nobody knows; the ids of events."""
 
 _CHUNKED_TO = (
     "INSERT INTO sessions (provider, id, chunked_to, event) VALUES (?, ?, ?, ?) ON CONFLICT (provider, id) DO UPDATE SET"
@@ -418,32 +434,43 @@ class Outbox:
     def spending(self, day: str) -> Spending:
         return _spending(self._one("SELECT * FROM spending WHERE day = ?", (day,)))
 
-    def book_judge(self, estimate: Usage, budget: Budget, part: Budget, *, day: str) -> bool:
-        """Book a judge's call before it is made. ``False``: ``part``, or the whole ``budget``, does not allow it.
+    def book_call(self, purpose: Purpose, estimate: Usage, budget: Budget, part: Budget, *, day: str) -> bool:
+        """Book a call that is not about a chunk before it is made. ``False``: ``part``, or the whole ``budget``, does not allow it.
 
-        What costs nothing is counted as a call all the same: a judge is asked far more often than an extractor.
+        ``part`` is for what an agent saves alone, and for all other purposes together. What costs nothing is counted as a call
+        all the same: a judge is asked far more often than an extractor.
         """
         with self._transaction() as database:
             spent = _spending(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
-            judged = _spending(database.execute("SELECT * FROM judge_spending WHERE day = ?", (day,)).fetchone())
-            for so_far, most in ((spent, budget), (judged, part)):
+            beside = _spending(
+                database.execute(
+                    "SELECT day, SUM(calls), SUM(tokens_in), SUM(tokens_out), SUM(dollars) FROM purpose_spending"
+                    " WHERE day = ? AND (purpose = 'save') = ? GROUP BY day",
+                    (day, purpose == "save"),
+                ).fetchone()
+            )
+            for so_far, most in ((spent, budget), (beside, part)):
                 if so_far.calls + 1 > most.calls or so_far.dollars + estimate.dollars > most.dollars:
                     return False
-            _book_judge(database, day, calls=1, usage=Usage(dollars=estimate.dollars))
+            _book_call(database, day, purpose, calls=1, usage=Usage(dollars=estimate.dollars))
             return True
 
-    def settle_judge(self, estimate: Usage, usage: Usage, *, day: str) -> None:
+    def settle_call(self, purpose: Purpose, estimate: Usage, usage: Usage, *, day: str) -> None:
         corrected = Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars - estimate.dollars)
         with self._transaction() as database:
-            _book_judge(database, day, calls=0, usage=corrected)
+            _book_call(database, day, purpose, calls=0, usage=corrected)
 
-    def refund_judge(self, estimate: Usage, *, day: str) -> None:
+    def refund_call(self, purpose: Purpose, estimate: Usage, *, day: str) -> None:
         with self._transaction() as database:
-            _book_judge(database, day, calls=-1, usage=Usage(dollars=-estimate.dollars))
+            _book_call(database, day, purpose, calls=-1, usage=Usage(dollars=-estimate.dollars))
 
-    def judge_spending(self, day: str) -> Spending:
-        """What judging has taken of the `spending` of that day."""
-        return _spending(self._one("SELECT * FROM judge_spending WHERE day = ?", (day,)))
+    def purposes(self, day: str) -> dict[str, Spending]:
+        """What each purpose has taken of the `spending` of that day."""
+        rows = self._all(
+            "SELECT purpose, day, calls, tokens_in, tokens_out, dollars FROM purpose_spending WHERE day = ? ORDER BY purpose",
+            (day,),
+        )
+        return {purpose: _spending(row) for purpose, *row in rows}
 
     def _settle(self, database: sqlite3.Connection, chunk: str, usage: Usage) -> None:
         """Replace the reservation by what the call really cost, on the day it was booked."""
@@ -506,17 +533,19 @@ def utc_day(now: float) -> str:
 
 
 def _book(database: sqlite3.Connection, day: str, *, calls: int, usage: Usage) -> None:
-    database.execute(f"INSERT INTO spending {_ADDED}", (day, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
+    insert = f"INSERT INTO spending VALUES (?, ?, ?, ?, ?) {_ADDED}"  # noqa: S608 - ours
+    database.execute(insert, (day, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
 
 
-def _book_judge(database: sqlite3.Connection, day: str, *, calls: int, usage: Usage) -> None:
-    """In both: the day's total, and the part of it that went to judges."""
+def _book_call(database: sqlite3.Connection, day: str, purpose: Purpose, *, calls: int, usage: Usage) -> None:
+    """In both: the day's total, and the part of it that went to this purpose."""
     _book(database, day, calls=calls, usage=usage)
-    database.execute(f"INSERT INTO judge_spending {_ADDED}", (day, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
+    insert = f"INSERT INTO purpose_spending VALUES (?, ?, ?, ?, ?, ?) {_ADDED}"  # noqa: S608 - ours
+    database.execute(insert, (day, purpose, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
 
 
 _ADDED = """
-    VALUES (?, ?, ?, ?, ?) ON CONFLICT (day) DO UPDATE SET calls = MAX(0, calls + excluded.calls),
+    ON CONFLICT DO UPDATE SET calls = MAX(0, calls + excluded.calls),
     tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out,
     dollars = MAX(0, dollars + excluded.dollars)
 """

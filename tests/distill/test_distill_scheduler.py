@@ -306,7 +306,7 @@ def test_what_the_days_rest_does_not_pay_for_lets_a_cheaper_chunk_go_first(outbo
     spent = Usage(dollars=0.1)
     extractor = PricedByLength([partial(plain_answer, title="Said", usage=spent)] * 3)
     asking = scheduler(outbox, extractor, clock, dollars=0.35)
-    outbox.book_judge(Usage(dollars=0.22), Budget(dollars=1, calls=9), Budget(dollars=1, calls=9), day=utc_day(NOON))
+    outbox.book_call("judge", Usage(dollars=0.22), Budget(dollars=1, calls=9), Budget(dollars=1, calls=9), day=utc_day(NOON))
 
     idle = step_dry(asking)
     assert (extractor.asked, idle.until) == (["one"], MIDNIGHT)
