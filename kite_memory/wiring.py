@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import orjson
 
-from kite_memory import assets, endpoint, paths
+from kite_memory import __version__, assets, endpoint, paths
 from kite_memory.bridge.bridge import Bridge
 from kite_memory.bridge.colleagues import Colleagues
 from kite_memory.bridge.local import LocalStore
@@ -682,6 +682,7 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
         pid = os.getpid()
         return {
             "running": True,
+            "version": __version__,
             "pid": pid,
             "since": since,
             "rss_mb": resident_mb(),
@@ -742,7 +743,7 @@ def _handle(operations: Operations, moments: Moments, daemon: "Daemon", request:
         case "hook":
             return Ok(body=moments.answer(request.body, request.variant).encode("utf-8", "replace"))
         case "ping":
-            return Ok()
+            return Ok(body=__version__.encode("ascii"))
         case "stop":
             daemon.stop()
             return Ok()

@@ -405,6 +405,14 @@ class Operations:
             problems = [
                 {"reason": each, "count": 1, "where": str(self._vault.root)} for each in self._showing.hindrances()
             ] + problems
+        problems += [
+            {
+                "reason": "no folder but a file or a link: notes that belong there wait",
+                "count": 1,
+                "where": str(self._vault.root / each),
+            }
+            for each in self._vault.wrong_folders()
+        ]
         kept = [note for note in notes if note.kind and not note.problem]
         return {
             "daemon": daemon,

@@ -22,7 +22,7 @@ from kite_memory.distill.chunking import ChunkPolicy, Span, finished, silence_ne
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import AnsweredChunk, Outbox, WaitingChunk
 from kite_memory.distill.scheduler import Asked, Idle, Scheduler
-from kite_memory.errors import KiteError
+from kite_memory.errors import KiteError, VaultFolderWrong
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.likeness import Contest, Ruling
@@ -36,7 +36,7 @@ from kite_memory.timeline.store import LATEST_MTIME, SessionState, Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft, draft
 from kite_memory.vault.lifecycle import Rulings
-from kite_memory.vault.writing import AlreadyWritten, Amended, Superseded, Written
+from kite_memory.vault.writing import AlreadyWritten, Amended, Outcome, Superseded, Written
 
 log = logging.getLogger("kite_memory.pipeline")
 
@@ -101,6 +101,8 @@ class Pipeline:
         self._ripe: dict[tuple[str, str], float] = {}
         self._seen: dict[tuple[str, str], tuple[int, float]] = {}
         self._settling = Settling(timeline=timeline, recall=recall, providers=self.providers, clock=clock)
+        self._held_back: dict[str, float] = {}
+        """Answered chunks whose notes cannot be written, until when."""
         self._tidy: Callable[[], None] = lambda: None
         self.vault_lock = threading.RLock()
 
@@ -325,16 +327,28 @@ class Pipeline:
         step = self._scheduler.step(self._load)
         if isinstance(step, Asked) and (blocked := self.publish()):
             return Idle(until=self._clock() + _BLOCKED_PAUSE, reason=str(blocked), hint=blocked.hint)
+        if isinstance(step, Idle) and self._held_back:
+            again = min(self._held_back.values())
+            return replace(step, until=again if step.until is None else min(step.until, again))
         return step
 
     def publish(self) -> KiteError | None:
-        """Write the notes of every answered chunk and make them searchable. Returns what stands in the way, if anything does."""
-        while answered := self._outbox.answered(limit=20):
+        """Write the notes of every answered chunk and make them searchable. Returns what stands in the way, if anything does.
+
+        Where one folder of the vault is wrong, the notes that belong there wait, and the others are written.
+        """
+        now = self._clock()
+        self._held_back = {id: until for id, until in self._held_back.items() if now < until <= now + _BLOCKED_PAUSE}
+        while answered := self._outbox.answered(limit=20, without=self._held_back):
             for chunk in answered:
                 drafted = self._drafted(chunk)
                 if drafted is not None:
                     try:
                         self._publish(self._unheard(*drafted))
+                    except VaultFolderWrong as error:
+                        log.warning("%s: %s", error, error.hint)
+                        self._held_back[chunk.id] = now + _BLOCKED_PAUSE
+                        continue
                     except KiteError as error:
                         return error
                     self._outbox.written(chunk.id)
@@ -361,13 +375,21 @@ class Pipeline:
         """Whether one makes another untrue is asked before the lock is taken: it may take as long as a model does."""
         around = self._vault.around(drafts, self._recall.nearest)
         rulings = self._ruled(self._vault.contests(drafts, around))
+        wrong: VaultFolderWrong | None = None
         with self.vault_lock:
+            outcomes: list[Outcome] = []
             with self._vault.undisturbed():
-                outcomes = self._vault.carry_out(self._vault.plan(drafts, around=around, rulings=rulings))
+                for action in self._vault.plan(drafts, around=around, rulings=rulings):
+                    try:
+                        outcomes += self._vault.carry_out([action])
+                    except VaultFolderWrong as error:
+                        wrong = error
             paths = {outcome.path for outcome in outcomes if isinstance(outcome, Written | Amended | AlreadyWritten | Superseded)}
             paths.update(outcome.old_path for outcome in outcomes if isinstance(outcome, Superseded))
             if paths:
                 self._recall.refresh(self._vault, hint=paths)
+        if wrong:
+            raise wrong
 
     def _ruled(self, contests: Sequence[Contest]) -> Rulings:
         """Nothing is asked twice, as where notes cannot be written for an hour."""

@@ -382,13 +382,13 @@ class Outbox:
             self._settle(database, chunk, usage)
             database.execute("UPDATE chunks SET state = 'refused', reason = ? WHERE id = ?", (reason, chunk))
 
-    def answered(self, limit: int = 50) -> list[AnsweredChunk]:
+    def answered(self, limit: int = 50, *, without: Collection[str] = ()) -> list[AnsweredChunk]:
         """Answers whose notes are not written yet, oldest first. One that cannot be read is set aside, kept as it is."""
         found: list[AnsweredChunk] = []
         for name, provider, session, first, last, extractor, record in self._all(
             "SELECT id, provider, session, first, last, extractor, record FROM chunks"
-            " WHERE state = 'answered' ORDER BY seq LIMIT ?",
-            (limit,),
+            " WHERE state = 'answered' AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
+            (json.dumps(list(without)), limit),
         ):
             try:
                 answer = from_json(record)

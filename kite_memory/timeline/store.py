@@ -215,6 +215,18 @@ class Timeline:
         row = self._one(_SELECT_STATE + " WHERE provider = ? AND id = ?", (provider, session))
         return None if row is None else _state(row)
 
+    def states_of(self, sessions: Sequence[tuple[str, str]]) -> list[SessionState]:
+        """Of provider and session id each: the states of those there are, in one question."""
+        return [
+            _state(row)
+            for row in self._all(
+                "SELECT s.provider, s.id, project, cwd, branch, started, s.parent, title, last_ordinal, last_at, committed_at"
+                " FROM json_each(?) AS wanted CROSS JOIN sessions AS s"
+                " WHERE s.provider = wanted.value ->> 0 AND s.id = wanted.value ->> 1 ORDER BY wanted.key",
+                (json.dumps(sessions),),
+            )
+        ]
+
     def session(self, provider: str, session: str) -> Session | None:
         row = self._one(
             "SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions WHERE provider = ? AND id = ?",

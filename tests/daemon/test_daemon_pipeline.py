@@ -1,9 +1,12 @@
 """The walk from transcript to note and back: everything once, in order, and nothing that should not be there."""
 
 import os
+import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +17,7 @@ from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.model.chunk import Chunk
-from kite_memory.model.record import Record
+from kite_memory.model.record import Fact, Record, Topic
 from kite_memory.recall.answer import Prompt
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
 from tests.fakes.house import FakeHouse, fake_house
@@ -211,6 +214,43 @@ def test_a_lost_timeline_does_not_cost_an_answer_its_notes(home: Path) -> None:
 
         assert second.outbox.states() == {"written": 1}
         assert len(notes(second)) == 1
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_one_wrong_folder_of_the_vault_stops_no_note_of_another_kind(home: Path, link: bool) -> None:
+    transcript(home, SAID)
+    transcript(home, f"{BEES} So they are out of the frost as well.", session="f0f0f0f0-0000-4000-8000-000000000003", first=50)
+
+    def both(chunk: Chunk) -> Answer:
+        answer = plain_answer(chunk, f"Chosen in {chunk.session.id[:4]}")
+        (decision,) = answer.record.items()
+        fact = Fact(title=f"Known in {chunk.session.id[:4]}", body=f"{chunk.session.id} stands.", evidence=decision.evidence,
+                    importance=2, origin="user")  # fmt: skip
+        return replace(answer, record=Record(topics=(Topic(name="t", summary="", items=(decision, fact)),)))
+
+    clock = [time.time() + 3_600.0]
+    with fake_house(home, ScriptedExtractor([both] * 2), clock=lambda: clock[0]) as house:
+        decisions = home / "vault" / "decisions"
+        shutil.rmtree(decisions)
+        if link:
+            decisions.symlink_to(home, target_is_directory=True)
+        else:
+            decisions.write_text("Not a folder.")
+        house.walk()
+
+        waits = house.pipeline.distil()
+        assert [path.partition("/")[0] for path in notes(house)] == ["projects", "projects"]
+        assert house.outbox.states() == {"answered": 2}
+        assert house.vault.wrong_folders() == ["decisions"]
+        assert isinstance(waits, Idle)
+        assert waits.until == clock[0] + 60.0
+
+        decisions.unlink()
+        clock[0] += 61.0
+        house.walk()
+
+        assert house.outbox.states() == {"written": 2}
+        assert len(notes(house)) == 4
 
 
 BEES = "The bees winter behind the south wall from this year on, out of the wind."
