@@ -58,7 +58,7 @@ from kite_memory.errors import ConfigInvalid, UsageError, VaultMissing, VaultRea
 from kite_memory.keys import Keys, keys_beside
 from kite_memory.log_lines import OneLine
 from kite_memory.model.chunk import Chunk
-from kite_memory.model.event import Event
+from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.judging import Judge
 from kite_memory.model.likeness import Contest
 from kite_memory.model.note import Note
@@ -125,6 +125,8 @@ class House:
     moments: Moments
     consolidating: Consolidating
     anchoring: Anchoring
+    saved: Callable[[EvidenceReference], Sequence[Event]]
+    """What a note of a saved conversation rests on."""
 
     @property
     def has_a_vault(self) -> bool:
@@ -283,6 +285,7 @@ def open_house(
             bridge=bridge,
             moments=moments,
             consolidating=consolidating,
+            saved=store.evidence,
             anchoring=Anchoring(
                 vault=vault,
                 sessions=timeline,

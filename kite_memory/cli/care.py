@@ -207,7 +207,7 @@ def _damage(here: "House") -> Iterator[dict[str, str]]:
         note = here.vault.read(entry.path)
         for text in note.evidence if note is not None else ():
             reference = EvidenceReference.parse(text)
-            if reference is None or not here.timeline.evidence(reference):
+            if reference is None or not (here.timeline.evidence(reference) or here.saved(reference)):
                 yield {"where": entry.path, "what": f"evidence {text} {_NOT_THERE}"}
 
 
