@@ -23,6 +23,7 @@ from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType, Where
 from kite_memory.model.record import Fact, Origin, Record, RecordItem, Topic
 from kite_memory.model.scope import Scope
+from kite_memory.recall.lexical import folded, terms
 from kite_memory.recall.rendering import plain_line, quoted
 from kite_memory.vault.wording import shortened
 
@@ -94,7 +95,8 @@ def _context(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     limit = given.whole(arguments, "limit", least=1, most=_MOST_RECORDS, otherwise=_RECORDS)
     budget = given.whole(arguments, "token_budget", least=_LEAST_TOKENS, most=_MOST_TOKENS, otherwise=_TOKENS)
     asked = Asked(text=query, project=within or asker.project, within=bool(within), limit=limit * _FROM_A_CONVERSATION)
-    found = [hit for hit in store.search(asker.grant, asked) if _answers(hit, asked.project)]
+    asked_about = terms(query)
+    found = [hit for hit in store.search(asker.grant, asked) if _answers(hit, asked.project, asked_about)]
     made = pieces(store, asker.grant, query, found, limit)
     text, tokens, kept = fitted(made, budget)
     return {
@@ -106,9 +108,14 @@ def _context(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     }
 
 
-def _answers(hit: Found, project: str) -> bool:
-    elsewhere = bool(project and hit.note.project and hit.note.project != project)
-    return hit.score >= _LEAST_SCORE - _OF_ANOTHER_PROJECT * elsewhere
+def _answers(hit: Found, project: str, asked_about: Sequence[str]) -> bool:
+    """Whether it is near enough, or holds every word of the question."""
+    note = hit.note
+    elsewhere = bool(project and note.project and note.project != project)
+    if hit.score >= _LEAST_SCORE - _OF_ANOTHER_PROJECT * elsewhere:
+        return True
+    said = folded(" ".join((note.title, note.body, *note.entities, *note.aliases, *note.triggers)))
+    return bool(asked_about) and all(term.replace(" ", "") in said for term in asked_about)
 
 
 def _save(

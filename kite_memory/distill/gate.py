@@ -360,9 +360,10 @@ _ROUTINE = stems(
 """Words that alone do not make a note: what they say, the repository's log says as well."""
 
 _VAGUE = stems(
-    "various several stuff misc miscellaneous general generally etc discussed discussion discuss talked talk chatted chat conversation"
-    " session topic topics item items point points note notes summary overview work worked working progress continued looked into"
-    " helped help question questions answered answer issue issues problem problems related useful information important interesting"
-    " project task tasks thanks thank looks good great nice fine okay user today further next step steps different other"
+    "various several stuff misc miscellaneous general generally etc discussed discussion discuss talked talk chatted"
+    " chat conversation session topic topics item items point points note notes summary overview work worked working"
+    " progress continued looked into helped help question questions answered answer issue issues problem problems"
+    " related useful information important interesting project task tasks thanks thank looks good great nice fine"
+    " okay user today further next step steps different other"
 )
 """Words that say of something that it was talked about, and not what."""

@@ -110,7 +110,8 @@ User: going forward, every server gets a name from the list of rivers""",
         name="auth",
         text="""**User:** Users get logged out at random.
 
-**Assistant:** It turned out that two instances sign with different keys: the key was generated at start instead of being read from the
+**Assistant:** It turned out that two instances sign with different keys: the key was generated at start instead of
+being read from the
 secret. I fixed it by mounting the secret in both.
 
 **User:** How long should tokens live?
@@ -119,7 +120,8 @@ secret. I fixed it by mounting the secret in both.
 
 **User:** Agreed, fifteen minutes it is. Longer ones were what the audit complained about.
 
-**Assistant:** We settled on rotating refresh tokens at each use rather than a revocation list, because a list has to be asked on every
+**Assistant:** We settled on rotating refresh tokens at each use rather than a revocation list, because a list has to
+be asked on every
 request.""",
         wanted=(
             ("cause", "different keys"),
@@ -149,14 +151,16 @@ User: thanks, save that""",
         text="""User: idempotency for both webhooks?
 Assistant: Yes. Both need idempotency keys, kept seven days.
 User: do it. store them in postgres not redis
-Assistant: Done. The duplicate charge happened because Stripe retried after our 10 s timeout while the first call was still running.""",
+Assistant: Done. The duplicate charge happened because Stripe retried after our 10 s timeout while the first call was
+still running.""",
         wanted=(("decision", "postgres|idempotency"), ("cause", "stripe retried")),
     ),
     Spoken(
         name="trait",
         text="""User: should the two exporters share code?
 
-Assistant: I thought about it. Rejected creating a shared trait, as the two differ in everything but their name. We will keep two plain
+Assistant: I thought about it. Rejected creating a shared trait, as the two differ in everything but their name. We
+will keep two plain
 structs and a free function for the header.
 
 User: ok, and remember that exports are always UTF-8 with BOM, Excel needs it.
@@ -212,7 +216,8 @@ HELD_OUT = (
     Spoken(
         name="flags",
         text="""User: a request saw the flag on and then off again
-Assistant: Confirmed. The reason was that the flag client refreshes in the background, so two reads in one request may differ. We now read all
+Assistant: Confirmed. The reason was that the flag client refreshes in the background, so two reads in one request may
+differ. We now read all
 flags once per request and pass them down.
 User: Good. Let's stick with LaunchDarkly for now instead of our own table, migration costs too much.
 Assistant: Understood. For the record: a home-grown table was turned down because nobody would own it.""",
@@ -241,7 +246,8 @@ Claude: Will do. What we haven't settled is who watches the lag during the backf
     Spoken(
         name="memory leak",
         text="""User: the worker gets OOM killed every night
-Assistant: Heap dumps show 2 GB of parsed feeds. The culprit is the LRU cache on `parse_feed`: its keys hold the whole response. After
+Assistant: Heap dumps show 2 GB of parsed feeds. The culprit is the LRU cache on `parse_feed`: its keys hold the whole
+response. After
 keying it by URL and ETag the worker stays at 180 MB.
 User: great find! don't use functools caches on anything that takes a response, ever
 Assistant: Got it.""",
