@@ -44,7 +44,7 @@ _TYPES = ("single_topic", "multi_topic")
 _TURNED_DOWN = frozenset({"rejected", "declined", "discarded", "turned_down", "not_chosen"})
 _SAYS_NO = re.compile(
     r"(?:we |i )?(?:have |'ve )?(?:(?:decided|opted|voted) against|ruled out|turned down|(?:decided|chose|agreed) not to(?: use)?"
-    r"|(?:rejected|discarded|dismissed|declined)(?=\s*:|\s+(?:the|a|an|our|any|[a-z]+ing)\s|\s+[A-Z`\"]))\s*:?\s+(?=\S)",
+    r"|(?:rejected|discarded|dismissed|declined)(?=\s*:|\s+(?:the|a|an|our|any|[a-z]+ing)\s|\s+(?-i:[A-Z`\"])))\s*:?\s+(?=\S)",
     re.IGNORECASE,
 )
 """How a decision begins that says what was not chosen; "Rejected requests are retried" is none."""

@@ -108,10 +108,10 @@ _REJECTS = tuple(
         rf"(?: use)?|not going (?:with|for)"
         rf"|won't (?:use|go with)|will not (?:use|go with))\s+(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
         rf"{_WE}(?:rejected|discarded|dismissed)(?:\s*:\s*|\s+(?=(?:the|a|an|our|any|using|[a-z]+ing)\s"
-        rf"|[A-Z`\"]))(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
+        rf"|(?-i:[A-Z`\"])))(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
         rf"(?:for the record:\s+)?(?P<what>[^.;:,]{{2,70}}?)\s+(?:was|were|is|are|has been|have been|got)\s+(?:(?:also"
         rf"|therefore|just|simply|clearly)\s+)?{_NO}",
-        r"(?:and |but |so )?not\s+(?P<what>[A-Z`](?:[^.;]|\.(?=\w)){1,120})",
+        r"(?:and |but |so )?not\s+(?P<what>(?-i:[A-Z`])(?:[^.;]|\.(?=\w)){1,120})",
         r"(?:and |but |so )?no\s+(?P<what>(?!one|need|problem|worries|idea|matter|longer|more|doubt"
         r"|difference)[a-z][\w-]+(?: [\w-]+){0,3})(?=\s*(?:[,;:—–.]|because|since))",
     )
