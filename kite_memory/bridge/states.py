@@ -159,9 +159,16 @@ def joined(saved: Sequence[State], shown: Sequence[State]) -> list[State]:
         if seen is not None and (_called(seen, state.ai) or (seen.session, seen.ai.casefold()) not in own):
             del left[seen.session, seen.project]
             if seen.saved > state.saved or not state.todos:
-                state = replace(state, todos=seen.todos, saved=max(seen.saved, state.saved))
+                todos = tuple(_as_given(todo, state.todos) for todo in seen.todos)
+                state = replace(state, todos=todos, saved=max(seen.saved, state.saved))
         both.append(state)
     return sorted((*both, *left.values()), key=lambda state: state.saved, reverse=True)
+
+
+def _as_given(todo: Todo, saved: Sequence[Todo]) -> Todo:
+    """With what its AI said of it when it was saved."""
+    same = next((each for each in saved if each.text == todo.text), todo)
+    return replace(same, status=todo.status)
 
 
 def same_ai(one: str, other: str) -> bool:

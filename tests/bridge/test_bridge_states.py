@@ -77,6 +77,16 @@ def test_todos_come_back_as_they_were_given(clock: Clock) -> None:
     assert ask("ai_state_get")["todos"] == given
 
 
+def test_a_transcript_that_is_newer_takes_nothing_from_what_a_todo_says() -> None:
+    todo = Todo(text="Prune", named="content", more=(("activeForm", "Pruning"),))
+    saved = replace(state(), todos=(todo,))
+    shown = replace(state(at=START + timedelta(minutes=1)), todos=(Todo(text="Prune", status="completed"), Todo(text="Graft")))
+
+    (both,) = joined([saved], [shown])
+
+    assert both.todos == (replace(todo, status="completed"), Todo(text="Graft"))
+
+
 def test_what_else_a_todo_says_is_bounded_and_cleaned(clock: Clock) -> None:
     ask = asking(clock)
     secret = "ghp_" + "Zx9" * 12
