@@ -35,7 +35,7 @@ _OPENING = 600
 _GREETINGS = 20
 """Among so many turns the first that says something is looked for."""
 _LEAST_SCORE = 0.3
-"""Below this a record only shares a word with the question, or less. Of 40 questions about other things 34 get none so (27
+"""Below this a record only shares a word with the question, or less. Of 40 questions about other things 34 get none so (18
 without), and of 20 about the notes 16 get theirs (17 without)."""
 _OF_ANOTHER_PROJECT = 0.1
 """So much less do another project's notes score."""
