@@ -29,6 +29,10 @@ class VaultReadOnly(KiteError):
     """The vault cannot be written to: permissions, a read-only mount, or no space left."""
 
 
+class VaultFolderWrong(VaultReadOnly):
+    """One folder of the vault is a file or a link; the others can be written to."""
+
+
 class StateNewer(KiteError):
     """A file of ours was written by a newer version than this one."""
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import orjson
 
-from kite_memory import assets, endpoint, paths
+from kite_memory import __version__, assets, endpoint, paths
 from kite_memory.bridge.bridge import Bridge
 from kite_memory.bridge.colleagues import Colleagues
 from kite_memory.bridge.local import LocalStore
@@ -50,7 +50,7 @@ from kite_memory.distill.booking import Allowance
 from kite_memory.distill.chunking import FREE, ChunkPolicy
 from kite_memory.distill.extractor import Extractor, Outcome, Usage
 from kite_memory.distill.keyless import Keyless
-from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.outbox import Budget, Outbox, Purpose
 from kite_memory.distill.prices import Prices
 from kite_memory.distill.saving import Saving
 from kite_memory.distill.scheduler import Idle, Scheduler
@@ -58,7 +58,7 @@ from kite_memory.errors import ConfigInvalid, UsageError, VaultMissing, VaultRea
 from kite_memory.keys import Keys, keys_beside
 from kite_memory.log_lines import OneLine
 from kite_memory.model.chunk import Chunk
-from kite_memory.model.event import Event
+from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.judging import Judge
 from kite_memory.model.likeness import Contest
 from kite_memory.model.note import Note
@@ -125,6 +125,8 @@ class House:
     moments: Moments
     consolidating: Consolidating
     anchoring: Anchoring
+    saved: Callable[[EvidenceReference], Sequence[Event]]
+    """What a note of a saved conversation rests on."""
 
     @property
     def has_a_vault(self) -> bool:
@@ -283,6 +285,7 @@ def open_house(
             bridge=bridge,
             moments=moments,
             consolidating=consolidating,
+            saved=store.evidence,
             anchoring=Anchoring(
                 vault=vault,
                 sessions=timeline,
@@ -312,7 +315,7 @@ def saving_of(config: Config, extractor: Extractor, outbox: Outbox) -> Saving:
     """What looks at that which agents save of their own accord; a model takes a transcript apart where there is one."""
     if extractor.name == "offline":
         return Saving(rules=_Offline())
-    allowance = Allowance(outbox=outbox, budget=_budget(config), share=1.0, clock=time.time)
+    allowance = Allowance(outbox=outbox, budget=_budget(config), share=1.0, clock=time.time, purpose="save")
     return Saving(rules=_Offline(), model=extractor, allowance=allowance)
 
 
@@ -485,9 +488,10 @@ def extractor_of(config: Config, kept: Keys) -> Extractor:
             return ModelExtractor(backend=backend, prompt=prompt)
 
 
-def _allowance(config: Config, outbox: Outbox) -> Allowance:
+def _allowance(config: Config, outbox: Outbox, purpose: Purpose) -> Allowance:
     """What all that is asked beside the extraction may take of a day's budget."""
-    return Allowance(outbox=outbox, budget=_budget(config), share=config.extractor.judge_share, clock=time.time)
+    share = config.extractor.judge_share
+    return Allowance(outbox=outbox, budget=_budget(config), share=share, clock=time.time, purpose=purpose)
 
 
 def judge_of(config: Config, kept: Keys, outbox: Outbox) -> Judge | None:
@@ -500,7 +504,7 @@ def judge_of(config: Config, kept: Keys, outbox: Outbox) -> Judge | None:
     return ModelJudge(
         backend=backend,
         prompt=prompts.load(_prompt_folders(config), "judge"),
-        allowance=_allowance(config, outbox),
+        allowance=_allowance(config, outbox, "judge"),
     )
 
 
@@ -522,7 +526,7 @@ def answerer_of(config: Config, kept: Keys, outbox: Outbox) -> "Answerer | None"
     return Answerer(
         backend=backend,
         prompt=prompts.load(_prompt_folders(config), "ask"),
-        allowance=_allowance(config, outbox),
+        allowance=_allowance(config, outbox, "answer"),
     )
 
 
@@ -536,7 +540,7 @@ def polisher_of(config: Config, kept: Keys, outbox: Outbox) -> "Polisher | None"
     return Polisher(
         backend=backend,
         prompt=prompts.load(_prompt_folders(config), "polish"),
-        allowance=_allowance(config, outbox),
+        allowance=_allowance(config, outbox, "polish"),
     )
 
 
@@ -550,7 +554,7 @@ def arbiter_of(config: Config, kept: Keys, outbox: Outbox) -> "Arbiter | None":
     return Arbiter(
         backend=backend,
         prompt=prompts.load(_prompt_folders(config), "supersede"),
-        allowance=_allowance(config, outbox),
+        allowance=_allowance(config, outbox, "supersede"),
     )
 
 
@@ -681,6 +685,7 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
         pid = os.getpid()
         return {
             "running": True,
+            "version": __version__,
             "pid": pid,
             "since": since,
             "rss_mb": resident_mb(),
@@ -747,7 +752,7 @@ def _handle(operations: Operations, moments: Moments, daemon: "Daemon", request:
             reply = Ok(body=said.encode("utf-8", "replace"))
             return Held(reply=reply, arrived=delivery.arrived, lost=delivery.lost) if delivery else reply
         case "ping":
-            return Ok()
+            return Ok(body=__version__.encode("ascii"))
         case "stop":
             daemon.stop()
             return Ok()

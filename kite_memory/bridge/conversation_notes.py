@@ -14,7 +14,7 @@ from kite_memory.errors import UsageError
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import EvidenceReference, Session, evidence_reference
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.record import Decision, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
+from kite_memory.model.record import TURNED_DOWN, Decision, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
 from kite_memory.model.scope import Scope
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft, draft, entities_of, kind_of, tags_of, tame, tame_line, title_of
@@ -27,9 +27,6 @@ RECORD = "record"
 """The event that what an agent has told of a conversation rests on: the telling itself."""
 TURN = "turn"
 """How the events of a transcript that was handed over begin: no agent's own ids do, which are hexadecimal."""
-
-TURNED_DOWN = "Turned down: "
-"""How the title of a decision begins that says only what was not chosen."""
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _NO_TIME = datetime.fromtimestamp(0, UTC)

@@ -69,6 +69,13 @@ def whole(arguments: Json, name: str, *, least: int, most: int, otherwise: int) 
     return int(value)
 
 
+def yes(arguments: Json, name: str) -> bool:
+    value = arguments.get(name, False)
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} is neither true nor false", hint=f"give {name} as true, or leave it out")
+    return value
+
+
 def choice(arguments: Json, name: str, kinds: type[_Choice]) -> _Choice | None:
     """``None`` where nothing was said."""
     value = arguments.get(name, "")

@@ -75,8 +75,11 @@ def _list(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     found = store.memories(asker.grant, _wanted(asker, near, arguments, pattern, limit=limit + 1))
     told: list[Json] = []
     room = _ROOM - _BESIDE
+    values = given.yes(arguments, "values")
     for memory in found[:limit]:
         beginning = {**_without_value(memory), "preview": preview(memory.value)}
+        if values and len(written(whole := _with_value(memory))) < room:
+            beginning = whole
         room -= len(written(beginning)) + 1
         if room < 0:
             break

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from kite_memory.bridge.conversation_notes import RECORD, TURNED_DOWN, name_of
+from kite_memory.bridge.conversation_notes import RECORD, name_of
 from kite_memory.bridge.given import clean
 from kite_memory.bridge.local_conversations import MOST_TRANSCRIPT
 from kite_memory.bridge.transcripts import as_text
 from kite_memory.errors import UsageError
-from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Record, RecordItem, Rejected, Topic
+from kite_memory.model.record import TURNED_DOWN, Decision, Fact, Insight, OpenQuestion, Record, RecordItem, Rejected, Topic
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.redaction.cutting import beginning
 from kite_memory.vault.wording import one_line, shortened
@@ -42,6 +42,12 @@ _FIELDS = _TOPIC_FIELDS | frozenset(_OF_THE_RECORD.split())
 _LEFT_OUT = "\n\n[…]\n\n"
 _TYPES = ("single_topic", "multi_topic")
 _TURNED_DOWN = frozenset({"rejected", "declined", "discarded", "turned_down", "not_chosen"})
+_SAYS_NO = re.compile(
+    r"(?:we |i )?(?:have |'ve )?(?:(?:decided|opted|voted) against|ruled out|turned down|(?:decided|chose|agreed) not to(?: use)?"
+    r"|(?:rejected|discarded|dismissed|declined)(?=\s*:|\s+(?:the|a|an|our|any|[a-z]+ing)\s|\s+(?-i:[A-Z`\"])))\s*:?\s+(?=\S)",
+    re.IGNORECASE,
+)
+"""How a decision begins that says what was not chosen; "Rejected requests are retried" is none."""
 _BECAUSE = re.compile(r"(?:because|since|as|so that|due to)\b", re.IGNORECASE)
 _NAMES_SOMETHING = re.compile(r"[^\W_]{2}")
 _SOURCE = re.compile(r"[^a-z0-9]+")
@@ -200,6 +206,10 @@ class _Reading:
                 said_no = True
             elif fields.get(field):
                 others += tuple(self._alternatives(fields[field], f"{at}.{field}"))
+        if (says_no := _SAYS_NO.match(what)) and len(what) > says_no.end():
+            said_no, what = True, what[says_no.end() :]
+            what = what[:1].upper() + what[1:]
+            title = shortened(what, _TITLE)
         if rejected or said_no:
             return Decision(
                 title=shortened(f"{TURNED_DOWN}{what}", _TITLE),

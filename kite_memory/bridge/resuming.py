@@ -1,6 +1,7 @@
 """smart_resume: what somebody who takes up the work must know, in at most five hundred tokens, all told."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,7 @@ from kite_memory.bridge.access import OWNER, Asker
 from kite_memory.bridge.bridge import Json, Tool
 from kite_memory.bridge.memories import preview
 from kite_memory.bridge.near import Near, within
-from kite_memory.bridge.store import Memory, State, Store, Todo, Wanted
+from kite_memory.bridge.store import JsonValue, Memory, State, Store, Todo, Wanted
 from kite_memory.errors import KiteError
 from kite_memory.model.note import NoteKind, NoteStatus
 from kite_memory.model.scope import Scope
@@ -27,6 +28,10 @@ _TODOS = 4
 _STATES = 2
 _LINE = 200
 _VALUE = 120
+_WHOLE_VALUE = 400
+"""Characters of a value that is told whole."""
+_NAME = 60
+_CURRENT = 2
 _FORGOTTEN = timedelta(days=14)
 _MATTERS = ("doing", "failed", "verify", "open", "changed", "stable")
 _SAID = {
@@ -72,6 +77,7 @@ def _smart_resume(store: Store, near: Near, clock: Callable[[], datetime], asker
     memories = [memory for name in _NAMESPACES for memory in _memories(store, asker, name, project, session or asker.session)]
     last = _last_session(near, asker, project, session)
     parts = (
+        Part(heading="Where it stands", lines=tuple(_newest(memories))),
         Part(heading="To do", lines=tuple(state_lines(there, clock()))),
         last,
         Part(heading="Decided lately", lines=tuple(_decided(store, asker, project))),
@@ -92,7 +98,7 @@ def cost(answer: Json) -> int:
 
 def context(memories: Sequence[Memory]) -> Json:
     return {
-        name: {plain_line(quoted(each.key)): _told(each) for each in memories if _namespace(each) == name}
+        name: {plain_line(quoted(each.key)): _told(each.value) for each in memories if _namespace(each) == name}
         for name in sorted(_NAMESPACES)
     }
 
@@ -172,8 +178,89 @@ def _namespace(memory: Memory) -> str:
     return memory.key.partition(".")[0]
 
 
-def _told(memory: Memory) -> str:
-    return plain_line(quoted(preview(memory.value)), _VALUE)
+def _told(value: JsonValue) -> JsonValue:
+    """The value itself, its texts quoted; of one that is long, how it begins."""
+    if not isinstance(value, str) and len(json.dumps(value, ensure_ascii=False)) <= _WHOLE_VALUE:
+        return _quoted(value)
+    return plain_line(quoted(preview(value)), _VALUE)
+
+
+def _quoted(value: JsonValue) -> JsonValue:
+    match value:
+        case str():
+            return plain_line(quoted(value), _WHOLE_VALUE)
+        case list():
+            return [_quoted(each) for each in value]
+        case dict():
+            return {plain_line(quoted(name), _NAME): _quoted(each) for name, each in value.items()}
+        case _:
+            return value
+
+
+def in_words(value: JsonValue) -> str:
+    """What a saved state says, as one would tell it: "70 % through auth refactoring; next: add tests"."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    left = {_SPACED.sub("_", name).strip("_").lower(): each for name, each in value.items()}
+    said: list[str] = []
+
+    def take(names: Sequence[str]) -> JsonValue:
+        return next((left.pop(name) for name in names if left.get(name) not in (None, "", [], {})), None)
+
+    task, progress = _flat(take(_TASK)), _percent(take(_PROGRESS))
+    if task or progress:
+        said.append(f"{progress} through {task}" if task and progress else task or f"{progress} done")
+    for words, names in (("status", _STATUS), ("next", _NEXT), ("blocked by", _BLOCKED)):
+        if (told := take(names)) is not None:
+            said.append(f"{words}: {_flat(told)}")
+    said += [f"{name.replace('_', ' ')}: {_flat(each)}" for name, each in left.items() if each not in (None, "", [], {})]
+    return "; ".join(said)
+
+
+_SPACED = re.compile(r"[\s-]+|(?<=[a-z])(?=[A-Z])")
+_TASK = ("task", "current_task", "doing", "working_on", "feature", "goal", "what", "title", "name", "focus")
+_PROGRESS = ("progress", "percent", "percentage", "completion", "complete", "done")
+_STATUS = ("status", "state", "phase", "stage")
+_NEXT = ("next", "next_step", "next_steps", "todo", "todos", "remaining", "then")
+_BLOCKED = ("blocked", "blocked_by", "blocker", "blockers", "waiting_for")
+
+
+def _percent(value: JsonValue) -> str:
+    match value:
+        case bool() | None:
+            return ""
+        case int() | float() if 0 < value < 1 or (value == 1.0 and isinstance(value, float)):
+            return f"{value * 100:.0f} %"
+        case int() | float():
+            return f"{value:.0f} %"
+        case str() if re.fullmatch(r"\d{1,3}(?:\.\d+)?\s*%?", value.strip()):
+            return f"{value.strip().rstrip('% ')} %"
+        case _:
+            return _flat(value)
+
+
+def _flat(value: JsonValue) -> str:
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case list():
+            return ", ".join(map(_flat, value))
+        case dict():
+            return in_words(value)
+        case _:
+            return json.dumps(value)
+
+
+def _newest(memories: Sequence[Memory]) -> Iterator[str]:
+    """What somebody keeps under ``current.``, the newest first and in words."""
+    current = sorted((each for each in memories if _namespace(each) == _NAMESPACES[0]), key=lambda each: each.updated, reverse=True)
+    for each in current[:_CURRENT]:
+        if said := in_words(each.value):
+            yield f"{plain_line(quoted(each.key), 60)}, {each.updated:%Y-%m-%d %H:%M}: {_cut(said)}"
 
 
 def _last_session(near: Near, asker: Asker, project: str, session: str) -> Part:

@@ -4,7 +4,7 @@ What an AI saved is joined with the todos that its transcript shows: the newer o
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -16,10 +16,13 @@ from kite_memory.bridge.near import Near, within
 from kite_memory.bridge.store import State, Store, Todo
 from kite_memory.errors import UsageError
 from kite_memory.model.scope import Scope
+from kite_memory.redaction.cutting import beginning
 
 _FIELDS = frozenset({"todos", "working_notes", "context_summary"})
 _MOST_TODOS = 100
 _LONGEST_TODO = 500
+_MOST_FIELDS = 12
+_FIELD = re.compile(r"(?!(?:text|content|step)$)[A-Za-z_][\w-]{0,39}", re.ASCII)
 _LONGEST_NOTES = 8_000
 _LONGEST_SUMMARY = 8_000
 _STATUSES = {
@@ -156,9 +159,16 @@ def joined(saved: Sequence[State], shown: Sequence[State]) -> list[State]:
         if seen is not None and (_called(seen, state.ai) or (seen.session, seen.ai.casefold()) not in own):
             del left[seen.session, seen.project]
             if seen.saved > state.saved or not state.todos:
-                state = replace(state, todos=seen.todos, saved=max(seen.saved, state.saved))
+                todos = tuple(_as_given(todo, state.todos) for todo in seen.todos)
+                state = replace(state, todos=todos, saved=max(seen.saved, state.saved))
         both.append(state)
     return sorted((*both, *left.values()), key=lambda state: state.saved, reverse=True)
+
+
+def _as_given(todo: Todo, saved: Sequence[Todo]) -> Todo:
+    """With what its AI said of it when it was saved."""
+    same = next((each for each in saved if each.text == todo.text), todo)
+    return replace(same, status=todo.status)
 
 
 def same_ai(one: str, other: str) -> bool:
@@ -202,11 +212,17 @@ def _todos(value: object) -> tuple[Todo, ...]:
 
 def _todo(value: object) -> Todo:
     status: object = ""
+    named = "text"
+    rest: Mapping[object, object] = {}
     match value:
         case str(text):
             pass
-        case {"text": str(text), **rest} | {"content": str(text), **rest} | {"step": str(text), **rest}:
+        case {"text": str(text), **rest}:
             status = rest.get("status", "")
+        case {"content": str(text), **rest}:
+            named, status = "content", rest.get("status", "")
+        case {"step": str(text), **rest}:
+            named, status = "step", rest.get("status", "")
         case _:
             raise UsageError("a todo is neither text nor an object with text", hint='as in: {"text": "Write the test"}')
     if len(text) > _LONGEST_TODO:
@@ -217,14 +233,26 @@ def _todo(value: object) -> Todo:
     known = _STATUSES.get(plain, plain)
     if known not in _KNOWN:
         raise UsageError("a todo's status is none that is known", hint=f"one of: {', '.join(sorted(_KNOWN))}")
-    return Todo(text=" ".join(given.clean(text).split()), status=known)
+    return Todo(text=" ".join(given.clean(text).split()), status=known, named=named, more=tuple(_more(rest)))
+
+
+def _more(given_with: Mapping[object, object]) -> Iterator[tuple[str, str | int | float | bool | None]]:
+    """What else is said of a todo, as ``activeForm`` or ``updated_at``: plain values, a few, and none of them long."""
+    for name, value in list(given_with.items())[:_MOST_FIELDS]:
+        if (
+            isinstance(name, str)
+            and name != "status"
+            and _FIELD.fullmatch(name)
+            and (value is None or isinstance(value, str | int | float | bool))
+        ):
+            yield name, given.clean(beginning(value, 2 * _LONGEST_TODO))[:_LONGEST_TODO] if isinstance(value, str) else value
 
 
 def told(state: State) -> Json:
     moved = {"transferred_from": state.transferred_from, "transferred_at": _moment(state.transferred_at)}
     return {
         **brief(state),
-        "todos": [{"text": todo.text, "status": todo.status} for todo in state.todos],
+        "todos": [{todo.named: todo.text, "status": todo.status, **dict(todo.more)} for todo in state.todos],
         "working_notes": state.working_notes,
         "context_summary": state.context_summary,
         **(moved if state.transferred_from else {}),

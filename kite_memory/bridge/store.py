@@ -7,7 +7,7 @@ behaves as if nothing outside it existed; writing beyond it raises `NotAllowed` 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from kite_memory.bridge.access import Grant
 from kite_memory.errors import KiteError
@@ -134,8 +134,22 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Todo:
+    """``named`` is what its text was called by whoever saved it; ``more`` holds what else they said of it."""
+
     text: str
     status: str = "pending"
+    named: str = "text"
+    more: tuple[tuple[str, str | int | float | bool | None], ...] = ()
+
+    def packed(self) -> list[JsonValue]:
+        """As a store keeps it; `unpacked` reads it, and what earlier versions kept."""
+        plain = self.named == "text" and not self.more
+        return [self.text, self.status] if plain else [self.text, self.status, self.named, dict(self.more)]
+
+    @staticmethod
+    def unpacked(kept: Sequence[Any]) -> "Todo":
+        text, status, named, more = (*kept, "text", {})[:4] if len(kept) < 4 else kept
+        return Todo(text=text, status=status, named=named, more=tuple(more.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,13 +93,17 @@ def catch_up(here: "House") -> None:
 
 
 def daemon_runs() -> bool:
+    return daemon_version() is not None
+
+
+def daemon_version() -> str | None:
+    """Of the running daemon; empty for one of before daemons said it, ``None`` without one."""
     from kite_memory.daemon import client
 
     try:
-        client.call(config.load().state, "ping", b"", 2.0)
+        return client.call(config.load().state, "ping", b"", 2.0).decode("ascii", "replace")[:64]
     except DaemonUnreachable:
-        return False
-    return True
+        return None
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kite_memory import config as configuration
-from kite_memory.cli.backend import alone, catch_up, house
+from kite_memory.cli.backend import alone, catch_up, daemon_runs, house
 from kite_memory.cli.console import counted, remark, say, say_json, tell
 from kite_memory.cli.help import add
 from kite_memory.daemon.ages import age
@@ -34,10 +34,12 @@ def backfill(
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is, and what notes would cost.")] = False,
     distill: Annotated[bool, typer.Option("--distill/--no-distill", help="Make notes, or only read events.")] = True,
+    retry: Annotated[bool, typer.Option("--retry", help="Ask again about chunks that were set aside.")] = False,
 ) -> None:
     """Read every transcript there is, and make notes of them. What was read before is not read again.
 
-    What an earlier --since passed over gets its notes, too, as far back as --since goes now.
+    What an earlier --since passed over gets its notes, too, as far back as --since goes now. With --retry, chunks are asked about
+    again that were set aside because calls got no answer or cost too much; a running daemon does that.
 
     Example: kmem backfill --dry-run
     """
@@ -58,6 +60,11 @@ def backfill(
                 backfilling.announce_passed_over(here, here.pipeline.passed_over(since=start, provider=source))
                 backfilling.announce_the_rest(here, found, source=source, since=start)
             return
+        if retry:
+            tell(f"{counted(here.outbox.retry(), 'chunk')} set aside before, now to ask about again")
+            if daemon_runs():
+                _rouse_the_daemon()
+                return
         with alone(settings, instead="it reads by itself: `kmem status` shows how far it is; `kmem down` makes room for this"):
             try:
                 here.lay_out()
@@ -200,7 +207,7 @@ def _damage(here: "House") -> Iterator[dict[str, str]]:
         note = here.vault.read(entry.path)
         for text in note.evidence if note is not None else ():
             reference = EvidenceReference.parse(text)
-            if reference is None or not here.timeline.evidence(reference):
+            if reference is None or not (here.timeline.evidence(reference) or here.saved(reference)):
                 yield {"where": entry.path, "what": f"evidence {text} {_NOT_THERE}"}
 
 
@@ -226,6 +233,7 @@ def rebuild(
         with house() as here:
             if timeline:
                 read_events(here, unread(here))
+                here.pipeline.follow_timeline()
                 if kept:
                     tell(f"the old timeline is kept as {kept}")
                 for count in here.timeline.counts():

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kite_memory import __version__, paths
 from kite_memory import config as configuration
-from kite_memory import paths
-from kite_memory.cli.backend import alone, daemon_runs, house, perform
+from kite_memory.cli.backend import alone, daemon_version, house, perform
 from kite_memory.cli.console import complain, counted, say, say_json, tell
 from kite_memory.cli.help import add
 from kite_memory.config import Config
@@ -43,10 +43,12 @@ def up(
     """
     settings = configuration.load()
     start_at = age(since, datetime.now(UTC))
-    if daemon_runs():
+    if (version := daemon_version()) is not None:
         if foreground:
             raise DaemonRunning("the daemon is running already", hint="`kmem down` stops it")
         whole = no_hooks or _hooked(settings, yes=yes)
+        if version != __version__:
+            _restart(settings, version)
         tell("the daemon is running")
     else:
         with alone(settings, instead=""), house() as here:
@@ -66,6 +68,15 @@ def up(
         tell("the daemon is running; `kmem service install` starts it at every log-in")
     if not whole:
         raise typer.Exit(1)
+
+
+def _restart(settings: Config, version: str) -> None:
+    from kite_memory.cli.starting import start
+
+    tell(f"the daemon is of version {version or 'unknown'}, this is {__version__}: restarting it")
+    _stop(settings.state)
+    if daemon_version() is None:  # else its service manager was faster
+        start(settings)
 
 
 def _laid_out(here: "House") -> bool:
@@ -121,7 +132,7 @@ def down() -> None:
 
     state = _state()
     try:
-        client.call(state, "stop", b"", 5.0)
+        _stop(state)
     except (DaemonUnreachable, client.DaemonSilent):
         pid = holder(state)
         if pid is not None:
@@ -131,10 +142,18 @@ def down() -> None:
             ) from None
         tell("no daemon is running")
         return
+    tell("the daemon has stopped")
+
+
+def _stop(state: Path) -> None:
+    """Have the daemon stop, and wait until it has."""
+    from kite_memory.daemon import client
+    from kite_memory.daemon.lock import holder
+
+    client.call(state, "stop", b"", 5.0)
     deadline = time.monotonic() + _STOP_SECONDS
     while time.monotonic() < deadline:
         if holder(state) is None:
-            tell("the daemon has stopped")
             return
         time.sleep(0.05)
     raise KiteError("the daemon is taking long to stop", hint="it may be waiting for the model; `kmem status` tells")
@@ -181,6 +200,8 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     say(f"extractor  {extractor['name']}, {counted(extractor['backlog_chunks'], 'chunk')} waiting{_because(extractor)}")
     if extractor["waiting_for"] and extractor["hint"]:
         say(f"           {extractor['hint']}")
+    for reason, count in extractor["set_aside"].items():
+        say(f"           {counted(count, 'chunk')} set aside ({reason}); `kmem backfill --retry` asks again")
     if extractor["open_sessions"] and not told["daemon"]["running"]:
         say(f"           {counted(extractor['open_sessions'], 'session')} that notes are still to be made of")
     if passed_over := extractor["passed_over_sessions"]:
@@ -209,7 +230,9 @@ _REASONS = 4
 def _daemon(told: dict[str, Any]) -> str:
     if told["running"]:
         since = told["since"][:16].replace("T", " ")
-        return f"running, pid {told['pid']}, since {since} UTC, {told['rss_mb']:.0f} MB"
+        version = told.get("version", "")
+        other = "" if version == __version__ else f"; it is of version {version or 'unknown'}, `kmem up` restarts it"
+        return f"running, pid {told['pid']}, since {since} UTC, {told['rss_mb']:.0f} MB{other}"
     if told["held_by"] is not None:
         return f"not running; process {told['held_by']} is at work here"
     return "not running; `kmem up` starts it"

@@ -188,6 +188,8 @@ def _rooms(here: "House") -> Iterator[Finding]:
         yield Finding("note" if passes else "problem", f"extractor: {waits}", extractor["hint"])
     if extractor["refused_chunks"]:
         yield Finding("note", f"refused by the extractor, so without notes: {counted(extractor['refused_chunks'], 'chunk')}")
+    for reason, count in extractor["set_aside"].items():
+        yield Finding("note", f"set aside: {counted(count, 'chunk')} ({reason})", "`kmem backfill --retry` asks again")
     here.embedder.embed(["a"], "query")
     yield Finding("ok", f"embedder: {index['embedder']}, {counted(index['rows'], 'row')}")
     if index["stale"]:

@@ -16,7 +16,7 @@ from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EvidenceReference, Session
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.scope import Scope
-from kite_memory.sources.branches import USUAL, merged
+from kite_memory.sources.branches import USUAL, branch_of, merged, repository_of
 from kite_memory.sources.git_places import repository_around
 from kite_memory.sources.project import project_of
 from kite_memory.vault import Vault
@@ -187,40 +187,54 @@ class Anchoring:
             note = self._vault.read(path)
             if note is None or not (note.anchors or note.branch) or note.status is NoteStatus.REJECTED:
                 return False
-            changes = self._changes(note)
-            if not changes:
+            session = next((each for each in map(self._session, note.evidence) if each is not None and each.cwd), None)
+            cwd = session.cwd if session is not None else ""
+            drifted = note.drifted is not None
+            if session is not None and self._is_comparable(note, session):
+                drifted = has_drifted(note, Path(cwd).resolve())
+            changes = self._changes(note, cwd, drifted=drifted)
+            marks = drifted != (note.drifted is not None)
+            if not (changes or marks):
                 return False
             with self._lock:
-                return self._vault.annotate(note.id, changes)
+                if marks:
+                    today = self._clock().replace(hour=0, minute=0, second=0, microsecond=0)
+                    self._vault.mark_drift(note.id, today if drifted else None)
+                return (bool(changes) and self._vault.annotate(note.id, changes)) or marks
         except KiteError:
             return False  # the vault is not there, or may not be written to: the next round comes by again
 
-    def _changes(self, note: Note) -> dict[str, object]:
-        cwd = next(filter(None, map(self._cwd, note.evidence)), "")
-        changes: dict[str, object] = {}
-        root = folder_of(cwd)
-        if note.anchors and root is not None:
-            drifted = has_drifted(note, root)
-            if drifted and note.drifted is None:
-                changes["drifted"] = f"{self._clock():%Y-%m-%d}"
-            elif not drifted and note.drifted is not None:
-                changes["drifted"] = ""
-        if note.branch and (self._clock() - note.created > _LET_GO or self._is_merged(cwd, note)):
+    def _changes(self, note: Note, cwd: str, *, drifted: bool) -> dict[str, object]:
+        """What its file should say else; earlier versions wrote there that it had ``drifted``."""
+        changes: dict[str, object] = {"drifted": ""} if note.drifted is not None and not drifted else {}
+        if note.branch and (self._clock() - note.created > _LET_GO or self._is_merged(cwd, note.project, note.branch)):
             changes["branch"] = ""
         return changes
 
-    def _cwd(self, text: str) -> str:
+    def _session(self, text: str) -> Session | None:
         reference = EvidenceReference.parse(text)
-        session = self._sessions.session(reference.provider, reference.session) if reference is not None else None
-        return session.cwd if session is not None else ""
+        return self._sessions.session(reference.provider, reference.session) if reference is not None else None
 
-    def _is_merged(self, cwd: str, note: Note) -> bool:
+    def _is_comparable(self, note: Note, session: Session) -> bool:
+        """Whether its files are to be as they were: its own branch is checked out, or the trunk that this is merged into."""
+        if not note.anchors or folder_of(session.cwd) is None:
+            return False
+        if repository_of(session.cwd) is None:
+            return True
+        head, own = branch_of(session.cwd), note.branch or session.branch
+        if head == own:
+            return bool(head)
+        if head not in USUAL or own in USUAL or note.branch:
+            return False
+        return own in ("", "HEAD") or self._is_merged(session.cwd, note.project, own)
+
+    def _is_merged(self, cwd: str, project: str, branch: str) -> bool:
         """Told by the folder that its session ran in; where that is gone, by all repositories of its project that are there."""
-        asked = (cwd, note.project, note.branch)
+        asked = (cwd, project, branch)
         if asked not in self._merged:
-            found = merged(cwd, note.branch, self._environment) if folder_of(cwd) is not None else None
+            found = merged(cwd, branch, self._environment) if folder_of(cwd) is not None else None
             if found is None:
-                told = [merged(each, note.branch, self._environment) for each in self._living(cwd, note.project)]
+                told = [merged(each, branch, self._environment) for each in self._living(cwd, project)]
                 known = [each for each in told if each is not None]
                 found = bool(known) and all(known)
             self._merged[asked] = found

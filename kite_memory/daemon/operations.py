@@ -29,7 +29,7 @@ from kite_memory.daemon.searching import BESIDE_NOTES, event_told, searched_for,
 from kite_memory.daemon.showing import Showing, note_told
 from kite_memory.daemon.taking_in import TakingIn
 from kite_memory.distill.extractor import Misconfigured
-from kite_memory.distill.outbox import Outbox
+from kite_memory.distill.outbox import Outbox, Spending
 from kite_memory.distill.scheduler import Idle
 from kite_memory.errors import UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference
@@ -391,7 +391,8 @@ class Operations:
         survey = self._pipeline.surveyed()
         states = self._outbox.states()
         spending = self._outbox.spending(now.date().isoformat())
-        judged = self._outbox.judge_spending(now.date().isoformat())
+        purposes = self._outbox.purposes(now.date().isoformat())
+        judged = purposes.get("judge", Spending())
         idle = Idle(until=0.0, reason=self._lack.reason, hint=self._lack.hint) if self._lack else self._idle()
         problems = [
             {"reason": each.reason, "count": each.count, "where": f"{each.file}:{each.first_position}"}
@@ -405,6 +406,14 @@ class Operations:
             problems = [
                 {"reason": each, "count": 1, "where": str(self._vault.root)} for each in self._showing.hindrances()
             ] + problems
+        problems += [
+            {
+                "reason": "no folder but a file or a link: notes that belong there wait",
+                "count": 1,
+                "where": str(self._vault.root / each),
+            }
+            for each in self._vault.wrong_folders()
+        ]
         kept = [note for note in notes if note.kind and not note.problem]
         return {
             "daemon": daemon,
@@ -430,6 +439,7 @@ class Operations:
                 "passed_over_sessions": survey.passed_over,
                 "refused_chunks": states.get("refused", 0),
                 "refused_items": self._outbox.refusals(),
+                "set_aside": self._outbox.aside(),
                 "waiting_for": idle.reason if idle.until is not None else "",
                 "waiting_until": idle.until,
                 "hint": idle.hint,
@@ -439,6 +449,9 @@ class Operations:
                 "tokens_in": judged.tokens_in,
                 "tokens_out": judged.tokens_out,
                 "cost_usd": round(judged.dollars, 6),
+            },
+            "calls_beside": {  # of what the extractor's figures say, too
+                purpose: {"calls_today": spent.calls, "cost_usd": round(spent.dollars, 6)} for purpose, spent in purposes.items()
             },
             "problems": problems,
         }

@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -24,7 +24,7 @@ from kite_memory.distill.chunking import ChunkPolicy, Span, finished, silence_ne
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import AnsweredChunk, Outbox, WaitingChunk
 from kite_memory.distill.scheduler import Asked, Idle, Scheduler
-from kite_memory.errors import KiteError
+from kite_memory.errors import KiteError, VaultFolderWrong
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.likeness import Contest, Ruling
@@ -39,7 +39,7 @@ from kite_memory.timeline.store import LATEST_MTIME, SessionState, Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft, draft
 from kite_memory.vault.lifecycle import Rulings
-from kite_memory.vault.writing import AlreadyWritten, Amended, Superseded, Written
+from kite_memory.vault.writing import AlreadyWritten, Amended, Outcome, Superseded, Written
 
 log = logging.getLogger("kite_memory.pipeline")
 
@@ -126,6 +126,8 @@ class Pipeline:
         self._opened = False
         self._survey: Survey | None = None
         self._settling = Settling(timeline=timeline, recall=recall, providers=self.providers, clock=clock)
+        self._held_back: dict[str, float] = {}
+        """Answered chunks whose notes cannot be written, until when."""
         self._tidy: Callable[[], None] = lambda: None
         self.vault_lock = threading.RLock()
 
@@ -274,6 +276,7 @@ class Pipeline:
         now = self._clock()
         due = [key for key, ripe in self._ripe.items() if ripe <= now]
         for keys in _batches(due):
+            self.follow_timeline(keys)
             chunked_to = self._outbox.chunked_to(keys)
             for key in keys:
                 self._form(key, chunked_to.get(key, -1), now)
@@ -314,14 +317,34 @@ class Pipeline:
             if provider not in ("", state.session.provider):
                 continue
             if skip_before is not None and state.quiet_since < skip_before.timestamp():
-                self._outbox.skip(*key, state.last_ordinal)
+                last = self._timeline.last_events(*key, 1)
+                self._outbox.skip(*key, state.last_ordinal, event=last[-1].id if last else "")
                 self._close(key)
             else:
                 self._ripe[key] = 0.0
 
+    def follow_timeline(self, sessions: Collection[tuple[str, str]] | None = None) -> None:
+        """Move the cursors of ``sessions``, or of all, to where their events are in a timeline that was read anew."""
+        cursors = self._outbox.cursors(sessions)
+        found = self._timeline.ordinals([(*key, cursor.event) for key, cursor in cursors.items() if cursor.event])
+        for key, cursor in cursors.items():
+            ordinal = found.get((*key, cursor.event))
+            if ordinal is None and (state := self._timeline.session_state(*key)) is not None:
+                ordinal = min(cursor.ordinal, state.last_ordinal)
+            if ordinal is not None and ordinal != cursor.ordinal:
+                places = self._outbox.places(*key)
+                at = self._timeline.ordinals([(*key, event) for _, *ends in places for event in ends])
+                chunks = {
+                    id: (at[*key, first], at[*key, last])
+                    for id, first, last in places
+                    if at.keys() >= {(*key, first), (*key, last)}
+                }
+                self._outbox.renumber(*key, ordinal, chunks)
+
     def _unchunked(self) -> Iterator[SessionState]:
         for page in self._timeline.session_pages():
             keys = [(each.session.provider, each.session.id) for each in page]
+            self.follow_timeline(keys)
             chunked_to = self._outbox.chunked_to(keys)
             yield from (each for key, each in zip(keys, page, strict=True) if each.last_ordinal > chunked_to.get(key, -1))
 
@@ -383,16 +406,28 @@ class Pipeline:
         step = self._scheduler.step(self._load)
         if isinstance(step, Asked) and (blocked := self.publish()):
             return Idle(until=self._clock() + _BLOCKED_PAUSE, reason=str(blocked), hint=blocked.hint)
+        if isinstance(step, Idle) and self._held_back:
+            again = min(self._held_back.values())
+            return replace(step, until=again if step.until is None else min(step.until, again))
         return step
 
     def publish(self) -> KiteError | None:
-        """Write the notes of every answered chunk and make them searchable. Returns what stands in the way, if anything does."""
-        while answered := self._outbox.answered(limit=20):
+        """Write the notes of every answered chunk and make them searchable. Returns what stands in the way, if anything does.
+
+        Where one folder of the vault is wrong, the notes that belong there wait, and the others are written.
+        """
+        now = self._clock()
+        self._held_back = {id: until for id, until in self._held_back.items() if now < until <= now + _BLOCKED_PAUSE}
+        while answered := self._outbox.answered(limit=20, without=self._held_back):
             for chunk in answered:
                 drafted = self._drafted(chunk)
                 if drafted is not None:
                     try:
                         self._publish(self._unheard(*drafted))
+                    except VaultFolderWrong as error:
+                        log.warning("%s: %s", error, error.hint)
+                        self._held_back[chunk.id] = now + _BLOCKED_PAUSE
+                        continue
                     except KiteError as error:
                         return error
                     self._outbox.written(chunk.id)
@@ -419,13 +454,21 @@ class Pipeline:
         """Whether one makes another untrue is asked before the lock is taken: it may take as long as a model does."""
         around = self._vault.around(drafts, self._recall.nearest)
         rulings = self._ruled(self._vault.contests(drafts, around))
+        wrong: VaultFolderWrong | None = None
         with self.vault_lock:
+            outcomes: list[Outcome] = []
             with self._vault.undisturbed():
-                outcomes = self._vault.carry_out(self._vault.plan(drafts, around=around, rulings=rulings))
+                for action in self._vault.plan(drafts, around=around, rulings=rulings):
+                    try:
+                        outcomes += self._vault.carry_out([action])
+                    except VaultFolderWrong as error:
+                        wrong = error
             paths = {outcome.path for outcome in outcomes if isinstance(outcome, Written | Amended | AlreadyWritten | Superseded)}
             paths.update(outcome.old_path for outcome in outcomes if isinstance(outcome, Superseded))
             if paths:
                 self._recall.refresh(self._vault, hint=paths)
+        if wrong:
+            raise wrong
 
     def _ruled(self, contests: Sequence[Contest]) -> Rulings:
         """Nothing is asked twice, as where notes cannot be written for an hour."""

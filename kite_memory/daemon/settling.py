@@ -2,7 +2,7 @@
 
 import logging
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -61,6 +61,7 @@ class Settling:
         self._providers = providers
         self._clock = clock
         self._seen: dict[str, int] = {}
+        self._provider_of: dict[str, str] = {}
 
     def settle(self) -> None:
         """To be called when new events have been committed, and now and then besides, for turns that nobody ends."""
@@ -69,14 +70,16 @@ class Settling:
             of_sessions = sorted(self._memory.shown_open(now), key=lambda showing: showing.session)
             seen = self._seen
             self._seen = {}
+            states = self._states({showing.session for showing in of_sessions if showing.session})
             for session, showings in groupby(of_sessions, key=lambda showing: showing.session):
-                self._settle_session(session, list(showings), now, seen.get(session))
+                self._settle_session(session, list(showings), now, seen.get(session), states.get(session))
         except sqlite3.Error as error:
             self._seen = {}
             log.warning("what came of the notes shown cannot be found out: %s", error)
 
-    def _settle_session(self, session: str, showings: Sequence[Showing], now: datetime, seen: int | None) -> None:
-        state = self._state(session)
+    def _settle_session(
+        self, session: str, showings: Sequence[Showing], now: datetime, seen: int | None, state: SessionState | None
+    ) -> None:
         if state is None:
             for showing in showings:
                 if not session or (now - showing.at).total_seconds() >= _UNSEEN:
@@ -93,9 +96,20 @@ class Settling:
             if found is not None:
                 self._memory.settle(showing, found, now)
 
-    def _state(self, session: str) -> SessionState | None:
-        states = (self._timeline.session_state(provider, session) for provider in self._providers() if session)
-        return next((state for state in states if state is not None), None)
+    def _states(self, sessions: Collection[str]) -> dict[str, SessionState]:
+        """Of each session that is known, from the first provider that has one of this id."""
+        providers = self._providers()
+        self._provider_of = {session: self._provider_of[session] for session in sessions if session in self._provider_of}
+        asked = [
+            (provider, session)
+            for session in sessions
+            for provider in ((self._provider_of[session],) if session in self._provider_of else providers)
+        ]
+        found: dict[str, SessionState] = {}
+        for state in self._timeline.states_of(asked) if asked else ():
+            found.setdefault(state.session.id, state)
+        self._provider_of |= {session: state.session.provider for session, state in found.items()}
+        return found
 
     def _goes_on(self, state: SessionState, after: int) -> bool:
         """Whether somebody has prompted since."""

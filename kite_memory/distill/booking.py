@@ -1,4 +1,4 @@
-"""The judge's part of the day's budget: a call is booked before it is made, and settled when it is known what it cost."""
+"""Parts of the day's budget: a call is booked before it is made, and settled when it is known what it cost."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import assert_never
 
 from kite_memory.distill.backend import Ending, Reply
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
-from kite_memory.distill.outbox import Budget, Outbox, utc_day
+from kite_memory.distill.outbox import Budget, Outbox, Purpose, utc_day
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,16 +14,17 @@ class Booking:
     """A call that may be made now. End it once, by `settle` or `refund`; one that is never ended stays spent as estimated."""
 
     outbox: Outbox
+    purpose: Purpose
     estimate: Usage
     day: str
 
     def settle(self, usage: Usage) -> None:
         """Put what the call really cost in the place of the estimate, on the day it was booked."""
-        self.outbox.settle_judge(self.estimate, usage, day=self.day)
+        self.outbox.settle_call(self.purpose, self.estimate, usage, day=self.day)
 
     def refund(self) -> None:
         """Only for a call that was surely not made."""
-        self.outbox.refund_judge(self.estimate, day=self.day)
+        self.outbox.refund_call(self.purpose, self.estimate, day=self.day)
 
 
 def settle_by(booking: Booking, ending: Ending) -> None:
@@ -41,17 +42,18 @@ def settle_by(booking: Booking, ending: Ending) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """``share`` of the day's dollars and calls is the most that judging takes: the rest is left to extraction."""
+    """``share`` of the day's dollars and calls is the most that such calls take (`Outbox.book_call`)."""
 
     outbox: Outbox
     budget: Budget
     share: float
     clock: Callable[[], float]
+    purpose: Purpose = "judge"
 
     def book(self, estimate: Usage) -> Booking | None:
-        """``None``: the judge's part is spent, or the whole day's budget. Safe between threads and processes."""
+        """``None``: this part is spent, or the whole day's budget. Safe between threads and processes."""
         day = utc_day(self.clock())
         part = Budget(dollars=self.budget.dollars * self.share, calls=int(self.budget.calls * self.share))
-        if not self.outbox.book_judge(estimate, self.budget, part, day=day):
+        if not self.outbox.book_call(self.purpose, estimate, self.budget, part, day=day):
             return None
-        return Booking(outbox=self.outbox, estimate=estimate, day=day)
+        return Booking(outbox=self.outbox, purpose=self.purpose, estimate=estimate, day=day)

@@ -48,7 +48,7 @@ FREE = ChunkPolicy(target=100_000, most=200_000, idle=3.0, at_pauses=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A chunk by name: what the outbox keeps of it. Both ordinals belong to it."""
+    """A chunk by name: what the outbox keeps of it. Both ordinals belong to it; the events' ids stay when ordinals change."""
 
     id: str
     provider: str
@@ -56,6 +56,8 @@ class Span:
     first: int
     last: int
     weight: int
+    first_event: str = ""
+    last_event: str = ""
 
 
 def finished(events: Sequence[Event], policy: ChunkPolicy, *, quiet_for: float) -> Iterator[Span]:
@@ -109,7 +111,18 @@ def _span(events: Sequence[Event], weight: int) -> Span:
         first=first.ordinal,
         last=last.ordinal,
         weight=weight,
+        first_event=first.id,
+        last_event=last.id,
     )
+
+
+def middle(events: Sequence[Event]) -> int | None:
+    """The ordinal to divide a chunk's ``events`` at: that of the message nearest to their middle; ``None`` for a single event."""
+    if len(events) < 2:
+        return None
+    half = len(events) / 2
+    places = [place for place in range(1, len(events)) if events[place].type in _MESSAGES] or list(range(1, len(events)))
+    return events[min(places, key=lambda place: (abs(place - half), place))].ordinal
 
 
 def worth_asking(events: Sequence[Event]) -> bool:

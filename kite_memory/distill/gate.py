@@ -89,8 +89,8 @@ def _harmless(text: str, prompt: frozenset[str]) -> bool:
     )
 
 
-def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str]) -> Verdict | None:
-    """``None`` for an item that may become a note."""
+def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], *, terse: bool = False) -> Verdict | None:
+    """``None`` for an item that may become a note. ``terse``: it was handed in to be kept, so few words are enough if they tell."""
     evidence = tuple(evidence)
     said = "\n".join(_said(event) for event in evidence)
     told = "\n".join(_told(item))
@@ -105,7 +105,7 @@ def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str]) 
     if _is_play_by_play(item.body):
         return Verdict.PLAY_BY_PLAY
     telling = stems(item.body) - (frozenset() if isinstance(item, Preference) else _ROUTINE)
-    if len(telling) < (2 if item.origin == "user" else 3):
+    if len(telling - _VAGUE if terse else telling) < (2 if terse or item.origin == "user" else 3):
         return Verdict.TRIVIAL  # how a person wants commits made is no routine, and people are brief: "always answer in German"
     if _support(item, said) < _NOT_SUPPORTED:
         return Verdict.UNSUPPORTED
@@ -358,3 +358,12 @@ _ROUTINE = stems(
     " works working fine code change changes changed file files agent assistant ran run"
 )
 """Words that alone do not make a note: what they say, the repository's log says as well."""
+
+_VAGUE = stems(
+    "various several stuff misc miscellaneous general generally etc discussed discussion discuss talked talk chatted"
+    " chat conversation session topic topics item items point points note notes summary overview work worked working"
+    " progress continued looked into helped help question questions answered answer issue issues problem problems"
+    " related useful information important interesting project task tasks thanks thank looks good great nice fine"
+    " okay user today further next step steps different other"
+)
+"""Words that say of something that it was talked about, and not what."""

@@ -1,14 +1,15 @@
 """Which chunks wait, were asked, were answered, were written: one SQLite file, every step committed before the next.
 
-A chunk's way is ``waiting -> asked -> answered -> written``, or it ends as ``refused`` or ``nothing``. The answer is on
-disk before anything acts on it, and the budget is reserved before a call is made, so a crash repeats at most the call that
-was in flight.
+A chunk's way is ``waiting -> asked -> answered -> written``, or it ends as ``refused`` or ``nothing``, is ``divided`` into two
+others, or is set ``aside`` until a person retries it. The answer is on disk before anything acts on it, and the budget is
+reserved before a call is made, so a crash repeats at most the call that was in flight.
 """
 
+import hashlib
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,12 +23,18 @@ from kite_memory.distill.record_json import from_json, to_json
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 from kite_memory.model.record import Record
 
-VERSION = 2
+VERSION = 3
+
+MOST_UNKNOWN = 3
+"""Calls about one chunk whose end nobody knows, before it is set aside."""
 
 _LONGEST_WAIT = 2 * 3600.0
 """Seconds; nobody waits for a chunk longer: what says so may have been written while the clock was wrong."""
 
-ChunkState = Literal["waiting", "asked", "answered", "written", "refused", "nothing"]
+Purpose = Literal["judge", "answer", "polish", "supersede", "save"]
+"""What a call is for that is not about a chunk: ``save`` takes apart what an agent handed over."""
+
+ChunkState = Literal["waiting", "asked", "answered", "written", "refused", "nothing", "divided", "aside"]
 
 _TABLES = (
     """
@@ -75,10 +82,30 @@ _SINCE_2 = """
     ) WITHOUT ROWID
 """
 """How much of `spending` went to judges."""
+_SINCE_3 = (
+    """
+    CREATE TABLE purpose_spending (
+        day TEXT NOT NULL,
+        purpose TEXT NOT NULL,
+        calls INTEGER NOT NULL DEFAULT 0,
+        tokens_in INTEGER NOT NULL DEFAULT 0,
+        tokens_out INTEGER NOT NULL DEFAULT 0,
+        dollars REAL NOT NULL DEFAULT 0,
+        PRIMARY KEY (day, purpose)
+    ) WITHOUT ROWID
+    """,
+    "INSERT INTO purpose_spending SELECT day, 'judge', calls, tokens_in, tokens_out, dollars FROM judge_spending",
+    "DROP TABLE judge_spending",
+    "ALTER TABLE chunks ADD COLUMN unknown INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE chunks ADD COLUMN first_event TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE chunks ADD COLUMN last_event TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE sessions ADD COLUMN event TEXT NOT NULL DEFAULT ''",
+)
+"""Of `spending`, what went to each `Purpose`; how many calls about a chunk ended in a way that nobody knows; the ids of events."""
 
 _CHUNKED_TO = (
-    "INSERT INTO sessions VALUES (?, ?, ?)"
-    " ON CONFLICT (provider, id) DO UPDATE SET chunked_to = MAX(chunked_to, excluded.chunked_to)"
+    "INSERT INTO sessions (provider, id, chunked_to, event) VALUES (?, ?, ?, ?) ON CONFLICT (provider, id) DO UPDATE SET"
+    " event = IIF(excluded.chunked_to >= chunked_to, excluded.event, event), chunked_to = MAX(chunked_to, excluded.chunked_to)"
 )
 
 
@@ -109,6 +136,14 @@ class Spending:
     tokens_in: int = 0
     tokens_out: int = 0
     dollars: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunked:
+    """How far a session is in chunks. ``event`` may be empty: not every version has kept it."""
+
+    ordinal: int
+    event: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +213,9 @@ class Outbox:
                     database.execute(statement)
             if found < 2:
                 database.execute(_SINCE_2)
+            if found < 3:
+                for statement in _SINCE_3:
+                    database.execute(statement)
             if found < VERSION:
                 database.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -190,18 +228,38 @@ class Outbox:
         with self._lock:
             self._database.close()
 
-    def chunked_to(self, sessions: Sequence[tuple[str, str]] | None = None) -> dict[tuple[str, str], int]:
+    def chunked_to(self, sessions: Collection[tuple[str, str]] | None = None) -> dict[tuple[str, str], int]:
         """``{(provider, session): ordinal}``: the last event of each session, or of each of these, that is in a chunk."""
+        return {key: cursor.ordinal for key, cursor in self.cursors(sessions).items()}
+
+    def cursors(self, sessions: Collection[tuple[str, str]] | None = None) -> dict[tuple[str, str], Chunked]:
+        """As `chunked_to`, with the id of that event, where it is known."""
         rows = (
-            self._all("SELECT * FROM sessions")
+            self._all("SELECT provider, id, chunked_to, event FROM sessions")
             if sessions is None
             else self._all(
-                "SELECT s.* FROM json_each(?) AS asked"
+                "SELECT s.provider, s.id, s.chunked_to, s.event FROM json_each(?) AS asked"
                 " JOIN sessions AS s ON s.provider = asked.value ->> 0 AND s.id = asked.value ->> 1",
-                (json.dumps(sessions),),
+                (json.dumps(list(sessions)),),
             )
         )
-        return {(provider, session): ordinal for provider, session, ordinal in rows}
+        return {(provider, session): Chunked(ordinal=ordinal, event=event) for provider, session, ordinal, event in rows}
+
+    def places(self, provider: str, session: str) -> list[tuple[str, str, str]]:
+        """Chunks of a session that are not done with: each one's id and its first and last event's."""
+        return self._all(
+            "SELECT id, first_event, last_event FROM chunks WHERE provider = ? AND session = ? AND first_event != ''"
+            " AND state IN ('waiting', 'asked', 'answered', 'aside')",
+            (provider, session),
+        )
+
+    def renumber(self, provider: str, session: str, ordinal: int, chunks: Mapping[str, tuple[int, int]]) -> None:
+        """Follow a timeline in which a session's events have other ordinals: its cursor, and chunks' first and last."""
+        with self._transaction() as database:
+            database.execute("UPDATE sessions SET chunked_to = ? WHERE provider = ? AND id = ?", (ordinal, provider, session))
+            database.executemany(
+                "UPDATE chunks SET first = ?, last = ? WHERE id = ?", [(first, last, id) for id, (first, last) in chunks.items()]
+            )
 
     def form(self, spans: Sequence[Span], *, nothing: Iterable[str] = ()) -> None:
         """Take in finished chunks and move their sessions' cursors, together. ``nothing`` names those not worth asking about."""
@@ -209,7 +267,8 @@ class Outbox:
         with self._transaction() as database:
             for span in spans:
                 database.execute(
-                    "INSERT INTO chunks (id, provider, session, first, last, state) VALUES (?, ?, ?, ?, ?, ?)"
+                    "INSERT INTO chunks (id, provider, session, first, last, state, first_event, last_event)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
                     " ON CONFLICT (id) DO UPDATE SET first = excluded.first, last = excluded.last",  # of a timeline read anew
                     (
                         span.id,
@@ -218,14 +277,16 @@ class Outbox:
                         span.first,
                         span.last,
                         "nothing" if span.id in skipped else "waiting",
+                        span.first_event,
+                        span.last_event,
                     ),
                 )
-                database.execute(_CHUNKED_TO, (span.provider, span.session, span.last))
+                database.execute(_CHUNKED_TO, (span.provider, span.session, span.last, span.last_event))
 
-    def skip(self, provider: str, session: str, ordinal: int) -> None:
-        """Move a session's cursor past events that no one shall be asked about."""
+    def skip(self, provider: str, session: str, ordinal: int, *, event: str = "") -> None:
+        """Move a session's cursor past events that no one shall be asked about; ``event`` is the last one's id."""
         with self._transaction() as database:
-            database.execute(_CHUNKED_TO, (provider, session, ordinal))
+            database.execute(_CHUNKED_TO, (provider, session, ordinal, event))
 
     def gaps(self) -> list[tuple[str, str, int, int]]:
         """``(provider, session, first, last)``: ordinals before a session's cursor that no chunk holds.
@@ -234,12 +295,13 @@ class Outbox:
         """
         return self._all(_GAPS)
 
-    def next_waiting(self, now: float) -> WaitingChunk | PutOff | None:
+    def next_waiting(self, now: float, *, without: Collection[str] = ()) -> WaitingChunk | PutOff | None:
         """A chunk to ask about now; or until when, and why, the first one was put off; or ``None``: nothing waits."""
         row = self._one(
             "SELECT id, provider, session, first, last, attempts, not_before, reason FROM chunks WHERE state = 'waiting'"
+            " AND id NOT IN (SELECT value FROM json_each(?))"
             " ORDER BY not_before > ?, IIF(not_before > ?, not_before, seq) LIMIT 1",
-            (now, now),
+            (json.dumps(list(without)), now, now),
         )
         if row is None:
             return None
@@ -271,33 +333,70 @@ class Outbox:
                 "UPDATE chunks SET state = ?, record = ?, extractor = ? WHERE id = ? AND state = 'asked'",
                 ("answered" if record.items() else "nothing", to_json(record), extractor, chunk),
             )
+            database.execute(  # the service answers again: once more, in case it was to blame and not the chunk
+                "UPDATE chunks SET state = 'waiting', not_before = 0 WHERE state = 'aside' AND unknown = ?", (MOST_UNKNOWN,)
+            )
             for reason in refused_items:
                 database.execute(
                     "INSERT INTO refusals VALUES (?, 1) ON CONFLICT (reason) DO UPDATE SET count = count + 1", (reason,)
                 )
 
     def put_off(self, chunk: str, usage: Usage | None, *, not_before: float, reason: str) -> None:
-        """``usage`` of ``None``: nobody knows what the call cost, and what was booked for it stays spent."""
+        """``usage`` of ``None``: nobody knows what the call cost, and what was booked for it stays spent.
+
+        After `MOST_UNKNOWN` of those the chunk is set aside instead; the next answer to another chunk brings it back once.
+        """
         with self._transaction() as database:
             if usage is not None:
                 self._settle(database, chunk, usage)
             database.execute(
-                "UPDATE chunks SET state = 'waiting', not_before = ?, reason = ?, reserved = 0, asked_on = '' WHERE id = ?",
-                (not_before, reason, chunk),
+                "UPDATE chunks SET state = IIF(unknown + ?1 >= ?2 AND ?1, 'aside', 'waiting'), unknown = unknown + ?1,"
+                " not_before = ?3, reason = ?4, reserved = 0, asked_on = '' WHERE id = ?5",
+                (usage is None, MOST_UNKNOWN, not_before, reason, chunk),
             )
+
+    def set_aside(self, chunk: str, *, reason: str) -> None:
+        """Do not ask about a waiting chunk until `retry`."""
+        with self._transaction() as database:
+            database.execute("UPDATE chunks SET state = 'aside', reason = ? WHERE id = ? AND state = 'waiting'", (reason, chunk))
+
+    def aside(self) -> dict[str, int]:
+        """How many chunks are set aside, by reason."""
+        return dict(
+            self._all("SELECT reason, COUNT(*) FROM chunks WHERE state = 'aside' GROUP BY reason ORDER BY COUNT(*) DESC, reason")
+        )
+
+    def retry(self) -> int:
+        """Let every chunk that was set aside wait again, as if it had never been asked about. Returns how many."""
+        with self._transaction() as database:
+            found = database.execute(
+                "UPDATE chunks SET state = 'waiting', not_before = 0, attempts = 0, unknown = 0, reason = '' WHERE state = 'aside'"
+            )
+            return found.rowcount
+
+    def divide(self, waiting: WaitingChunk, at: int) -> None:
+        """Put two chunks in the place of one: up to before ordinal ``at``, and from there on."""
+        with self._transaction() as database:
+            for first, last in ((waiting.first, at - 1), (at, waiting.last)):
+                name = hashlib.sha256(f"{waiting.id}\0{first}\0{last}".encode()).hexdigest()[:32]
+                database.execute(
+                    "INSERT OR IGNORE INTO chunks (id, provider, session, first, last, state) VALUES (?, ?, ?, ?, ?, 'waiting')",
+                    (name, waiting.provider, waiting.session, first, last),
+                )
+            database.execute("UPDATE chunks SET state = 'divided' WHERE id = ?", (waiting.id,))
 
     def refuse(self, chunk: str, usage: Usage, *, reason: str) -> None:
         with self._transaction() as database:
             self._settle(database, chunk, usage)
             database.execute("UPDATE chunks SET state = 'refused', reason = ? WHERE id = ?", (reason, chunk))
 
-    def answered(self, limit: int = 50) -> list[AnsweredChunk]:
+    def answered(self, limit: int = 50, *, without: Collection[str] = ()) -> list[AnsweredChunk]:
         """Answers whose notes are not written yet, oldest first. One that cannot be read is set aside, kept as it is."""
         found: list[AnsweredChunk] = []
         for name, provider, session, first, last, extractor, record in self._all(
             "SELECT id, provider, session, first, last, extractor, record FROM chunks"
-            " WHERE state = 'answered' ORDER BY seq LIMIT ?",
-            (limit,),
+            " WHERE state = 'answered' AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
+            (json.dumps(list(without)), limit),
         ):
             try:
                 answer = from_json(record)
@@ -343,32 +442,43 @@ class Outbox:
     def spending(self, day: str) -> Spending:
         return _spending(self._one("SELECT * FROM spending WHERE day = ?", (day,)))
 
-    def book_judge(self, estimate: Usage, budget: Budget, part: Budget, *, day: str) -> bool:
-        """Book a judge's call before it is made. ``False``: ``part``, or the whole ``budget``, does not allow it.
+    def book_call(self, purpose: Purpose, estimate: Usage, budget: Budget, part: Budget, *, day: str) -> bool:
+        """Book a call that is not about a chunk before it is made. ``False``: ``part``, or the whole ``budget``, does not allow it.
 
-        What costs nothing is counted as a call all the same: a judge is asked far more often than an extractor.
+        ``part`` is for what an agent saves alone, and for all other purposes together. What costs nothing is counted as a call
+        all the same: a judge is asked far more often than an extractor.
         """
         with self._transaction() as database:
             spent = _spending(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
-            judged = _spending(database.execute("SELECT * FROM judge_spending WHERE day = ?", (day,)).fetchone())
-            for so_far, most in ((spent, budget), (judged, part)):
+            beside = _spending(
+                database.execute(
+                    "SELECT day, SUM(calls), SUM(tokens_in), SUM(tokens_out), SUM(dollars) FROM purpose_spending"
+                    " WHERE day = ? AND (purpose = 'save') = ? GROUP BY day",
+                    (day, purpose == "save"),
+                ).fetchone()
+            )
+            for so_far, most in ((spent, budget), (beside, part)):
                 if so_far.calls + 1 > most.calls or so_far.dollars + estimate.dollars > most.dollars:
                     return False
-            _book_judge(database, day, calls=1, usage=Usage(dollars=estimate.dollars))
+            _book_call(database, day, purpose, calls=1, usage=Usage(dollars=estimate.dollars))
             return True
 
-    def settle_judge(self, estimate: Usage, usage: Usage, *, day: str) -> None:
+    def settle_call(self, purpose: Purpose, estimate: Usage, usage: Usage, *, day: str) -> None:
         corrected = Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars - estimate.dollars)
         with self._transaction() as database:
-            _book_judge(database, day, calls=0, usage=corrected)
+            _book_call(database, day, purpose, calls=0, usage=corrected)
 
-    def refund_judge(self, estimate: Usage, *, day: str) -> None:
+    def refund_call(self, purpose: Purpose, estimate: Usage, *, day: str) -> None:
         with self._transaction() as database:
-            _book_judge(database, day, calls=-1, usage=Usage(dollars=-estimate.dollars))
+            _book_call(database, day, purpose, calls=-1, usage=Usage(dollars=-estimate.dollars))
 
-    def judge_spending(self, day: str) -> Spending:
-        """What judging has taken of the `spending` of that day."""
-        return _spending(self._one("SELECT * FROM judge_spending WHERE day = ?", (day,)))
+    def purposes(self, day: str) -> dict[str, Spending]:
+        """What each purpose has taken of the `spending` of that day."""
+        rows = self._all(
+            "SELECT purpose, day, calls, tokens_in, tokens_out, dollars FROM purpose_spending WHERE day = ? ORDER BY purpose",
+            (day,),
+        )
+        return {purpose: _spending(row) for purpose, *row in rows}
 
     def _settle(self, database: sqlite3.Connection, chunk: str, usage: Usage) -> None:
         """Replace the reservation by what the call really cost, on the day it was booked."""
@@ -431,17 +541,19 @@ def utc_day(now: float) -> str:
 
 
 def _book(database: sqlite3.Connection, day: str, *, calls: int, usage: Usage) -> None:
-    database.execute(f"INSERT INTO spending {_ADDED}", (day, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
+    insert = f"INSERT INTO spending VALUES (?, ?, ?, ?, ?) {_ADDED}"  # noqa: S608 - ours
+    database.execute(insert, (day, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
 
 
-def _book_judge(database: sqlite3.Connection, day: str, *, calls: int, usage: Usage) -> None:
-    """In both: the day's total, and the part of it that went to judges."""
+def _book_call(database: sqlite3.Connection, day: str, purpose: Purpose, *, calls: int, usage: Usage) -> None:
+    """In both: the day's total, and the part of it that went to this purpose."""
     _book(database, day, calls=calls, usage=usage)
-    database.execute(f"INSERT INTO judge_spending {_ADDED}", (day, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
+    insert = f"INSERT INTO purpose_spending VALUES (?, ?, ?, ?, ?, ?) {_ADDED}"  # noqa: S608 - ours
+    database.execute(insert, (day, purpose, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
 
 
 _ADDED = """
-    VALUES (?, ?, ?, ?, ?) ON CONFLICT (day) DO UPDATE SET calls = MAX(0, calls + excluded.calls),
+    ON CONFLICT DO UPDATE SET calls = MAX(0, calls + excluded.calls),
     tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out,
     dollars = MAX(0, dollars + excluded.dollars)
 """

@@ -28,7 +28,7 @@ class Saving:
 
     def item(self, item: RecordItem, evidence: Iterable[Event]) -> str:
         """Why it does not become a note; empty for what may."""
-        return judged(item, evidence, frozenset()) or ""
+        return judged(item, evidence, frozenset(), terse=True) or ""
 
     def text(self, text: str) -> str:
         """Why a text may not be kept, however little it says otherwise; empty for what may."""
@@ -49,8 +49,10 @@ class Saving:
         record, remark = self._asked(chunk)
         if record is not None:
             return record, ""
+        from kite_memory.distill.offline.handed import handed_over  # the rules are loaded when they are asked
+
         outcome = self.rules.extract(chunk)
-        return (outcome.record if isinstance(outcome, Answer) else Record(topics=())), remark
+        return handed_over(chunk, outcome.record if isinstance(outcome, Answer) else Record(topics=())), remark
 
     def _asked(self, chunk: Chunk) -> tuple[Record | None, str]:
         if self.model is None or self.allowance is None:
@@ -76,4 +78,4 @@ class Saving:
 
 
 def _verdict(text: str) -> Verdict | None:
-    return judged(Fact(title="", body=text, evidence=(), importance=2, origin="assistant"), (), frozenset())
+    return judged(Fact(title="", body=text, evidence=(), importance=2, origin="assistant"), (), frozenset(), terse=True)

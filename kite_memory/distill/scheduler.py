@@ -3,10 +3,11 @@
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
+from kite_memory.distill.chunking import middle
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.outbox import Budget, Outbox, PutOff, WaitingChunk, utc_day
 from kite_memory.model.chunk import Chunk
@@ -15,6 +16,11 @@ LONGEST_PAUSE = 3600.0
 """No server and no clock makes us wait longer than an hour for one call."""
 
 BUDGET_SPENT = "the day's budget is spent"
+
+TOO_DEAR = "one call about it may cost more than `dollars_per_day` under [extractor]"
+
+_OTHERS = 8
+"""So many chunks that today's rest does not pay for are passed over in search of one that it does."""
 
 _FIRST_PAUSE = 5.0
 _BREAKER_AFTER = 3
@@ -75,6 +81,9 @@ class Scheduler:
         self._unwritten: tuple[WaitingChunk, Outcome] | None = None
         self._closed_at = self._closed_until = 0.0
         self._closed_because = Idle(until=None, reason="")
+        self._unpaid: set[str] = set()
+        """Chunks that the rest of this day's budget does not pay for."""
+        self._unpaid_on = ""
 
     def step(self, load: Callable[[WaitingChunk], Chunk | None]) -> Asked | Idle:
         """Ask about one chunk, if the time is right, and commit what came of it."""
@@ -83,10 +92,14 @@ class Scheduler:
             return self._write_down(*self._unwritten, now)
         if self._closed_at <= now < self._closed_until:  # a clock that was set back is no reason to wait for where it was
             return self._closed_because
-        match self._outbox.next_waiting(now):
+        if self._unpaid_on != utc_day(now):
+            self._unpaid.clear()
+        match self._outbox.next_waiting(now, without=self._unpaid):
             case None:
-                return Idle(until=None, reason="nothing waits")
+                return Idle(until=None, reason="nothing waits") if not self._unpaid else self._budget_spent(now, _next_day(now))
             case PutOff(until=until, reason=reason):
+                if self._unpaid:
+                    return self._budget_spent(now, min(until, _next_day(now)))
                 return Idle(until=until, reason=f"trying again: {reason}" if reason else "trying again")
             case WaitingChunk() as waiting:
                 return self._ask(waiting, load(waiting), now)
@@ -95,12 +108,30 @@ class Scheduler:
         if chunk is None or not chunk.events:
             self._outbox.refuse(waiting.id, Usage(), reason="its events are gone from the timeline")
             return Asked(chunk=waiting.id, answered=False)
-        day = utc_day(now)
-        if not self._outbox.reserve(waiting.id, self._extractor.estimate(chunk), self._budget, day=day):
-            hint = "raise `dollars_per_day` under [extractor], or wait"
-            return self._close(now, _next_day(now), BUDGET_SPENT, hint)
+        day, estimate = utc_day(now), self._extractor.estimate(chunk)
+        if estimate.dollars > self._budget.dollars:
+            return self._make_affordable(waiting, chunk)
+        if not self._outbox.reserve(waiting.id, estimate, self._budget, day=day):
+            self._unpaid.add(waiting.id)
+            self._unpaid_on = day
+            if len(self._unpaid) > _OTHERS or self._outbox.spending(day).calls >= self._budget.calls:
+                return self._budget_spent(now, _next_day(now))
+            return Asked(chunk=waiting.id, answered=False)
         self._unwritten = (waiting, self._extractor.extract(chunk))
         return self._write_down(*self._unwritten, now)
+
+    def _make_affordable(self, waiting: WaitingChunk, chunk: Chunk) -> Asked:
+        """Divide what no day's budget pays for, unless even its shortest part would cost too much."""
+        shortest = min(chunk.events, key=lambda event: len(event.text))
+        at = middle(chunk.events)
+        if at is None or self._extractor.estimate(replace(chunk, events=(shortest,))).dollars > self._budget.dollars:
+            self._outbox.set_aside(waiting.id, reason=TOO_DEAR)
+        else:
+            self._outbox.divide(waiting, at)
+        return Asked(chunk=waiting.id, answered=False)
+
+    def _budget_spent(self, now: float, until: float) -> Idle:
+        return self._close(now, until, BUDGET_SPENT, "raise `dollars_per_day` under [extractor], or wait")
 
     def _write_down(self, waiting: WaitingChunk, outcome: Outcome, now: float) -> Asked | Idle:
         """Raises `StateNotWritten`, as on a full disk: then this is tried again before anything else is asked."""

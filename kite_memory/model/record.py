@@ -7,6 +7,10 @@ Origin = Literal["user", "assistant", "tool"]
 """Whose word an item rests on. What only a tool's output says is never taken for the person's."""
 
 
+TURNED_DOWN = "Turned down: "
+"""How the title of a decision begins that says only what was not chosen."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
     alternative: str

@@ -8,6 +8,7 @@ import hashlib
 import json
 import sqlite3
 import threading
+import unicodedata
 import zlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -52,7 +53,7 @@ CREATE INDEX note_by_stem ON note(stem);
 CREATE TABLE project (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE passage (note INTEGER, number INTEGER, key INTEGER NOT NULL, PRIMARY KEY (note, number)) WITHOUT ROWID;
 CREATE INDEX passage_by_key ON passage(key);
-CREATE TABLE replacement (note INTEGER NOT NULL, other TEXT NOT NULL, newer INTEGER NOT NULL);
+CREATE TABLE replacement (note INTEGER NOT NULL, other TEXT NOT NULL, stem TEXT NOT NULL, newer INTEGER NOT NULL);
 CREATE INDEX replacement_by_note ON replacement(note);
 CREATE TABLE passed_over (path TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE gone (generation INTEGER NOT NULL, note INTEGER NOT NULL);
@@ -345,9 +346,9 @@ class Catalogue:
         writer.executemany(
             "INSERT INTO passage VALUES (?, ?, ?)", [(number, place, key_of(text)) for place, text in enumerate(passages(note))]
         )
-        replaced = [(number, _reference(old), False) for old in note.supersedes]
-        replaced.append((number, _reference(note.superseded_by), True))
-        writer.executemany("INSERT INTO replacement VALUES (?, ?, ?)", [row for row in replaced if row[1]])
+        replaced = [(number, *_reference(old), False) for old in note.supersedes]
+        replaced.append((number, *_reference(note.superseded_by), True))
+        writer.executemany("INSERT INTO replacement VALUES (?, ?, ?, ?)", [row for row in replaced if row[1]])
         return "changed" if known else "added"
 
     @staticmethod
@@ -487,7 +488,7 @@ def _replaced(connection: sqlite3.Connection) -> list[tuple[int, int]]:
     """Numbers of old notes and of those in their place. A name may be an id or a file's name, as links are."""
     return connection.execute(
         "SELECT CASE newer WHEN 0 THEN named.number ELSE said.note END, CASE newer WHEN 0 THEN said.note ELSE named.number END"
-        " FROM replacement AS said JOIN note AS named ON named.name = said.other OR named.stem = lower(said.other)"
+        " FROM replacement AS said JOIN note AS named ON named.name = said.other OR named.stem = said.stem"
         " ORDER BY 1, 2"
     ).fetchall()
 
@@ -514,15 +515,17 @@ def _project_number(connection: sqlite3.Connection, project: str) -> int:
     return int(connection.execute("SELECT number FROM project WHERE name = ?", (project,)).fetchone()[0])
 
 
-def _reference(text: str) -> str:
-    """What a wikilink, a path or an id comes down to."""
+def _reference(text: str) -> tuple[str, str]:
+    """What a wikilink, a path or an id comes down to, as it is written and as a file's `_stem`."""
     inner = text.strip().removeprefix("[[").removesuffix("]]")
     target = inner.partition("|")[0].partition("#")[0].strip()
-    return _storable(target.rpartition("/")[2].removesuffix(".md"))
+    return _storable(target.rpartition("/")[2].removesuffix(".md")), _stem(target)
 
 
 def _stem(path: str) -> str:
-    return _storable(path.rpartition("/")[2].removesuffix(".md").lower())
+    """Equal for names that some file system takes for one. SQLite's own ``lower`` knows ASCII alone."""
+    stem = path.rpartition("/")[2].removesuffix(".md")
+    return _storable(unicodedata.normalize("NFC", unicodedata.normalize("NFC", stem).casefold()))
 
 
 def _storable(text: str) -> str:

@@ -37,7 +37,7 @@ def project_with_remote(cwd: str, url: str) -> str:
     Agents work in copies whose folders are named at random.
     """
     home = _home()
-    if cwd and _can_be_walked(cwd) and "\x00" not in cwd and len(cwd) <= 4096 and _repository(Path(cwd), home) is not None:
+    if cwd and _can_be_walked(cwd) and "\x00" not in cwd and len(cwd) <= 4096 and _repository(cwd, home) is not None:
         return project_of(cwd)
     name = _REMOTE_NAME.search(url[:4096])
     return (_slug(name[1]) if name else "") or project_of(cwd)

@@ -47,7 +47,7 @@ class CountedProblem:
 
 def tallies(rows: Rows) -> list[Tally]:
     """By provider; no query reads events."""
-    events = dict(rows("SELECT provider, events FROM totals", ()))
+    events: dict[str, int] = dict(rows("SELECT provider, events FROM totals", ()))
     tallies = {
         provider: Tally(provider=provider, sessions=sessions, events=events.get(provider, 0), problems=0, skipped=0)
         for provider, sessions in rows("SELECT provider, COUNT(*) FROM sessions GROUP BY provider", ())

@@ -224,6 +224,18 @@ class Timeline:
         row = self._one(_SELECT_STATE + " WHERE provider = ? AND id = ?", (provider, session))
         return None if row is None else _state(row)
 
+    def states_of(self, sessions: Sequence[tuple[str, str]]) -> list[SessionState]:
+        """Of provider and session id each: the states of those there are, in one question."""
+        return [
+            _state(row)
+            for row in self._all(
+                "SELECT s.provider, s.id, project, cwd, branch, started, s.parent, title, last_ordinal, last_at, committed_at"
+                " FROM json_each(?) AS wanted CROSS JOIN sessions AS s"
+                " WHERE s.provider = wanted.value ->> 0 AND s.id = wanted.value ->> 1 ORDER BY wanted.key",
+                (json.dumps(sessions),),
+            )
+        ]
+
     def session(self, provider: str, session: str) -> Session | None:
         row = self._one(
             "SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions WHERE provider = ? AND id = ?",
@@ -283,6 +295,15 @@ class Timeline:
                 (provider, session, after, limit),
             )
         ]
+
+    def ordinals(self, events: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], int]:
+        """Of provider, session and event id each: the event's ordinal, where the session has it."""
+        found = self._all(
+            "SELECT wanted.key, e.ordinal FROM json_each(?) AS wanted CROSS JOIN events AS e ON e.id = wanted.value ->> 2"
+            " CROSS JOIN sessions AS s ON s.key = e.session WHERE s.provider = wanted.value ->> 0 AND s.id = wanted.value ->> 1",
+            (json.dumps(events),),
+        )
+        return {events[place]: ordinal for place, ordinal in found}
 
     def holding(self, stretches: Sequence[tuple[str, str, int, int]]) -> list[tuple[str, str, int, int]]:
         """Of provider, session, first and last ordinal each: those in which the session has an event."""

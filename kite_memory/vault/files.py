@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kite_memory.errors import KiteError, VaultMissing, VaultReadOnly
+from kite_memory.errors import KiteError, VaultFolderWrong, VaultMissing, VaultReadOnly
 from kite_memory.vault.folders import Folder, OutsideVault, give_mode, parts_of
 from kite_memory.vault.renames import KernelRenames, NotSupported, Renames
 from kite_memory.vault.wording import digest
@@ -389,7 +389,9 @@ def _in_our_words(error: OSError, root: Path) -> KiteError:
         case errno.EACCES | errno.EPERM:
             reason, hint = "no permission", f"see who owns it: ls -ld {root}"
         case errno.ELOOP | errno.ENOTDIR:
-            reason, hint = error.strerror or "a link", "put a folder in its place: links below the vault are not followed"
+            named = error.filename if isinstance(error.filename, str) else str(root)
+            hint = "put a folder in its place: links below the vault are not followed"
+            return VaultFolderWrong(f"cannot write to the vault: {named} is a link or no folder", hint=hint)
         case _:
             reason, hint = error.strerror or str(error), "run `kmem doctor`"
     return VaultReadOnly(f"cannot write to the vault at {root}: {reason}", hint=hint)

@@ -25,7 +25,7 @@ from kite_memory.vault.files import Stamp
 from kite_memory.vault.notefile import Unreadable
 from kite_memory.vault.wording import body_key, digest, entity_key, stem_key, title_key
 
-VERSION = 5
+VERSION = 6
 
 _VERSION_1 = (
     """
@@ -142,8 +142,10 @@ _VERSION_5 = (
     "UPDATE files SET size = -1, mtime_ns = -1 WHERE kind IN ('decision', 'fact') AND id <> ''",
 )
 """Which notes hold on a branch alone. The next comparison reads again which of those known do."""
+_VERSION_6 = ("CREATE TABLE drift (file INTEGER PRIMARY KEY REFERENCES files (key) ON DELETE CASCADE, since TEXT NOT NULL)",)
+"""Since when code that a note rests on is another; kept here, so that a checkout does not rewrite notes."""
 
-_MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4, 5: _VERSION_5}
+_MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4, 5: _VERSION_5, 6: _VERSION_6}
 
 _COLUMNS = "path, id, twin, kind, title, project, status, size, mtime_ns, problem"
 _FILE_COLUMNS = ", ".join(f"f.{name}" for name in _COLUMNS.split(", "))
@@ -300,8 +302,7 @@ class Ledger:
         with self._lock, self._failing_as_ours():
             outermost = not self._depth
             if outermost:
-                if not lasting:
-                    self._database.execute("PRAGMA synchronous = NORMAL")
+                self._database.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
                 self._database.execute("BEGIN IMMEDIATE")
             self._depth += 1
             try:
@@ -315,8 +316,6 @@ class Ledger:
                 raise
             finally:
                 self._depth -= 1
-                if outermost and not lasting:
-                    self._database.execute("PRAGMA synchronous = FULL")
 
     def see(self, note: Note, stamp: Stamp, *, id: str, twin: bool = False, by: str = "") -> None:
         """This is what stands at ``note.path`` now, and who wrote it. ``id`` may be known where the file has lost it."""
@@ -492,6 +491,17 @@ class Ledger:
                     self.see(sight.note, sight.stamp, id=sight.id, twin=sight.twin)
                 else:
                     self.put(sight.as_known())
+
+    def drift(self, path: str) -> datetime | None:
+        """Since when code that the note at ``path`` rests on is another."""
+        rows = self._run("SELECT since FROM drift JOIN files ON files.key = drift.file WHERE path = ?", path)
+        return datetime.fromisoformat(rows[0][0]) if rows else None
+
+    def mark_drift(self, path: str, since: datetime | None) -> None:
+        with self.changing():
+            self._run("DELETE FROM drift WHERE file = (SELECT key FROM files WHERE path = ?)", path)
+            if since is not None:
+                self._run("INSERT INTO drift SELECT key, ? FROM files WHERE path = ?", since.isoformat(), path)
 
     def drop(self, path: str) -> None:
         with self.changing():

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, assert_never
 
-from kite_memory.errors import KiteError, NoteNotFound, VaultMissing, VaultReadOnly
+from kite_memory.errors import KiteError, NoteNotFound, VaultFolderWrong, VaultMissing, VaultReadOnly
 from kite_memory.model.likeness import Contest, Ruling, Surround, Surroundings
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus
@@ -27,7 +27,7 @@ from kite_memory.vault.ledger import Known, Ledger, link_key
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.listing import GENERATED, Listing, leftovers, listing, trashed_notes
 from kite_memory.vault.lock import WriterLock
-from kite_memory.vault.notefile import Unreadable, parse
+from kite_memory.vault.notefile import FOLDERS, Unreadable, parse
 from kite_memory.vault.restating import restated
 from kite_memory.vault.wording import body_key, digest
 from kite_memory.vault.writing import Amended, LeftAlone, Outcome, Skipped, Writer
@@ -107,12 +107,19 @@ class Vault:
             theirs = self._ledger.setting("laid out") == "not .obsidian"
             for folder in (".obsidian", "templates"):
                 self._files.sweep(leftovers(self._files, folder))
+            wrong: VaultFolderWrong | None = None
             for source in sorted(path for path in template.rglob("*") if path.is_file()):
                 path = source.relative_to(template).as_posix()
                 if self._ledger.gave(path) or (theirs and path.startswith(".obsidian/")):
                     continue
-                self._lay_out(source, path)
+                try:
+                    self._lay_out(source, path)
+                except VaultFolderWrong as error:
+                    wrong = error
+                    continue
                 self._ledger.give(path)
+            if wrong:
+                raise wrong
 
     def _lay_out(self, source: Path, path: str) -> None:
         if source.name == ".gitkeep":
@@ -133,6 +140,11 @@ class Vault:
         self._must_be_there()
         apart = {problem.file for problem in self._ledger.problems() if problem.reason == copies.REASON}
         yield from (entry for entry in listing(self._files).entries if entry.path not in apart)
+
+    def wrong_folders(self) -> list[str]:
+        """Folders that notes are written to by their kind and that are files or links: such notes wait."""
+        places = (self.root / folder for folder in dict.fromkeys(FOLDERS.values()))
+        return [place.name for place in places if place.is_symlink() or (place.exists() and not place.is_dir())]
 
     def known(self) -> list[Known]:
         """Every note as of the last comparison, unread."""
@@ -199,6 +211,8 @@ class Vault:
             note = replace(note, id="")
         elif not note.id and known is not None and not known.twin:
             note = replace(note, id=known.id)
+        if note.anchors and (since := self._ledger.drift(path)) is not None:
+            note = replace(note, drifted=since)
         return note, stamp
 
     def _text(self, path: str) -> str:
@@ -709,6 +723,12 @@ class Vault:
             self._follow(id)
             known = self._ledger.by_id(id)
             return known is not None and isinstance(writer.set_properties(known, changes), Amended)
+
+    def mark_drift(self, id: str, since: datetime | None) -> None:
+        """Remember since when code that a note rests on is another, or that it is as it was. Its file is left alone."""
+        with self._writing():
+            if (known := self._ledger.by_id(id)) is not None:
+                self._ledger.mark_drift(known.path, since)
 
     def unmake(self, path: str, text: str) -> bool:
         """Into the trash with a note that we have made and that nobody has touched since. Unlike `forget`, it may be made again."""

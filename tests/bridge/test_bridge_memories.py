@@ -113,6 +113,17 @@ def test_a_list_shows_beginnings_and_says_whether_there_are_more(ask: Ask) -> No
     assert [each["key"] for each in ask("list_memories", tags=["even"])["memories"]] == ["k0", "k2"]
 
 
+def test_a_list_gives_whole_values_where_it_is_asked_to(ask: Ask) -> None:
+    ask("write_memory", key="state", value={"rows": [1, 2], "note": "x" * 400})
+
+    (shown,) = ask("list_memories", values=True)["memories"]
+
+    assert shown["value"] == {"rows": [1, 2], "note": "x" * 400}
+    assert "value" not in ask("list_memories")["memories"][0]
+    with pytest.raises(UsageError):
+        ask("list_memories", values="yes")
+
+
 def test_a_list_tells_all_that_there_is_room_for_and_that_there_are_more(ask: Ask) -> None:
     for number in range(150):
         ask("write_memory", key=f"k{number:03}", value="word " * 200)

@@ -89,11 +89,39 @@ def test_it_tells_of_the_session_the_todos_the_decisions_and_what_is_kept() -> N
     for said in ("orchard", "Graft the plums", "no ladder", "1 of 3 done; in progress: Graft", "Quince as rootstock"):
         assert said in told["briefing"]
     assert told["context"] == {
-        "current": {"current.task": '{"goal": "graft the plums"}'},
+        "current": {"current.task": {"goal": "graft the plums"}},
         "project": {"project.rootstock": "quince"},
         "shared": {"shared.ladder": "in the barn"},
     }
     assert told["project"] == "orchard"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"task": "auth refactoring", "progress": 70, "next": "add tests"}, "70 % through auth refactoring; next: add tests"),
+        ({"currentTask": "auth", "progress": "70%", "next_steps": ["a", "b"]}, "70 % through auth; next: a, b"),
+        ({"progress": 0.5, "status": "blocked", "blockers": ["review"]}, "50 % done; status: blocked; blocked by: review"),
+        ({"file_count": 3, "empty": ""}, "file count: 3"),
+        ("half grafted", "half grafted"),
+    ],
+    ids=str,
+)
+def test_the_newest_state_is_said_in_words(value: Any, said: str) -> None:
+    store = furnished()
+    store.write_memory(OWNER, "current.work", value, ORCHARD)
+
+    told = asking(store)()
+
+    assert f": {said}\n" in told["briefing"] + "\n"
+    assert told["context"]["current"]["current.work"] == value
+
+
+def test_a_long_value_is_told_by_how_it_begins() -> None:
+    store = furnished()
+    store.write_memory(OWNER, "current.rows", {"rows": ["The trees of this row bear fruit late."] * 40}, ORCHARD)
+
+    assert isinstance(asking(store)()["context"]["current"].get("current.rows", ""), str)
 
 
 def test_what_it_costs_is_the_whole_answers_and_it_is_told() -> None:

@@ -65,6 +65,39 @@ def test_what_is_saved_is_got_again(clock: Clock) -> None:
     )
 
 
+def test_todos_come_back_as_they_were_given(clock: Clock) -> None:
+    ask = asking(clock)
+    given = [
+        {"content": "Add tests", "activeForm": "Adding tests", "status": "in_progress", "updated_at": "2026-03-01T09:00:00Z"},
+        {"step": "Release", "status": "pending", "priority": 2},
+        {"text": "Prune", "status": "completed"},
+    ]
+    ask("ai_state_save", todos=given)
+
+    assert ask("ai_state_get")["todos"] == given
+
+
+def test_a_transcript_that_is_newer_takes_nothing_from_what_a_todo_says() -> None:
+    todo = Todo(text="Prune", named="content", more=(("activeForm", "Pruning"),))
+    saved = replace(state(), todos=(todo,))
+    shown = replace(state(at=START + timedelta(minutes=1)), todos=(Todo(text="Prune", status="completed"), Todo(text="Graft")))
+
+    (both,) = joined([saved], [shown])
+
+    assert both.todos == (replace(todo, status="completed"), Todo(text="Graft"))
+
+
+def test_what_else_a_todo_says_is_bounded_and_cleaned(clock: Clock) -> None:
+    ask = asking(clock)
+    secret = "ghp_" + "Zx9" * 12
+    ask("ai_state_save", todos=[{"content": "Prune", "note": f"token {secret}", "long": "x" * 9_000, "deep": {"a": 1}, "text": 7}])
+
+    (todo,) = ask("ai_state_get")["todos"]
+
+    assert set(todo) == {"content", "status", "note", "long"}
+    assert secret not in str(todo) and len(todo["long"]) <= 500
+
+
 def test_what_is_not_mentioned_stays(clock: Clock) -> None:
     ask = asking(clock)
     ask("ai_state_save", todos=["Prune"], working_notes="ladder")

@@ -80,6 +80,7 @@ STATUS = {
         "passed_over_sessions": int,
         "refused_chunks": int,
         "refused_items": {str: int},
+        "set_aside": {str: int},
         "waiting_for": str,
         "waiting_until": (int, float, type(None)),
         "hint": str,

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -128,6 +129,30 @@ def test_a_daemon_that_was_killed_leaves_nothing_in_the_way(machine: Machine) ->
 
     assert "not running" in here(machine, "status").out
     assert machine.kmem("up", "--no-hooks").code == 0
+
+
+def test_up_restarts_a_daemon_of_another_version(machine: Machine) -> None:
+    newer = {"PYTHONPATH": str(with_version(machine.home / "newer", "999.0"))}
+    with running(machine, "daemon") as old:
+        assert eventually(lambda: listens(machine))
+        machine.environment = newer
+        told = machine.kmem("status").out
+        up = machine.kmem("up", "--no-hooks")
+
+        assert old.wait(20) == 0
+        assert "is of version 0" in told
+        assert "`kmem up` restarts it" in told
+        assert "restarting it" in up.err
+        assert "restarts it" not in machine.kmem("status").out
+        assert "restarting it" not in machine.kmem("up", "--no-hooks").err
+    machine.kmem("down")
+
+
+def with_version(folder: Path, version: str) -> Path:
+    """What makes this code, wherever it is imported, call itself another version."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(f"import kite_memory\nkite_memory.__version__ = {version!r}\n")
+    return folder
 
 
 def test_a_state_folder_too_deep_for_a_socket_works_all_the_same(machine: Machine) -> None:

@@ -6,10 +6,13 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
 from kite_memory.cli.demo import leave_transcripts
+from kite_memory.distill.chunking import Span
+from kite_memory.distill.outbox import Outbox
 from tests.cli.test_cli_processes import without_privileges
 from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine, Ran
@@ -235,3 +238,16 @@ def test_sessions_that_begin_alike_are_offered_by_as_much_as_tells_them_apart(li
     (offered,) = re.findall(r"hint: say more of it: (.*)", ran.err)
     assert ran.code == 2
     assert [kmem(lived_in, "timeline", each).code for each in offered.split(", ")] == [0, 0]
+
+
+def test_chunks_that_were_set_aside_are_told_and_asked_about_again_on_request(machine: Machine) -> None:
+    assert kmem(machine, "backfill").code == 0
+    with closing(Outbox(machine.state / "outbox.sqlite")) as outbox:
+        outbox.form([Span(id="x", provider="claude-code", session="gone", first=0, last=0, weight=1)])
+        outbox.set_aside("x", reason="no answer within 180 s")
+
+    assert "1 chunk set aside (no answer within 180 s); `kmem backfill --retry` asks again" in kmem(machine, "status").out
+    kmem(machine, "backfill", "--retry")
+
+    with closing(Outbox(machine.state / "outbox.sqlite")) as outbox:
+        assert outbox.aside() == {}

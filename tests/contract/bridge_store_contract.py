@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kite_memory.bridge.access import OWNER, Grant, NotAllowed
-from kite_memory.bridge.conversation_notes import TURNED_DOWN
 from kite_memory.bridge.patterns import fits
 from kite_memory.bridge.store import (
     Asked,
@@ -31,7 +30,7 @@ from kite_memory.bridge.store import (
 )
 from kite_memory.errors import UsageError
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Preference, Record, Rejected, Topic
+from kite_memory.model.record import TURNED_DOWN, Decision, Fact, Insight, OpenQuestion, Preference, Record, Rejected, Topic
 from kite_memory.model.scope import Scope
 from tests.contract.whole_note import ELSEWHERE, OTHERS, differing, whole_note
 from tests.counts import examples

@@ -127,9 +127,10 @@ class Known:
     def __init__(self, cwd: Path) -> None:
         self._cwd = cwd
         self.others: list[Path] = []
+        self.branch = ""
 
     def session(self, provider: str, id: str) -> Session | None:
-        return Session(id=id, provider=provider, started=NOW, cwd=str(self._cwd))
+        return Session(id=id, provider=provider, started=NOW, cwd=str(self._cwd), branch=self.branch)
 
     def folders(self, project: str | None = None) -> list[str]:
         return [str(folder) for folder in (self._cwd, *self.others)]
@@ -149,6 +150,15 @@ class Rounds:
             vault=self.vault, sessions=self.sessions, refresh=self.refreshed.append, lock=RLock(), clock=lambda: self.now,
             monotonic=lambda: self.seconds,
         )  # fmt: skip
+
+    @property
+    def branch(self) -> str:
+        """That the session stood on."""
+        return self.sessions.branch
+
+    @branch.setter
+    def branch(self, name: str) -> None:
+        self.sessions.branch = name
 
     def write(self, note: Note) -> str:
         from kite_memory.model.plan import Create
@@ -191,6 +201,58 @@ def test_a_note_is_marked_when_its_code_changes_and_not_when_it_is_as_it_was(rou
     assert drifted.body == body
     assert rounds.refreshed[0] == {drifted.path}
     assert rounds.vault.find(id).drifted is None
+
+
+def test_a_checkout_rewrites_no_note_and_marks_none(rounds: Rounds, work: Path) -> None:
+    git(work, "init")
+    git(work, "add", ".")
+    git(work, "commit", "-m", "one")
+    git(work, "checkout", "-b", "queue")
+    (work / "other.py").write_text("queue\n")
+    git(work, "commit", "-am", "two")
+    rounds.branch = "queue"
+    touched = event(path=str(work / "other.py"))
+    ids = [rounds.write(made(work, touched, branch="queue", kind=kind, body=f"A {kind.__name__}.")) for kind in (Fact, Insight)]
+    files = [rounds.vault.root / rounds.vault.find(id).path for id in ids]
+    before = [file.read_bytes() for file in files]
+
+    marked = []
+    for branch in ("main", "queue", "main", "queue"):
+        git(work, "checkout", branch)
+        marked += rounds.look()
+    assert (marked, [file.read_bytes() for file in files]) == ([], before)
+
+    (work / "other.py").write_text("another\n")
+    rounds.look()
+    drifted = [rounds.vault.find(id).drifted for id in ids]
+    assert (drifted, [file.read_bytes() for file in files]) == ([NOW.replace(hour=0)] * 2, before)
+
+
+def test_a_note_is_compared_with_the_trunk_once_its_branch_is_merged(rounds: Rounds, work: Path) -> None:
+    git(work, "init")
+    git(work, "add", ".")
+    git(work, "commit", "-m", "one")
+    git(work, "checkout", "-b", "queue")
+    git(work, "commit", "--allow-empty", "-m", "two")
+    rounds.branch = "queue"
+    id = rounds.write(made(work, event(path=str(work / "other.py")), branch="queue", kind=Insight))
+    git(work, "checkout", "main")
+    git(work, "merge", "--no-ff", "--no-edit", "queue")
+    (work / "other.py").write_text("another\n")
+
+    assert rounds.look() == [rounds.vault.find(id).path]
+    assert rounds.vault.find(id).drifted is not None
+
+
+def test_a_note_that_an_earlier_version_called_drifted_is_put_right(rounds: Rounds, work: Path) -> None:
+    note = made(work, event(path=str(work / "other.py")))
+    id = rounds.write(replace(note, drifted=NOW))
+    assert rounds.vault.find(id).drifted is not None
+
+    assert rounds.look() == [rounds.vault.find(id).path]
+
+    assert rounds.vault.find(id).drifted is None
+    assert 'drifted: ""' in (rounds.vault.root / rounds.vault.find(id).path).read_text()
 
 
 def test_nobody_looks_while_agents_work_or_twice_in_ten_minutes(rounds: Rounds, work: Path) -> None:

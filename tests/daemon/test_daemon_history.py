@@ -22,7 +22,7 @@ from kite_memory.distill.answering import Answerer
 from kite_memory.distill.backend import Ending, Inquiry, Reply
 from kite_memory.distill.booking import Allowance
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.outbox import Budget
+from kite_memory.distill.outbox import Budget, Spending
 from kite_memory.distill.polishing import Polisher
 from kite_memory.errors import UsageError
 from kite_memory.model.event import EvidenceReference
@@ -248,7 +248,7 @@ class TestPolishing:
         told = with_model(worked, polishing(asked=self.BETTER)).resume(cwd=HOME)
 
         assert (told["by"], told["polished"]) == ("events", 0)
-        assert worked.outbox.judge_spending("1970-01-01").calls == 0
+        assert worked.outbox.purposes("1970-01-01").get("judge", Spending()).calls == 0
 
     @pytest.mark.parametrize(
         ("answer", "dollars", "why"),

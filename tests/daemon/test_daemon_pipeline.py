@@ -1,7 +1,12 @@
 """The walk from transcript to note and back: everything once, in order, and nothing that should not be there."""
 
 import os
+import shutil
+import sqlite3
+import time
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +17,7 @@ from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.model.chunk import Chunk
-from kite_memory.model.record import Record
+from kite_memory.model.record import Fact, Record, Topic
 from kite_memory.recall.answer import Prompt
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
 from tests.fakes.house import FakeHouse, fake_house
@@ -209,6 +214,107 @@ def test_a_lost_timeline_does_not_cost_an_answer_its_notes(home: Path) -> None:
 
         assert second.outbox.states() == {"written": 1}
         assert len(notes(second)) == 1
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_one_wrong_folder_of_the_vault_stops_no_note_of_another_kind(home: Path, link: bool) -> None:
+    transcript(home, SAID)
+    transcript(home, f"{BEES} So they are out of the frost as well.", session="f0f0f0f0-0000-4000-8000-000000000003", first=50)
+
+    def both(chunk: Chunk) -> Answer:
+        answer = plain_answer(chunk, f"Chosen in {chunk.session.id[:4]}")
+        (decision,) = answer.record.items()
+        fact = Fact(title=f"Known in {chunk.session.id[:4]}", body=f"{chunk.session.id} stands.", evidence=decision.evidence,
+                    importance=2, origin="user")  # fmt: skip
+        return replace(answer, record=Record(topics=(Topic(name="t", summary="", items=(decision, fact)),)))
+
+    clock = [time.time() + 3_600.0]
+    with fake_house(home, ScriptedExtractor([both] * 2), clock=lambda: clock[0]) as house:
+        decisions = home / "vault" / "decisions"
+        shutil.rmtree(decisions)
+        if link:
+            decisions.symlink_to(home, target_is_directory=True)
+        else:
+            decisions.write_text("Not a folder.")
+        house.walk()
+
+        waits = house.pipeline.distil()
+        assert [path.partition("/")[0] for path in notes(house)] == ["projects", "projects"]
+        assert house.outbox.states() == {"answered": 2}
+        assert house.vault.wrong_folders() == ["decisions"]
+        assert isinstance(waits, Idle)
+        assert waits.until == clock[0] + 60.0
+
+        decisions.unlink()
+        clock[0] += 61.0
+        house.walk()
+
+        assert house.outbox.states() == {"written": 2}
+        assert len(notes(house)) == 4
+
+
+BEES = "The bees winter behind the south wall from this year on, out of the wind."
+OLD_TURNS = [SAID, *(f"Row {number} of the orchard is pruned in the last week of March, after the frost." for number in range(6))]
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_timeline_read_anew_does_not_leave_a_live_session_deaf(home: Path, extractor: ScriptedExtractor, old: bool) -> None:
+    path = transcript(home, *OLD_TURNS)
+    with fake_house(home, extractor) as first:
+        first.walk()
+        later = Transcript(first=100)
+        later.user(BEES)
+        later.assistant("Understood: the bees stand behind the south wall.")
+        path.write_bytes(later.bytes)  # as a compaction rewrites it: from now on its events have higher ordinals
+        first.walk()
+        asked = list(extractor.asked)
+    if old:
+        forget_event_ids(home / "state" / "outbox.sqlite")
+    for file in (home / "state").glob("timeline.sqlite*"):
+        file.unlink()
+
+    with fake_house(home, extractor) as second:
+        second.walk()
+        assert extractor.asked == asked
+        later.user("The cider press moves to the south barn in October, next to the well.")
+        later.assistant("Understood: it moves to the south barn.")
+        path.write_bytes(later.bytes)
+        second.walk()
+
+    assert len(extractor.asked) == len(asked) + 1
+
+
+def forget_event_ids(file: Path) -> None:
+    """As an outbox of an earlier version has none."""
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("UPDATE sessions SET event = ''")
+
+
+def test_a_chunk_that_waits_follows_its_events_to_their_new_places(home: Path, extractor: ScriptedExtractor) -> None:
+    path = transcript(home, *OLD_TURNS)
+    heard: list[str] = []
+
+    def listening(chunk: Chunk) -> Answer:
+        heard.extend(event.text for event in chunk.events if event.role == "user")
+        return plain_answer(chunk, "The bees")
+
+    with fake_house(home, ScriptedExtractor([listening] * 2)) as house:
+        house.walk()
+        later = Transcript(first=100)
+        later.user(BEES)
+        later.assistant("Understood: the bees stand behind the south wall.")
+        path.write_bytes(later.bytes)
+        house.pipeline.ingest_many([(source, file) for source, file, _ in house.pipeline.unread()])
+        house.pipeline.open_sessions()
+        house.pipeline.form_chunks()
+    for file in (home / "state").glob("timeline.sqlite*"):
+        file.unlink()
+    heard.clear()
+
+    with fake_house(home, ScriptedExtractor([listening])) as second:
+        second.walk()
+
+    assert heard == [BEES]
 
 
 def test_what_a_rewritten_transcript_says_anew_is_distilled(home: Path, house: FakeHouse, extractor: ScriptedExtractor) -> None:

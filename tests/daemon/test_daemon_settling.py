@@ -289,3 +289,16 @@ def test_an_event_out_of_order_does_not_move_what_was_before() -> None:
 def test_a_session_begun_after_the_showing_has_no_before() -> None:
     assert turns([prompt(5), said(6)], at(1)).before == []
     assert turns([], at(1)).ends == ()
+
+
+def test_a_look_at_many_open_showings_asks_the_timeline_once(house: House) -> None:
+    house.happens(prompt(0), said(1))
+    for number in range(200):
+        house.show(session=f"s{number}")
+    house.show()
+    asked: list[str] = []
+    house.timeline._reader.set_trace_callback(asked.append)
+
+    house.happens(prompt(3))
+
+    assert len(asked) <= 4

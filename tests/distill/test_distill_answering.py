@@ -13,7 +13,7 @@ from kite_memory.distill.answering import Answerer, Piece, Said, Unsaid, asked, 
 from kite_memory.distill.backend import Ending, Reply
 from kite_memory.distill.booking import Allowance
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
-from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.outbox import Budget, Outbox, Spending
 from tests.fakes.judges import ScriptedBackend
 
 PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"], "ask")
@@ -46,7 +46,7 @@ def answerer(outbox: Outbox, *endings: Ending | str, dollars: float = 1.0) -> An
 
 
 def spent(outbox: Outbox) -> float:
-    return outbox.judge_spending("1970-01-01").dollars
+    return outbox.purposes("1970-01-01").get("judge", Spending()).dollars
 
 
 class TestReading:

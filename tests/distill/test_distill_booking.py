@@ -4,6 +4,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def test_a_call_counts_before_it_is_made(outbox: Outbox) -> None:
     booking = allowance(outbox).book(ESTIMATE)
 
     assert booking is not None
-    assert outbox.judge_spending(DAY) == outbox.spending(DAY) == Spending(calls=1, dollars=0.01)
+    assert outbox.purposes(DAY).get("judge", Spending()) == outbox.spending(DAY) == Spending(calls=1, dollars=0.01)
 
 
 def test_settling_puts_what_it_cost_in_the_place_of_the_estimate(outbox: Outbox) -> None:
@@ -50,7 +51,7 @@ def test_settling_puts_what_it_cost_in_the_place_of_the_estimate(outbox: Outbox)
 
     booking.settle(REAL)
 
-    spent = outbox.judge_spending(DAY)
+    spent = outbox.purposes(DAY).get("judge", Spending())
     assert (spent.calls, spent.tokens_in, spent.tokens_out) == (1, 2_500, 40)
     assert spent.dollars == pytest.approx(0.003)
 
@@ -61,8 +62,8 @@ def test_a_refund_leaves_nothing(outbox: Outbox) -> None:
 
     booking.refund()
 
-    assert outbox.judge_spending(DAY).calls == outbox.spending(DAY).calls == 0
-    assert outbox.judge_spending(DAY).dollars == pytest.approx(0.0)
+    assert outbox.purposes(DAY).get("judge", Spending()).calls == outbox.spending(DAY).calls == 0
+    assert outbox.purposes(DAY).get("judge", Spending()).dollars == pytest.approx(0.0)
 
 
 def test_what_a_crash_leaves_booked_stays_spent(tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_what_a_crash_leaves_booked_stays_spent(tmp_path: Path) -> None:
     after = Outbox(tmp_path / "outbox.sqlite")
     after.recover()
 
-    assert after.judge_spending(DAY) == Spending(calls=1, dollars=0.01)
+    assert after.purposes(DAY).get("judge", Spending()) == Spending(calls=1, dollars=0.01)
     after.close()
 
 
@@ -86,8 +87,8 @@ def test_it_is_settled_on_the_day_it_was_booked(outbox: Outbox) -> None:
     now[0] += 86_400
     booking.settle(REAL)
 
-    assert outbox.judge_spending(DAY).tokens_in == 2_500
-    assert outbox.judge_spending("2026-03-02") == Spending()
+    assert outbox.purposes(DAY).get("judge", Spending()).tokens_in == 2_500
+    assert outbox.purposes("2026-03-02").get("judge", Spending()) == Spending()
 
 
 def test_judging_leaves_extraction_its_part(outbox: Outbox) -> None:
@@ -96,7 +97,7 @@ def test_judging_leaves_extraction_its_part(outbox: Outbox) -> None:
     while ours.book(ESTIMATE) is not None:
         pass
 
-    assert outbox.judge_spending(DAY).dollars == pytest.approx(0.05)
+    assert outbox.purposes(DAY).get("judge", Spending()).dollars == pytest.approx(0.05)
     assert extraction(outbox, 1, dollars=0.04, budget=ours.budget)
 
 
@@ -113,7 +114,28 @@ def test_what_extraction_has_spent_is_not_there_for_judging(outbox: Outbox) -> N
     assert extraction(outbox, 1, dollars=0.095, budget=ours.budget)
 
     assert ours.book(ESTIMATE) is None
-    assert outbox.judge_spending(DAY) == Spending()
+    assert outbox.purposes(DAY).get("judge", Spending()) == Spending()
+
+
+def test_what_agents_save_leaves_the_judge_its_share(outbox: Outbox) -> None:
+    judging = allowance(outbox, dollars=1.0, share=0.1)
+    saving = replace(judging, share=1.0, purpose="save")
+    for _ in range(20):
+        assert saving.book(ESTIMATE) is not None
+
+    assert judging.book(ESTIMATE) is not None
+
+    spent = outbox.purposes(DAY)
+    assert (spent["save"].calls, spent["judge"].calls, outbox.spending(DAY).calls) == (20, 1, 21)
+
+
+def test_answers_and_judging_are_held_to_one_share(outbox: Outbox) -> None:
+    judging = allowance(outbox, dollars=0.1)
+    answering = replace(judging, purpose="answer")
+
+    made = sum(each.book(ESTIMATE) is not None for _ in range(9) for each in (judging, answering))
+
+    assert made == 5
 
 
 def test_a_share_of_nothing_books_nothing(outbox: Outbox) -> None:
@@ -135,7 +157,7 @@ def test_many_at_once_never_book_more_than_there_is(tmp_path: Path) -> None:
         booked = list(threads.map(lambda number: ours[number % 2].book(ESTIMATE) is not None, range(60)))
 
     assert sum(booked) == 10
-    assert boxes[0].judge_spending(DAY).dollars == pytest.approx(0.1)
+    assert boxes[0].purposes(DAY).get("judge", Spending()).dollars == pytest.approx(0.1)
     for box in boxes:
         box.close()
 
@@ -154,7 +176,7 @@ def test_neither_part_is_ever_overdrawn(calls: list[tuple[float, str, float]]) -
             elif booking is not None and ending == "refund":
                 booking.refund()
 
-        judged = outbox.judge_spending(DAY)
+        judged = outbox.purposes(DAY).get("judge", Spending())
         assert judged == outbox.spending(DAY)
         assert 0 <= judged.calls <= 8
         assert 0 <= judged.dollars <= 0.25 + 1e-9
@@ -166,7 +188,9 @@ def test_an_outbox_of_the_first_version_learns_to_tell_judging_apart(tmp_path: P
     extraction(old, 1, dollars=0.02, budget=Budget(dollars=1.0, calls=9))
     old.close()
     with sqlite3.connect(tmp_path / "outbox.sqlite") as database:
-        database.execute("DROP TABLE judge_spending")
+        database.execute("DROP TABLE purpose_spending")
+        for table, column in (("chunks", "unknown"), ("chunks", "first_event"), ("chunks", "last_event"), ("sessions", "event")):
+            database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         database.execute("PRAGMA user_version = 1")
     database.close()
 
@@ -174,6 +198,6 @@ def test_an_outbox_of_the_first_version_learns_to_tell_judging_apart(tmp_path: P
 
     assert new.states() == {"asked": 1}
     assert new.spending(DAY).dollars == pytest.approx(0.02)
-    assert new.judge_spending(DAY) == Spending()
+    assert new.purposes(DAY).get("judge", Spending()) == Spending()
     assert allowance(new).book(ESTIMATE) is not None
     new.close()

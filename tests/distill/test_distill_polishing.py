@@ -13,7 +13,7 @@ from kite_memory.distill.answering import Unsaid
 from kite_memory.distill.backend import Ending, Reply
 from kite_memory.distill.booking import Allowance
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
-from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.outbox import Budget, Outbox, Spending
 from kite_memory.distill.polishing import Polished, Polisher, asked, read_polished, says_the_same
 from tests.fakes.judges import ScriptedBackend
 
@@ -149,7 +149,7 @@ class TestAsking:
         polished = polisher(outbox, reply).polish(LINES)
 
         assert isinstance(polished, Polished) and list(polished.lines) == [1]
-        assert outbox.judge_spending("1970-01-01").dollars == pytest.approx(0.002)
+        assert outbox.purposes("1970-01-01").get("judge", Spending()).dollars == pytest.approx(0.002)
 
     def test_without_a_budget_nobody_is_asked(self, outbox: Outbox) -> None:
         poor = polisher(outbox, dollars=0.001)

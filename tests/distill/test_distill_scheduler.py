@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Busy, Extractor, Misconfigured, Outcome, Refused, Usage
-from kite_memory.distill.outbox import Budget, Outbox, WaitingChunk
-from kite_memory.distill.scheduler import LONGEST_PAUSE, Asked, Idle, Scheduler, pause_after
+from kite_memory.distill.outbox import MOST_UNKNOWN, Budget, Outbox, WaitingChunk, utc_day
+from kite_memory.distill.scheduler import LONGEST_PAUSE, TOO_DEAR, Asked, Idle, Scheduler, pause_after
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.chunk import Chunk
 from tests.fakes.events import SESSION, event
@@ -198,6 +198,122 @@ def test_over_budget_waits_for_the_next_day(outbox: Outbox, clock: Clock) -> Non
     run_dry(asking)
 
     assert extractor.asked == ["c0", "c1", "c2"]
+
+
+LOST = Busy(reason="no answer within 180 s", made="perhaps")
+
+
+def test_a_chunk_whose_calls_get_no_answer_is_set_aside_after_a_few(outbox: Outbox, clock: Clock) -> None:
+    fill(outbox, 1)
+    extractor = ScriptedExtractor([LOST] * 500, price=0.05)
+    asking = scheduler(outbox, extractor, clock)
+
+    while clock.now < NOON + 14 * 24 * 3600:
+        idle = run_dry(asking)
+        clock.now = max(clock.now + 1.0, idle.until or clock.now + 3600.0)
+
+    assert len(extractor.asked) == MOST_UNKNOWN
+    assert outbox.aside() == {LOST.reason: 1}
+
+
+def test_after_an_outage_what_was_set_aside_is_asked_once_more(outbox: Outbox, clock: Clock) -> None:
+    fill(outbox, 2)
+    asking = scheduler(outbox, ScriptedExtractor([LOST] * 2 * MOST_UNKNOWN), clock)
+    while outbox.aside() != {LOST.reason: 2}:
+        clock.now = max(clock.now + 1.0, run_dry(asking).until or 0.0)
+    fill(outbox, 3)
+    recovered = ScriptedExtractor([partial(plain_answer, title="It works again"), LOST])
+    clock.now += 3600.0
+    asking = scheduler(outbox, recovered, clock)
+    for _ in range(5):
+        clock.now = max(clock.now + 1.0, run_dry(asking).until or 0.0)
+
+    assert recovered.asked == ["c2", "c0", "c1"]
+    assert outbox.states() == {"answered": 2, "aside": 1}
+
+
+def test_a_person_has_chunks_that_were_set_aside_asked_again(outbox: Outbox, clock: Clock) -> None:
+    fill(outbox, 1)
+    asking = scheduler(outbox, ScriptedExtractor([LOST] * MOST_UNKNOWN), clock)
+    while not outbox.aside():
+        clock.now = max(clock.now + 1.0, run_dry(asking).until or 0.0)
+
+    assert outbox.retry() == 1
+    clock.now += 3600.0
+    run_dry(asking)
+
+    assert outbox.states() == {"answered": 1}
+
+
+class PricedByLength(ScriptedExtractor):
+    """Ten cents for an event."""
+
+    def estimate(self, chunk: Chunk) -> Usage:
+        return Usage(dollars=0.1 * len(chunk.events))
+
+
+def load_all(waiting: WaitingChunk) -> Chunk | None:
+    events = tuple(event(ordinal, "We chose grafting.") for ordinal in range(waiting.first, waiting.last + 1))
+    return Chunk(id=waiting.id, session=SESSION, events=events)
+
+
+def form(outbox: Outbox, *spans: tuple[str, int, int]) -> None:
+    outbox.form(
+        [Span(id=id, provider="claude-code", session=SESSION.id, first=first, last=last, weight=1) for id, first, last in spans]
+    )
+
+
+def step_dry(asking: Scheduler) -> Idle:
+    while isinstance(step := asking.step(load_all), Asked):
+        pass
+    return step
+
+
+def test_a_chunk_that_no_days_budget_pays_for_is_divided(outbox: Outbox, clock: Clock) -> None:
+    form(outbox, ("dear", 0, 6), ("cheap", 7, 7))
+    asked: list[int] = []
+
+    def counted(chunk: Chunk) -> Outcome:
+        asked.extend(each.ordinal for each in chunk.events)
+        return plain_answer(chunk, "Counted", usage=Usage(dollars=0.001))
+
+    asking = scheduler(outbox, PricedByLength([counted] * 10), clock, dollars=0.35)
+    for day in range(3):
+        step_dry(asking)
+        clock.now = MIDNIGHT + day * 86_400
+
+    assert sorted(asked) == list(range(8))
+    assert outbox.gaps() == []
+
+
+def test_a_chunk_that_cannot_be_made_cheap_enough_is_set_aside_and_the_others_are_asked(outbox: Outbox, clock: Clock) -> None:
+    form(outbox, ("dear", 0, 0), ("cheap", 1, 1))
+    asking = scheduler(outbox, DearOnce(), clock, dollars=0.3)
+
+    assert step_dry(asking).until is None
+
+    assert outbox.aside() == {TOO_DEAR: 1}
+    assert outbox.states() == {"answered": 1, "aside": 1}
+
+
+class DearOnce(ScriptedExtractor):
+    def estimate(self, chunk: Chunk) -> Usage:
+        return Usage(dollars=5.0 if chunk.id == "dear" else 0.1)
+
+
+def test_what_the_days_rest_does_not_pay_for_lets_a_cheaper_chunk_go_first(outbox: Outbox, clock: Clock) -> None:
+    form(outbox, ("three", 0, 2), ("two", 3, 4), ("one", 5, 5))
+    spent = Usage(dollars=0.1)
+    extractor = PricedByLength([partial(plain_answer, title="Said", usage=spent)] * 3)
+    asking = scheduler(outbox, extractor, clock, dollars=0.35)
+    outbox.book_call("judge", Usage(dollars=0.22), Budget(dollars=1, calls=9), Budget(dollars=1, calls=9), day=utc_day(NOON))
+
+    idle = step_dry(asking)
+    assert (extractor.asked, idle.until) == (["one"], MIDNIGHT)
+    clock.now = MIDNIGHT
+    step_dry(asking)
+
+    assert extractor.asked == ["one", "three", "two"]
 
 
 def test_what_only_a_person_can_mend_is_not_retried_today(outbox: Outbox, clock: Clock) -> None:

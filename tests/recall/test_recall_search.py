@@ -190,6 +190,8 @@ OLD = note("old", "SQLite for the job queue", "The job queue is kept in SQLite."
         (OLD, replace(QUEUE, supersedes=("old",))),
         (OLD, replace(QUEUE, supersedes=("[[sqlite-queue-jan26]]",))),
         (OLD, replace(QUEUE, supersedes=("[[decisions/SQLite-queue-jan26|the old one]]",))),
+        (replace(OLD, path="decisions/Übergabe der Queue.md"), replace(QUEUE, supersedes=("[[Übergabe der Queue]]",))),
+        (replace(OLD, path="decisions/Éviter SQLite.md"), replace(QUEUE, supersedes=("[[E\u0301viter SQLite]]",))),
     ],
 )
 @pytest.mark.parametrize("mode", ["hybrid", "keyword", "semantic"])

@@ -100,6 +100,8 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
         "edges": lambda: timeline.edges(provider, session),
         "counts": timeline.counts,
         "tallies": timeline.tallies,
+        "ordinals": lambda: timeline.ordinals([(provider, session, first.id)]),
+        "states_of": lambda: timeline.states_of([(provider, session)]),
         "session_pages": lambda: list(timeline.session_pages()),
         "problems": timeline.problems,
         "damage": timeline.damage,

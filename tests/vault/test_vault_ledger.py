@@ -102,6 +102,20 @@ def test_a_state_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     assert refused.value.hint
 
 
+def test_a_change_that_could_not_begin_leaves_the_next_one_as_lasting_as_ever(tmp_path: Path) -> None:
+    one, two = Ledger(tmp_path / "ledger.sqlite"), Ledger(tmp_path / "ledger.sqlite")
+    one._database.execute("PRAGMA busy_timeout = 1")
+    with two.changing(), pytest.raises(KiteError), one.changing(lasting=False):
+        pass
+
+    with one.changing():
+        (synchronous,) = one._database.execute("PRAGMA synchronous").fetchone()
+
+    assert synchronous == 2  # FULL
+    one.close()
+    two.close()
+
+
 def test_what_was_begun_is_known_to_the_next_process(tmp_path: Path) -> None:
     intent = Intent(id="ID", doing="create", path="a.md", temporary=".kmem-fill-1", title="A", project="")
     ledger = Ledger(tmp_path / "ledger.sqlite")

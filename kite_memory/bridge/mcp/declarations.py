@@ -150,7 +150,10 @@ _MEMORIES = (
     Declared(
         name="list_memories",
         title="List memories",
-        description="Which keys there are, with scope, tags, version and times, without long values. Narrow it by pattern or tags.",
+        description=(
+            "Which keys there are, with scope, tags, version and times, and how their values begin; with `values` the values "
+            "themselves, as many as there is room for. Narrow it by pattern or tags."
+        ),
         takes=shape(
             {},
             {
@@ -159,6 +162,7 @@ _MEMORIES = (
                 "tags": shapes.TAGS,
                 "project": shapes.PROJECT,
                 "session_id": shapes.SESSION,
+                "values": {"type": "boolean", "description": "Give whole values instead of how they begin (false where left out)"},
                 "limit": shapes.limit(default=50),
             },
         ),

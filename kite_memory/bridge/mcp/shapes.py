@@ -77,6 +77,7 @@ TODO: Schema = {
     "anyOf": [
         text(),
         shape({"text": text()}, {"status": text("pending where left out", enum=list(_STATUSES))}, others=True),
+        shape({"content": text()}, {"status": text(enum=list(_STATUSES)), "activeForm": text()}, others=True),
     ]
 }
 

@@ -169,7 +169,7 @@ def version_of(row: Row) -> Version:
 
 def state_row(state: State) -> Row:
     body: JsonValue = {
-        "todos": [[todo.text, todo.status] for todo in state.todos],
+        "todos": [todo.packed() for todo in state.todos],
         "working_notes": state.working_notes,
         "context_summary": state.context_summary,
         "transferred_from": state.transferred_from,
@@ -191,7 +191,7 @@ def state_of(row: Row) -> State:
         ai=row["ai"],
         session=row["session"],
         project=row["project"],
-        todos=tuple(Todo(text=text, status=status) for text, status in body["todos"]),
+        todos=tuple(map(Todo.unpacked, body["todos"])),
         working_notes=body["working_notes"],
         context_summary=body["context_summary"],
         saved=row["saved"],
