@@ -349,6 +349,10 @@ class LocalStore:
                 self._state.forgot(name(note))
             self._conversations.forgot(note)
 
+    def purge(self) -> bool:
+        """As `own_sqlite.rewrite`, of what is kept beside notes."""
+        return self._state.purge()
+
     def tidy(self) -> None:
         """What is kept beside notes that people have deleted."""
         self._conversations.tidy()

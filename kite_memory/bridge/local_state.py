@@ -114,6 +114,11 @@ class LocalState:
                 pass  # counts of some reads; the disk is full or gone, which others tell
             self._database.close()
 
+    def purge(self) -> bool:
+        """As `own_sqlite.rewrite`."""
+        with self._lock, self._failing_as_ours():
+            return own_sqlite.rewrite(self._database)
+
     def made(self, id: str, by: str) -> None:
         """A memory of this id is new, or new again."""
         with self._lock:

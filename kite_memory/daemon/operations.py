@@ -31,7 +31,7 @@ from kite_memory.daemon.taking_in import TakingIn
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle
-from kite_memory.errors import UsageError, VaultMissing
+from kite_memory.errors import NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus
@@ -92,7 +92,7 @@ class Operations:
         keep: Keep,
         saved: Callable[[EvidenceReference], Sequence[Event]] = lambda reference: (),
         forgot: Callable[[Sequence[Note]], None],
-        erase: Callable[[], object] = lambda: None,
+        erase: Callable[[LettingGo], list[str]] = lambda letting_go: letting_go.leave_nothing({}),
         budget_dollars: float,
         daemon: Callable[[], Json],
         idle: Callable[[], Idle],
@@ -295,11 +295,15 @@ class Operations:
         """With ``ids`` exactly those; else the one named, or the sweep that the other arguments describe together.
 
         The events that they rest on are offered to nobody any more; ``with_evidence`` their words go for good. ``note`` may be a
-        citation: then that happens to what it cites, and to no note.
+        citation, or an event's id: then that happens to what it cites, and to no note. It may be a ``session`` as well.
         """
-        remark = ""
+        remarks: list[str] = []
         with self._pipeline.vault_lock:
             cited = self._letting_go.ground(note) if ids is None else []
+            if note and not cited and ids is None and not self._is_note(note):
+                cited = self._letting_go.ground(self._timeline.citation(note))
+                if not cited and any(known.id == note for known in self._timeline.sessions_named(note, limit=1)):
+                    note, session = "", note
             named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
             chosen = named if ids is None else [self._showing.found(each) for each in ids]
             grounds = cited or self._letting_go.grounds(chosen)
@@ -314,13 +318,20 @@ class Operations:
                     self._recall.refresh(self._vault, hint={each.path for each in chosen})
                 self._forgot(chosen)
                 if with_evidence:
-                    self._letting_go.purge(grounds)
+                    self._letting_go.forget_words(grounds)
         if not dry_run:  # of a large vault the page takes seconds, which nobody else is to wait for
-            remark = self._gardening.let_go(chosen, wording=with_evidence)
+            remarks += filter(None, [self._gardening.let_go(chosen, wording=with_evidence)])
             if with_evidence:
-                self._erase()
+                remarks += self._erase(self._letting_go)
         evidence = [letting_go.told(ground, blank=with_evidence) for ground in grounds]
-        return {"notes": told, "evidence": evidence, "problems": [remark] if remark else []}
+        return {"notes": told, "evidence": evidence, "session": session, "problems": remarks}
+
+    def _is_note(self, name: str) -> bool:
+        try:
+            self._showing.found(name)
+        except NoteNotFound:
+            return False
+        return True
 
     def _chosen(self, note: str, session: str, since: str, matching: str) -> list[Note]:
         if note:

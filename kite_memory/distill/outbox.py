@@ -314,6 +314,14 @@ class Outbox:
                 [(provider, session, ordinal, ordinal) for provider, session, ordinal in events],
             )
 
+    def purge(self) -> bool:
+        """As `own_sqlite.rewrite`."""
+        with self._lock:
+            try:
+                return own_sqlite.rewrite(self._database)
+            except sqlite3.OperationalError as error:
+                raise _not_written(error, self._path) from error
+
     def written(self, chunk: str) -> None:
         with self._transaction() as database:
             database.execute("UPDATE chunks SET state = 'written', record = NULL WHERE id = ?", (chunk,))

@@ -55,6 +55,8 @@ _FIGURES_KEPT = timedelta(days=180)
 _WEEK = 7 * 86_400
 _HEAD_LENGTH = 200
 _WHY_LENGTH = 300
+_TELLING_HEAD = 24
+"""Characters; what is shorter begins prompts about anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,12 +323,27 @@ class SessionMemory:
             connection.execute("DELETE FROM shown WHERE session = ?", (_storable(session),))
 
     def forget_head(self, session: str, beginning: str) -> None:
-        """Of a prompt of the session that began so, only that there was one is kept."""
+        """Of a prompt of the session that began so, only that there was one is kept. Of a longer beginning, in every session:
+        one that goes on from another repeats its prompts.
+        """
+        begun = _storable(beginning.rstrip("…"))
         with self._changing() as connection:
             connection.execute(
-                "UPDATE occasion SET head = '' WHERE session = ? AND head <> '' AND (SUBSTR(head, 1, LENGTH(?)) = ? OR ? = head)",
-                (_storable(session), *(_storable(beginning.rstrip("…")),) * 3),
+                "UPDATE occasion SET head = '' WHERE (session = ? OR ?) AND head <> '' AND SUBSTR(head, 1, LENGTH(?)) = ?",
+                (_storable(session), len(begun) >= _TELLING_HEAD, begun, begun),
             )
+
+    def forget_words_of(self, sessions: Collection[str]) -> None:
+        """How one knows what came of a note is told in words of the session: none of them are kept."""
+        with self._changing() as connection:
+            connection.executemany(
+                "UPDATE showing SET why = '' WHERE session = ? AND why <> ''", [(_storable(session),) for session in sessions]
+            )
+
+    def purge(self) -> bool:
+        """As `own_sqlite.purge`."""
+        with self._lock:
+            return own_sqlite.purge(self._connection)
 
     def forget_notes(self, notes: Collection[str]) -> None:
         """Nothing here names them from now on, nor tells in their words what came of them. What was counted stays."""
@@ -402,7 +419,6 @@ def _opened(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA secure_delete = ON")
         connection.execute("BEGIN IMMEDIATE")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > _VERSION:

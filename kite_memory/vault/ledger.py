@@ -254,16 +254,15 @@ class Ledger:
         with self._lock:
             self._database.close()
 
-    def purge(self) -> None:
-        """No file holds any more what was removed, unless another process reads it just now."""
+    def purge(self) -> bool:
+        """As `own_sqlite.purge`."""
         with self._lock, self._failing_as_ours():
-            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return own_sqlite.purge(self._database)
 
     def _open(self) -> None:
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = FULL")  # an intent must outlive a power cut
         self._database.execute("PRAGMA foreign_keys = ON")
-        self._database.execute("PRAGMA secure_delete = ON")  # a forgotten title is not to be read from a page that is free
         with self.changing():
             version = self._run("PRAGMA user_version")[0][0]
             if version > VERSION:

@@ -791,9 +791,10 @@ class Vault:
     def note_down(self, name: str, text: str) -> None:
         self._ledger.set(f"noted: {name}", text)
 
-    def purge(self) -> None:
-        """Of what was forgotten, the ledger's files hold only by which title it is not to be made again."""
-        self._ledger.purge()
+    def purge(self) -> bool:
+        """Of what was forgotten, the ledger's files hold only by which title it is not to be made again. ``False`` while another
+        process reads them."""
+        return self._ledger.purge()
 
     def unresolved_links(self) -> list[links.Unresolved]:
         """For ``kmem verify``. Reads every note."""
