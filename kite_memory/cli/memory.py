@@ -238,7 +238,12 @@ def remember(
 
 
 def forget(
-    note: Annotated[str, typer.Argument(metavar="NOTE", help="Any id that `search --json` prints, a path, a title or a citation; without one, a sweep.")] = "",
+    note: Annotated[
+        str,
+        typer.Argument(
+            metavar="NOTE", help="Any id that `search --json` prints, a path, a title or a citation; without one, a sweep."
+        ),
+    ] = "",
     session: Annotated[str, typer.Option(metavar="ID", help="Every note whose evidence is from this session.")] = "",
     since: Annotated[str, typer.Option(metavar="AGE", help="Every note of the last 12h or 30d, or since 2026-03-01.")] = "",
     matching: Annotated[str, typer.Option(metavar="TEXT", help="Every note whose title or text holds this.")] = "",

@@ -313,7 +313,10 @@ class Operations:
                 self._recall.forget_notes([name(each) for each in chosen])
                 try:
                     for each in told:
-                        each["trash"] = str(self._vault.root / self._vault.forget(each["id"] or each["path"]).trashed)
+                        forgotten = self._vault.forget(each["id"] or each["path"])
+                        each["trash"] = str(self._vault.root / forgotten.trashed)
+                        still_linked = (path for path in forgotten.linked_from if path not in {every["path"] for every in told})
+                        remarks += [f"{path}, which you have edited, still links to it" for path in still_linked]
                 finally:  # what is in the trash must not be found, even if the rest of the sweep failed
                     self._recall.refresh(self._vault, hint={each.path for each in chosen})
                 self._forgot(chosen)

@@ -349,7 +349,9 @@ class Timeline:
 
     def citation(self, event: str) -> str:
         """By which notes would name the event of this id; empty where there is none."""
-        found = self._all("SELECT s.provider, s.id FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.id = ?", (event,))
+        found = self._all(
+            "SELECT s.provider, s.id FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.id = ?", (event,)
+        )
         return evidence_reference(found[0][0], found[0][1], event) if found else ""
 
     def offered(self, events: Sequence[Event]) -> list[Event]:

@@ -9,7 +9,7 @@ import os
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -25,7 +25,7 @@ from kite_memory.vault.files import Stamp
 from kite_memory.vault.notefile import Unreadable
 from kite_memory.vault.wording import body_key, digest, entity_key, stem_key, title_key
 
-VERSION = 4
+VERSION = 5
 
 _VERSION_1 = (
     """
@@ -136,7 +136,7 @@ _VERSION_4 = (
 )
 """Whether a note asks its owner something. The next comparison reads again which of those known do."""
 
-_MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4}
+_MIGRATIONS: Mapping[int, tuple[str, ...]] = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4, 5: ()}
 
 _COLUMNS = "path, id, twin, kind, title, project, status, size, mtime_ns, problem"
 _FILE_COLUMNS = ", ".join(f"f.{name}" for name in _COLUMNS.split(", "))
@@ -272,6 +272,8 @@ class Ledger:
                     self._run(statement)
             if version == 1:
                 self._move_keys()
+            if 0 < version < 5:
+                self._hide_buried_titles()
             self._run(f"PRAGMA user_version = {VERSION}")
 
     def _move_keys(self) -> None:
@@ -281,6 +283,11 @@ class Ledger:
             self._run("INSERT OR IGNORE INTO keys VALUES (?, ?, ?, ?, '', '[]', '')", file, key, scope, project)
             self._run("UPDATE files SET size = -1, mtime_ns = -1 WHERE key = ?", file)
         self._run("DELETE FROM names WHERE role = 'key'")
+
+    def _hide_buried_titles(self) -> None:
+        """Version 4 had them as they read."""
+        for (title,) in self._run("SELECT DISTINCT title_key FROM buried_titles"):
+            self._run("UPDATE buried_titles SET title_key = ? WHERE title_key = ?", digest(title), title)
 
     @contextlib.contextmanager
     def changing(self, *, lasting: bool = True) -> Iterator[None]:
@@ -623,7 +630,7 @@ class Ledger:
             self._forget_wordings(id)
             self._run("DELETE FROM tombstones WHERE id = ?", id)
             self._run("INSERT INTO tombstones (id, at, because) VALUES (?, ?, ?)", id, at.isoformat(), because)
-            rows = {(title_key(title), project, id) for title in titles if title}
+            rows = {(_buried(title), project, id) for title in titles if title}
             self._run_each("INSERT INTO buried_titles (title_key, project, id) VALUES (?, ?, ?)", rows)
 
     def _forget_wordings(self, name: str) -> None:
@@ -645,13 +652,13 @@ class Ledger:
     def lift_title(self, title: str, project: str) -> None:
         """Its owner asks for it again."""
         with self.changing():
-            self._run("DELETE FROM buried_titles WHERE title_key = ? AND project = ?", title_key(title), project)
+            self._run("DELETE FROM buried_titles WHERE title_key = ? AND project = ?", _buried(title), project)
 
     def is_buried(self, id: str) -> bool:
         return bool(self._run("SELECT 1 FROM tombstones WHERE id = ?", id))
 
     def is_title_buried(self, title: str, project: str) -> bool:
-        return bool(self._run("SELECT 1 FROM buried_titles WHERE title_key = ? AND project = ?", title_key(title), project))
+        return bool(self._run("SELECT 1 FROM buried_titles WHERE title_key = ? AND project = ?", _buried(title), project))
 
     def intend(self, intent: Intent) -> None:
         with self.changing():
@@ -743,6 +750,11 @@ class Ledger:
                 f"the vault's ledger at {self._path} cannot be read: {error}",
                 hint="move it away: notes are then taken for yours, and what lies in the vault's .trash stays deleted",
             ) from error
+
+
+def _buried(title: str) -> str:
+    """A title that is not to be made again, readable by nobody."""
+    return digest(title_key(title))
 
 
 def _known(row: Sequence[Any]) -> Known:

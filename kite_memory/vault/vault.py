@@ -40,11 +40,13 @@ ACCEPT_COMMAND = "kmem verify --accept-missing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """``trashed`` is where the note lies now; empty if it was gone already."""
+    """``trashed`` is where the note lies now; empty if it was gone already. ``linked_from`` are notes that still link to it, since
+    a person has edited them."""
 
     id: str
     path: str
     trashed: str
+    linked_from: tuple[str, ...] = ()
 
 
 def _now() -> datetime:
@@ -654,7 +656,10 @@ class Vault:
             known = self._find(name)
             trashed = writer.forget(known)
         self._unread.pop(known.path, None)
-        return Forgotten(id=known.id, path=known.path, trashed=trashed)
+        linked_from = () if self._ledger.by_stem(link_key(known.path)) else self._ledger.named("link", link_key(known.path))
+        return Forgotten(
+            id=known.id, path=known.path, trashed=trashed, linked_from=tuple(sorted(each.path for each in linked_from))
+        )
 
     def mute(self, name: str, *, undo: bool = False) -> Note:
         """Keep a note from being shown unasked. ``undo`` gives it the status that it had before."""
