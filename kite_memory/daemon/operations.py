@@ -311,14 +311,16 @@ class Operations:
             if not dry_run:
                 self._letting_go.let_go(grounds, blank=with_evidence)  # first: with the notes gone, nothing would lead there again
                 self._recall.forget_notes([name(each) for each in chosen])
+                changed = {each.path for each in chosen}
                 try:
                     for each in told:
                         forgotten = self._vault.forget(each["id"] or each["path"])
                         each["trash"] = str(self._vault.root / forgotten.trashed)
+                        changed.update(forgotten.relinked)
                         still_linked = (path for path in forgotten.linked_from if path not in {every["path"] for every in told})
                         remarks += [f"{path}, which you have edited, still links to it" for path in still_linked]
                 finally:  # what is in the trash must not be found, even if the rest of the sweep failed
-                    self._recall.refresh(self._vault, hint={each.path for each in chosen})
+                    self._recall.refresh(self._vault, hint=changed)
                 self._forgot(chosen)
                 if with_evidence:
                     self._letting_go.forget_words(grounds)

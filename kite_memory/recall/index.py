@@ -161,7 +161,7 @@ class Index:
         self._catalogue.close()
 
     def purge(self) -> bool:
-        """Whether no file holds any more what was removed. Nothing is raised: what cannot be purged now goes with the next rebuild."""
+        """Whether no file holds any more what was removed. Nothing is raised: what cannot be purged goes with the next rebuild."""
         try:
             purged = self._catalogue.purge()
         except sqlite3.Error as error:

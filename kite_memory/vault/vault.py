@@ -40,12 +40,13 @@ ACCEPT_COMMAND = "kmem verify --accept-missing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """``trashed`` is where the note lies now; empty if it was gone already. ``linked_from`` are notes that still link to it, since
-    a person has edited them."""
+    """``trashed`` is where the note lies now; empty if it was gone already. ``relinked`` are notes that no longer link to it,
+    ``linked_from`` those that still do, since a person has edited them."""
 
     id: str
     path: str
     trashed: str
+    relinked: tuple[str, ...] = ()
     linked_from: tuple[str, ...] = ()
 
 
@@ -654,11 +655,15 @@ class Vault:
         """Move a note (named as for `find`) into the vault's trash; it is never written again, under this id or another."""
         with self._writing() as writer:  # first: it may look for what is missing, and learn that the note is another file by now
             known = self._find(name)
-            trashed = writer.forget(known)
+            trashed, relinked = writer.forget(known)
         self._unread.pop(known.path, None)
         linked_from = () if self._ledger.by_stem(link_key(known.path)) else self._ledger.named("link", link_key(known.path))
         return Forgotten(
-            id=known.id, path=known.path, trashed=trashed, linked_from=tuple(sorted(each.path for each in linked_from))
+            id=known.id,
+            path=known.path,
+            trashed=trashed,
+            relinked=tuple(relinked),
+            linked_from=tuple(sorted(each.path for each in linked_from)),
         )
 
     def mute(self, name: str, *, undo: bool = False) -> Note:

@@ -329,8 +329,8 @@ class Writer:
         """Whether the body in this text is one that we wrote."""
         return self._ledger.is_ours(id, digest(body_of(text)))
 
-    def forget(self, known: Known) -> str:
-        """Into the trash, and never again; says where it is now. Our own notes lose their links to it.
+    def forget(self, known: Known) -> tuple[str, list[str]]:
+        """Into the trash, and never again; says where it is now. Our own notes lose their links to it: which did is said, too.
 
         A copy of a note goes alone: the note stays, and may be written to.
         """
@@ -349,8 +349,7 @@ class Writer:
             if self._files.exists(intent.path):  # who was told that it failed should not find it done later
                 self._ledger.done(intent.id)
             raise
-        self.relink(link_key(known.path))
-        return trashed
+        return trashed, self.relink(link_key(known.path))
 
     def _finish_forgetting(self, intent: Intent) -> str:
         trashed = ""
