@@ -15,7 +15,8 @@ from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.quoting import quoted
 from kite_memory.vault import dividing, links
-from kite_memory.vault.wording import digest, one_line, shortened
+from kite_memory.vault.taming import tame_line
+from kite_memory.vault.wording import digest, one_line
 
 PAGE = "Review.md"
 BEGIN = "<!-- kmem: tick one box under a note and it is done; what you write here stays -->"
@@ -310,4 +311,4 @@ def _linked(note: Note) -> str:
 def _plain(text: str, limit: int) -> str:
     """Without links, tags and marks of its own: the page's structure is ours alone, and nothing may hide a part of it."""
     line = _COMMENT.sub("", one_line(quoted(links.unlinked(one_line(text)))))
-    return shortened(line, limit)
+    return tame_line(line, limit)
