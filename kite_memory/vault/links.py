@@ -178,7 +178,7 @@ def prose(text: str) -> Iterator[tuple[int, int]]:
         end = len(text) if newline < 0 else newline
         mark = _FENCE.match(text, at, end)
         opens = mark is not None and not fence and not (mark[1][0] == "`" and "`" in mark[2])
-        closes = mark is not None and fence and mark[1].startswith(fence) and not mark[2].strip()
+        closes = mark is not None and fence and mark[1].startswith(fence) and not mark[2].strip(" \t")
         if opens and mark is not None:
             yield from _outside_ticks(text, start, at)
             fence = mark[1]

@@ -36,7 +36,7 @@ def acting(markdown: str, *, linked: bool = False) -> list[str]:
         elif token.type == "fence" and (not re.fullmatch(r"[\w#+-]*", token.info.strip()) or _RUN.search(token.info)):
             found.append(f"a fence: {token.info}")
         elif token.type == "inline":
-            prose = re.sub(r"\\[!-/:-@[-`{-~]", "", _CODE.sub("", token.content))
+            prose = re.sub(r"\\[!-/:-@[-`{-~]", "\0", _CODE.sub("\0", token.content))
             found += [f"a mark: {each[0]}" for each in _MARK.finditer(prose) if not (linked and each[0] == "[[")]
     return found
 
