@@ -370,11 +370,13 @@ class Operations:
             self._recall.refresh(self._vault, hint={muted.path})
         return note_told(muted)
 
-    def why(self, *, note: str = "", last: int = 10) -> Json:
+    def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:
+        """Without a note: the ``last`` prompts that were given one, or with ``silent`` all of them, the latest first."""
         if not note:
-            occasions = self._recall.occasions(max(1, min(last, _MOST_PROMPTS)))
+            occasions = self._recall.occasions(max(1, min(last, _MOST_PROMPTS)), silent=silent)
             known = by_name(self._vault.known()) if occasions else {}
-            return {"prompts": [occasion_told(occasion, known) for occasion in occasions]}
+            passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
+            return {"prompts": [occasion_told(occasion, known) for occasion in occasions], "silent": passed}
         found = self._showing.in_force(note)
         return {**note_told(found), "evidence": [self._evidence(reference) for reference in found.evidence]}
 
@@ -428,6 +430,7 @@ class Operations:
                 "total": len(kept),
                 "by_kind": dict(sorted(Counter(note.kind for note in kept).items())),
                 "proposed": sum(note.status == NoteStatus.PROPOSED.value for note in kept),
+                "to_review": len(self._vault.to_review()) if notes else 0,
                 "keyed": self._vault.keys.count(),
             },
             "last_notes": self._last_notes(),

@@ -326,9 +326,15 @@ class Recall:
         except sqlite3.Error:
             return False
 
-    def occasions(self, count: int) -> tuple[Occasion, ...]:
-        """The last prompts, the latest first: when, in which session, what they were given, and why."""
-        return self._memory.last(count)
+    def occasions(self, count: int, *, silent: bool = True) -> tuple[Occasion, ...]:
+        """The last prompts, the latest first: when, in which session, what they were given, and why. Without ``silent`` only
+        those that were given something.
+        """
+        return self._memory.last(count, silent=silent)
+
+    def silent_since(self, start: datetime | None) -> int:
+        """How many prompts were given nothing since then, of those that are still kept."""
+        return self._memory.silent_since(start)
 
     def status(self) -> IndexStatus:
         return self._index.status()

@@ -55,6 +55,7 @@ _FIGURES_KEPT = timedelta(days=180)
 _WEEK = 7 * 86_400
 _HEAD_LENGTH = 200
 _WHY_LENGTH = 300
+_RESTS, _MOST_RECENT, _MOST_IGNORED = timedelta(days=7), 4, 3
 _TELLING_HEAD = 24
 """Characters; what is shorter begins prompts about anything."""
 
@@ -159,12 +160,14 @@ class SessionMemory:
             _write(connection, occasion)
             self._count_again([given.note for given in occasion.given])
 
-    def last(self, count: int) -> tuple[Occasion, ...]:
-        """The latest first."""
+    def last(self, count: int, *, silent: bool = True) -> tuple[Occasion, ...]:
+        """The latest first; without ``silent`` only those that were given something."""
+        asked = (
+            "SELECT number, at, moment, session, project, head, reason FROM occasion"
+            " WHERE ? OR number IN (SELECT occasion FROM showing) ORDER BY number DESC LIMIT ?"
+        )
         with self._lock:
-            rows = self._connection.execute(
-                "SELECT number, at, moment, session, project, head, reason FROM occasion ORDER BY number DESC LIMIT ?", (count,)
-            ).fetchall()
+            rows = self._connection.execute(asked, (silent, count)).fetchall()
             shown = self._connection.execute(
                 "SELECT occasion, note, score, standing, why FROM showing WHERE occasion >= ? ORDER BY number",
                 (rows[-1][0] if rows else 0,),
@@ -184,6 +187,23 @@ class SessionMemory:
             )
             for number, at, moment, session, project, head, reason in rows
         )
+
+    def silent_since(self, start: datetime | None) -> int:
+        """How many occasions gave nothing since then, or at all; of those that are not pruned yet."""
+        with self._lock:
+            asked = "SELECT count(*) FROM occasion WHERE at >= ? AND number NOT IN (SELECT occasion FROM showing)"
+            return int(self._connection.execute(asked, (start.timestamp() if start else 0.0,)).fetchone()[0])
+
+    def is_worn_out(self, note: str, now: datetime) -> bool:
+        """Whether a note was told as agents worked so often that it is to rest: ignored more often than used, or in many sessions
+        of the last days."""
+        asked = (
+            "SELECT COUNT(*) FILTER (WHERE at >= ?), COUNT(*) FILTER (WHERE standing = 'ignored'),"
+            " COUNT(*) FILTER (WHERE standing = 'used') FROM showing WHERE note = ? AND moment = 'action'"
+        )
+        with self._lock:
+            recent, ignored, used = self._connection.execute(asked, ((now - _RESTS).timestamp(), _storable(note))).fetchone()
+        return bool(recent >= _MOST_RECENT or ignored - used >= _MOST_IGNORED)
 
     def shown_open(self, before: datetime) -> tuple[Showing, ...]:
         """What was shown before then and is open still, the oldest first. Costs next to nothing where there is none."""

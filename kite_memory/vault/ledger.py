@@ -569,6 +569,12 @@ class Ledger:
         """Those that are proposed, or accepted and ask something; copies and what cannot be read aside."""
         return self._all("(status = 'proposed' OR asks) AND status IN ('proposed', 'accepted') AND twin = 0 AND problem = ''")
 
+    def to_review(self) -> list[Known]:
+        """Those that wait, without pages of entities that some other note that waits speaks of: they go with that one."""
+        waits = "(status = 'proposed' OR asks) AND status IN ('proposed', 'accepted') AND twin = 0 AND problem = ''"
+        spoken_of = f"SELECT name FROM names JOIN files ON key = file WHERE role = 'link' AND kind <> 'entity' AND {waits}"  # noqa: S608
+        return self._all(f"{waits} AND NOT (kind = 'entity' AND stem_key IN ({spoken_of}))")
+
     def stems_like(self, stem: str) -> frozenset[str]:
         """The taken names that begin with this one."""
         key = stem_key(stem)

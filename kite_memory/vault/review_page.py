@@ -125,7 +125,7 @@ def page(waiting: Sequence[Waiting], *, more: int = 0) -> str:
     """What belongs between the marks, in the order given; ``more`` wait that are not among them."""
     said = [] if waiting else ["Nothing waits.", ""]
     if more:
-        said = [f"{more:,} more wait: `kmem review` shows them.", ""]
+        said = [f"{len(waiting) + more:,} wait. The first {len(waiting)} are here; `kmem review` shows all of them.", ""]
     blocks = [[BEGIN, "", *said], *(_block(each) for each in waiting)]
     return "\n".join([line for block in blocks for line in block] + [END])
 

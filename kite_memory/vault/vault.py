@@ -147,6 +147,12 @@ class Vault:
             self._must_be_there()
         return self._ledger.waiting()
 
+    def to_review(self) -> list[Known]:
+        """Those that a person is asked about, each by itself; see `Ledger.to_review`. Raises `VaultMissing` as `waiting` does."""
+        if not self._ledger.is_empty():
+            self._must_be_there()
+        return self._ledger.to_review()
+
     def known_at(self, paths: Iterable[str]) -> list[Known]:
         """What is known of these files, where anything is."""
         return [known for path in paths if (known := self._ledger.at(path)) is not None]
