@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kite_memory import own_sqlite
-from kite_memory.errors import StateDamaged, StateNewer
+from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 from kite_memory.model.hit import Question
 from kite_memory.model.judging import Judged
 from kite_memory.recall.files import private_file, private_folder
@@ -126,8 +126,12 @@ class SessionMemory:
         self.path = path
         self._lock = threading.Lock()
         self._tallies: tuple[int, Mapping[str, Tally]] | None = None
-        private_folder(path.parent)
-        private_file(path)
+        try:
+            private_folder(path.parent)
+            private_file(path)
+        except OSError as error:
+            hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
+            raise StateNotWritten(f"the memory of what was shown, {path}, cannot be used: {error.strerror}", hint=hint) from error
         try:
             self._connection = _opened(path)
         except sqlite3.OperationalError as error:

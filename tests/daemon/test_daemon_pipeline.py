@@ -427,3 +427,13 @@ def test_a_title_full_of_tricks_stays_inside_the_vault(home: Path) -> None:
         assert len(notes(house)) == len(titles)
         assert {path.name for path in home.iterdir()} == {"claude", "state", "vault"}
         assert all(len(path) < 120 and ".." not in path for path in notes(house))
+
+
+def test_a_transcript_that_is_a_link_out_of_its_folder_is_named_as_a_problem(home: Path, house: FakeHouse) -> None:
+    path = transcript(home, SAID)
+    elsewhere = path.rename(home / "elsewhere.jsonl")
+    path.symlink_to(elsewhere)
+
+    house.walk()
+
+    assert [(each.file, each.reason) for each in house.timeline.problems()] == [(str(path), "outside its root")]
