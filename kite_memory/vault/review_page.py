@@ -15,7 +15,7 @@ from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.quoting import quoted
 from kite_memory.vault import dividing, links
-from kite_memory.vault.taming import tame_line
+from kite_memory.vault.taming import tame, tame_line
 from kite_memory.vault.wording import digest, one_line
 
 PAGE = "Review.md"
@@ -295,8 +295,8 @@ def _evidence(note: Note, quotes: Sequence[str]) -> Iterator[str]:
 
 def _first_lines(body: str) -> Iterator[str]:
     lines = [line for line in body.splitlines() if line.strip() and not line.startswith("**Related:**")]
-    for line in lines[:_SAID_LINES]:
-        yield f"> {_plain(line, _SAID)}"
+    said = tame("\n".join(_plain(line, _SAID) for line in lines[:_SAID_LINES]))  # each line is: together they may be a link again
+    yield from (f"> {line}" for line in said.split("\n"))
     if len(lines) > _SAID_LINES:
         yield "> …"
     if not lines:
