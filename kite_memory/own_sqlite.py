@@ -23,8 +23,29 @@ class _Connection(sqlite3.Connection):
 
 
 def connect(path: Path, *, timeout: float) -> sqlite3.Connection:
-    """For any thread, and without transactions that nobody began. Waits ``timeout`` seconds for another who writes."""
-    return sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False, factory=_Connection)
+    """For any thread, and without transactions that nobody began. Waits ``timeout`` seconds for another who writes.
+
+    What is deleted is overwritten: see `purge` for what the write-ahead log still holds of it.
+    """
+    connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False, factory=_Connection)
+    try:
+        connection.execute("PRAGMA secure_delete = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def purge(database: sqlite3.Connection) -> bool:
+    """Empty the write-ahead log, which holds pages as they were before a deletion. ``False`` while another process reads them."""
+    busy, *_ = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return not busy
+
+
+def rewrite(database: sqlite3.Connection) -> bool:
+    """`purge`, and write the whole file anew: it may be of a version that did not overwrite what it deleted."""
+    database.execute("VACUUM")
+    return purge(database)
 
 
 def connect_to_look(path: Path, *, timeout: float) -> sqlite3.Connection:

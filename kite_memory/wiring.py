@@ -243,7 +243,7 @@ def open_house(
             keep=store.keep,
             saved=store.evidence,
             forgot=store.forgot,
-            erase=partial(_erase, consolidating, vault),
+            erase=partial(_erase, consolidating, store),
             gardening=gardening,
             more=consolidating.operations(),
             reviewing=Reviewing(vault=vault, recall=recall, timeline=timeline, lock=pipeline.vault_lock, dividing=consolidating),
@@ -296,10 +296,10 @@ def open_house(
         )
 
 
-def _erase(consolidating: Consolidating, vault: Vault) -> None:
-    """What else was kept of words that are to be gone for good."""
+def _erase(consolidating: Consolidating, store: LocalStore, letting_go: LettingGo) -> list[str]:
+    """What else was kept of words that are to be gone for good, and what no database shall hold of them any more."""
     consolidating.let_go()
-    vault.purge()
+    return letting_go.leave_nothing({"bridge.sqlite": store.purge})
 
 
 def _tend(consolidating: Consolidating, anchoring: Anchoring, quiet_for: float) -> None:

@@ -1,4 +1,4 @@
-"""Databases of our own whose damage SQLite can tell of only in bytes that are no text."""
+"""Databases of our own that are damaged, even where SQLite tells of it in bytes that are no text, or may not be opened."""
 
 import sqlite3
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from kite_memory import own_sqlite
 from kite_memory.bridge.local_state import LocalState
 from kite_memory.bridge.tokens import Tokens
 from kite_memory.distill.outbox import Outbox
-from kite_memory.errors import StateDamaged
+from kite_memory.errors import KiteError, StateDamaged
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault.ledger import Ledger
@@ -66,3 +66,33 @@ def test_what_can_be_done_without_is_begun_anew(tmp_path: Path, opened: Callable
 
     with closing(own_sqlite.connect(tmp_path / "own.sqlite", timeout=1.0)) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+STORES: tuple[Callable[[Path], object], ...] = (Timeline, Outbox, SessionMemory, Ledger, LocalState)
+
+
+@pytest.mark.parametrize("opened", STORES, ids=lambda opened: str(opened.__name__))
+@pytest.mark.parametrize("call", ["exists", "mkdir", "touch", "stat"])
+def test_a_store_that_is_refused_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Callable[[Path], object], call: str
+) -> None:
+    """Refused by the calls that ask the system, so that it is tried as root, too."""
+    file = tmp_path / "closed" / "own.sqlite"
+
+    def refused(path: Path, *arguments: object, **more: object) -> object:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(f"pathlib.Path.{call}", refused)
+    monkeypatch.setattr("os.open", refused)
+    monkeypatch.setattr("sqlite3.connect", _unable)
+
+    with pytest.raises(KiteError) as told:
+        opened(file)
+
+    assert told.value.hint
+
+
+def _unable(*arguments: object, **more: object) -> object:
+    error = sqlite3.OperationalError("unable to open database file")
+    error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+    raise error

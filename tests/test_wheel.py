@@ -1,6 +1,7 @@
 """The wheel: complete, the same every time, and at work outside the checkout."""
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -55,6 +56,15 @@ def test_everything_that_is_not_python_travels_inside(wheel: Path) -> None:
     assert any(name.startswith(weights) and name.endswith(".safetensors") for name in names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert any(name.endswith("licenses/kite_memory/recall/weights/LICENSE-Apache-2.0.txt") for name in names)
+
+
+def test_the_versions_it_was_tested_with_travel_as_constraints(wheel: Path) -> None:
+    locked = re.findall(r"^([\w.-]+)(?:\[[^]]*\])?(==[^\s\\]+)", (PROJECT / "requirements.lock").read_text(), re.MULTILINE)
+    with zipfile.ZipFile(wheel) as archive:
+        constraints = archive.read("kite_memory/assets/constraints.txt").decode().splitlines()
+
+    assert len(locked) > 50
+    assert constraints == [f"{name}{version}" for name, version in locked]
 
 
 def test_nothing_else_travels(wheel: Path) -> None:

@@ -17,10 +17,11 @@ from kite_memory.model.note import Note, NoteKind
 from kite_memory.model.record import TURNED_DOWN, Decision, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
 from kite_memory.model.scope import Scope
 from kite_memory.vault import links
-from kite_memory.vault.drafting import Draft, draft, entities_of, kind_of, tags_of, tame, tame_line, title_of
+from kite_memory.vault.drafting import Draft, draft, entities_of, kind_of, tags_of, title_of
 from kite_memory.vault.identity import note_id
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.slugs import note_stem
+from kite_memory.vault.taming import tame, tame_line, tame_name
 from kite_memory.vault.wording import shortened, text_block, title_key
 
 RECORD = "record"
@@ -122,7 +123,7 @@ def journal_of(conversation: Conversation, stems: Sequence[str] = ()) -> Note:
         links=links.targets(body),
         aliases=(title,),
         tags=tags_of(("conversation", *(category for topic in topics for category in topic.categories))),
-        triggers=tuple(dict.fromkeys(tame_line(topic.name) for topic in topics if topic.name))[:8],
+        triggers=tuple(dict.fromkeys(tame_name(topic.name) for topic in topics if topic.name))[:8],
         entities=tuple(entity.name for entity in entities_of(_entities(conversation.record))),
         scope=conversation.scope,
         project=conversation.project,
@@ -142,7 +143,7 @@ def journal_body(conversation: Conversation) -> str:
         body = text_block("\n\n".join(filter(None, _paragraphs(conversation, item, summary))))
         if len(body) <= _BODY:
             break
-    return shortened(body, 2 * _BODY)
+    return tame(body, 2 * _BODY)  # each piece is, but what stands beside it now decides what is code
 
 
 def _paragraphs(conversation: Conversation, item: int, summary: int) -> Iterator[str]:

@@ -349,6 +349,10 @@ class LocalStore:
                 self._state.forgot(name(note))
             self._conversations.forgot(note)
 
+    def purge(self) -> bool:
+        """As `own_sqlite.rewrite`, of what is kept beside notes."""
+        return self._state.purge()
+
     def tidy(self) -> None:
         """What is kept beside notes that people have deleted."""
         self._conversations.tidy()
@@ -357,12 +361,13 @@ class LocalStore:
         with self._vault.undisturbed():  # nothing that it rests on is let go where it cannot be forgotten itself
             self._let_go(note)
             self._recall.forget_notes([name(note)])
+            changed = {note.path}
             try:
-                self._vault.forget(name(note))
+                changed.update(self._vault.forget(name(note)).relinked)
             except NoteNotFound:  # its owner was quicker
                 return False
             finally:
-                self._take_up({note.path}, meaning=False)
+                self._take_up(changed, meaning=False)
         with _beside():
             self._state.forgot(name(note))
         self._conversations.forgot(note)

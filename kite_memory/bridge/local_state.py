@@ -73,7 +73,6 @@ class LocalState:
         self._lock = threading.RLock()
         self._read: dict[str, tuple[int, datetime]] = {}
         self._flushed = seconds()
-        make_private_folder(path.parent)
         try:
             self._database = self._opened()
         except StateDamaged:  # no reason to keep the vault shut: it is laid aside, for whoever can mend it
@@ -84,8 +83,13 @@ class LocalState:
             self._database = self._opened()
 
     def _opened(self) -> sqlite3.Connection:
-        self._path.touch(mode=0o600)
-        self._database = own_sqlite.connect(self._path, timeout=30.0)
+        try:
+            make_private_folder(self._path.parent)
+            self._path.touch(mode=0o600)
+            self._database = own_sqlite.connect(self._path, timeout=30.0)
+        except (OSError, sqlite3.OperationalError) as error:
+            hint = f"see who owns it, and whether its disk is full: ls -la {self._path.parent}"
+            raise StateNotWritten(f"{self._path} may not be opened or written: {error}", hint=hint) from error
         try:
             with self._failing_as_ours():
                 self._database.execute("PRAGMA journal_mode = WAL")
@@ -113,6 +117,11 @@ class LocalState:
             except KiteError:
                 pass  # counts of some reads; the disk is full or gone, which others tell
             self._database.close()
+
+    def purge(self) -> bool:
+        """As `own_sqlite.rewrite`."""
+        with self._lock, self._failing_as_ours():
+            return own_sqlite.rewrite(self._database)
 
     def made(self, id: str, by: str) -> None:
         """A memory of this id is new, or new again."""

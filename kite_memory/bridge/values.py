@@ -8,7 +8,7 @@ import json
 import re
 
 from kite_memory.bridge.store import JsonValue
-from kite_memory.vault.drafting import tame
+from kite_memory.vault.taming import tame
 from kite_memory.vault.wording import text_block, without_hidden
 
 _FENCED = re.compile(r"```json[ \t]*\n(.*?)\n```[ \t]*(?:\n|\Z)", re.DOTALL)

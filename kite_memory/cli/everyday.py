@@ -191,8 +191,8 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
         say("source     none: no agent has left transcripts here")
     kinds = ", ".join(f"{count} {kind}" for kind, count in notes["by_kind"].items() if count)
     say(f"notes      {notes['total']}" + (f": {kinds}" if kinds else ""))
-    if notes["proposed"]:
-        say(f"           {notes['proposed']} proposed, waiting for you")
+    if notes["to_review"]:
+        say(f"           {notes['to_review']} to review, waiting for you: `kmem review`")
     if notes["keyed"]:
         say(f"           {notes['keyed']} under a key")
     stale = f", {index['stale']} to do" if index["stale"] else ""

@@ -238,7 +238,12 @@ def remember(
 
 
 def forget(
-    note: Annotated[str, typer.Argument(metavar="NOTE", help="Id, path or title, or a citation; without one, a sweep.")] = "",
+    note: Annotated[
+        str,
+        typer.Argument(
+            metavar="NOTE", help="Any id that `search --json` prints, a path, a title or a citation; without one, a sweep."
+        ),
+    ] = "",
     session: Annotated[str, typer.Option(metavar="ID", help="Every note whose evidence is from this session.")] = "",
     since: Annotated[str, typer.Option(metavar="AGE", help="Every note of the last 12h or 30d, or since 2026-03-01.")] = "",
     matching: Annotated[str, typer.Option(metavar="TEXT", help="Every note whose title or text holds this.")] = "",
@@ -268,7 +273,7 @@ def forget(
     if dry_run and as_json:
         say_json(told)
         return
-    ask_first = (sweep or with_evidence) and bool(chosen or evidence) and not yes
+    ask_first = (told.get("session") or sweep or with_evidence) and bool(chosen or evidence) and not yes
     if dry_run or ask_first:
         for each in chosen:
             tell(f"{each['title']}  ({each['path']})")
@@ -351,15 +356,16 @@ def mute(
 def why(
     note: Annotated[str, typer.Argument(metavar="NOTE", help="A note; without one, what the last prompts were given.")] = "",
     last: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="So many prompts.")] = 10,
+    silent: Annotated[bool, typer.Option("--silent", help="Prompts that were given nothing, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the lines of the transcript that a note rests on.
 
-    Without a note: what the last prompts were given, why, and whether the agent used it.
+    Without a note: the last prompts that were given one, why, and whether the agent used it.
 
     Example: kmem why --last 5
     """
-    told = perform("why", note=note, last=last)
+    told = perform("why", note=note, last=last, silent=silent)
     if as_json:
         say_json(told)
     elif note:
@@ -385,7 +391,7 @@ def _print_evidence(told: dict[str, Any]) -> None:
 
 def _print_prompts(told: dict[str, Any]) -> None:
     if not told["prompts"]:
-        tell("no prompt has been answered yet")
+        tell("no prompt was given a note yet" if told["silent"] else "no prompt has been answered yet")
     for prompt in told["prompts"]:
         moment = f" ({_MOMENTS[prompt['moment']]})" if prompt["moment"] in _MOMENTS else ""
         said = prompt["prompt"] or ("" if moment else "(nothing that may be kept)")
@@ -394,6 +400,8 @@ def _print_prompts(told: dict[str, Any]) -> None:
             say(f"                  {shown['score']:.2f}  {shown['title']}  ({shown['path']})")
             say(f"                        {_outcome(shown)}")
         say(f"                  {prompt['reason']}")
+    if told["silent"]:
+        tell(f"{counted(told['silent'], 'other prompt')} since then, given nothing: --silent shows them, too")
     if any(shown["outcome"] == "ignored" for prompt in told["prompts"] for shown in prompt["notes"]):
         tell("`kmem mute NOTE` keeps a note from being shown again; searching still finds it")
 

@@ -91,7 +91,7 @@ def review(
     elif not told["notes"]:
         tell("nothing waits for review")
     elif watched():
-        _walk(told["notes"])
+        _walk(told["notes"], told["waiting"])
     else:
         _list(told)
 
@@ -104,10 +104,10 @@ def _list(told: dict[str, Any]) -> None:
     tell(f"{counted(told['waiting'], 'note')} to review; --accept, --reject, --merge and the like decide, with a terminal it asks")
 
 
-def _walk(notes: list[dict[str, Any]]) -> None:
+def _walk(notes: list[dict[str, Any]], waiting: int) -> None:
     done: dict[str, int] = {}
     for at, each in enumerate(notes, 1):
-        verdict = _decide(each, f"{at} of {len(notes)}")
+        verdict = _decide(each, f"{at} of {waiting}")
         if verdict == "quit":
             break
         done[verdict] = done.get(verdict, 0) + 1

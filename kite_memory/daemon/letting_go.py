@@ -1,10 +1,11 @@
 """What a forgotten note rested on: nobody is offered it any more, and where a person wants that, its words go too."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kite_memory.distill.outbox import Outbox
+from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.note import Entry, Note
 from kite_memory.recall.recall import Recall
@@ -74,15 +75,37 @@ class LettingGo:
         if blank and (others := {path for ground in of_them for path in ground.others}):
             self._hear_again(others)
 
-    def purge(self, grounds: Iterable[Ground]) -> None:
-        """Once the notes are gone from the index: what was kept of the prompts goes, and what is left in free pages."""
-        events = (event for ground in grounds for event in ground.events)
-        self._recall.purge([(event.session, plain_line(event.text[:_TOLD])) for event in events if event.role == "user"])
+    def forget_words(self, grounds: Iterable[Ground]) -> None:
+        """What was kept of the prompts, and of what came of notes in their sessions."""
+        events = [event for ground in grounds for event in ground.events]
+        heads = [(event.session, plain_line(event.text[:_TOLD])) for event in events if event.role == "user"]
+        self._recall.forget_words(heads, {event.session for event in events})
+
+    def leave_nothing(self, more: Mapping[str, Callable[[], bool]]) -> list[str]:
+        """Of what was deleted before, no database of ours holds anything, those that ``more`` purges included.
+
+        Says which cannot be purged now, each in a sentence.
+        """
+        purges = {
+            "timeline.sqlite": self._timeline.purge,
+            "outbox.sqlite": self._outbox.purge,
+            "vault.sqlite": self._vault.purge,
+            "index": self._recall.purge,
+            **more,
+        }
+        return [f"{file} may still hold it: {why}" for file, purge in purges.items() if (why := _why_not(purge))]
 
     def _hear_again(self, paths: Collection[str]) -> None:
         """The notes that lost their evidence are indexed without its words."""
         self._recall.refresh(_Nothing(), hint=paths)
         self._recall.refresh(self._vault, hint=paths)
+
+
+def _why_not(purge: Callable[[], bool]) -> str:
+    try:
+        return "" if purge() else "another process reads it; forget it again once that has ended"
+    except KiteError as error:
+        return str(error)
 
 
 class _Nothing:

@@ -31,7 +31,7 @@ from kite_memory.daemon.taking_in import TakingIn
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox, Spending
 from kite_memory.distill.scheduler import Idle
-from kite_memory.errors import UsageError, VaultMissing
+from kite_memory.errors import NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus
@@ -92,7 +92,7 @@ class Operations:
         keep: Keep,
         saved: Callable[[EvidenceReference], Sequence[Event]] = lambda reference: (),
         forgot: Callable[[Sequence[Note]], None],
-        erase: Callable[[], object] = lambda: None,
+        erase: Callable[[LettingGo], list[str]] = lambda letting_go: letting_go.leave_nothing({}),
         budget_dollars: float,
         daemon: Callable[[], Json],
         idle: Callable[[], Idle],
@@ -295,11 +295,15 @@ class Operations:
         """With ``ids`` exactly those; else the one named, or the sweep that the other arguments describe together.
 
         The events that they rest on are offered to nobody any more; ``with_evidence`` their words go for good. ``note`` may be a
-        citation: then that happens to what it cites, and to no note.
+        citation, or an event's id: then that happens to what it cites, and to no note. It may be a ``session`` as well.
         """
-        remark = ""
+        remarks: list[str] = []
         with self._pipeline.vault_lock:
             cited = self._letting_go.ground(note) if ids is None else []
+            if note and not cited and ids is None and not self._is_note(note):
+                cited = self._letting_go.ground(self._timeline.citation(note))
+                if not cited and any(known.id == note for known in self._timeline.sessions_named(note, limit=1)):
+                    note, session = "", note
             named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
             chosen = named if ids is None else [self._showing.found(each) for each in ids]
             grounds = cited or self._letting_go.grounds(chosen)
@@ -307,20 +311,32 @@ class Operations:
             if not dry_run:
                 self._letting_go.let_go(grounds, blank=with_evidence)  # first: with the notes gone, nothing would lead there again
                 self._recall.forget_notes([name(each) for each in chosen])
+                changed = {each.path for each in chosen}
                 try:
                     for each in told:
-                        each["trash"] = str(self._vault.root / self._vault.forget(each["id"] or each["path"]).trashed)
+                        forgotten = self._vault.forget(each["id"] or each["path"])
+                        each["trash"] = str(self._vault.root / forgotten.trashed)
+                        changed.update(forgotten.relinked)
+                        still_linked = (path for path in forgotten.linked_from if path not in {every["path"] for every in told})
+                        remarks += [f"{path}, which you have edited, still links to it" for path in still_linked]
                 finally:  # what is in the trash must not be found, even if the rest of the sweep failed
-                    self._recall.refresh(self._vault, hint={each.path for each in chosen})
+                    self._recall.refresh(self._vault, hint=changed)
                 self._forgot(chosen)
                 if with_evidence:
-                    self._letting_go.purge(grounds)
+                    self._letting_go.forget_words(grounds)
         if not dry_run:  # of a large vault the page takes seconds, which nobody else is to wait for
-            remark = self._gardening.let_go(chosen, wording=with_evidence)
+            remarks += filter(None, [self._gardening.let_go(chosen, wording=with_evidence)])
             if with_evidence:
-                self._erase()
+                remarks += self._erase(self._letting_go)
         evidence = [letting_go.told(ground, blank=with_evidence) for ground in grounds]
-        return {"notes": told, "evidence": evidence, "problems": [remark] if remark else []}
+        return {"notes": told, "evidence": evidence, "session": session, "problems": remarks}
+
+    def _is_note(self, name: str) -> bool:
+        try:
+            self._showing.found(name)
+        except NoteNotFound:
+            return False
+        return True
 
     def _chosen(self, note: str, session: str, since: str, matching: str) -> list[Note]:
         if note:
@@ -354,11 +370,13 @@ class Operations:
             self._recall.refresh(self._vault, hint={muted.path})
         return note_told(muted)
 
-    def why(self, *, note: str = "", last: int = 10) -> Json:
+    def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:
+        """Without a note: the ``last`` prompts that were given one, or with ``silent`` all of them, the latest first."""
         if not note:
-            occasions = self._recall.occasions(max(1, min(last, _MOST_PROMPTS)))
+            occasions = self._recall.occasions(max(1, min(last, _MOST_PROMPTS)), silent=silent)
             known = by_name(self._vault.known()) if occasions else {}
-            return {"prompts": [occasion_told(occasion, known) for occasion in occasions]}
+            passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
+            return {"prompts": [occasion_told(occasion, known) for occasion in occasions], "silent": passed}
         found = self._showing.in_force(note)
         return {**note_told(found), "evidence": [self._evidence(reference) for reference in found.evidence]}
 
@@ -422,6 +440,7 @@ class Operations:
                 "total": len(kept),
                 "by_kind": dict(sorted(Counter(note.kind for note in kept).items())),
                 "proposed": sum(note.status == NoteStatus.PROPOSED.value for note in kept),
+                "to_review": len(self._vault.to_review()) if notes else 0,
                 "keyed": self._vault.keys.count(),
             },
             "last_notes": self._last_notes(),

@@ -70,7 +70,7 @@ class Reviewing:
 
     def review(self, *, limit: int = 200) -> Json:
         """Those that wait, the weightiest first; ``version`` says which wording was judged."""
-        queue, more = self._queue(self._vault.waiting())
+        queue, more = self._queue(self._vault.to_review())
         told = [self._told(self._surrounded(note)) for note in queue[: max(1, min(limit, _MOST_READ))]]
         return {"notes": told, "waiting": len(queue) + more}
 
@@ -99,8 +99,9 @@ class Reviewing:
                 before = self._page()
                 done += [told for each in review_page.ticked(before) if (told := self._obeyed(each)) is not None]
             waiting = self._vault.waiting()
-            queue, more = self._queue(waiting)
-            files = {each.path: each for each in waiting}
+            to_review = self._vault.to_review()
+            queue, more = self._queue(to_review)
+            files = {each.path: each for each in to_review}
             shown = [self._surrounded(note, files[note.path]) for note in queue[: review_page.MOST_SHOWN]]
             made = review_page.page(shown, more=more + len(queue) - len(shown))
             after = self._renewed(before, made, anything=bool(queue))
@@ -228,11 +229,9 @@ class Reviewing:
         return set(self._vault.settle(newer.id, older.id, "replaces" if replaces else "neither"))
 
     def _queue(self, files: Sequence[Known]) -> tuple[list[Note], int]:
-        """Without pages of entities that some other note on it speaks of: they go with that one. And how many more there are."""
+        """And how many more there are."""
         found = [note for file in files[:_MOST_READ] if (note := self._read(file)) is not None and self._waits(note)]
-        linked = {link_key(target) for note in found if note.kind is not NoteKind.ENTITY for target in note.links}
-        kept = [note for note in found if note.kind is not NoteKind.ENTITY or link_key(note.path) not in linked]
-        return sorted(kept, key=lambda note: (-note.importance, note.created, note.path)), max(0, len(files) - _MOST_READ)
+        return sorted(found, key=lambda note: (-note.importance, note.created, note.path)), max(0, len(files) - _MOST_READ)
 
     def _read(self, file: Known) -> Note | None:
         kept = self._notes.get(file.path)

@@ -70,6 +70,7 @@ def _confinement(service: Service) -> list[str]:
     always = [
         "NoNewPrivileges=yes",
         "UMask=0077",
+        "LimitCORE=0",
         "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6",
         "RestrictNamespaces=yes",
         "RestrictRealtime=yes",

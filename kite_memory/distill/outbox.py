@@ -179,9 +179,13 @@ class Outbox:
     """Thread-safe. Whoever holds the daemon's lock calls `recover` first; readers beside it leave that alone."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not path.exists():
-            path.touch(mode=0o600)
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not path.exists():
+                path.touch(mode=0o600)
+        except OSError as error:
+            hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
+            raise StateNotWritten(f"the outbox at {path} may not be opened or written: {error.strerror}", hint=hint) from error
         self._lock = threading.Lock()
         self._path = path
         try:
@@ -422,6 +426,14 @@ class Outbox:
                 " AND (record IS NOT NULL OR state = 'asked')",
                 [(provider, session, ordinal, ordinal) for provider, session, ordinal in events],
             )
+
+    def purge(self) -> bool:
+        """As `own_sqlite.rewrite`."""
+        with self._lock:
+            try:
+                return own_sqlite.rewrite(self._database)
+            except sqlite3.OperationalError as error:
+                raise _not_written(error, self._path) from error
 
     def written(self, chunk: str) -> None:
         with self._transaction() as database:

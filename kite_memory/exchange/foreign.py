@@ -9,12 +9,13 @@ from kite_memory.model.record import Origin
 from kite_memory.model.scope import Scope
 from kite_memory.redaction import drop_private, redact
 from kite_memory.vault import links
-from kite_memory.vault.drafting import Draft, entities_of, tags_of, tame, tame_line, title_of
+from kite_memory.vault.drafting import Draft, entities_of, tags_of, title_of
 from kite_memory.vault.identity import note_id
 from kite_memory.vault.ledger import link_key
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.slugs import note_stem
-from kite_memory.vault.wording import one_line, shortened, text_block
+from kite_memory.vault.taming import tame, tame_name
+from kite_memory.vault.wording import one_line
 
 _MOST_BODY = 12_000
 _MOST_TRIGGERS = 8
@@ -95,7 +96,7 @@ def _kept(note: Note) -> Draft:
         conflicts=(),
     )
     return Draft(
-        note=replace(note, body=body if note.origin == "user" else tame(body)),
+        note=replace(note, body=tame(body)),  # whose word it is, the file says itself
         entities=entities_of(note.entities),
     )
 
@@ -124,7 +125,7 @@ def _draft(piece: Foreign, *, accepted: bool) -> Draft:
         return redact(drop_private(text))
 
     given = clean(piece.body)
-    body = shortened(text_block(given) if piece.origin == "user" else tame(given), _MOST_BODY)
+    body = tame(given, _MOST_BODY, linked=piece.origin == "user")
     title = title_of(clean(piece.title), body)
     entities = entities_of(map(clean, piece.entities))
     project = one_line(clean(piece.project))
@@ -139,7 +140,7 @@ def _draft(piece: Foreign, *, accepted: bool) -> Draft:
             updated=piece.created,
             aliases=(title,),
             tags=tags_of((*map(clean, piece.tags), f"imported/{piece.source}")),
-            triggers=tuple(dict.fromkeys(filter(None, map(tame_line, map(clean, piece.triggers)))))[:_MOST_TRIGGERS],
+            triggers=tuple(dict.fromkeys(filter(None, map(tame_name, map(clean, piece.triggers)))))[:_MOST_TRIGGERS],
             entities=tuple(entity.name for entity in entities),
             scope=Scope.PROJECT if project else Scope.GLOBAL,
             project=project,

@@ -6,6 +6,9 @@ from typing import Literal
 Origin = Literal["user", "assistant", "tool"]
 """Whose word an item rests on. What only a tool's output says is never taken for the person's."""
 
+SAID_TO_A_REFUSAL = "said to a refused call of"
+"""After a person's quoted words in a body: from here on the words are not theirs."""
+
 
 TURNED_DOWN = "Turned down: "
 """How the title of a decision begins that says only what was not chosen."""

@@ -73,7 +73,8 @@ class Acting:
         """
         try:
             shown = self._memory.shown(action.session) if action.session else frozenset()
-            remark = self._after(action, shown, now, branch) if action.error else self._before(action, shown, now, branch)
+            remarks = self._after(action, shown, now, branch) if action.error else self._before(action, shown, now, branch)
+            remark = next((each for each in remarks if not (each.known and self._memory.is_worn_out(each.name, now))), None)
             if remark is None:
                 return Injection(block="", hits=(), reason="nothing is known of this action")
             if action.session and self._memory.times(action.session, "action") >= _MOST_TOLD:
@@ -87,30 +88,30 @@ class Acting:
             return Injection(block="", hits=(), reason=f"what is known cannot be used: {error}")
         return Injection(block=rendered.text, hits=(remark.hit,) if remark.known else (), reason=remark.why, tokens=rendered.tokens)
 
-    def _before(self, action: Action, shown: Collection[str], now: datetime, branch: str) -> Remark | None:
+    def _before(self, action: Action, shown: Collection[str], now: datetime, branch: str) -> Iterator[Remark]:
         commands = invocations(action.command)
         telling = [command for command in commands if command.program not in _LOOKING]
         folder = _folder(commands, action.cwd)
         for note, reading in self._notes(_asked_by(telling, action), action, shown, now, branch):
             for caution in reading.cautions:
                 if any(concerns(caution, command, folder=folder) for command in telling) and not heeded(caution, commands):
-                    return _said_by(note, caution.says, "speaks of this command")
+                    yield _said_by(note, caution.says, "speaks of this command")
             for rule in reading.rules:
                 if rules_tool(f"{note.title}. {rule}", action.tool):
-                    return _said_by(note, rule, "speaks of this tool")
+                    yield _said_by(note, rule, "speaks of this tool")
                 if any(forbids_change(rule, file) for file in action.files):
-                    return _said_by(note, rule, "speaks of this file")
-        return None
+                    yield _said_by(note, rule, "speaks of this file")
 
-    def _after(self, action: Action, shown: Collection[str], now: datetime, branch: str) -> Remark | None:
+    def _after(self, action: Action, shown: Collection[str], now: datetime, branch: str) -> Iterator[Remark]:
         told, beside = _failing_lines(action.error)
         if not told and not beside:
-            return None
+            return
         for note, reading in self._notes(" ".join((*told, *beside))[:_ASKED], action, shown, now, branch):
             for symptom in reading.symptoms:
                 if shows(symptom, told) or (symptom.words >= _WORDS_BESIDE and shows(symptom, beside)):
-                    return _said_by(note, symptom.says, "quotes the failure")
-        return self._fixed(action, shown)
+                    yield _said_by(note, symptom.says, "quotes the failure")
+        if (fixed := self._fixed(action, shown)) is not None:
+            yield fixed
 
     def _fixed(self, action: Action, shown: Collection[str]) -> Remark | None:
         raised = [signature for signature in signatures(action.error) if f"fix:{signature}" not in shown]

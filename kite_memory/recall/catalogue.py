@@ -245,12 +245,15 @@ class Catalogue:
                 if writer.in_transaction:
                     writer.execute("ROLLBACK")
 
-    def purge(self) -> None:
-        """Of what was removed, the word index holds not even the words any more. Of many notes that takes a second."""
+    def purge(self) -> bool:
+        """Of what was removed, the word index holds not even the words any more. Of many notes that takes a second.
+
+        ``False`` while another process reads the file.
+        """
         with self.writing() as writer:
             lexical.purge(writer)
         with self._writing:
-            self._opened().writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return own_sqlite.purge(self._opened().writer)
 
     def generation(self) -> Generation:
         with self.reading() as connection:
@@ -434,7 +437,6 @@ def _connected(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA secure_delete = ON")  # a forgotten note is not to be read from a page that is free
     except sqlite3.Error:
         connection.close()
         raise

@@ -119,7 +119,9 @@ ALONE = frozenset(
 """Programs whose bare name says what they are run for."""
 
 _FORBIDS = re.compile(
-    r"(?:\b(?:never|do(?:es)? not|don't|must not|mustn't|should not|shouldn't|avoid|no longer)\b[^.;:`]{0,30}"
+    r"(?:(?:\b(?:never(?! \w+[^\Ws]s\b)|must not|mustn't|should not|shouldn't|no longer)"
+    r"|(?:^|[.;:,!?(\u2013\u2014-]\s*|\b(?:you|we|please|and|but|or|so|then|to|agents?|people|developers?|contributors?) )"
+    r"(?:do not|don't|avoid))\b[^.;:`]{0,30}"
     r"|\b(?:instead of|rather than|not) (?:(?:with|via|by|from|a|the|running|using) )?"
     r"|\bthere is no |\bprefers? [^.;]{1,80} over (?:[\w-]{1,24},? (?:and|or) )?)$",
     re.IGNORECASE,

@@ -160,14 +160,16 @@ class Index:
     def close(self) -> None:
         self._catalogue.close()
 
-    def purge(self) -> None:
-        """No file holds any more what was removed. Nothing is raised: what cannot be purged now goes with the next rebuild."""
+    def purge(self) -> bool:
+        """Whether no file holds any more what was removed. Nothing is raised: what cannot be purged goes with the next rebuild."""
         try:
-            self._catalogue.purge()
+            purged = self._catalogue.purge()
         except sqlite3.Error as error:
+            purged = False
             self._noted([self._problem(f"the catalogue cannot be used: {error}")])
         for _, sidecar in self._spaces:
             self._noted(self._swept(sidecar, dead=0.0))
+        return purged
 
     def clear(self) -> None:
         """Forget everything; the next refresh makes it anew from the vault."""

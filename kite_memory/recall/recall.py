@@ -308,20 +308,36 @@ class Recall:
                 f"the memory of what was shown cannot be used: {error}", hint="nothing was forgotten; try again in a moment"
             ) from error
 
-    def purge(self, heads: Collection[tuple[str, str]] = ()) -> None:
-        """After notes were removed: no file holds what they said any more. ``heads`` are prompts that go too: a session, and how
-        the prompt began. Nothing is raised.
+    def forget_words(self, heads: Collection[tuple[str, str]], sessions: Collection[str]) -> None:
+        """Of what was shown: ``heads`` are prompts whose words go, a session and how the prompt began; of ``sessions``, what was
+        kept of their words. Nothing is raised.
         """
         try:
             for session, beginning in heads:
                 self._memory.forget_head(session, beginning)
+            self._memory.forget_words_of(sessions)
         except sqlite3.Error:
             pass  # they are pruned after thirty days
-        self._index.purge()
 
-    def occasions(self, count: int) -> tuple[Occasion, ...]:
-        """The last prompts, the latest first: when, in which session, what they were given, and why."""
-        return self._memory.last(count)
+    def purge(self) -> bool:
+        """After notes were removed: no file holds what they said any more. ``False`` while another process reads one of them.
+        Nothing is raised.
+        """
+        purged = self._index.purge()
+        try:
+            return self._memory.purge() and purged
+        except sqlite3.Error:
+            return False
+
+    def occasions(self, count: int, *, silent: bool = True) -> tuple[Occasion, ...]:
+        """The last prompts, the latest first: when, in which session, what they were given, and why. Without ``silent`` only
+        those that were given something.
+        """
+        return self._memory.last(count, silent=silent)
+
+    def silent_since(self, start: datetime | None) -> int:
+        """How many prompts were given nothing since then, of those that are still kept."""
+        return self._memory.silent_since(start)
 
     def status(self) -> IndexStatus:
         return self._index.status()

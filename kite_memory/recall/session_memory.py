@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kite_memory import own_sqlite
-from kite_memory.errors import StateDamaged, StateNewer
+from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 from kite_memory.model.hit import Question
 from kite_memory.model.judging import Judged
 from kite_memory.recall.files import private_file, private_folder
@@ -55,6 +55,9 @@ _FIGURES_KEPT = timedelta(days=180)
 _WEEK = 7 * 86_400
 _HEAD_LENGTH = 200
 _WHY_LENGTH = 300
+_RESTS, _MOST_RECENT, _MOST_IGNORED = timedelta(days=7), 4, 3
+_TELLING_HEAD = 24
+"""Characters; what is shorter begins prompts about anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +157,12 @@ class SessionMemory:
         self._lock = threading.Lock()
         self._tallies: tuple[int, Mapping[str, Tally]] | None = None
         self._reserved: dict[str, set[str]] = {}
-        private_folder(path.parent)
-        private_file(path)
+        try:
+            private_folder(path.parent)
+            private_file(path)
+        except OSError as error:
+            hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
+            raise StateNotWritten(f"the memory of what was shown, {path}, cannot be used: {error.strerror}", hint=hint) from error
         try:
             self._connection = _opened(path)
         except sqlite3.OperationalError as error:
@@ -228,12 +235,14 @@ class SessionMemory:
             _write(connection, occasion)
             self._count_again([given.note for given in occasion.given])
 
-    def last(self, count: int) -> tuple[Occasion, ...]:
-        """The latest first."""
+    def last(self, count: int, *, silent: bool = True) -> tuple[Occasion, ...]:
+        """The latest first; without ``silent`` only those that were given something."""
+        asked = (
+            "SELECT number, at, moment, session, project, head, reason FROM occasion"
+            " WHERE ? OR number IN (SELECT occasion FROM showing) ORDER BY number DESC LIMIT ?"
+        )
         with self._lock:
-            rows = self._connection.execute(
-                "SELECT number, at, moment, session, project, head, reason FROM occasion ORDER BY number DESC LIMIT ?", (count,)
-            ).fetchall()
+            rows = self._connection.execute(asked, (silent, count)).fetchall()
             shown = self._connection.execute(
                 "SELECT occasion, note, score, standing, why FROM showing WHERE occasion >= ? ORDER BY number",
                 (rows[-1][0] if rows else 0,),
@@ -253,6 +262,23 @@ class SessionMemory:
             )
             for number, at, moment, session, project, head, reason in rows
         )
+
+    def silent_since(self, start: datetime | None) -> int:
+        """How many occasions gave nothing since then, or at all; of those that are not pruned yet."""
+        with self._lock:
+            asked = "SELECT count(*) FROM occasion WHERE at >= ? AND number NOT IN (SELECT occasion FROM showing)"
+            return int(self._connection.execute(asked, (start.timestamp() if start else 0.0,)).fetchone()[0])
+
+    def is_worn_out(self, note: str, now: datetime) -> bool:
+        """Whether a note was told as agents worked so often that it is to rest: ignored more often than used, or in many sessions
+        of the last days."""
+        asked = (
+            "SELECT COUNT(*) FILTER (WHERE at >= ?), COUNT(*) FILTER (WHERE standing = 'ignored'),"
+            " COUNT(*) FILTER (WHERE standing = 'used') FROM showing WHERE note = ? AND moment = 'action'"
+        )
+        with self._lock:
+            recent, ignored, used = self._connection.execute(asked, ((now - _RESTS).timestamp(), _storable(note))).fetchone()
+        return bool(recent >= _MOST_RECENT or ignored - used >= _MOST_IGNORED)
 
     def shown_open(self, before: datetime) -> tuple[Showing, ...]:
         """What was shown before then and is open still, the oldest first. Costs next to nothing where there is none."""
@@ -393,12 +419,27 @@ class SessionMemory:
             connection.execute("DELETE FROM shown WHERE session = ?", (_storable(session),))
 
     def forget_head(self, session: str, beginning: str) -> None:
-        """Of a prompt of the session that began so, only that there was one is kept."""
+        """Of a prompt of the session that began so, only that there was one is kept. Of a longer beginning, in every session:
+        one that goes on from another repeats its prompts.
+        """
+        begun = _storable(beginning.rstrip("…"))
         with self._changing() as connection:
             connection.execute(
-                "UPDATE occasion SET head = '' WHERE session = ? AND head <> '' AND (SUBSTR(head, 1, LENGTH(?)) = ? OR ? = head)",
-                (_storable(session), *(_storable(beginning.rstrip("…")),) * 3),
+                "UPDATE occasion SET head = '' WHERE (session = ? OR ?) AND head <> '' AND SUBSTR(head, 1, LENGTH(?)) = ?",
+                (_storable(session), len(begun) >= _TELLING_HEAD, begun, begun),
             )
+
+    def forget_words_of(self, sessions: Collection[str]) -> None:
+        """How one knows what came of a note is told in words of the session: none of them are kept."""
+        with self._changing() as connection:
+            connection.executemany(
+                "UPDATE showing SET why = '' WHERE session = ? AND why <> ''", [(_storable(session),) for session in sessions]
+            )
+
+    def purge(self) -> bool:
+        """As `own_sqlite.purge`."""
+        with self._lock:
+            return own_sqlite.purge(self._connection)
 
     def forget_notes(self, notes: Collection[str]) -> None:
         """Nothing here names them from now on, nor tells in their words what came of them. What was counted stays."""
@@ -474,7 +515,6 @@ def _opened(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA secure_delete = ON")
         connection.execute("BEGIN IMMEDIATE")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > _VERSION:

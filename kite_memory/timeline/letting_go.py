@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from kite_memory import own_sqlite
 from kite_memory.model.event import Event, Session
 from kite_memory.timeline.schema import file_of, not_written
 
@@ -60,17 +61,13 @@ def _blank(database: sqlite3.Connection, event: int, session: int) -> None:
 
 @contextmanager
 def leaving_nothing(database: sqlite3.Connection) -> Iterator[None]:
-    """While this lasts, what is deleted is overwritten; at its end the word index and the log hold nothing of it either."""
-    (before,) = database.execute("PRAGMA secure_delete").fetchone()
-    database.execute("PRAGMA secure_delete = ON")
+    """At its end the word index and the log hold nothing of what was deleted meanwhile."""
     try:
         yield
         database.execute("INSERT INTO told (told) VALUES ('optimize')")
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        own_sqlite.purge(database)
     except sqlite3.OperationalError as error:
         raise not_written(error, file_of(database)) from error
-    finally:
-        database.execute(f"PRAGMA secure_delete = {int(before)}")
 
 
 def kept_back(database: sqlite3.Connection, session: Session, events: Sequence[Event]) -> tuple[Session, Sequence[Event]]:

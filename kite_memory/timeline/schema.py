@@ -255,9 +255,13 @@ def connect(path: Path) -> sqlite3.Connection:
 
     Raises `StateNewer` and `StateDamaged`, and `StateNotWritten` where it is whole for all we know, but closed to us.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not path.exists():
-        path.touch(mode=0o600)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            path.touch(mode=0o600)
+    except OSError as error:
+        hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
+        raise StateNotWritten(f"the timeline at {path} may not be opened or written: {error.strerror}", hint=hint) from error
     try:
         connection = own_sqlite.connect(path, timeout=30.0)
     except sqlite3.OperationalError as error:

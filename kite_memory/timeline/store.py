@@ -13,7 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from kite_memory.model.event import Event, EventType, EvidenceReference, Role, Session, Status, Where
+from kite_memory import own_sqlite
+from kite_memory.model.event import Event, EventType, EvidenceReference, Role, Session, Status, Where, evidence_reference
 from kite_memory.model.fix import Fix
 from kite_memory.model.link import Edge, EdgeKind
 from kite_memory.model.look import Cursor, Look
@@ -373,6 +374,21 @@ class Timeline:
             return
         with self._write_lock, letting_go.leaving_nothing(self._writer), _transaction(self._writer) as database:
             letting_go.let_go(database, events, blank=True)
+
+    def purge(self) -> bool:
+        """As `own_sqlite.purge`."""
+        with self._write_lock:
+            try:
+                return own_sqlite.purge(self._writer)
+            except sqlite3.OperationalError as error:
+                raise not_written(error, file_of(self._writer)) from error
+
+    def citation(self, event: str) -> str:
+        """By which notes would name the event of this id; empty where there is none."""
+        found = self._all(
+            "SELECT s.provider, s.id FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.id = ?", (event,)
+        )
+        return evidence_reference(found[0][0], found[0][1], event) if found else ""
 
     def offered(self, events: Sequence[Event]) -> list[Event]:
         """Without those that were let go."""

@@ -12,10 +12,10 @@ from kite_memory.model.event import evidence_reference
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Origin, Preference, Record, RecordItem, Rejected
 from kite_memory.model.scope import Scope
-from kite_memory.vault import links
 from kite_memory.vault.identity import note_id
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.slugs import note_stem
+from kite_memory.vault.taming import tame, tame_code, tame_line, tame_name
 from kite_memory.vault.wording import entity_key, one_line, shortened, text_block, without_hidden
 
 PERSON = "person:"
@@ -31,10 +31,6 @@ _MAX_SIBLINGS = 4
 _MAX_EVIDENCE = 12
 _MAX_REMEMBERED = 200_000
 
-_IMAGE = re.compile(r"!(?=\[[^\[\]\n]*\]\()")
-_RUNNING_FENCE = re.compile(
-    r"^( {0,3}(?:`{3,}|~{3,})[ \t]*)(?:dataview(?:js)?|templater|js-engine|button|meta-bind\w*)\b", re.IGNORECASE | re.MULTILINE
-)
 _DESCRIBES = re.compile(r"(?:(?:the|an?|its|their|our|my|your)|[a-z]+(?:ing|ly))\s")
 """How what was turned down begins where it is no name."""
 _CODE_LIKE = re.compile(r"[<>*_\[\]{}|\\$#~]")
@@ -108,7 +104,7 @@ def _draft(
     rejected = tuple(item.rejected if isinstance(item, Decision) else ())
     turned_down = (one.alternative for one in rejected if _is_name(one.alternative) and not _DESCRIBES.match(one.alternative))
     entities = entities_of((*item.entities, *turned_down))
-    body = shortened(tame(item.body), _MAX_BODY)
+    body = tame(item.body, _MAX_BODY)
     if isinstance(item, Insight) and item.symptom.strip():
         body = text_block(f"{body}\n\n**Symptom:** {_verbatim(item.symptom)}")
     title = title_of(item.title, body)
@@ -125,7 +121,7 @@ def _draft(
             updated=at,
             aliases=(title,),
             tags=tags,
-            triggers=tuple(dict.fromkeys(line for one in item.triggers if (line := tame_line(one))))[:_MAX_TRIGGERS],
+            triggers=tuple(dict.fromkeys(line for one in item.triggers if (line := tame_name(one))))[:_MAX_TRIGGERS],
             entities=tuple(entity.name for entity in entities),
             scope=Scope.GLOBAL if everywhere else Scope.PROJECT,
             project="" if everywhere else one_line(chunk.session.project),
@@ -204,7 +200,7 @@ def kind_of(item: RecordItem) -> NoteKind:
 def title_of(title: str, body: str) -> str:
     """A title of one bearable line; the beginning of the text where there is none."""
     first = next((line for line in body.splitlines() if line.strip()), "")
-    return shortened(tame_line(title) or tame_line(first.lstrip("#>*- ")), _MAX_TITLE) or "Untitled"
+    return tame_name(title, _MAX_TITLE) or tame_name(first.lstrip("#>*- "), _MAX_TITLE) or "Untitled"
 
 
 def tags_of(categories: Iterable[str]) -> tuple[str, ...]:
@@ -215,7 +211,7 @@ def tags_of(categories: Iterable[str]) -> tuple[str, ...]:
 
 
 def _words(category: str) -> str:
-    return re.sub(r"[^\w/]+", "-", tame_line(category).casefold())
+    return re.sub(r"[^\w/]+", "-", tame_name(category).casefold())
 
 
 def entities_of(names: Iterable[str]) -> tuple[Entity, ...]:
@@ -223,31 +219,16 @@ def entities_of(names: Iterable[str]) -> tuple[Entity, ...]:
     found: dict[str, Entity] = {}
     for name in names:
         person = name.strip().casefold().startswith(PERSON)
-        clean = tame_line(name.strip()[len(PERSON) :] if person else name).strip(" `'\"")
+        clean = tame_name(name.strip()[len(PERSON) :] if person else name).strip(" `'\"")
         entity = Entity(name=clean, person=person)
         if _is_name(clean) and len(entity.key) > 1:
             found.setdefault(entity.key, entity)
     return tuple(found.values())[:_MAX_ENTITIES]
 
 
-def tame(text: str) -> str:
-    """Somebody else's markdown, made to lie still in a vault.
-
-    No links of its own making, nothing that loads from elsewhere when shown, nothing that a common Obsidian plugin would run,
-    no characters that only a model sees. Code stays as it is otherwise.
-    """
-    text = links.unlinked(text_block(without_hidden(text)))
-    text = _RUNNING_FENCE.sub(r"\1text", _IMAGE.sub("", text))
-    return text.replace("<%", "< %")
-
-
-def tame_line(text: str) -> str:
-    return shortened(one_line(tame(one_line(text))), _MAX_LINE)
-
-
 def _verbatim(symptom: str) -> str:
     """An error as it is seen: as code where markdown would take some of it for its own."""
-    line = shortened(one_line(without_hidden(symptom)), 2 * _MAX_LINE)
+    line = tame_code(shortened(one_line(without_hidden(symptom)), 2 * _MAX_LINE))
     if not _CODE_LIKE.search(line):
         return tame_line(line)
     ticks = "`" * (max((len(run) for run in re.findall(r"`+", line)), default=0) + 1)

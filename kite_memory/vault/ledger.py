@@ -9,7 +9,7 @@ import os
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -25,7 +25,7 @@ from kite_memory.vault.files import Stamp
 from kite_memory.vault.notefile import Unreadable
 from kite_memory.vault.wording import body_key, digest, entity_key, stem_key, title_key
 
-VERSION = 6
+VERSION = 7
 
 _VERSION_1 = (
     """
@@ -145,7 +145,16 @@ _VERSION_5 = (
 _VERSION_6 = ("CREATE TABLE drift (file INTEGER PRIMARY KEY REFERENCES files (key) ON DELETE CASCADE, since TEXT NOT NULL)",)
 """Since when code that a note rests on is another; kept here, so that a checkout does not rewrite notes."""
 
-_MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4, 5: _VERSION_5, 6: _VERSION_6}
+
+_MIGRATIONS: Mapping[int, tuple[str, ...]] = {
+    1: _VERSION_1,
+    2: _VERSION_2,
+    3: _VERSION_3,
+    4: _VERSION_4,
+    5: _VERSION_5,
+    6: _VERSION_6,
+    7: (),
+}
 
 _COLUMNS = "path, id, twin, kind, title, project, status, size, mtime_ns, problem"
 _FILE_COLUMNS = ", ".join(f"f.{name}" for name in _COLUMNS.split(", "))
@@ -263,16 +272,15 @@ class Ledger:
         with self._lock:
             self._database.close()
 
-    def purge(self) -> None:
-        """No file holds any more what was removed, unless another process reads it just now."""
+    def purge(self) -> bool:
+        """As `own_sqlite.purge`."""
         with self._lock, self._failing_as_ours():
-            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return own_sqlite.purge(self._database)
 
     def _open(self) -> None:
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = FULL")  # an intent must outlive a power cut
         self._database.execute("PRAGMA foreign_keys = ON")
-        self._database.execute("PRAGMA secure_delete = ON")  # a forgotten title is not to be read from a page that is free
         with self.changing():
             version = self._run("PRAGMA user_version")[0][0]
             if version > VERSION:
@@ -282,6 +290,8 @@ class Ledger:
                     self._run(statement)
             if version == 1:
                 self._move_keys()
+            if 0 < version < 7:
+                self._hide_buried_titles()
             self._run(f"PRAGMA user_version = {VERSION}")
 
     def _move_keys(self) -> None:
@@ -291,6 +301,11 @@ class Ledger:
             self._run("INSERT OR IGNORE INTO keys VALUES (?, ?, ?, ?, '', '[]', '')", file, key, scope, project)
             self._run("UPDATE files SET size = -1, mtime_ns = -1 WHERE key = ?", file)
         self._run("DELETE FROM names WHERE role = 'key'")
+
+    def _hide_buried_titles(self) -> None:
+        """Version 4 had them as they read."""
+        for (title,) in self._run("SELECT DISTINCT title_key FROM buried_titles"):
+            self._run("UPDATE buried_titles SET title_key = ? WHERE title_key = ?", digest(title), title)
 
     @contextlib.contextmanager
     def changing(self, *, lasting: bool = True) -> Iterator[None]:
@@ -585,6 +600,12 @@ class Ledger:
         """Those that hold on a branch alone; copies and what cannot be read aside."""
         return self._all("branch <> '' AND status <> 'rejected' AND twin = 0 AND problem = ''")
 
+    def to_review(self) -> list[Known]:
+        """Those that wait, without pages of entities that some other note that waits speaks of: they go with that one."""
+        waits = "(status = 'proposed' OR asks) AND status IN ('proposed', 'accepted') AND twin = 0 AND problem = ''"
+        spoken_of = f"SELECT name FROM names JOIN files ON key = file WHERE role = 'link' AND kind <> 'entity' AND {waits}"  # noqa: S608
+        return self._all(f"{waits} AND NOT (kind = 'entity' AND stem_key IN ({spoken_of}))")
+
     def stems_like(self, stem: str) -> frozenset[str]:
         """The taken names that begin with this one."""
         key = stem_key(stem)
@@ -646,7 +667,7 @@ class Ledger:
             self._forget_wordings(id)
             self._run("DELETE FROM tombstones WHERE id = ?", id)
             self._run("INSERT INTO tombstones (id, at, because) VALUES (?, ?, ?)", id, at.isoformat(), because)
-            rows = {(title_key(title), project, id) for title in titles if title}
+            rows = {(_buried(title), project, id) for title in titles if title}
             self._run_each("INSERT INTO buried_titles (title_key, project, id) VALUES (?, ?, ?)", rows)
 
     def _forget_wordings(self, name: str) -> None:
@@ -668,13 +689,13 @@ class Ledger:
     def lift_title(self, title: str, project: str) -> None:
         """Its owner asks for it again."""
         with self.changing():
-            self._run("DELETE FROM buried_titles WHERE title_key = ? AND project = ?", title_key(title), project)
+            self._run("DELETE FROM buried_titles WHERE title_key = ? AND project = ?", _buried(title), project)
 
     def is_buried(self, id: str) -> bool:
         return bool(self._run("SELECT 1 FROM tombstones WHERE id = ?", id))
 
     def is_title_buried(self, title: str, project: str) -> bool:
-        return bool(self._run("SELECT 1 FROM buried_titles WHERE title_key = ? AND project = ?", title_key(title), project))
+        return bool(self._run("SELECT 1 FROM buried_titles WHERE title_key = ? AND project = ?", _buried(title), project))
 
     def intend(self, intent: Intent) -> None:
         with self.changing():
@@ -766,6 +787,11 @@ class Ledger:
                 f"the vault's ledger at {self._path} cannot be read: {error}",
                 hint="move it away: notes are then taken for yours, and what lies in the vault's .trash stays deleted",
             ) from error
+
+
+def _buried(title: str) -> str:
+    """A title that is not to be made again, readable by nobody."""
+    return digest(title_key(title))
 
 
 def _known(row: Sequence[Any]) -> Known:

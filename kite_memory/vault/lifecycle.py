@@ -12,7 +12,7 @@ from typing import Literal
 
 from kite_memory.model.likeness import Contest, Near, Ruling, Surroundings
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.record import Rejected
+from kite_memory.model.record import SAID_TO_A_REFUSAL, Rejected
 from kite_memory.vault.wording import body_key, title_key
 
 Rulings = Mapping[tuple[str, str], Ruling]
@@ -24,6 +24,7 @@ _MANY_WORDS, _OTHER_WORDS = 20, 2
 """In so many words of a note, so many may be others."""
 
 _RELATED = ("**Related:**", "**Rejected:**", "> [!failure] Rejected:")
+_REFUSAL = re.compile(rf"“([^\n]{{1,2000}}?)”, {SAID_TO_A_REFUSAL}\b")
 _TEXT = 4_000
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+|\n")
@@ -176,7 +177,10 @@ def likeness(newer: Note, older: Note, near: Near, place: int, rarity: Mapping[s
 
 
 def text_of(note: Note) -> str:
-    """What a note says itself: without the line of its links, and what it turned down."""
+    """What a note says itself: without the line of its links, and what it turned down. Of a refusal, the person's words alone."""
+    refusal = _REFUSAL.match(note.body)
+    if refusal is not None:
+        return f"{note.title}\n{refusal[1]}"
     lines = (line for line in note.body[:_TEXT].split("\n") if not line.startswith(_RELATED))
     return "\n".join((note.title, *lines))
 
@@ -268,8 +272,9 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def _may_replace(contest: Contest) -> bool:
-    """A person's word gives way to a person's alone, and nothing gives way to what still waits for review."""
-    if contest.newer.status is not NoteStatus.ACCEPTED:
+    """A person's word gives way to a person's alone, and nothing gives way to what still waits for review, nor to a refusal: it
+    was said of one call, and a person says what else it is about."""
+    if contest.newer.status is not NoteStatus.ACCEPTED or _REFUSAL.match(contest.newer.body):
         return False
     return contest.older.origin != "user" or contest.newer.origin == "user"
 

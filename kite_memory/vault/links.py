@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Protocol
 
@@ -22,6 +23,10 @@ _UNLINKABLE = re.compile(
 
 _UNNAMEABLE = re.compile(r"[#^|\[\]]")
 """What means something else to Obsidian, too, where a link says the name of a file."""
+
+RELATED = "**Related:**"
+"""How a line begins that lists links to related notes."""
+_LISTED = re.compile(rf"^{re.escape(RELATED)}[ \t]*([^\n]*)(\n*)", re.MULTILINE)
 
 _MAX_NESTING = 8
 _MAX_SCANNED = 300_000
@@ -110,6 +115,25 @@ def unlinked(text: str, goes: Callable[[Link], bool] = lambda link: True) -> str
     return text.replace("[[", "[ [")
 
 
+def unlisted(text: str, goes: Callable[[Link], bool]) -> str:
+    """`unlinked`, but from a line of related notes a link goes with its words, and the line once it lists nothing."""
+
+    def line(related: re.Match[str]) -> str:
+        found = list(find(related[1]))
+        kept = [link for link in found if not goes(link)]
+        if len(kept) == len(found):
+            return related[0]
+        pieces = [related[1][: found[0].start], *(related[1][one.end : other.start] for one, other in pairwise(found))]
+        told = "".join(piece + related[1][link.start : link.end] for piece, link in zip(pieces, found, strict=True) if link in kept)
+        told = f"{told}{related[1][found[-1].end :]}".strip(" ,")
+        return f"{RELATED} {told}{related[2]}" if told else ""
+
+    told = _LISTED.sub(line, text)
+    if told != text:
+        told = told.rstrip("\n") + text[len(text.rstrip("\n")) :]
+    return unlinked(told, goes)
+
+
 def name_entities(text: str, pages: Mapping[str, str]) -> tuple[str, frozenset[str]]:
     """Turn the first mention of each entity into a link; ``pages`` maps entity keys to link targets.
 
@@ -154,7 +178,7 @@ def prose(text: str) -> Iterator[tuple[int, int]]:
         end = len(text) if newline < 0 else newline
         mark = _FENCE.match(text, at, end)
         opens = mark is not None and not fence and not (mark[1][0] == "`" and "`" in mark[2])
-        closes = mark is not None and fence and mark[1].startswith(fence) and not mark[2].strip()
+        closes = mark is not None and fence and mark[1].startswith(fence) and not mark[2].strip(" \t")
         if opens and mark is not None:
             yield from _outside_ticks(text, start, at)
             fence = mark[1]

@@ -15,6 +15,7 @@ from kite_memory.model.quoting import quoted
 from kite_memory.model.scope import Scope
 from kite_memory.vault import links
 from kite_memory.vault.graph import Graph, stem
+from kite_memory.vault.taming import tame_line
 from kite_memory.vault.wording import digest, one_line, shortened, stem_key, title_key
 
 PAGE = "MEMORY.md"
@@ -180,4 +181,4 @@ def _first_sentence(body: str) -> str:
 def _plain(text: str, limit: int) -> str:
     """Without links and marks of its own: the page's structure is ours alone."""
     line = one_line(quoted(links.unlinked(one_line(text)))).replace("**", "").replace("-->", "")
-    return shortened(line, limit)
+    return tame_line(line, limit)

@@ -290,7 +290,8 @@ def addition(draft: Draft, older: Note) -> str:
     said = words(draft.note.body)
     paragraphs: list[str] = []
     if said and (len(said & held) < _SAID_ALREADY * len(said) or lifecycle.at_odds(draft.note.body, _said_last(older.body))):
-        paragraphs.append(f"{draft.note.created:%Y-%m-%d}: {draft.note.body}")
+        apart = "\n\n" if draft.note.body.startswith(("```", "~~~")) else " "  # where code begins, only the margin may be before it
+        paragraphs.append(f"{draft.note.created:%Y-%m-%d}:{apart}{draft.note.body}")
     paragraphs += [_rejection(one.alternative, one.reason) for one in draft.rejected if not words(one.alternative) <= held]
     return text_block("\n\n".join(paragraphs))
 

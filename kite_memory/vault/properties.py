@@ -167,7 +167,8 @@ def _is_plain(text: str, *, in_list: bool) -> bool:
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    """What a template plugin would run in the file is spelled so that only a reader of YAML finds it."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("<%", "\\x3C%") + '"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

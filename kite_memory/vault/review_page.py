@@ -15,7 +15,8 @@ from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.quoting import quoted
 from kite_memory.vault import dividing, links
-from kite_memory.vault.wording import digest, one_line, shortened
+from kite_memory.vault.taming import tame, tame_line
+from kite_memory.vault.wording import digest, one_line
 
 PAGE = "Review.md"
 BEGIN = "<!-- kmem: tick one box under a note and it is done; what you write here stays -->"
@@ -124,7 +125,7 @@ def page(waiting: Sequence[Waiting], *, more: int = 0) -> str:
     """What belongs between the marks, in the order given; ``more`` wait that are not among them."""
     said = [] if waiting else ["Nothing waits.", ""]
     if more:
-        said = [f"{more:,} more wait: `kmem review` shows them.", ""]
+        said = [f"{len(waiting) + more:,} wait. The first {len(waiting)} are here; `kmem review` shows all of them.", ""]
     blocks = [[BEGIN, "", *said], *(_block(each) for each in waiting)]
     return "\n".join([line for block in blocks for line in block] + [END])
 
@@ -294,8 +295,8 @@ def _evidence(note: Note, quotes: Sequence[str]) -> Iterator[str]:
 
 def _first_lines(body: str) -> Iterator[str]:
     lines = [line for line in body.splitlines() if line.strip() and not line.startswith("**Related:**")]
-    for line in lines[:_SAID_LINES]:
-        yield f"> {_plain(line, _SAID)}"
+    said = tame("\n".join(_plain(line, _SAID) for line in lines[:_SAID_LINES]))  # each line is: together they may be a link again
+    yield from (f"> {line}" for line in said.split("\n"))
     if len(lines) > _SAID_LINES:
         yield "> …"
     if not lines:
@@ -310,4 +311,4 @@ def _linked(note: Note) -> str:
 def _plain(text: str, limit: int) -> str:
     """Without links, tags and marks of its own: the page's structure is ours alone, and nothing may hide a part of it."""
     line = _COMMENT.sub("", one_line(quoted(links.unlinked(one_line(text)))))
-    return shortened(line, limit)
+    return tame_line(line, limit)

@@ -40,11 +40,14 @@ ACCEPT_COMMAND = "kmem verify --accept-missing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """``trashed`` is where the note lies now; empty if it was gone already."""
+    """``trashed`` is where the note lies now; empty if it was gone already. ``relinked`` are notes that no longer link to it,
+    ``linked_from`` those that still do, since a person has edited them."""
 
     id: str
     path: str
     trashed: str
+    relinked: tuple[str, ...] = ()
+    linked_from: tuple[str, ...] = ()
 
 
 def _now() -> datetime:
@@ -159,6 +162,12 @@ class Vault:
     def on_branches(self) -> list[str]:
         """The paths of the notes that hold on a branch alone, as of the last comparison."""
         return [known.path for known in self._ledger.on_branches() if known.id]
+
+    def to_review(self) -> list[Known]:
+        """Those that a person is asked about, each by itself; see `Ledger.to_review`. Raises `VaultMissing` as `waiting` does."""
+        if not self._ledger.is_empty():
+            self._must_be_there()
+        return self._ledger.to_review()
 
     def known_at(self, paths: Iterable[str]) -> list[Known]:
         """What is known of these files, where anything is."""
@@ -670,9 +679,16 @@ class Vault:
         """Move a note (named as for `find`) into the vault's trash; it is never written again, under this id or another."""
         with self._writing() as writer:  # first: it may look for what is missing, and learn that the note is another file by now
             known = self._find(name)
-            trashed = writer.forget(known)
+            trashed, relinked = writer.forget(known)
         self._unread.pop(known.path, None)
-        return Forgotten(id=known.id, path=known.path, trashed=trashed)
+        linked_from = () if self._ledger.by_stem(link_key(known.path)) else self._ledger.named("link", link_key(known.path))
+        return Forgotten(
+            id=known.id,
+            path=known.path,
+            trashed=trashed,
+            relinked=tuple(relinked),
+            linked_from=tuple(sorted(each.path for each in linked_from)),
+        )
 
     def mute(self, name: str, *, undo: bool = False) -> Note:
         """Keep a note from being shown unasked. ``undo`` gives it the status that it had before."""
@@ -815,9 +831,10 @@ class Vault:
     def note_down(self, name: str, text: str) -> None:
         self._ledger.set(f"noted: {name}", text)
 
-    def purge(self) -> None:
-        """Of what was forgotten, the ledger's files hold only by which title it is not to be made again."""
-        self._ledger.purge()
+    def purge(self) -> bool:
+        """Of what was forgotten, the ledger's files hold only by which title it is not to be made again. ``False`` while another
+        process reads them."""
+        return self._ledger.purge()
 
     def unresolved_links(self) -> list[links.Unresolved]:
         """For ``kmem verify``. Reads every note."""

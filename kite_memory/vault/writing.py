@@ -329,8 +329,8 @@ class Writer:
         """Whether the body in this text is one that we wrote."""
         return self._ledger.is_ours(id, digest(body_of(text)))
 
-    def forget(self, known: Known) -> str:
-        """Into the trash, and never again; says where it is now. Our own notes lose their links to it.
+    def forget(self, known: Known) -> tuple[str, list[str]]:
+        """Into the trash, and never again; says where it is now. Our own notes lose their links to it: which did is said, too.
 
         A copy of a note goes alone: the note stays, and may be written to.
         """
@@ -349,8 +349,7 @@ class Writer:
             if self._files.exists(intent.path):  # who was told that it failed should not find it done later
                 self._ledger.done(intent.id)
             raise
-        self.relink(link_key(known.path))
-        return trashed
+        return trashed, self.relink(link_key(known.path))
 
     def _finish_forgetting(self, intent: Intent) -> str:
         trashed = ""
@@ -366,7 +365,8 @@ class Writer:
         return trashed
 
     def relink(self, key: str, moved: str = "") -> list[str]:
-        """Let links to a note that is gone lead to where it was ``moved``; where it was not, they are plain words again.
+        """Let links to a note that is gone lead to where it was ``moved``; where it was not, they are plain words again, or leave
+        the line of related notes.
 
         In properties, and where the body is still ours. Says which notes were changed.
         """
@@ -396,7 +396,7 @@ class Writer:
             if changed is None or not self.is_ours(note.id, text):
                 return changed
             body = links.replace(body_of(changed), instead)
-            gone = links.unlinked(body, lambda link: link_key(link.target) == key and not self._leads(link.target))
+            gone = links.unlisted(body, lambda link: link_key(link.target) == key and not self._leads(link.target))
             return changed[: len(changed) - len(body_of(changed))] + gone
 
         return [known.path for known in self._ledger.named("link", key) if isinstance(self.edit(known, mended), Amended)]
@@ -426,7 +426,7 @@ class Writer:
             stem = next((name for each in same if links.holds(name := PurePosixPath(each.path).stem)), "")
             return links.write(stem, link.shown) if stem else None
 
-        return links.unlinked(links.replace(text, by_title), lambda link: bool(link.target) and not self._leads(link.target))
+        return links.unlisted(links.replace(text, by_title), lambda link: bool(link.target) and not self._leads(link.target))
 
     def _leads(self, target: str) -> bool:
         """To a note, or to a picture or whatever else of its owner's is in the vault."""

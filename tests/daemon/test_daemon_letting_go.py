@@ -1,6 +1,7 @@
 """What a forgotten note rested on is offered to nobody any more, and erased where a person wants that."""
 
 import json
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -10,8 +11,14 @@ from typing import Any
 
 import pytest
 
+from kite_memory import own_sqlite
 from kite_memory.bridge.access import OWNER, Asker
+from kite_memory.distill.chunking import Span
+from kite_memory.distill.extractor import Usage
+from kite_memory.distill.outbox import Budget
+from kite_memory.errors import NoteNotFound
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
+from kite_memory.model.record import Fact, Record, Topic
 from kite_memory.timeline import letting_go
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
@@ -361,3 +368,91 @@ class TestLines:
             timeline.commit([replace(worked().look(), events=both)], SESSION.provider)
 
             assert [each.id for each in timeline.line(reference)] == [one.id]
+
+
+class TestLeavingNothing:
+    """While the house is open: the write-ahead logs are there, and are searched like every other file."""
+
+    def filled(self, house: House) -> None:
+        """Every database has held the words, and some no longer do."""
+        for session in (SESSION.id, "goes-on-from-it"):
+            prompt = {"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": HOME, "prompt": GATE}
+            house.moments.answer(json.dumps(prompt).encode())
+        house.outbox.form([Span(id="c1", provider=SESSION.provider, session=SESSION.id, first=1, last=99, weight=9)])
+        house.outbox.reserve("c1", Usage(), Budget(dollars=1.0, calls=9), day="2026-03-01")
+        item = Fact(title="The gate", body=GATE, evidence=(event(GATE).id,), importance=2, origin="user")
+        record = Record(topics=(Topic(name="the gate", summary=GATE, items=(item,)),))
+        house.outbox.answer("c1", record, Usage(), extractor="x")
+
+    def test_no_file_holds_a_word_of_it_while_the_databases_are_open(self, house: House) -> None:
+        self.filled(house)
+        before = holding(house, b"zanzib")
+
+        told = perform(house, "forget", note="gate", with_evidence=True)
+
+        assert {"outbox.sqlite-wal", "shown.sqlite-wal", "timeline.sqlite-wal"} <= before
+        assert holding(house, b"zanzib") == set()
+        assert told["problems"] == []
+
+    def test_what_an_answer_said_is_overwritten_once_it_is_written_down(self, house: House) -> None:
+        self.filled(house)
+        house.outbox.written("c1")
+
+        perform(house, "forget", note="gate", with_evidence=True)
+
+        assert holding(house, b"zanzib") == set()
+
+    def test_what_another_process_still_reads_is_named(self, house: House) -> None:
+        self.filled(house)
+        with closing(sqlite3.connect(house.config.state / "index" / "shown.sqlite", isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM occasion").fetchall()
+
+            told = perform(house, "forget", note="gate", with_evidence=True)
+
+        assert [remark.partition(":")[0] for remark in told["problems"]] == ["index may still hold it"]
+
+    def test_every_database_of_the_state_folder_overwrites_what_it_deletes(self, house: House, monkeypatch: Any) -> None:
+        settings: dict[str, int] = {}
+        connect = own_sqlite.connect
+
+        def seen(path: Path, *, timeout: float) -> sqlite3.Connection:
+            connection = connect(path, timeout=timeout)
+            settings[path.name] = connection.execute("PRAGMA secure_delete").fetchone()[0]
+            return connection
+
+        monkeypatch.setattr(own_sqlite, "connect", seen)
+        with opened(house.config.state.parent / "another") as another:
+            kept = [path for path in another.config.state.rglob("*") if path.is_file()]
+            files = {path.name for path in kept if path.read_bytes().startswith(b"SQLite format 3")}
+
+        assert files == set(settings)
+        assert set(settings.values()) == {1}
+
+
+class TestIds:
+    def test_every_id_that_a_search_prints_can_be_forgotten(self, house: House) -> None:
+        for query in ("zanzibar pepper", "pump oil", "type:file_action quince"):
+            told = perform(house, "search", query=query)
+            ids = [each["id"] for each in (*told["hits"], *told["events"])]
+            ids += [each[name] for each in told["events"] for name in ("session", "reference")]
+
+            for id in ids:
+                rehearsed = perform(house, "forget", note=id, dry_run=True)
+                assert rehearsed["notes"] or rehearsed["evidence"], id
+
+    def test_an_events_id_lets_its_line_go(self, house: House) -> None:
+        told = perform(house, "forget", note=event(OTHER).id)
+
+        assert [line["text"] for line in told["evidence"]] == [OTHER]
+        assert found(house, "pump oil") == []
+
+    def test_a_sessions_id_is_the_sweep_of_it(self, house: House) -> None:
+        told = perform(house, "forget", note=SESSION.id, dry_run=True)
+
+        assert {each["id"] for each in told["notes"]} == {"gate", "quinces"}
+        assert told["session"] == SESSION.id
+
+    def test_what_is_no_id_is_not_found(self, house: House) -> None:
+        with pytest.raises(NoteNotFound):
+            perform(house, "forget", note="5e55-nothing-of-ours")

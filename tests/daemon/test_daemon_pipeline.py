@@ -550,3 +550,13 @@ def test_a_line_of_the_year_9999_does_not_make_the_last_session(home: Path, hous
     assert last is not None
     assert last.id == SESSION
     assert [(problem.reason, problem.count) for problem in house.timeline.problems()] == [("impossible time", 1)]
+
+
+def test_a_transcript_that_is_a_link_out_of_its_folder_is_named_as_a_problem(home: Path, house: FakeHouse) -> None:
+    path = transcript(home, SAID)
+    elsewhere = path.rename(home / "elsewhere.jsonl")
+    path.symlink_to(elsewhere)
+
+    house.walk()
+
+    assert [(each.file, each.reason) for each in house.timeline.problems()] == [(str(path), "outside its root")]

@@ -47,6 +47,7 @@ def test_a_unit_starts_the_daemon_and_confines_it_to_its_folders() -> None:
         "ProtectSystem": "strict",
         "PrivateTmp": "yes",
         "UMask": "0077",
+        "LimitCORE": "0",
         "RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6",
         "MemoryDenyWriteExecute": "yes",
         "WantedBy": "default.target",

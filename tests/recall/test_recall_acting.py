@@ -1,8 +1,9 @@
 """What an agent is told as it acts: a line about this command or this failure, or nothing."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.remedies import remedy
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.recall.uptake import Outcome, Uptake
 from tests.recall.notes import DAY, Pile, note
 
 Told = Callable[..., Injection]
@@ -342,3 +344,57 @@ def test_what_was_said_is_in_the_log(tmp_path: Path) -> None:
     (occasion,) = recall.occasions(5)
     assert (occasion.moment, occasion.head, [given.note for given in occasion.given]) == ("action", "git push --force", ["it"])
     recall.close()
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "Shadow branches don't use `git add --all`; they write the tree themselves.",
+        "The bot never uses `git add --all`, since it has no worktree.",
+        "Hooks do not run `git add --all` themselves.",
+        "The mirror does not need `git add --all`.",
+    ],
+)
+def test_what_describes_somebody_else_warns_of_nothing(acting: Told, says: str) -> None:
+    assert acting(insight("How shadow branches are made", says), command="git add --all").silent
+
+
+@pytest.mark.parametrize(
+    "says", ["Don't use `git add --all` here.", "It is slow, so do not run `git add --all`.", "You don't `git add --all`."]
+)
+def test_what_is_said_to_the_reader_still_does(acting: Told, says: str) -> None:
+    assert not acting(insight("Large files", says), command="git add --all").silent
+
+
+class TestAcrossSessions:
+    WARNS = insight("Large files", "Don't use `git add --all` here.")
+
+    def told(self, recall: Recall, session: str) -> bool:
+        asked = Action(session=session, project="orchard", cwd="/home/ada/orchard", tool="Bash", command="git add --all")
+        return not recall.act(asked).silent
+
+    def settled(self, recall: Recall, outcome: Outcome, now: datetime) -> None:
+        for showing in recall.memory.shown_open(now + timedelta(days=1)):
+            recall.memory.settle(showing, Uptake(outcome=outcome, why=""), now)
+
+    @pytest.mark.parametrize(("outcome", "times"), [("ignored", 3), ("unknown", 4), ("used", 4)])
+    def test_a_note_is_told_in_a_few_sessions_and_not_once_it_is_ignored(
+        self, tmp_path: Path, outcome: Outcome, times: int
+    ) -> None:
+        now = DAY
+        recall = Recall(
+            index=Index(tmp_path / "index", embedder=HashingEmbedder(dim=32)),
+            memory=SessionMemory(tmp_path / "memory.db"),
+            clock=lambda: now,
+        )
+        with closing(recall):
+            recall.refresh(Pile(self.WARNS))
+            told = []
+            for number in range(12):
+                told.append(self.told(recall, f"session {number}"))
+                self.settled(recall, outcome, now)
+            now += timedelta(days=8)
+            later = self.told(recall, "a week later")
+
+        assert sum(told) == times
+        assert later == (outcome != "ignored")

@@ -220,3 +220,17 @@ def test_files_are_the_owner_s_alone_whatever_the_umask(tmp_path: Path) -> None:
 
     assert set(modes.values()) == {0o600}
     assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+
+
+def test_prompts_that_were_given_a_note_are_told_without_the_silent_ones(tmp_path: Path) -> None:
+    with closing(SessionMemory(tmp_path / "memory.db")) as memory:
+        for number in range(20):
+            given = (Given(note=f"n{number}", score=0.9),) if number % 9 == 0 else ()
+            at = datetime(2026, 3, 1, 9, number, tzinfo=UTC)
+            memory.record(Occasion(at=at, session="s", project="p", head=f"prompt {number}", reason="", given=given))
+
+        told = memory.last(2, silent=False)
+
+        assert [occasion.head for occasion in told] == ["prompt 18", "prompt 9"]
+        assert memory.silent_since(told[-1].at) == 9
+        assert [occasion.head for occasion in memory.last(2)] == ["prompt 19", "prompt 18"]

@@ -224,6 +224,22 @@ def test_what_waits_is_known_without_a_look_at_the_rest(tmp_path: Path) -> None:
         assert [each.path for each in ledger.waiting()] == ["b.md", "d.md"]
 
 
+def test_a_title_that_is_not_to_be_made_again_is_kept_unreadable(tmp_path: Path) -> None:
+    file = tmp_path / "vault.sqlite"
+    with contextlib.closing(Ledger(file)) as ledger:
+        ledger.bury("A", ["Zanzibar pepper"], "orchard", at=datetime(2026, 3, 1, tzinfo=UTC), because="forgotten")
+        assert ledger.is_title_buried("zanzibar Pepper!", "orchard")
+        ledger._run("UPDATE buried_titles SET title_key = 'zanzibar pepper'")  # as the fourth version had it
+        ledger._run("PRAGMA user_version = 6")
+
+    with contextlib.closing(Ledger(file)) as ledger:
+        assert ledger.is_title_buried("zanzibar Pepper!", "orchard")
+        ledger.purge()
+        assert [path.name for path in tmp_path.iterdir() if b"zanzibar" in path.read_bytes()] == []
+        ledger.lift_title("Zanzibar pepper", "orchard")
+        assert not ledger.is_title_buried("Zanzibar pepper", "orchard")
+
+
 def test_a_ledger_of_the_third_version_has_what_may_ask_read_again(tmp_path: Path) -> None:
     from kite_memory.vault.ledger import _VERSION_1, _VERSION_2, _VERSION_3
 

@@ -1,5 +1,6 @@
 """What a new note does to an older one, told without a model; and what becomes of both."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from kite_memory.model.likeness import Near, Ruling, Surroundings
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Action, Amend, Create, Skip, Supersede
-from kite_memory.model.record import Rejected
+from kite_memory.model.record import SAID_TO_A_REFUSAL, Rejected
 from kite_memory.model.scope import Scope
 from kite_memory.vault import lifecycle
 from kite_memory.vault.planning import Known, plan
@@ -484,3 +485,41 @@ def test_a_person_may_decide_a_conflict(vault: Vault) -> None:
     assert apart == ()
     assert vault.find(older.id).superseded_by == "the-press-runs-at-55-bar-feb26"
     assert vault.find(newer.id).supersedes == ("the-press-runs-at-40-bar-feb26",)
+
+
+def refused(quoted: str, said_to: str = "Edit (`orchard/queue.py`)", *, number: int = 1) -> Any:
+    (made,) = drafts(fact(quoted, f"“{quoted}”, {SAID_TO_A_REFUSAL} {said_to}. I drop the queue's retry.", evidence=number))
+    return replace(made, note=replace(made.note, kind=NoteKind.PREFERENCE, origin="user"))
+
+
+OTHERS = (
+    ("Keep the port at 80", "“Keep the port at 80”, {} Edit (`orchard/queue.py`). I drop the other one."),
+    ("Name the rows", "“Name the rows, just not by number”, {} Edit (`orchard/queue.py`). I drop the numbers."),
+    ("Just say which pear it is", "“Just say which pear it is”, {} Edit (`orchard/queue.py`). I drop the guess."),
+    ("Calls of the editor", "A refused call of Edit (`orchard/queue.py`) was said to drop the queue."),
+)
+
+
+@pytest.mark.parametrize("quoted", ["Just drop the helper", "Just drop the retry of jobs", "No longer stop there"])
+@pytest.mark.parametrize(("title", "body"), OTHERS)
+def test_words_of_ours_around_a_refusal_are_not_shared_with_another_note(quoted: str, title: str, body: str) -> None:
+    made = refused(quoted)
+    other = old(title, body.format(SAID_TO_A_REFUSAL), kind=NoteKind.PREFERENCE)
+    rarity = dict.fromkeys(re.findall(r"[^\W_]+", f"{title} {other.body} {made.note.title} {made.note.body}".lower()), 3.0)
+
+    def likeness(newer: Note) -> lifecycle.Likeness:
+        return lifecycle.likeness(newer, other, Near(note=other, cosine=0.75), 0, rarity)
+
+    assert likeness(made.note) == likeness(replace(made.note, body=quoted))
+    known = Known(around={made.note.id: Surroundings(near=(Near(note=other, cosine=0.75),), rarity=rarity)})
+    assert [type(action) for action in plan([made], known)] == [Create]
+
+
+def test_a_refusal_replaces_nothing_that_nobody_has_seen() -> None:
+    made = refused("Never retry a job in the queue, drop the retry of jobs")
+    other = old("Retry a job in the queue", "Retry a job in the queue, never drop jobs.", kind=NoteKind.PREFERENCE)
+
+    (action,) = planned([made], other, cosine=0.95, rulings={(made.note.id, other.id): "replaces"})
+
+    assert isinstance(action, Create)
+    assert action.note.conflicts == ("retry-a-job-in-the-queue-feb26",)

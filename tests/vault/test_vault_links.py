@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.vault import links
-from kite_memory.vault.links import Resolver, find, name_entities, prose, targets, unlinked, write
+from kite_memory.vault.links import Resolver, find, name_entities, prose, targets, unlinked, unlisted, write
 from tests.vault.building import note
 
 
@@ -83,6 +83,22 @@ def test_a_name_that_a_link_holds_is_read_back_from_it(name: str) -> None:
 
 def test_a_freed_link_leaves_its_words() -> None:
     assert unlinked("See [[a|the pear]], [[b/c#d]] and `[[code]]`.") == "See the pear, c > d and `[[code]]`."
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("A [[gone|pear]].\n\n**Related:** [[gone]], [[a]], [[b]]\n", "A pear.\n\n**Related:** [[a]], [[b]]\n"),
+        ("A.\n\n**Related:** [[a]], [[gone]], [[b]]", "A.\n\n**Related:** [[a]], [[b]]"),
+        ("A.\n\n**Related:** [[a]], [[gone]]\n\nB.\n", "A.\n\n**Related:** [[a]]\n\nB.\n"),
+        ("A.\n\n**Related:** [[gone]]\n", "A.\n"),
+        ("A.\n\n**Related:** [[gone]]\n\nB.\n", "A.\n\nB.\n"),
+        ("**Related:** [[gone]], [[gone|g]]", ""),
+        ("**Related:** [[a]], and as told before", "**Related:** [[a]], and as told before"),
+    ],
+)
+def test_a_link_that_goes_leaves_no_word_in_a_line_of_related_notes(text: str, left: str) -> None:
+    assert unlisted(text, lambda link: link.target == "gone") == left
 
 
 def test_nested_links_do_not_survive_their_undoing() -> None:

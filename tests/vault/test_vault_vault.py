@@ -706,7 +706,7 @@ def test_a_folder_that_cannot_be_looked_into_loses_nothing(vault: Vault, tmp_pat
     assert path not in paths(vault)
 
 
-def test_links_to_a_deleted_note_become_words_where_the_text_is_ours(vault: Vault) -> None:
+def test_links_to_a_deleted_note_go_where_the_text_is_ours(vault: Vault) -> None:
     one, two, three = write(vault, fact("One"), fact("Two"), fact("Three"))
     put(vault, three, (vault.root / three).read_text() + "mine\n")
     before = (vault.root / three).read_bytes()
@@ -716,7 +716,7 @@ def test_links_to_a_deleted_note_become_words_where_the_text_is_ours(vault: Vaul
     changed = vault.mend_links()
 
     assert changed == [two]
-    assert vault.find(two).body.endswith("**Related:** one-feb26")
+    assert vault.find(two).body == "Two, as everybody knows."
     assert vault.is_ours(vault.find(two))
     assert (vault.root / three).read_bytes() == before
     assert [(one.path, one.ours) for one in vault.unresolved_links()] == [(three, False)]
@@ -1010,6 +1010,29 @@ def test_a_forgotten_note_lies_in_the_trash_and_stays_away(vault: Vault) -> None
     assert vault.compare().deleted == ()
     with pytest.raises(NoteNotFound):
         vault.find("One")
+
+
+def test_a_forgotten_note_is_named_by_no_other(vault: Vault) -> None:
+    _, two, three = write(vault, fact("Zanzibar pepper"), fact("Two"), fact("Three"))
+    before = vault.find(three).body
+
+    vault.forget("Zanzibar pepper")
+
+    assert "zanzibar" in before.casefold()
+    assert [path for path in (two, three) if "zanzibar" in (vault.root / path).read_text().casefold()] == []
+    assert vault.find(three).body.endswith("\n\n**Related:** [[two-feb26]]")
+
+
+def test_a_note_that_a_person_edited_keeps_its_links_and_forgetting_says_so(vault: Vault) -> None:
+    _, two = write(vault, fact("Zanzibar pepper"), fact("Two"))
+    path = vault.root / two
+    path.write_text(path.read_text() + "\nMine.\n")
+    vault.compare()
+
+    forgotten = vault.forget("Zanzibar pepper")
+
+    assert "[[zanzibar-pepper-feb26]]" in path.read_text()
+    assert forgotten.linked_from == (two,)
 
 
 def test_forgetting_one_of_two_that_replace_each_other_leaves_no_link_to_it(vault: Vault) -> None:

@@ -17,7 +17,7 @@ from kite_memory.distill.prose import clip, one_line, stems
 from kite_memory.distill.telling import telling_lines
 from kite_memory.distill.theories import CLAIM
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.record import Origin, Rejected
+from kite_memory.model.record import SAID_TO_A_REFUSAL, Origin, Rejected
 
 _FEWEST_WORDS = 80
 _LEAST_SCORE = 1.0
@@ -298,7 +298,7 @@ def _refusals(turn: Turn, before: Turn | None) -> Iterator[Draft]:
         return
     refused = last[-1]
     reply = next((event for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE), None)
-    said_to = f"said to a refused call of {refused.tool or 'a tool'}{_object_of(before, refused)}."
+    said_to = f"{SAID_TO_A_REFUSAL} {refused.tool or 'a tool'}{_object_of(before, refused)}."
     body = [f"“{clip(one_line(words), _QUOTED)}”, {said_to}"]
     evidence = [turn.asked.id, refused.id]
     if reply is not None:

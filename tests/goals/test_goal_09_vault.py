@@ -1,0 +1,124 @@
+"""Goal 9 in the vault: whatever anybody but its owner writes, no way in leaves in it what Obsidian or a plugin would load or run.
+
+`tests/vault/test_vault_taming.py` holds the attacks, and reads each text as CommonMark does.
+"""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.goals.counts import how_many
+
+from kite_memory.bridge.access import OWNER, Asker
+from kite_memory.errors import KiteError
+from kite_memory.model.record import Decision, Fact, Insight, Preference, Record, Rejected, Topic
+from kite_memory.vault import taming
+from kite_memory.vault.drafting import draft
+from kite_memory.vault.notefile import body_of
+from kite_memory.wiring import House, open_house
+from tests.daemon.test_daemon_operations import config_in
+from tests.vault.building import chunk, event
+from tests.vault.test_vault_taming import PIECES, acting
+
+TRIED = how_many(200)
+
+
+def mixture(number: int) -> str:
+    chance = random.Random(f"vault {number}")
+    return "".join(chance.choices(PIECES, k=chance.randrange(1, 8)))
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with open_house(config_in(tmp_path / "house")) as house:
+        house.lay_out()
+        yield house
+
+
+def distilled(house: House, number: int) -> None:
+    """Every text of a record, the names of its entities too; and again, so that what is new is added to a note that is there."""
+    text = mixture(number)
+    for turn in range(2):
+        evidence, plain = (event(turn + 1).id,), f"Row {number} is pruned in March, turn {turn}."
+        title, names = f"Row {number} {text}", (f"R{number}{text[:30]}", "Marcheweg")
+        body = f"{text}\n\n{plain}" if turn else f"{plain} {text}"
+        common: dict[str, Any] = {"title": title, "evidence": evidence, "importance": 2, "entities": names}
+        items = (
+            Decision(**common, body=body, origin="user", rejected=(Rejected(alternative=text, reason=text),)),
+            Insight(**common, body=body, origin="assistant", symptom=text, triggers=(text,)),
+            Fact(**common, body=text, origin="tool"),
+            Preference(**common, body=body, origin="user"),
+        )
+        record = Record(topics=(Topic(name=text, summary=text, items=items, categories=(text,)),))
+        made = draft(record, chunk(f"c{number}-{turn}", session=f"5e55-{number:04}-{turn}"))
+        with house.vault.undisturbed():
+            house.vault.carry_out(house.vault.plan(made))
+
+
+def through_mcp(house: House, number: int) -> None:
+    text, agent = mixture(number), Asker(grant=OWNER, project="orchard")
+    calls = (
+        ("remember", {"text": f"Row {number} {text}"}),
+        ("write_memory", {"key": f"row.{number}", "value": f"{text} pears", "tags": ["pears"]}),
+        ("write_memory", {"key": f"row.{number}.more", "value": {"said": text}}),
+    )
+    for tool, arguments in calls:
+        try:
+            house.bridge.perform(tool, arguments, agent)
+        except KiteError:  # the gate refuses some: those leave nothing
+            continue
+    saved = house.bridge.perform("generate-conversation-id", {}, agent)
+    record = {
+        "claude_conversation_uuid": saved["claude_conversation_uuid"],
+        "topic": f"Row {number} {text}",
+        "summary": f"{text} Row {number} was pruned in March, because frost comes late there.",
+        "full_transcript": f"A: {text}",
+    }
+    house.bridge.perform("save-conversation", record, agent)
+
+
+def imported(house: House, number: int, folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    text = mixture(number)
+    (folder / f"{number}.md").write_text(f"# Row {number}\n\n{text}\n\nPruned in March.\n")
+    front = f"---\nid: 01KJD4AZ1RD807VZNSA8{number:06}\nkind: fact\ntitle: Row {number}\nstatus: accepted\norigin: user\n---\n"
+    (folder / f"ours-{number}.md").write_text(f"{front}{text}\n")
+
+
+def wrong(house: House) -> list[str]:
+    """Of every page of the vault that is not of the template, what acts in it."""
+    found: list[str] = []
+    for path in sorted(house.vault.root.rglob("*.md")):
+        if {"templates", ".trash"} & set(path.parts) or path.stem in ("Home", "README"):
+            continue
+        text = path.read_text(encoding="utf-8")
+        acts = acting(body_of(text), linked=True) + ["a template in a property"] * ("<%" in text)
+        found += [f"{path.name}: {each}" for each in acts if "<!-- kmem:" not in each]
+    return found
+
+
+def test_no_way_in_leaves_anything_that_acts(house: House, tmp_path: Path) -> None:
+    for number in range(TRIED):
+        distilled(house, number)
+        through_mcp(house, TRIED + number)
+        imported(house, 2 * TRIED + number, tmp_path / "theirs")
+    house.operations.perform("import", {"path": str(tmp_path / "theirs")})
+    house.pipeline.compare_vault()
+    house.operations.perform("synthesize", {})
+    house.operations.perform("review_page", {})
+
+    kept = list(house.vault.root.rglob("*.md"))
+    assert len(kept) > 3 * TRIED
+    assert (house.vault.page("MEMORY.md"), house.vault.page("Review.md")) != ("", "")
+    assert wrong(house) == []
+
+
+def test_control_without_taming_the_vault_is_full_of_it(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taming, "_paragraph", lambda text, *, linked=False: text)
+
+    for number in range(10):
+        distilled(house, number)
+
+    assert wrong(house)
