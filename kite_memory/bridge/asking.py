@@ -216,7 +216,7 @@ def _timeline(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     if near.timeline is None:
         raise _elsewhere()
     limit = given.whole(arguments, "limit", least=1, most=_MOST_EVENTS, otherwise=_EVENTS)
-    named = given.line(arguments, "session")
+    named = given.line(arguments, "session_id")
     project = places.project_named(asker, near, given.line(arguments, "project", longest=1_024))
     if not named:
         sessions, left_out = showing.bounded([_session(each) for each in _sessions(near.timeline, asker, project, limit)])
@@ -245,9 +245,9 @@ def _after(arguments: Json) -> int:
 def _resume(near: Near, asker: Asker, arguments: Json) -> Json:
     if near.resume is None or near.timeline is None:
         raise _elsewhere()
-    named = given.line(arguments, "session")
+    named = given.line(arguments, "session_id")
     project = places.project_named(asker, near, given.line(arguments, "project", longest=1_024)) or asker.project
-    tokens = given.whole(arguments, "tokens", least=60, most=4_000, otherwise=_BRIEF)
+    tokens = given.whole(arguments, "token_budget", least=60, most=4_000, otherwise=_BRIEF)
     if named:
         chosen = _chosen(near.timeline, asker, "", named)
     else:

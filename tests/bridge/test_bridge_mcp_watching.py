@@ -23,7 +23,7 @@ def test_an_answer_is_sent_without_waiting_for_an_acknowledgement(tmp_path: Path
 
     def connection_made(self: H11Protocol, transport: asyncio.Transport) -> None:
         transports.append(transport)
-        made(self, transport)  # type: ignore[arg-type]
+        made(self, transport)
 
     monkeypatch.setattr(H11Protocol, "connection_made", connection_made)
     with serving(tmp_path, Performer().perform) as served, socket.create_connection(("127.0.0.1", served.port)) as connection:

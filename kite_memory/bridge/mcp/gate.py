@@ -132,7 +132,7 @@ class Gate:
     """An ASGI application before another. Refusals say no more than their kind: whose token it was not is for the log.
 
     A browser shows a page our answers only where they name its origin; they do where it may ask. ``starting`` says why nothing can
-    be answered yet, ``health`` why nothing can be answered now, which may take a while to find out; both are empty where all is well.
+    be answered yet, ``health`` why nothing can be answered now, which may take a while to find out; both are empty otherwise.
     """
 
     def __init__(

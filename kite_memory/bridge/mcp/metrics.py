@@ -26,17 +26,19 @@ class Metrics:
         prometheus.ProcessCollector(registry=registry)
         prometheus.Info("kmem_build", "Version of kite-memory.", registry=registry).info({"version": __version__})
         prometheus.Gauge("kmem_ready", "1 once the store answers.", registry=registry).set_function(lambda: float(ready()))
-        prometheus.Gauge("kmem_connections_waiting", "Connections that have not sent a request yet.", registry=registry).set_function(
-            lambda: float(waiting())
-        )
+        prometheus.Gauge(
+            "kmem_connections_waiting", "Connections that have not sent a request yet.", registry=registry
+        ).set_function(lambda: float(waiting()))
         self._requests = prometheus.Counter(
             "kmem_http_requests", "HTTP requests, by why they were refused; ok for those let in.", ["outcome"], registry=registry
         )
-        self._calls = prometheus.Counter("kmem_tool_calls", "Calls of tools, by how they ended.", ["tool", "outcome"], registry=registry)
+        self._calls = prometheus.Counter(
+            "kmem_tool_calls", "Calls of tools, by how they ended.", ["tool", "outcome"], registry=registry
+        )
         self._seconds = prometheus.Histogram(
             "kmem_tool_seconds", "How long a call took.", ["tool"], buckets=SECONDS, registry=registry
         )
-        self._written = lambda: prometheus.generate_latest(registry)
+        self._written: Callable[[], bytes] = lambda: prometheus.generate_latest(registry)
         self.content_type = prometheus.CONTENT_TYPE_LATEST
 
     def request(self, outcome: str) -> None:
