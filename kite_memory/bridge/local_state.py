@@ -162,9 +162,8 @@ class LocalState:
             for start in range(0, len(ids), _AT_ONCE):
                 some = ids[start : start + _AT_ONCE]
                 marks = ", ".join("?" * len(some))
-                told = self._database.execute(
-                    f"SELECT id, created_by, accessed, reads, context FROM memories WHERE id IN ({marks})", some
-                )  # noqa: S608
+                query = f"SELECT id, created_by, accessed, reads, context FROM memories WHERE id IN ({marks})"  # noqa: S608 - marks alone
+                told = self._database.execute(query, some)
                 rows |= {id: tuple(rest) for id, *rest in told}
             for id in ids:
                 by, accessed, count, context = rows.get(id, ("", "", 0, ""))

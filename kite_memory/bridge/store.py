@@ -91,7 +91,8 @@ class Wanted:
 class Conversation:
     """One saved conversation: what was distilled of it, and the whole of it where it was given.
 
-    ``person`` is whose its global notes are, where a store keeps several persons'. ``overall`` sums up all topics. ``transcript`` is empty where a store keeps it elsewhere: `Store.transcript` fetches it.
+    ``overall`` sums up all topics. ``transcript`` is empty where a store keeps it elsewhere: `Store.transcript` fetches it.
+    ``person`` is whose its global notes are, where a store keeps those of several persons.
     """
 
     uuid: str

@@ -440,7 +440,8 @@ class Ledger:
         walked = "files AS f INDEXED BY files_by_time CROSS JOIN keys AS k"
         source = "keys AS k CROSS JOIN files AS f" if few[0][0] <= _FEW_KEYS else walked
         return self._keys(
-            "k.key >= ? AND k.key < ? AND (? = '' OR k.project IN ('', ?)) AND (? = '' OR session IN ('', ?)) AND (mtime_ns, path) < (?, ?)",
+            "k.key >= ? AND k.key < ? AND (? = '' OR k.project IN ('', ?)) AND (? = '' OR session IN ('', ?))"
+            " AND (mtime_ns, path) < (?, ?)",
             *(*ends, project, project, session, session, *(before or (1 << 62, ""))),
             limit=limit,
             source=f"{source} ON f.key = k.file",

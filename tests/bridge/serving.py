@@ -81,6 +81,7 @@ def serving(
     seconds_to_ask: float = 30.0,
     starting: Callable[[], str] = lambda: "",
     health: Callable[[], str] = lambda: "",
+    team: bool = False,
 ) -> Iterator[Served]:
     tokens = Tokens(state) if clock is None else Tokens(state, clock=clock)
     listening = socket.create_server(("127.0.0.1", 0))
@@ -107,6 +108,7 @@ def serving(
             seconds_to_ask=seconds_to_ask,
             starting=starting,
             health=health,
+            team=team,
             started=started,
         )
 

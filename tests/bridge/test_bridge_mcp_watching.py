@@ -108,3 +108,14 @@ def test_metrics_of_a_server_that_others_reach_take_a_token(tmp_path: Path) -> N
         assert served.request("GET", "/metrics", {})[0] == 401
         assert served.request("GET", "/metrics", {"authorization": f"Bearer {token}"})[0] == 200
         assert served.request("GET", "/metrics", {}, host="rebound.example.org")[0] == 421
+
+
+@pytest.mark.parametrize(("team", "persons"), [(True, ["ada", "ada", "ci"]), (False, ["ada", "ada", ""])])
+def test_a_token_asks_for_its_person(tmp_path: Path, team: bool, persons: list[str]) -> None:
+    performer = Performer()
+    with serving(tmp_path, performer.perform, team=team) as served:
+        for name, person in (("phone", "ada"), ("laptop", "ada"), ("ci", "")):
+            token, _ = served.tokens.create(name, person=person)
+            served.call(token, "list_memories")
+
+    assert [asker.grant.person for _, _, asker in performer.asked] == persons

@@ -140,7 +140,7 @@ _MEMORIES = (
         name="read_memory",
         title="Read memories by key",
         description=(
-            "Read the value under a key, or all that match a pattern as current.* or have tags. Without a scope the nearest is read: "
+            "Read the value under a key, or all that match a pattern as current.* or tags. Without a scope the nearest is read: "
             "session, project, shared, global. If you do not know the key, use list_memories, or search_notes for its words."
         ),
         takes=shape(

@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -136,12 +137,14 @@ async def serve(
     seconds_to_ask: float = _SECONDS_TO_ASK,
     starting: Callable[[], str] = lambda: "",
     health: Callable[[], str] = lambda: "",
+    team: bool = False,
     started: Callable[[Callable[[], None]], None] = lambda stop: None,
 ) -> None:
     """Until SIGINT or SIGTERM, or what ``started`` is given is called. ``rate`` is what a token may ask each second.
 
     An address that was refused ``failures_at_once`` times is only told that it comes too often, until some time has passed. Who
     has opened a connection has ``seconds_to_ask`` for the head of a request. ``starting`` and ``health`` are as `Gate` has them.
+    ``team`` says that this is a team's store, where a token that names no person is one.
     """
     waits = Waiting()
 
@@ -150,7 +153,7 @@ async def serve(
         waiting = waits
 
     metrics = _metrics(starting, waits)
-    server = server_over(audited(perform, audit, metrics), who, report, at_once=_CALLS_AT_ONCE)
+    server = server_over(audited(perform, audit, metrics), partial(who, team=team), report, at_once=_CALLS_AT_ONCE)
     manager = StreamableHTTPSessionManager(app=server, json_response=True, stateless=True, max_request_body_size=LONGEST_BODY)
     gate = Gate(
         manager.handle_request,
@@ -195,13 +198,13 @@ def _metrics(starting: Callable[[], str], waiting: Waiting) -> Metrics | None:
         return None
 
 
-def who(context: ServerRequestContext[Any, Any]) -> Visitor:
+def who(context: ServerRequestContext[Any, Any], *, team: bool = False) -> Visitor:
     """Raises `NotAllowed` for whoever did not come through the gate."""
     request = context.request
     admitted = request.scope.get(ADMITTED) if request is not None else None
     if not isinstance(admitted, Admitted):
         raise NotAllowed("nobody has said who asks")
-    grant = admitted.kept.grant
+    grant = admitted.kept.team_grant if team else admitted.kept.grant
     only = next(iter(grant.projects)) if grant.projects is not None and len(grant.projects) == 1 else ""
     return Visitor(
         grant=grant,

@@ -6,6 +6,7 @@ word index below a policy, since its operator could tell of rows that the policy
 read, with the owner's right and the same conditions, and hand out ids, which lead nowhere without the first kind.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 _VISIBLE_AT_FIRST: Final = """
@@ -308,8 +309,7 @@ _TITLES = """
 CREATE INDEX note_title ON kite.note USING hash (title);
 """
 
-_PERSONS = (
-    """
+_WHOSE = """
 CREATE FUNCTION kite.person() RETURNS text LANGUAGE sql STABLE AS
     $$ SELECT coalesce(current_setting('kite.person', true), '') $$;
 CREATE FUNCTION kite.everybody() RETURNS boolean LANGUAGE sql STABLE AS
@@ -318,9 +318,8 @@ CREATE FUNCTION kite.whose(scope text) RETURNS text LANGUAGE sql STABLE AS
     $$ SELECT CASE WHEN scope = 'global' THEN kite.person() ELSE '' END $$;
 GRANT EXECUTE ON FUNCTION kite.person, kite.everybody, kite.whose TO kite_app;
 """
-    + "".join(f"ALTER TABLE kite.{table} NO FORCE ROW LEVEL SECURITY;\n" for table in GUARDED)
-    + "".join(f"ALTER TABLE kite.{table} ADD COLUMN person text NOT NULL DEFAULT '';\n" for table in _WITH_PERSONS)
-    + """
+
+_WHOSE_IT_BECOMES = """
 UPDATE kite.note SET person = created_by WHERE scope = 'global';
 UPDATE kite.conversation SET person = created_by WHERE scope = 'global';
 UPDATE kite.trash SET person = coalesce(note ->> 'created_by', '') WHERE scope = 'global' AND json_typeof(note) = 'object';
@@ -330,13 +329,13 @@ UPDATE kite.memory_version AS kept SET person = coalesce(
     (SELECT author FROM kite.memory_version AS last WHERE (last.tenant, last.key, last.scope, last.project, last.session)
         = (kept.tenant, kept.key, kept.scope, kept.project, kept.session) ORDER BY version DESC LIMIT 1))
     WHERE scope = 'global';
-"""
-    + "".join(
-        f"UPDATE kite.{table} SET person = note.person FROM kite.note"
-        f" WHERE {table}.scope = 'global' AND note.tenant = {table}.tenant AND note.id = {table}.id;\n"
-        for table in ("access", "words", "passage")
-    )
-    + """
+UPDATE kite.access AS of SET person = note.person FROM kite.note
+    WHERE of.scope = 'global' AND note.tenant = of.tenant AND note.id = of.id;
+UPDATE kite.words AS of SET person = note.person FROM kite.note
+    WHERE of.scope = 'global' AND note.tenant = of.tenant AND note.id = of.id;
+UPDATE kite.passage AS of SET person = note.person FROM kite.note
+    WHERE of.scope = 'global' AND note.tenant = of.tenant AND note.id = of.id;
+
 DROP INDEX kite.memory;
 CREATE UNIQUE INDEX memory ON kite.note (tenant, key, scope, project, session, person) WHERE key <> '';
 CREATE INDEX memory_recent ON kite.note (tenant, updated DESC) WHERE key <> '';
@@ -345,13 +344,8 @@ ALTER TABLE kite.memory_version DROP CONSTRAINT memory_version_pkey,
 ALTER TABLE kite.conversation DROP CONSTRAINT conversation_pkey, ADD PRIMARY KEY (tenant, uuid, scope, project, person);
 ALTER TABLE kite.note ADD COLUMN context json NOT NULL DEFAULT '{{}}';
 """
-    + "".join(f"ALTER TABLE kite.{table} FORCE ROW LEVEL SECURITY;\n" for table in GUARDED)
-    + "".join(
-        "".join(f"DROP POLICY {policy} ON kite.{table};\n" for policy in ("seen", "made", "changed", "taken_away"))
-        + _policies(table, VISIBLE, reading_writes=table == "access")
-        for table in _WITH_PERSONS
-    )
-    + """
+
+_WITHIN = """
 CREATE OR REPLACE FUNCTION kite.within(project text, kinds text[], since timestamptz) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT concat_ws(' AND ',
         format('tenant = %L', kite.tenant()),
@@ -366,8 +360,32 @@ CREATE OR REPLACE FUNCTION kite.within(project text, kinds text[], since timesta
 $$;
 
 """
+
+
+def _each(tables: Sequence[str], change: str) -> str:
+    return "".join(f"ALTER TABLE kite.{table} {change};\n" for table in tables)
+
+
+def _guarded_anew(table: str) -> str:
+    away = "".join(f"DROP POLICY {policy} ON kite.{table};\n" for policy in ("seen", "made", "changed", "taken_away"))
+    return away + _policies(table, VISIBLE, reading_writes=table == "access")
+
+
+_PERSONS = "".join(
+    (
+        _WHOSE,
+        _each(_WITH_PERSONS, "ADD COLUMN person text NOT NULL DEFAULT ''"),
+        _each(GUARDED, "NO FORCE ROW LEVEL SECURITY"),  # or their owner would see no row to change
+        _WHOSE_IT_BECOMES,
+        _each(GUARDED, "FORCE ROW LEVEL SECURITY"),
+        *map(_guarded_anew, _WITH_PERSONS),
+        _WITHIN,
+    )
 )
-"""Global memories become their person's: for those that are there, whoever's token made them. A state has no scope but a session's."""
+"""Global memories become their person's: of those that are there, the one whose token made them.
+
+A state has a session's scope, and no person.
+"""
 
 MIGRATIONS: Final[tuple[str, ...]] = (
     _SETTINGS + _TABLES + "".join(_guards(table, reading_writes=table == "access") for table in GUARDED) + _RIGHTS,
@@ -382,4 +400,5 @@ MIGRATIONS: Final[tuple[str, ...]] = (
 Written for `str.format`: ``{vectors}`` is the schema that pgvector is installed in.
 """
 
+PERSONS_SINCE: Final = 6
 VERSION: Final = len(MIGRATIONS)
