@@ -41,7 +41,9 @@ async def over_http() -> None:
     listening.bind(("127.0.0.1", 0))
     listening.listen(128)
     print(listening.getsockname()[1], flush=True)
-    config = uvicorn.Config(manager.handle_request, http="h11", lifespan="off", log_config=None, access_log=False, ws="none")
+    config = uvicorn.Config(
+        manager.handle_request, interface="asgi3", http="h11", lifespan="off", log_config=None, access_log=False, ws="none"
+    )
     async with manager.run():
         await uvicorn.Server(config).serve(sockets=[listening])
 

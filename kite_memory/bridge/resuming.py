@@ -64,6 +64,7 @@ def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> 
 
 
 def _smart_resume(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
+    arguments = given.renamed(arguments)
     project, _ = places.around(asker, near, arguments)
     session = given.line(arguments, "session_id")
     tokens = given.whole(arguments, "token_budget", least=_LEAST_TOKENS, most=MOST_TOKENS, otherwise=MOST_TOKENS)

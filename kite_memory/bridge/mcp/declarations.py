@@ -370,6 +370,19 @@ _NOTES = (
 
 TOOLS: Mapping[str, Declared] = {tool.name: tool for tool in (*_CONVERSATIONS, *_MEMORIES, *_STATES, *_NOTES)}
 
+UNLISTED: Mapping[str, Declared] = {
+    "show_notes": Declared(
+        name="show_notes",
+        title="Get several notes",
+        description="As get_note, for several at once.",
+        takes=shape({"notes": some(shapes.NOTE, maxItems=20)}),
+        answers=told({"notes": some({"type": "object"})}),
+        reads=True,
+        longest=_WHOLE,
+    )
+}
+"""Answered where it is called by its name; no agent needs to be told of it."""
+
 INSTRUCTIONS = (
     "Kite Memory is this person's long-term memory, shared by all their agents. When a session begins or they refer to earlier "
     "work, call smart_resume or get-context before you ask them. When something is decided or found out, call save-conversation "
