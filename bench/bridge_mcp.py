@@ -1,4 +1,5 @@
-"""What an agent waits for: the tools of `kmem mcp` on stdio, asked by the official client beside a daemon; and what they cost.
+"""What an agent waits for: the tools on stdio and over HTTP, asked by the official client beside a daemon, and beside a bare
+echo server of the same SDK (`bench.bridge_echo`), so that their ratio hardly depends on what else the machine does.
 
     python -m bench.bridge_mcp [--memories 10000] [--rounds 300] [--keep FOLDER]
 
@@ -12,16 +13,23 @@ import argparse
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import anyio
 import psutil
+from httpx2 import AsyncClient
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 from bench.bridge_memories import daemon, key, plant
 from bench.hook_latency import percentile
@@ -71,39 +79,97 @@ def starts(home: Path) -> None:
     print(f"  {'resident memory':32} {rss:.0f} MB")
 
 
-async def timed(name: str, rounds: int, ask: Callable[[int], Awaitable[object]]) -> None:
-    await ask(-1)
-    took = []
-    for number in range(rounds):
-        began = time.perf_counter()
-        await ask(number)
-        took.append(1000 * (time.perf_counter() - began))
-    shown(name, took)
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call that agents make, and how many times as long as an echo it may take."""
+
+    name: str
+    tool: str
+    arguments: Callable[[int], dict[str, object]]
+    within: float
 
 
-async def calls(home: Path, memories: int, rounds: int) -> None:
+def asked_of(memories: int) -> tuple[Asked, ...]:
     chance = random.Random(0)
-    server = StdioServerParameters(command=sys.executable, args=list(_COMMAND), env=environment(home), cwd=home)
-    async with Client(server, mode="legacy") as client:
+    run = time.time_ns()
+    return (
+        Asked("read_memory, one key", "read_memory", lambda _: {"key": key(chance.randrange(memories))}, 2),
+        Asked("read_memory, project.*", "read_memory", lambda _: {"key": "project.*"}, 12),
+        Asked("list_memories, 50", "list_memories", lambda _: {}, 10),
+        Asked("write_memory, new", "write_memory", lambda n: {"key": f"current.bench{run}.{n}", "value": {"n": n}}, 4),
+        Asked("write_memory, again", "write_memory", lambda n: {"key": key(chance.randrange(memories)), "value": f"now {n}"}, 4),
+        Asked("get-context", "get-context", lambda n: {"query": f"{_SUBJECTS[n % 4]} {n}"}, 10),
+        Asked("search_notes", "search_notes", lambda n: {"query": f"{_SUBJECTS[n % 4]} {n}"}, 10),
+        Asked("smart_resume", "smart_resume", lambda _: {}, 12),
+    )
 
-        async def ask(tool: str, **arguments: object) -> None:
-            result = await client.call_tool(tool, {"project": "orchard", **arguments})
-            if result.is_error:
-                raise SystemExit(f"{tool}: {result.content}")
 
-        await timed("read_memory, one key", rounds, lambda _: ask("read_memory", key=key(chance.randrange(memories))))
-        await timed("read_memory, project.fig.*", max(1, rounds // 10), lambda _: ask("read_memory", key="project.fig.row1*"))
-        await timed("list_memories, 50", max(1, rounds // 10), lambda _: ask("list_memories"))
-        await timed(
-            "write_memory, new", rounds, lambda number: ask("write_memory", key=f"current.bench{number}", value={"n": number})
+async def compared(title: str, echo: Client, ours: Client, memories: int, rounds: int) -> None:
+    """Each call beside an echo made just before it: both meet the same load."""
+    print(f"  {title}, load {os.getloadavg()[0]:.1f}: medians in ms, and how many times an echo made at the same time")
+    for asked in asked_of(memories):
+        took: tuple[list[float], list[float]] = ([], [])
+        for number in range(-5, rounds):
+            arguments = {"project": "orchard", **asked.arguments(number)}
+            for client, tool, list_ in ((echo, "echo", took[0]), (ours, asked.tool, took[1])):
+                began = time.perf_counter()
+                result = await client.call_tool(tool, arguments)
+                if number >= 0:
+                    list_.append(1000 * (time.perf_counter() - began))
+                if result.is_error:
+                    raise SystemExit(f"{tool}: {result.content}")
+        bare, whole = (median(each) for each in took)
+        quick = percentile(sorted(took[1]), 0.1) / percentile(sorted(took[0]), 0.1)
+        print(
+            f"    {asked.name:26} {whole:7.2f}  echo {bare:6.2f}  {whole / bare:5.1f}x  quickest tenth {quick:5.1f}x"
+            f"  (wanted: {asked.within:g}x)",
+            flush=True,
         )
-        await timed(
-            "write_memory, again",
-            rounds,
-            lambda number: ask("write_memory", key=key(chance.randrange(memories)), value=f"now {number}"),
-        )
-        await timed("get-context", rounds, lambda number: ask("get-context", query=f"{_SUBJECTS[number % 4]} {number}"))
-        await timed("search_notes", rounds, lambda number: ask("search_notes", query=f"{_SUBJECTS[number % 4]} {number}"))
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[tuple[str, str]]:
+    """The address of a `kmem serve`, and the token of this machine's agents."""
+    command = [sys.executable, "-P", "-m", "kite_memory", "serve", "--port", "0", "--rate", "10000"]
+    process = subprocess.Popen(command, env=environment(home), cwd=home, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        address = next(found[1] for line in process.stderr if (found := re.search(r"listening at (\S+);", line)))
+        threading.Thread(target=process.stderr.read, daemon=True).start()
+        yield address, (home / "state" / "local.token").read_text().strip()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def echoing() -> Iterator[str]:
+    process = subprocess.Popen([sys.executable, "-m", "bench.bridge_echo", "--http"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+async def on_stdio(home: Path, memories: int, rounds: int) -> None:
+    ours = StdioServerParameters(command=sys.executable, args=list(_COMMAND), env=environment(home), cwd=home)
+    echo = StdioServerParameters(command=sys.executable, args=["-m", "bench.bridge_echo"], env=environment(home), cwd=Path.cwd())
+    async with Client(echo, mode="legacy") as bare, Client(ours, mode="legacy") as whole:
+        await compared("on stdio", bare, whole, memories, rounds)
+
+
+async def over_http(home: Path, memories: int, rounds: int) -> None:
+    with serving(home) as (address, token), echoing() as plain:
+        async with (
+            AsyncClient(headers={"authorization": f"Bearer {token}"}, timeout=60) as carrier,
+            AsyncClient(timeout=60) as bare,
+        ):
+            echo = Client(streamable_http_client(plain, http_client=bare), mode="legacy")
+            ours = Client(streamable_http_client(address, http_client=carrier), mode="legacy")
+            async with echo, ours:
+                await compared("over HTTP", echo, ours, memories, rounds)
 
 
 def main() -> None:
@@ -119,7 +185,8 @@ def main() -> None:
         with daemon(home):
             print(f"{asked.memories:,} memories, a daemon running, load {os.getloadavg()[0]:.1f}:")
             starts(home)
-            anyio.run(calls, home, asked.memories, asked.rounds)
+            anyio.run(on_stdio, home, asked.memories, asked.rounds)
+            anyio.run(over_http, home, asked.memories, asked.rounds)
 
 
 if __name__ == "__main__":

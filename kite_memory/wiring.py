@@ -54,7 +54,7 @@ from kite_memory.distill.outbox import Budget, Outbox, Purpose
 from kite_memory.distill.prices import Prices
 from kite_memory.distill.saving import Saving
 from kite_memory.distill.scheduler import Idle, Scheduler
-from kite_memory.errors import ConfigInvalid, UsageError, VaultMissing, VaultReadOnly
+from kite_memory.errors import ConfigInvalid, KiteError, UsageError, VaultMissing, VaultReadOnly
 from kite_memory.keys import Keys, keys_beside
 from kite_memory.log_lines import OneLine
 from kite_memory.model.chunk import Chunk
@@ -353,8 +353,23 @@ def _remarked(remark: str) -> None:
         log.warning("%s", remark)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamBridge:
+    """``health`` says why the store does not answer just now; empty where it does."""
+
+    perform: "Perform"
+    health: Callable[[], str]
+    close: Callable[[], None]
+
+
 def bridge_of(config: Config, store_url: str) -> "tuple[Perform, Callable[[], None]]":
-    """The bridge over a team's store, in this process, and how to close it. Raises `KiteError` where it cannot be opened.
+    """`team_bridge`, and how to close it."""
+    bridge = team_bridge(config, store_url)
+    return bridge.perform, bridge.close
+
+
+def team_bridge(config: Config, store_url: str) -> TeamBridge:
+    """The bridge over a team's store, in this process. Raises `KiteError` where it cannot be opened.
 
     ``team`` is the store that the configuration names.
     """
@@ -376,7 +391,14 @@ def bridge_of(config: Config, store_url: str) -> "tuple[Perform, Callable[[], No
         keeping.close()
         store.close()
 
-    return bridge.perform, close
+    def health() -> str:
+        try:
+            store.ping()
+        except KiteError as error:
+            return str(error)
+        return ""
+
+    return TeamBridge(perform=bridge.perform, health=health, close=close)
 
 
 @contextmanager
@@ -391,11 +413,11 @@ def _naming(url: str) -> Iterator[None]:
         raise StoreUnavailable(f"{error}, at {host}{reason}", hint=error.hint) from error
 
 
-def migrate_store(config: Config, store_url: str) -> None:
+def migrate_store(config: Config, store_url: str, tell: Callable[[str], None] = lambda line: None) -> None:
     """Bring a team's store to this version. Raises `KiteError` where that cannot be."""
     url = _store_url(config, store_url)
     with _naming(url):
-        _postgres().migrate(url, spaces=[LocalEmbedder().space], password=_store_password(config))
+        _postgres().migrate(url, spaces=[LocalEmbedder().space], password=_store_password(config), tell=tell)
 
 
 def _postgres() -> "ModuleType":

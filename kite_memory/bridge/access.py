@@ -1,6 +1,6 @@
 """Who asks, and what there is for them. Everything outside a grant does not exist for whoever holds it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteKind
@@ -13,12 +13,17 @@ class NotAllowed(KiteError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """``scopes`` and ``projects`` are those that may be seen; ``None`` for all. ``name`` is told as ``created_by``."""
+    """``scopes`` and ``projects`` are those that may be seen; ``None`` for all. ``name`` is told as ``created_by``.
+
+    ``person`` is whose global memories are meant: its own, and no others. Empty for the owner of this machine's vault, or of the
+    server that stands before a team's store; ``None`` for everybody's, which only our own housekeeping holds.
+    """
 
     name: str
     write: bool = True
     scopes: frozenset[Scope] | None = None
     projects: frozenset[str] | None = None
+    person: str | None = ""
 
     def sees(self, scope: Scope, project: str) -> bool:
         """What belongs to no project is bounded by its scope alone, unless its scope is that of a project or a session."""
@@ -31,7 +36,14 @@ class Grant:
     @property
     def whole(self) -> bool:
         """Whether there is nothing that it does not see."""
-        return self.scopes is None and self.projects is None
+        return self.scopes is None and self.projects is None and not self.person
+
+    @property
+    def in_a_vault(self) -> "Grant":
+        """What is left of it where all global memories are the owner's: none of them for anybody else."""
+        if not self.person:
+            return self
+        return replace(self, scopes=(self.scopes if self.scopes is not None else frozenset(Scope)) - {Scope.GLOBAL})
 
     def reads(self, note: Note) -> bool:
         """An entity's page gathers names and links from every project: only a whole grant sees it."""
@@ -42,12 +54,19 @@ class Grant:
         if not self.write:
             raise NotAllowed("this token may only read", hint="ask for one that may write")
         if not self.sees(scope, project):
+            if scope is Scope.GLOBAL and self.person:
+                raise NotAllowed(
+                    "this token does not reach global memories here",
+                    hint='in a vault they are its owner\'s alone; use scope "shared" or "project"',
+                )
             where = f"{scope.value} memories" + (f" of {project!r}" if project else "")
             raise NotAllowed(f"this token does not reach {where}", hint="`kmem token create` says what a token reaches")
 
 
 OWNER = Grant(name="")
-"""Whoever runs programs as the vault's owner: everything."""
+"""Whoever runs programs as the vault's owner: everything; on a team's store all but the global memories of others."""
+EVERYBODY = Grant(name="", person=None)
+"""For housekeeping alone: what it sees is told to nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

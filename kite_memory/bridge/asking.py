@@ -29,6 +29,7 @@ _LONGEST_QUERY = 4_000
 _LONGEST_TEXT = 20_000
 """Of what is to be remembered."""
 _MOST_HITS = 50
+_MOST_SHOWN = 20
 _BODY = 16_000
 _BODY_TOKENS = 6_000
 _PAGE = 200_000
@@ -60,6 +61,7 @@ def tools(store: Store, near: Near, *, gate: Gate, age: Age, clock: Callable[[],
     return {
         "search_notes": partial(_search, store, near, age, clock),
         "get_note": partial(_note, store),
+        "show_notes": partial(_notes, store),
         "recent_notes": partial(_recent, store, near),
         "timeline": partial(_timeline, store, near),
         "resume_brief": partial(_resume, near),
@@ -109,6 +111,21 @@ def _note(store: Store, asker: Asker, arguments: Json) -> Json:
     if wants_transcript:
         answer |= _page(plain(transcript or ""), offset) | {"has_transcript": transcript is not None}
     return answer
+
+
+def _notes(store: Store, asker: Asker, arguments: Json) -> Json:
+    """As `get_note`, for several; those that are not there, or not to be seen, are named."""
+    named = arguments.get("notes")
+    if not isinstance(named, list) or not 0 < len(named) <= _MOST_SHOWN:
+        raise UsageError("notes are not a list", hint=f"give the ids of at most {_MOST_SHOWN} notes, as search_notes tells them")
+    found: list[Json] = []
+    missing: list[str] = []
+    for each in named:
+        try:
+            found.append(_note(store, asker, {"note": each}))
+        except NoteNotFound:
+            missing.append(plain_line(each))
+    return {"notes": found, "missing": missing, "text": "\n".join(note["text"] for note in found)}
 
 
 def _page(transcript: str, offset: int) -> Json:
@@ -216,7 +233,7 @@ def _timeline(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     if near.timeline is None:
         raise _elsewhere()
     limit = given.whole(arguments, "limit", least=1, most=_MOST_EVENTS, otherwise=_EVENTS)
-    named = given.line(arguments, "session")
+    named = given.line(arguments, "session_id")
     project = places.project_named(asker, near, given.line(arguments, "project", longest=1_024))
     if not named:
         sessions, left_out = showing.bounded([_session(each) for each in _sessions(near.timeline, asker, project, limit)])
@@ -245,9 +262,9 @@ def _after(arguments: Json) -> int:
 def _resume(near: Near, asker: Asker, arguments: Json) -> Json:
     if near.resume is None or near.timeline is None:
         raise _elsewhere()
-    named = given.line(arguments, "session")
+    named = given.line(arguments, "session_id")
     project = places.project_named(asker, near, given.line(arguments, "project", longest=1_024)) or asker.project
-    tokens = given.whole(arguments, "tokens", least=60, most=4_000, otherwise=_BRIEF)
+    tokens = given.whole(arguments, "token_budget", least=60, most=4_000, otherwise=_BRIEF)
     if named:
         chosen = _chosen(near.timeline, asker, "", named)
     else:

@@ -6,8 +6,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kite_memory.bridge import given
 from kite_memory.bridge.access import Asker
 from kite_memory.errors import UsageError
+
+_OPEN = frozenset({"save-conversation"})
+"""What reads whatever names it is given."""
 
 Json = dict[str, Any]
 Tool = Callable[[Asker, Json], Json]
@@ -24,4 +28,4 @@ class Bridge:
         known = self._tools.get(tool)
         if known is None:
             raise UsageError(f"unknown tool {tool!r}", hint="kmem and its daemon may be of different versions")
-        return known(asker, arguments)
+        return known(asker, arguments if tool in _OPEN else given.renamed(arguments))

@@ -41,7 +41,8 @@ _SEPARATOR = " · "
 def identity(conversation: Conversation, *place: str) -> str:
     """The id of one of its notes."""
     whose = (conversation.scope.value, conversation.project, conversation.uuid)
-    return note_id(_NO_TIME, "conversation", *whose, *place)
+    person = (conversation.person,) if conversation.person and conversation.scope is Scope.GLOBAL else ()
+    return note_id(_NO_TIME, "conversation", *whose, *person, *place)
 
 
 def journal_id(conversation: Conversation) -> str:

@@ -3,6 +3,7 @@
 Errors say what would do, and never repeat a value.
 """
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,22 @@ from kite_memory.vault.wording import one_line
 
 Json = Mapping[str, Any]
 
+NAMED_BEFORE: Mapping[str, str] = {
+    "session": "session_id",
+    "project_path": "project",
+    "tokens": "token_budget",
+    "id": "note",
+    "path": "note",
+    "ai": "ai_id",
+}
+"""What arguments were called, or are often called, and the one name that they have in all tools."""
+
+_MEANT = frozenset({"scope", "project", "session_id", "tags", "ttl", "expected_version"})
+
 LONGEST_KEY = 200
+_LONGEST_GIVEN = 10 * LONGEST_KEY
+_KEY_TOO_LONG = f"at most {LONGEST_KEY} characters; put the rest into the value"
+LONGEST_CONTEXT = 4_000
 LONGEST_VALUE = 256_000
 LONGEST_SPELLED = 290_000
 """Characters of a value as it is answered: `read_memory` has room for so many, and for what it tells beside the value."""
@@ -35,6 +51,49 @@ _WHOLE = 1 << 63
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NO_TAG = re.compile(r"[^\w/-]+")
 _Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+def renamed(arguments: Json) -> dict[str, Any]:
+    """By the names of today. What is said by both names counts as the new one says it."""
+    older = {NAMED_BEFORE[name]: value for name, value in arguments.items() if name in NAMED_BEFORE}
+    return {**older, **{name: value for name, value in arguments.items() if name not in NAMED_BEFORE}}
+
+
+def context(arguments: Json) -> tuple[dict[str, Any], dict[str, JsonValue]]:
+    """The arguments with those that only ``context`` gives, and what else it says: to be kept beside the value."""
+    told = arguments.get("context", {})
+    if not isinstance(told, dict):
+        raise UsageError("context is not an object", hint='as in: {"reason": "asked for in review", "tags": ["deploy"]}')
+    meant = {name: NAMED_BEFORE.get(name, name) for name in told if NAMED_BEFORE.get(name, name) in _MEANT}
+    kept = value({"context": {name: each for name, each in told.items() if name not in meant}}, "context")
+    if len(written(kept)) > LONGEST_CONTEXT:
+        raise UsageError(
+            "context is too large", hint=f"at most {LONGEST_CONTEXT:,} characters of JSON; the rest belongs into the value"
+        )
+    return {**{meant[name]: told[name] for name in meant}, **arguments}, kept if isinstance(kept, dict) else {}
+
+
+def spelled(arguments: Json) -> JsonValue:
+    """The value, cleaned. An object or a list that a client could only send as text is read as what it says."""
+    kept = value(arguments)
+    if isinstance(kept, str) and kept.lstrip()[:1] in ("{", "["):
+        try:
+            told = json.loads(kept, parse_constant=_no_number)
+        except (ValueError, RecursionError):
+            return kept
+        return value({"value": told})
+    return kept
+
+
+def _no_number(name: str) -> JsonValue:
+    raise ValueError(name)
+
+
+def key(arguments: Json, name: str = "key") -> str:
+    """As it was given: for `writable_key` or `readable_key`, which take secrets out before they measure it."""
+    if isinstance(told := arguments.get(name, ""), str) and len(told) > _LONGEST_GIVEN:
+        raise UsageError(f"{name} is too long", hint=_KEY_TOO_LONG)
+    return text(arguments, name, longest=_LONGEST_GIVEN, needed=name == "key")
 
 
 def text(arguments: Json, name: str, *, longest: int = LONGEST_NAME, needed: bool = False) -> str:
@@ -118,7 +177,7 @@ def readable_key(given: str) -> str:
     if not key:
         raise UsageError("key is missing", hint="as in: project.database, current.task, shared.conventions")
     if len(key) > LONGEST_KEY:
-        raise UsageError("key is too long", hint=f"at most {LONGEST_KEY} characters; put the rest into the value")
+        raise UsageError("key is too long", hint=_KEY_TOO_LONG)
     if key.startswith("/") or ".." in key.replace("\\", "/").split("/"):
         raise UsageError("a key is no path", hint="separate its parts by dots, as in: project.database.port")
     if one_line(key) != key:

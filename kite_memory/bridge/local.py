@@ -1,7 +1,7 @@
 """The vault on this machine as the bridge's store: memories are notes under a key, and a person may edit them all."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -117,9 +117,20 @@ class LocalStore:
         tags: Sequence[str] = (),
         expires: datetime | None = None,
         expected: int | None = None,
+        context: Mapping[str, JsonValue] | None = None,
     ) -> Memory:
         return self._written(
-            grant, key, value, place, kind=NoteKind.FACT, origin="assistant", by=by, tags=tags, expires=expires, expected=expected
+            grant,
+            key,
+            value,
+            place,
+            kind=NoteKind.FACT,
+            origin="assistant",
+            by=by,
+            tags=tags,
+            expires=expires,
+            expected=expected,
+            context=context,
         )
 
     def keep(
@@ -152,7 +163,9 @@ class LocalStore:
         expires: datetime | None,
         expected: int | None = None,
         overrule: bool = False,
+        context: Mapping[str, JsonValue] | None = None,
     ) -> Memory:
+        grant = grant.in_a_vault
         grant.demand(place.scope, place.project)
         by = mended(by or grant.name)
         with self._lock:
@@ -173,20 +186,22 @@ class LocalStore:
             if kept.is_new:
                 with _beside():
                     self._state.made(name(kept.note), by)
+            with _beside():
+                self._state.describe(name(kept.note), context or {})
             self._take_up({kept.note.path}, meaning=False)
         return self._memories([kept])[0]
 
     def memories(self, grant: Grant, wanted: Wanted, *, touch: bool = False) -> list[Memory]:
+        grant = grant.in_a_vault
         found: list[Kept] = []
         all_there = True
         wanted = mended(wanted)
-        for keyed in self._wanted(grant, wanted):
-            if len(found) == wanted.limit:
-                break
-            kept = self._vault.keys.at(keyed)
-            all_there = all_there and (kept is not None or self._is_there(keyed))
-            if kept is not None and set(wanted.tags) <= set(kept.note.tags):
-                found.append(kept)
+        left = self._wanted(grant, wanted)
+        while len(found) < wanted.limit and (some := list(islice(left, wanted.limit - len(found)))):
+            for keyed, kept in zip(some, self._vault.keys.at(some), strict=True):
+                all_there = all_there and (kept is not None or self._is_there(keyed))
+                if kept is not None and set(wanted.tags) <= set(kept.note.tags):
+                    found.append(kept)
         if not all_there:
             with self._lock:
                 self._vault.must_be_whole()
@@ -195,7 +210,13 @@ class LocalStore:
         return self._memories(found)
 
     def _wanted(self, grant: Grant, wanted: Wanted) -> Iterator[Keyed]:
-        """Without looking into any note: by key, the nearest first."""
+        """Without looking into any note: by key, the nearest first; or the newest first."""
+        if wanted.newest:
+            keys = self._vault.keys.newest(beginning(wanted.pattern), project=wanted.project, session=wanted.session)
+            yield from (
+                keyed for keyed in keys if fits(wanted.pattern, keyed.key) and self._may_be(keyed, grant, wanted) is not None
+            )
+            return
         if not is_pattern(wanted.pattern):
             yield from self._nearest(self._called(wanted.pattern, lambda keyed: self._may_be(keyed, grant, wanted)))
             return
@@ -247,6 +268,7 @@ class LocalStore:
         return [_memory(each, reads[name(each.note)]) for each in kept]
 
     def delete_memory(self, grant: Grant, key: str, place: Place) -> bool:
+        grant = grant.in_a_vault
         grant.demand(place.scope, place.project)
         with self._lock:
             kept = self._vault.keys.find(_key_place(key, place))
@@ -256,7 +278,7 @@ class LocalStore:
         return True
 
     def versions(self, grant: Grant, key: str, place: Place) -> list[Version]:
-        if not grant.sees(place.scope, place.project):
+        if not grant.in_a_vault.sees(place.scope, place.project):
             return []
         kept = self._vault.keys.find(_key_place(key, place))
         if kept is None:
@@ -267,13 +289,13 @@ class LocalStore:
         ]
 
     def save_conversation(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
-        return self._conversations.save(grant, mended(conversation), named=named)
+        return self._conversations.save(grant.in_a_vault, mended(conversation), named=named)
 
     def conversation(self, grant: Grant, uuid: str) -> Conversation | None:
-        return self._conversations.conversation(grant, uuid)
+        return self._conversations.conversation(grant.in_a_vault, uuid)
 
     def transcript(self, grant: Grant, uuid: str) -> str | None:
-        return self._conversations.transcript(grant, uuid)
+        return self._conversations.transcript(grant.in_a_vault, uuid)
 
     def evidence(self, reference: EvidenceReference) -> list[Event]:
         """What a note of a saved conversation rests on, for the vault's owner; empty for any other reference."""
@@ -294,10 +316,12 @@ class LocalStore:
         return [Found(note=hit.note, score=hit.score, why=hit.why, snippet=hit.snippet) for hit in hits]
 
     def note(self, grant: Grant, name: str) -> Note | None:
+        grant = grant.in_a_vault
         found = self._vault.called(mended(name))
         return found if found is not None and grant.reads(found) and not found.has_expired(self._clock()) else None
 
     def titled(self, grant: Grant, title: str) -> list[Note]:
+        grant = grant.in_a_vault
         found = (note for note in self._vault.titled(mended(title)) if grant.reads(note) and not note.has_expired(self._clock()))
         return list(islice(found, MOST_TITLED))
 
@@ -316,7 +340,7 @@ class LocalStore:
         title: str = "",
         origin: Origin = "assistant",
     ) -> Note:
-        grant.demand(place.scope, place.project)
+        grant.in_a_vault.demand(place.scope, place.project)
         place = mended(place)
         with self._lock:
             note = self._vault.remember(
@@ -411,6 +435,7 @@ def _key_place(key: str, place: Place) -> KeyPlace:
 
 
 def _sight(grant: Grant) -> Sight:
+    grant = grant.in_a_vault
     return Sight(scopes=grant.scopes, projects=grant.projects)
 
 
@@ -429,4 +454,5 @@ def _memory(kept: Kept, reads: Reads) -> Memory:
         expires=note.expires,
         accessed=reads.accessed,
         access_count=reads.count,
+        context=reads.context,
     )

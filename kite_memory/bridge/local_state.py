@@ -6,20 +6,20 @@ If it is deleted, memories have nobody's name and were never read, and saved sta
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from kite_memory import own_sqlite
-from kite_memory.bridge.store import State, Todo
+from kite_memory.bridge.store import JsonValue, State, Todo
 from kite_memory.errors import KiteError, StateDamaged, StateNewer, StateNotWritten
 from kite_memory.private_files import make_private_folder
 
-VERSION = 1
+VERSION = 2
 
 _VERSION_1 = (
     """
@@ -46,8 +46,10 @@ _VERSION_1 = (
     """,
     "CREATE INDEX states_by_time ON states (saved)",
 )
-MIGRATIONS = {1: _VERSION_1}
+_VERSION_2 = ("ALTER TABLE memories ADD COLUMN context TEXT NOT NULL DEFAULT ''",)
+MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2}
 
+_AT_ONCE = 500
 _TOGETHER = 64
 """Reads that are counted in one transaction, or those of a few seconds: a crash forgets so many at most."""
 _SECONDS = 5.0
@@ -62,6 +64,7 @@ class Reads:
     created_by: str = ""
     accessed: datetime | None = None
     count: int = 0
+    context: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 class LocalState:
@@ -130,6 +133,19 @@ class LocalState:
             with self._changing() as database:
                 database.execute("INSERT OR REPLACE INTO memories (id, created_by) VALUES (?, ?)", (id, by))
 
+    def describe(self, id: str, context: Mapping[str, JsonValue]) -> None:
+        """What was said beside its value when it was last written."""
+        told = json.dumps(context) if context else ""
+        with self._lock, self._failing_as_ours():
+            row = self._database.execute("SELECT context FROM memories WHERE id = ?", (id,)).fetchone()
+            if (row[0] if row else "") == told:
+                return
+            with self._changing() as database:
+                database.execute(
+                    "INSERT INTO memories (id, context) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET context = excluded.context",
+                    (id, told),
+                )
+
     def forgot(self, id: str) -> None:
         with self._lock:
             self._read.pop(id, None)
@@ -151,11 +167,22 @@ class LocalState:
         """Those that are not written down yet among them."""
         found: dict[str, Reads] = {}
         with self._lock, self._failing_as_ours():
+            rows: dict[str, tuple[str, str, int, str]] = {}
+            for start in range(0, len(ids), _AT_ONCE):
+                some = ids[start : start + _AT_ONCE]
+                marks = ", ".join("?" * len(some))
+                query = f"SELECT id, created_by, accessed, reads, context FROM memories WHERE id IN ({marks})"  # noqa: S608 - marks alone
+                told = self._database.execute(query, some)
+                rows |= {id: tuple(rest) for id, *rest in told}
             for id in ids:
-                row = self._database.execute("SELECT created_by, accessed, reads FROM memories WHERE id = ?", (id,)).fetchone()
-                by, accessed, count = row or ("", "", 0)
+                by, accessed, count, context = rows.get(id, ("", "", 0, ""))
                 more, at = self._read.get(id, (0, None))
-                found[id] = Reads(created_by=by, accessed=at or _moment(accessed), count=count + more)
+                found[id] = Reads(
+                    created_by=by,
+                    accessed=at or _moment(accessed),
+                    count=count + more,
+                    context=json.loads(context) if context else {},
+                )
         return found
 
     def _flush(self) -> None:

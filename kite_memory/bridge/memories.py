@@ -37,7 +37,8 @@ def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> 
 
 
 def _write(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
-    key = given.writable_key(given.text(arguments, "key", longest=10 * given.LONGEST_KEY, needed=True))
+    arguments, context = given.context(arguments)
+    key = given.writable_key(given.key(arguments))
     scope = given.choice(arguments, "scope", Scope) or Scope.PROJECT
     expected = None
     if "expected_version" in arguments:
@@ -45,20 +46,24 @@ def _write(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker
     memory = store.write_memory(
         asker.grant,
         key,
-        given.value(arguments),
+        given.spelled(arguments),
         places.place_of(asker, near, arguments, scope),
         by=given.clean(asker.name),
         tags=given.tags(arguments),
         expires=given.ends(arguments, clock()),
         expected=expected,
+        context=context,
     )
     return {"written": True, **_without_value(memory)}
 
 
 def _read(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
-    """One key: the nearest memory of that name. A pattern: all that fit."""
-    pattern = given.readable_key(given.text(arguments, "key", longest=10 * given.LONGEST_KEY, needed=True))
-    if is_pattern(pattern):
+    """One key: the nearest memory of that name. A pattern, or no key but tags or a scope: all that fit."""
+    arguments, _ = given.context(arguments)
+    several = "key" not in arguments and any(arguments.get(name) for name in ("pattern", "tags", "scope"))
+    named = given.key(arguments, "pattern") or "*" if several else given.key(arguments)
+    pattern = given.readable_key(named)
+    if several or is_pattern(pattern):
         wanted = _wanted(asker, near, arguments, pattern, limit=given.MOST_RESULTS)
         return _told(store.memories(asker.grant, wanted, touch=True), given.MOST_RESULTS)
     wanted = _wanted(asker, near, arguments, pattern, limit=1)
@@ -70,7 +75,8 @@ def _read(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
 
 
 def _list(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
-    pattern = given.readable_key(given.text(arguments, "pattern", longest=10 * given.LONGEST_KEY) or "*")
+    arguments, _ = given.context(arguments)
+    pattern = given.readable_key(given.key(arguments, "pattern") or "*")
     limit = given.whole(arguments, "limit", least=1, most=given.MOST_RESULTS, otherwise=50)
     found = store.memories(asker.grant, _wanted(asker, near, arguments, pattern, limit=limit + 1))
     told: list[Json] = []
@@ -89,7 +95,8 @@ def _list(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
 
 
 def _delete(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
-    key = given.writable_key(given.text(arguments, "key", longest=10 * given.LONGEST_KEY, needed=True))
+    arguments, _ = given.context(arguments)
+    key = given.writable_key(given.key(arguments))
     scope = given.choice(arguments, "scope", Scope) or Scope.PROJECT
     place = places.place_of(asker, near, arguments, scope)
     return {"deleted": store.delete_memory(asker.grant, key, place), "key": key, "scope": scope.value}
@@ -153,8 +160,9 @@ def _without_value(memory: Memory) -> Json:
         "accessed_at": memory.accessed.isoformat() if memory.accessed else "",
         "access_count": memory.access_count,
         "expires_at": memory.expires.isoformat() if memory.expires else "",
+        "context": dict(memory.context),
     }
-    return {name: value for name, value in told.items() if value not in ("", [])}
+    return {name: value for name, value in told.items() if value not in ("", [], {})}
 
 
 def preview(value: JsonValue) -> str:

@@ -13,6 +13,8 @@ def beginning(pattern: str) -> str:
 
 
 def fits(pattern: str, key: str) -> bool:
+    if pattern.endswith("*") and pattern.find("*") == len(pattern) - 1 and "?" not in pattern:
+        return key.startswith(pattern[:-1])
     at = place = 0
     star, resumed = -1, 0
     while place < len(key):

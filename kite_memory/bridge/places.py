@@ -24,7 +24,7 @@ def project_named(asker: Asker, near: Near, name: str) -> str:
 
 def around(asker: Asker, near: Near, arguments: Mapping[str, Any]) -> tuple[str, str]:
     """The project and the session that are meant: those named, else the asker's own."""
-    project = project_named(asker, near, given.line(arguments, "project", longest=1_024)) or asker.project
+    project = project_named(asker, near, given.line(arguments, "project", longest=4_096)) or asker.project
     session = given.line(arguments, "session_id") or asker.session
     return project, session
 

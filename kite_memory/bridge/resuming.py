@@ -69,10 +69,10 @@ def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> 
 
 
 def _smart_resume(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
-    path = given.line(arguments, "project_path", longest=4_096)
-    project = places.project_named(asker, near, path) if path else places.around(asker, near, arguments)[0]
+    arguments = given.renamed(arguments)
+    project, _ = places.around(asker, near, arguments)
     session = given.line(arguments, "session_id")
-    tokens = given.whole(arguments, "tokens", least=_LEAST_TOKENS, most=MOST_TOKENS, otherwise=MOST_TOKENS)
+    tokens = given.whole(arguments, "token_budget", least=_LEAST_TOKENS, most=MOST_TOKENS, otherwise=MOST_TOKENS)
     there = states.states(store, near, asker, session=session, project="" if session else project)
     memories = [memory for name in _NAMESPACES for memory in _memories(store, asker, name, project, session or asker.session)]
     last = _last_session(near, asker, project, session)
@@ -169,9 +169,16 @@ def _left(state: State) -> list[Todo]:
 
 def _memories(store: Store, asker: Asker, name: str, project: str, session: str) -> list[Memory]:
     """Those under ``name.``, of this project and session and of none, the newest first."""
-    wanted = Wanted(pattern=f"{name}.*", project=project or places.NOWHERE, session=session or places.NOWHERE, limit=50)
-    found = store.memories(asker.grant, wanted)
-    return sorted(found, key=lambda memory: memory.updated, reverse=True)[:_MEMORIES]
+    return store.memories(
+        asker.grant,
+        Wanted(
+            pattern=f"{name}.*",
+            project=project or places.NOWHERE,
+            session=session or places.NOWHERE,
+            limit=_MEMORIES,
+            newest=True,
+        ),
+    )
 
 
 def _namespace(memory: Memory) -> str:

@@ -4,8 +4,8 @@ One contract suite (`tests/contract/bridge_store_contract.py`) holds for every s
 behaves as if nothing outside it existed; writing beyond it raises `NotAllowed` before anything is looked up.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -43,7 +43,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """``version`` counts up from 1 with every change of the value, also one that a person made in an editor."""
+    """``version`` counts up from 1 with every change of the value, also one that a person made in an editor.
+
+    ``context`` is what whoever wrote it last said beside the value.
+    """
 
     id: str
     key: str
@@ -57,6 +60,7 @@ class Memory:
     expires: datetime | None = None
     accessed: datetime | None = None
     access_count: int = 0
+    context: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +73,10 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which memories: ``pattern`` is a key, or has ``*`` and ``?`` in it. Empty fields leave all that the grant sees."""
+    """Which memories: ``pattern`` is a key, or has ``*`` and ``?`` in it. Empty fields leave all that the grant sees.
+
+    ``newest`` orders them by when they were last written, the newest first.
+    """
 
     pattern: str = "*"
     scope: Scope | None = None
@@ -77,6 +84,7 @@ class Wanted:
     session: str = ""
     tags: tuple[str, ...] = ()
     limit: int = 100
+    newest: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +92,7 @@ class Conversation:
     """One saved conversation: what was distilled of it, and the whole of it where it was given.
 
     ``overall`` sums up all topics. ``transcript`` is empty where a store keeps it elsewhere: `Store.transcript` fetches it.
+    ``person`` is whose its global notes are, where a store keeps those of several persons.
     """
 
     uuid: str
@@ -97,6 +106,7 @@ class Conversation:
     transcript: str = ""
     has_transcript: bool = False
     created_by: str = ""
+    person: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +202,7 @@ class Store(Protocol):
         tags: Sequence[str] = (),
         expires: datetime | None = None,
         expected: int | None = None,
+        context: Mapping[str, JsonValue] | None = None,
     ) -> Memory:
         """With ``expected`` only over that version (0: only where there is none), else raises `Conflict`.
 
@@ -200,7 +211,8 @@ class Store(Protocol):
         ...
 
     def memories(self, grant: Grant, wanted: Wanted, *, touch: bool = False) -> list[Memory]:
-        """By key, nearest scope first (session, project, shared, global), and of one scope a project's own before nobody's.
+        """By key, nearest scope first (session, project, shared, global), and of one scope a project's own before nobody's; with
+        ``newest`` the newest first.
 
         ``touch`` counts it as an access. No expired ones.
         """

@@ -32,13 +32,14 @@ _LONGEST = 512
 _LONGEST_NAME = 60
 _MOST_PROJECTS = 100
 _KEY_BYTES = 32
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE token (
     id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, hash BLOB NOT NULL, may_write INTEGER NOT NULL, scopes TEXT NOT NULL,
     projects TEXT NOT NULL, local INTEGER NOT NULL, created REAL NOT NULL, expires REAL
 ) STRICT
 """
+_MIGRATIONS = {1: _SCHEMA, 2: "ALTER TABLE token ADD COLUMN person TEXT NOT NULL DEFAULT ''"}
 
 Turned = Literal["none", "malformed", "forged", "unknown", "expired", "not here"]
 """Why a token is not taken. For the log: whoever presents it only learns that it was not."""
@@ -50,7 +51,10 @@ class NoSuchToken(KiteError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What is known of a token. ``None`` for ``scopes`` and ``projects`` is all of them, for ``expires`` never."""
+    """What is known of a token. ``None`` for ``scopes`` and ``projects`` is all of them, for ``expires`` never.
+
+    ``person`` is empty where nobody was named, as for the tokens of earlier versions.
+    """
 
     id: str
     name: str
@@ -60,11 +64,23 @@ class Kept:
     created: datetime
     expires: datetime | None
     local: bool = False
+    person: str = ""
 
     @property
     def grant(self) -> Grant:
-        """The local token is its owner's own hand: what it writes is told as its agent's."""
-        return OWNER if self.local else Grant(name=self.name, write=self.write, scopes=self.scopes, projects=self.projects)
+        """On this machine's vault, where a token that names no person is the owner's.
+
+        The local token is its owner's own hand: what it writes is told as its agent's.
+        """
+        return OWNER if self.local else self._grant(self.person)
+
+    @property
+    def team_grant(self) -> Grant:
+        """On a team's store, where a token that names no person is one."""
+        return OWNER if self.local else self._grant(self.person or self.name)
+
+    def _grant(self, person: str) -> Grant:
+        return Grant(name=self.name, write=self.write, scopes=self.scopes, projects=self.projects, person=person)
 
 
 class Tokens:
@@ -99,9 +115,12 @@ class Tokens:
         projects: Collection[str] | None = None,
         expires: datetime | None = None,
         local: bool = False,
+        person: str = "",
     ) -> tuple[str, Kept]:
         """The token itself, which nobody can be told again. Raises `UsageError` for a name that is taken or is none."""
         _check(name, projects)
+        if person:
+            _check(person, None, what="person")
         if name == LOCAL and not local:
             raise UsageError(f"{LOCAL!r} is what this machine's own token is called", hint="choose another name")
         now = self._clock()
@@ -116,13 +135,14 @@ class Tokens:
             created=now,
             expires=expires,
             local=local,
+            person=person,
         )
         token = self._signed(kept.id, secrets.token_urlsafe(24), int(expires.timestamp()) if expires else 0)
         row = (kept.id, name, _hash(token), int(write), _listed(kept.scopes), _listed(kept.projects), int(local))
         times = now.timestamp(), None if expires is None else expires.timestamp()
         try:
             with self._asking():
-                self._database.execute("INSERT INTO token VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, *times))
+                self._database.execute("INSERT INTO token VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, *times, person))
         except sqlite3.IntegrityError as error:
             raise UsageError(f"there is a token called {name!r} already", hint="revoke it first, or choose another name") from error
         return token, kept
@@ -186,9 +206,9 @@ class Tokens:
             (version,) = self._database.execute("PRAGMA user_version").fetchone()
             if version > _VERSION:
                 raise StateNewer(f"{self._file} was written by a newer Kite Memory", hint="update kite-memory")
-            if version == 0:
-                self._database.execute(_SCHEMA)
-                self._database.execute(f"PRAGMA user_version = {_VERSION}")
+            for missing in range(version + 1, _VERSION + 1):
+                self._database.execute(_MIGRATIONS[missing])
+                self._database.execute(f"PRAGMA user_version = {missing}")
             self._database.execute("COMMIT")
         except BaseException:
             self._database.execute("ROLLBACK")
@@ -214,9 +234,9 @@ class Tokens:
         return _letters(hmac.digest(self._key, signed.encode("utf-8", "replace"), "sha256"))
 
 
-def _check(name: str, projects: Collection[str] | None) -> None:
+def _check(name: str, projects: Collection[str] | None, *, what: str = "token") -> None:
     if not name or len(name) > _LONGEST_NAME or not name.isprintable() or name != name.strip():
-        raise UsageError("a token needs a name of up to 60 characters", hint="name it after who will use it, as ci or laptop")
+        raise UsageError(f"a {what} needs a name of up to 60 characters", hint="name it after who will use it, as ci or laptop")
     if projects is not None and (len(projects) > _MOST_PROJECTS or not all(each and each.isprintable() for each in projects)):
         raise UsageError("a token reaches named projects, at most 100", hint="leave --project out for all of them")
 
@@ -242,8 +262,8 @@ def _listed(values: Collection[str] | None) -> str:
     return json.dumps(None if values is None else sorted(values), ensure_ascii=False)
 
 
-def _kept(row: tuple[str, str, bytes, int, str, str, int, float, float | None]) -> Kept:
-    id, name, _, write, scopes, projects, local, created, expires = row
+def _kept(row: tuple[str, str, bytes, int, str, str, int, float, float | None, str]) -> Kept:
+    id, name, _, write, scopes, projects, local, created, expires, person = row
     told_scopes, told_projects = json.loads(scopes), json.loads(projects)
     return Kept(
         id=id,
@@ -254,6 +274,7 @@ def _kept(row: tuple[str, str, bytes, int, str, str, int, float, float | None]) 
         created=datetime.fromtimestamp(created, UTC),
         expires=None if expires is None else datetime.fromtimestamp(expires, UTC),
         local=bool(local),
+        person=person,
     )
 
 

@@ -37,6 +37,7 @@ def asked(tool: str, arguments: Json, asker: Asker) -> bytes:
             "write": grant.write,
             "scopes": None if grant.scopes is None else sorted(grant.scopes),
             "projects": None if grant.projects is None else sorted(grant.projects),
+            "person": grant.person or "",
         }
     try:
         body = json.dumps({"tool": tool, "arguments": arguments, "asker": told}, ensure_ascii=False, allow_nan=False)
@@ -105,13 +106,20 @@ def _grant(told: object) -> Grant:
     match told:
         case None:
             return OWNER
-        case {"name": str(name), "write": bool(write), "scopes": None | list() as scopes, "projects": None | list() as projects}:
+        case {
+            "name": str(name),
+            "write": bool(write),
+            "scopes": None | list() as scopes,
+            "projects": None | list() as projects,
+            "person": str(person),
+        }:
             try:
                 return Grant(
                     name=name,
                     write=write,
                     scopes=None if scopes is None else frozenset(map(Scope, scopes)),
                     projects=None if projects is None else frozenset(map(str, projects)),
+                    person=person,
                 )
             except ValueError as error:
                 raise UsageError(f"a grant of this kind is not known: {error}", hint=_OTHER_VERSION) from error

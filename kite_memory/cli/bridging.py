@@ -73,7 +73,15 @@ def mcp(
 def serve(
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes any that is free.")] = 8377,
-    store: Annotated[str, typer.Option(metavar="URL", help="A team's memory, as postgresql://…; without it, this machine's.")] = "",
+    store: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            envvar="KMEM_STORE",
+            show_envvar=False,
+            help="A team's memory, as postgresql://…; `team` for the configuration's. KMEM_STORE says it too. Else this machine's.",
+        ),
+    ] = "",
     tls_cert: Annotated[Path | None, typer.Option("--tls-cert", metavar="FILE", help="Certificate chain, for https.")] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key.")] = None,
     behind_proxy: Annotated[
@@ -102,10 +110,10 @@ def serve(
 
     if migrate:
         if not store:
-            raise UsageError("--migrate is for a team's store", hint="give its --store too")
+            raise UsageError("--migrate is for a team's store", hint="give its --store too, or KMEM_STORE")
         from kite_memory.wiring import migrate_store
 
-        migrate_store(configuration.load(), store)
+        migrate_store(configuration.load(), store, tell)
         tell("the store is at this version")
         return
     wanted = Wanted(
@@ -186,10 +194,20 @@ def create_token(
     project: Annotated[
         list[str] | None, typer.Option("--project", metavar="PROJECT", help="A name, or a folder; all without it. May be repeated.")
     ] = None,
+    person: Annotated[
+        str,
+        typer.Option(
+            metavar="PERSON",
+            help="Whose global memories it reaches, the same for all tokens of that person; without it, NAME's.",
+        ),
+    ] = "",
     read_only: Annotated[bool, typer.Option("--read-only", help="It may read and never write.")] = False,
     expires: Annotated[str, typer.Option(metavar="AGE", help="How long it is good, as 90d or 12h; or never.")] = "90d",
 ) -> None:
     """Make a token for `kmem serve`, and print it this once. What lies outside its scopes and projects does not exist for it.
+
+    Global memories are a person's own and shared ones the team's. Before this machine's vault, whose global memories are its
+    owner's, a token without --person is the owner's too, and one with --person reaches none of them.
 
     Example: kmem token create laptop --project mycelia --read-only --expires 30d
     """
@@ -200,11 +218,13 @@ def create_token(
     projects = None if not project else [_project(each) for each in project]
     tokens = _tokens()
     try:
-        made, kept = tokens.create(name, write=not read_only, scopes=scopes, projects=projects, expires=ends)
+        made, kept = tokens.create(name, write=not read_only, scopes=scopes, projects=projects, expires=ends, person=person)
     finally:
         tokens.close()
     say(made)
     tell(f"{kept.name}: {_reach(kept)}, {_end(kept)}")
+    for line in _global_and_states(kept):
+        tell(line)
     tell("it is not shown again; agents send it as `Authorization: Bearer …`")
 
 
@@ -277,7 +297,22 @@ def _reach(kept: "Kept") -> str:
     scopes = "all scopes" if kept.scopes is None else ", ".join(sorted(kept.scopes))
     projects = "all projects" if kept.projects is None else ", ".join(sorted(kept.projects))
     local = "; on this machine alone" if kept.local else ""
-    return f"{'reads and writes' if kept.write else 'reads'} {scopes} of {projects}{local}"
+    person = f" for {kept.person}" if kept.person else ""
+    return f"{'reads and writes' if kept.write else 'reads'} {scopes} of {projects}{person}{local}"
+
+
+def _global_and_states(kept: "Kept") -> list[str]:
+    from kite_memory.model.scope import Scope
+
+    def reaches(scope: Scope) -> bool:
+        return kept.scopes is None or scope in kept.scopes
+
+    person = kept.person or kept.name
+    in_the_vault = "none on this machine's vault" if kept.person else "the owner's on this machine's vault"
+    told = f"{person}'s own on a team's store, {in_the_vault}" if reaches(Scope.GLOBAL) else "none (that takes --scope global)"
+    states = "" if reaches(Scope.SESSION) else "no AI state and no session memories (that takes --scope session)"
+    team = "" if reaches(Scope.SHARED) else "no shared memories (that takes --scope shared)"
+    return [f"global memories: {told}", *filter(None, [states, team])]
 
 
 def _end(kept: "Kept") -> str:
@@ -293,6 +328,7 @@ def _told(kept: "Kept") -> dict[str, Any]:
         "write": kept.write,
         "scopes": None if kept.scopes is None else sorted(kept.scopes),
         "projects": None if kept.projects is None else sorted(kept.projects),
+        "person": kept.person,
         "local": kept.local,
         "created": kept.created.isoformat(),
         "expires": None if kept.expires is None else kept.expires.isoformat(),

@@ -1,25 +1,35 @@
 """`kmem serve`: refuses what would not be safe, then listens."""
 
 import ipaddress
+import os
 import re
 import secrets
 import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import parse_qs, urlsplit
 
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.private_files import replace_file
 
 if TYPE_CHECKING:
+    from kite_memory.bridge.access import Asker
     from kite_memory.bridge.mcp.http import Certificate
     from kite_memory.bridge.tokens import Tokens
-    from kite_memory.bridge.wire import Perform
+    from kite_memory.bridge.wire import Json
+    from kite_memory.wiring import TeamBridge
 
+STORE_VARIABLE = "KMEM_STORE"
+"""Where a store's URL is looked for that has no place on a command line, which other users of a machine can read."""
+
+_HEALTH_SECONDS = 1.0
 _PREFIX = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]{1,128}){1,8}")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:]{2,45}\]")
 
@@ -88,7 +98,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
         listening = _listen(wanted.host, wanted.port)
         with listening:
             port = int(listening.getsockname()[1])
-            perform, close = _bridge(config, wanted.store)
+            bridge = _bridge(config, wanted.store, tell)
             scheme, shown = "https" if certificate else "http", f"[{wanted.host}]" if ":" in wanted.host else wanted.host
             try:
                 if wanted.private:
@@ -113,7 +123,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
 
                 async def listen() -> None:
                     await serve(
-                        perform,
+                        bridge.perform,
                         listening=listening,
                         door=door,
                         tokens=tokens,
@@ -121,25 +131,145 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
                         report=report,
                         certificate=certificate,
                         rate=wanted.rate,
+                        starting=bridge.starting,
+                        health=bridge.health,
+                        team=bool(wanted.store),
                         started=began,
                     )
 
                 anyio.run(listen)
             finally:
-                close()
+                bridge.close()
     finally:
         tokens.close()
 
 
-def _bridge(config: Config, store: str) -> "tuple[Perform, Callable[[], None]]":
-    if store:
-        from kite_memory.wiring import bridge_of
+class Served(Protocol):
+    """What is served. ``starting`` says why nothing can be answered yet, ``health`` why nothing can be answered now."""
 
-        return bridge_of(config, store)
-    from kite_memory.cli.calling import LocalBridge
+    def perform(self, tool: str, arguments: "Json", asker: "Asker") -> "Json": ...
 
-    here = LocalBridge(config)
-    return here.perform, here.close
+    def starting(self) -> str: ...
+
+    def health(self) -> str: ...
+
+    def close(self) -> None: ...
+
+
+class Here:
+    """This machine's memory, which is always there."""
+
+    def __init__(self, config: Config) -> None:
+        from kite_memory.cli.calling import LocalBridge
+
+        self._bridge = LocalBridge(config)
+        self.perform = self._bridge.perform
+        self.close = self._bridge.close
+
+    def starting(self) -> str:
+        return ""
+
+    def health(self) -> str:
+        return ""
+
+
+class Late:
+    """A team's store that may come up after us: tried again until it answers, at most ``longest`` seconds apart.
+
+    Raises what ``open`` raises at first, unless the store merely does not answer: no waiting mends a wrong URL.
+    """
+
+    def __init__(
+        self, open: Callable[[], "TeamBridge"], *, tell: Callable[[str], None], first: float = 0.5, longest: float = 10.0
+    ) -> None:
+        from kite_memory.bridge.store import StoreUnavailable
+
+        self._open = open
+        self._tell = tell
+        self._longest = longest
+        self._stop = threading.Event()
+        self._reason = ""
+        self._checking = threading.Lock()
+        self._checked = float("-inf")
+        self._ails = ""
+        self._bridge: TeamBridge | None = None
+        self._trying: threading.Thread | None = None
+        try:
+            self._bridge = open()
+        except StoreUnavailable as error:
+            self._not_yet(error)
+            self._trying = threading.Thread(target=self._try_again, args=(first,), name="open-store", daemon=True)
+            self._trying.start()
+
+    def perform(self, tool: str, arguments: "Json", asker: "Asker") -> "Json":
+        from kite_memory.bridge.store import StoreUnavailable
+
+        if self._bridge is None:
+            raise StoreUnavailable(self._reason, hint="try again in a moment")
+        return self._bridge.perform(tool, arguments, asker)
+
+    def starting(self) -> str:
+        return "" if self._bridge is not None else self._reason
+
+    def health(self) -> str:
+        """Asked once a second at most, and by one at a time: whoever else asks is told what was found last."""
+        if self._bridge is None:
+            return self._reason
+        if self._checking.acquire(blocking=False):
+            try:
+                if time.monotonic() - self._checked > _HEALTH_SECONDS:
+                    self._ails = self._bridge.health()
+                    self._checked = time.monotonic()
+            finally:
+                self._checking.release()
+        return self._ails
+
+    def close(self) -> None:
+        self._stop.set()
+        if self._trying is not None:
+            self._trying.join(timeout=30)
+        if self._bridge is not None:
+            self._bridge.close()
+
+    def _try_again(self, pause: float) -> None:
+        while not self._stop.wait(pause):
+            pause = min(2 * pause, self._longest)
+            try:
+                self._bridge = self._open()
+            except KiteError as error:
+                self._not_yet(error)
+            else:
+                self._tell("the team's store answers; calls are answered from now on")
+                return
+
+    def _not_yet(self, error: KiteError) -> None:
+        """Which server it is, and why, is for who runs us; callers are told what the store itself would tell them."""
+        public = error.__cause__ if isinstance(error.__cause__, KiteError) else error
+        told = f"{public}; trying again until it does"
+        if told != self._reason:
+            self._tell(f"{error}; trying again until it does. Until then calls are answered with 503, as is /healthz")
+        self._reason = told
+
+
+def _bridge(config: Config, store: str, tell: Callable[[str], None]) -> Served:
+    if not store:
+        return Here(config)
+    from kite_memory.wiring import team_bridge
+
+    if _password_in(store):
+        tell(f"warning: --store holds a password, which other users of this machine can see; put the URL into {STORE_VARIABLE}")
+    return Late(lambda: team_bridge(config, store), tell=tell)
+
+
+def _password_in(url: str) -> bool:
+    """Whether it came on the command line with a password in it."""
+    if url == os.environ.get(STORE_VARIABLE):
+        return False
+    try:
+        parts = urlsplit(url)
+        return bool(parts.password) or "password" in parse_qs(parts.query)
+    except ValueError:
+        return False
 
 
 def _path(config: Config, prefix: str) -> str:

@@ -8,6 +8,7 @@ import json
 import mmap
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -27,6 +28,7 @@ _TOKENS: dict[Purpose, int] = {"document": 256, "query": 64}
 """The model was trained on no more than the first; a question waits for its answer, and is told apart by far fewer."""
 _TOKENS_PER_BATCH = 512
 """Bounds what a call holds at once; larger ones are no faster."""
+_QUESTIONS_KEPT = 64
 _MANY = 64
 """Texts at once: nobody who waits for an answer asks for so many."""
 _ROWS_PER_BLOCK = 64
@@ -44,7 +46,7 @@ _Run = tuple[int, int, int]
 
 
 class LocalEmbedder:
-    """Safe to share between threads: a call changes nothing but its own buffers.
+    """Safe to share between threads: a call changes nothing but its own buffers, and the few questions that are kept.
 
     Tokens of several texts are packed without padding, so a text's neighbours reach its row only through the rounding
     of a matrix product: equal to 1e-5.
@@ -54,12 +56,33 @@ class LocalEmbedder:
         self._folder = folder
         self._loading = threading.Lock()
         self._model: _Model | None = None
+        self._asking = threading.Lock()
+        self._questions: OrderedDict[str, Vectors] = OrderedDict()
 
     @property
     def space(self) -> Space:
         return Space(name="local", dim=_WIDTH, version="minilm-l6-int8-1", threshold=0.42)
 
     def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        if purpose == "query" and len(texts) == 1:
+            return self._asked(texts[0])
+        return self._embedded(texts, purpose)
+
+    def _asked(self, text: str) -> Vectors:
+        """Of the last questions the vectors are kept: agents search, and ask for context, in the same words."""
+        with self._asking:
+            known = self._questions.get(text)
+            if known is not None:
+                self._questions.move_to_end(text)
+                return known.copy()
+        vectors = self._embedded([text], "query")
+        with self._asking:
+            self._questions[text] = vectors.copy()
+            if len(self._questions) > _QUESTIONS_KEPT:
+                self._questions.popitem(last=False)
+        return vectors
+
+    def _embedded(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         model = self._loaded()
         vectors = np.zeros((len(texts), _WIDTH), np.float32)
         sequences = {number: ids for number, text in enumerate(texts) if (ids := model.tokens(text, _TOKENS[purpose]))}

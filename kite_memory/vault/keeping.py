@@ -19,6 +19,8 @@ from kite_memory.vault.slugs import note_stem
 from kite_memory.vault.writing import LeftAlone, Skipped, Writer
 
 _PAGE = 250
+_FIRST_PAGE = 60
+"""Most who ask need no more."""
 
 
 class Changed(KiteError):
@@ -66,7 +68,8 @@ class Kept:
 class Keeping:
     """The part of a vault that has to do with keys; thread-safe as the vault is.
 
-    ``writing`` holds the vault's lock, ``read`` a file as it is now, ``follow`` looks where a file is that is not where it was.
+    ``writing`` holds the vault's lock, ``read`` a file as it is now, ``read_again`` the note of one that the ledger has just
+    told of, ``follow`` looks where a file is that is not where it was.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Keeping:
         *,
         writing: Callable[[], AbstractContextManager[Writer]],
         read: Callable[[str], tuple[Note, Stamp] | None],
+        read_again: Callable[[Known], Note | None],
         text: Callable[[str], str],
         exists: Callable[[str], bool],
         follow: Callable[[str], None],
@@ -83,6 +87,7 @@ class Keeping:
         self._ledger = ledger
         self._writing = writing
         self._read = read
+        self._read_again = read_again
         self._text = text
         self._exists = exists
         self._follow = follow
@@ -94,9 +99,17 @@ class Keeping:
         kept = self._kept(known) if known is not None else None
         return kept if kept is not None and place.holds(kept.note) and not kept.note.has_expired(self._clock()) else None
 
-    def at(self, keyed: Keyed) -> Kept | None:
-        """The same of one that `called` or `listed` has told of; ``None`` also where its file tells something else by now."""
-        kept = self._kept(keyed.known)
+    def at(self, told: Sequence[Keyed]) -> list[Kept | None]:
+        """The same of those that the ledger has told of; ``None`` for each whose file tells something else by now."""
+        last = self._ledger.last_wordings([keyed.known.id or keyed.known.path for keyed in told])
+        return [self._still(keyed, last.get(keyed.known.id or keyed.known.path)) for keyed in told]
+
+    def _still(self, keyed: Keyed, last: Wording | None) -> Kept | None:
+        note = self._read_again(keyed.known)
+        if note is not None and last is not None and last.body == note.body and note.id == keyed.known.id:
+            kept: Kept | None = Kept(note=note, version=last.version, by=last.by)
+        else:
+            kept = self._kept(keyed.known)
         if kept is None or kept.note.has_expired(self._clock()):
             return None
         note = kept.note
@@ -110,10 +123,21 @@ class Keeping:
     def listed(self, prefix: str = "") -> Iterator[Keyed]:
         """All whose keys begin so, in the order of keys, as of the last look."""
         after = ("", "")
-        while page := self._ledger.keys(prefix, after=after, limit=_PAGE):
+        many = _FIRST_PAGE
+        while page := self._ledger.keys(prefix, after=after, limit=many):
             yield from page
             after = (page[-1].key, page[-1].known.path)
-            if len(page) < _PAGE:
+            if len(page) < many:
+                return
+            many = _PAGE
+
+    def newest(self, prefix: str, *, project: str, session: str) -> Iterator[Keyed]:
+        """Those whose keys begin so, of this project or none and this session or none, by their files' times, the newest first."""
+        before = None
+        while page := self._ledger.newest_keys(prefix, project=project, session=session, before=before, limit=_FIRST_PAGE):
+            yield from page
+            before = (page[-1].known.mtime_ns, page[-1].known.path)
+            if len(page) < _FIRST_PAGE:
                 return
 
     def count(self) -> int:

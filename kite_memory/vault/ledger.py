@@ -153,11 +153,13 @@ _MIGRATIONS: Mapping[int, tuple[str, ...]] = {
     4: _VERSION_4,
     5: _VERSION_5,
     6: _VERSION_6,
-    7: (),
+    7: ("CREATE INDEX files_by_time ON files (mtime_ns, path)",),
 }
 
 _COLUMNS = "path, id, twin, kind, title, project, status, size, mtime_ns, problem"
 _FILE_COLUMNS = ", ".join(f"f.{name}" for name in _COLUMNS.split(", "))
+_FEW_KEYS = 500
+_AT_ONCE = 500
 _VERSIONS = 100
 _VERSION_CHARACTERS = 2_000_000
 """Of all versions of one note together; the newest is kept whatever its size."""
@@ -413,6 +415,21 @@ class Ledger:
         """The newest of a note, by its id, or its path where it has none."""
         return next(iter(self.wordings(name, limit=1)), None)
 
+    def last_wordings(self, names: Sequence[str]) -> dict[str, Wording]:
+        """The newest of each of these notes."""
+        found: dict[str, Wording] = {}
+        for start in range(0, len(names), _AT_ONCE):
+            some = names[start : start + _AT_ONCE]
+            rows = self._run(
+                "SELECT id, version, at, by, body FROM versions AS v"  # noqa: S608 - question marks alone
+                f" WHERE id IN ({', '.join('?' * len(some))}) AND version = (SELECT max(version) FROM versions WHERE id = v.id)",
+                *some,
+            )
+            found |= {
+                id: Wording(version=version, at=datetime.fromisoformat(at), by=by, body=body) for id, version, at, by, body in rows
+            }
+        return found
+
     def wordings(self, name: str, *, limit: int = -1) -> list[Wording]:
         """Newest first."""
         rows = self._run("SELECT version, at, by, body FROM versions WHERE id = ? ORDER BY version DESC LIMIT ?", name, limit)
@@ -434,11 +451,35 @@ class Ledger:
         """Those that begin so, in the order of keys and paths, behind ``after``."""
         return self._keys("k.key >= ? AND k.key < ? AND (k.key, path) > (?, ?)", prefix, prefix + "\U0010ffff", *after, limit=limit)
 
-    def _keys(self, where: str, *values: str, limit: int = -1) -> list[Keyed]:
+    def newest_keys(self, prefix: str, *, project: str, session: str, before: tuple[int, str] | None, limit: int) -> list[Keyed]:
+        """Those that begin so, of this project or none and this session or none (empty: of any), the newest files first.
+
+        Where many begin so the files are walked from the newest on, else these few are sorted.
+        """
+        ends = (prefix, prefix + "\U0010ffff")
+        few = self._run("SELECT count(*) FROM (SELECT 1 FROM keys WHERE key >= ? AND key < ? LIMIT ?)", *ends, _FEW_KEYS + 1)
+        walked = "files AS f INDEXED BY files_by_time CROSS JOIN keys AS k"
+        source = "keys AS k CROSS JOIN files AS f" if few[0][0] <= _FEW_KEYS else walked
+        return self._keys(
+            "k.key >= ? AND k.key < ? AND (? = '' OR k.project IN ('', ?)) AND (? = '' OR session IN ('', ?))"
+            " AND (mtime_ns, path) < (?, ?)",
+            *(*ends, project, project, session, session, *(before or (1 << 62, ""))),
+            limit=limit,
+            source=f"{source} ON f.key = k.file",
+            order="mtime_ns DESC, path DESC",
+        )
+
+    def _keys(
+        self,
+        where: str,
+        *values: object,
+        limit: int = -1,
+        source: str = "keys AS k JOIN files AS f ON f.key = k.file",
+        order: str = "k.key, path",
+    ) -> list[Keyed]:
         rows = self._run(
-            f"SELECT k.key, scope, k.project, session, tags, expires, {_FILE_COLUMNS}"  # noqa: S608 - `where` is ours
-            f" FROM keys AS k JOIN files AS f ON f.key = k.file WHERE {where} AND status <> 'rejected' AND twin = 0"
-            " ORDER BY k.key, path LIMIT ?",
+            f"SELECT k.key, scope, k.project, session, tags, expires, {_FILE_COLUMNS}"  # noqa: S608 - all but the values is ours
+            f" FROM {source} WHERE {where} AND status <> 'rejected' AND twin = 0 ORDER BY {order} LIMIT ?",
             *(*values, limit),
         )
         return [

@@ -19,7 +19,7 @@ from kite_memory.model.scope import Scope
 from kite_memory.vault import copies, finding, lifecycle, links, planning
 from kite_memory.vault.comparison import Comparison, judge, missing_some, to_read
 from kite_memory.vault.drafting import Draft, remembered
-from kite_memory.vault.files import OWN_PREFIX, CannotRead, Files, Stamp, no_vault
+from kite_memory.vault.files import OWN_PREFIX, CannotRead, Content, Files, Stamp, no_vault
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.gathering import around_each, gather
 from kite_memory.vault.keeping import Keeping
@@ -81,6 +81,7 @@ class Vault:
             self._ledger,
             writing=self._writing,
             read=self._read_as_known,
+            read_again=self._read_again,
             text=self._text,
             exists=self._files.exists,
             follow=self._follow_path,
@@ -224,16 +225,23 @@ class Vault:
             note = replace(note, drifted=since)
         return note, stamp
 
+    def _read_again(self, known: Known) -> Note | None:
+        """A note that the ledger has just told of, and that is no copy. From memory where its file has not changed."""
+        read = self._read(known.path, self._files.read_again)
+        if read is None or isinstance(read[0], Unreadable):
+            return None
+        return read[0] if read[0].id else replace(read[0], id=known.id)
+
     def _text(self, path: str) -> str:
         try:
             return self._files.read(path).data.decode()
         except (OSError, CannotRead, UnicodeDecodeError) as error:
             raise NoteNotFound(f"{path} cannot be read", hint="somebody has just moved or changed it") from error
 
-    def _read(self, path: str) -> tuple[Note | Unreadable, Stamp] | None:
+    def _read(self, path: str, reading: Callable[[str], Content] | None = None) -> tuple[Note | Unreadable, Stamp] | None:
         """``None`` where there is no file. One that cannot even be opened has a stamp that will not match the next time."""
         try:
-            content = self._files.read(path)
+            content = (reading or self._files.read)(path)
         except (FileNotFoundError, NotADirectoryError, OutsideVault):
             self._unread.pop(path, None)
             return None

@@ -79,6 +79,9 @@ def serving(
     failures_at_once: float = 20.0,
     clock: Callable[[], datetime] | None = None,
     seconds_to_ask: float = 30.0,
+    starting: Callable[[], str] = lambda: "",
+    health: Callable[[], str] = lambda: "",
+    team: bool = False,
 ) -> Iterator[Served]:
     tokens = Tokens(state) if clock is None else Tokens(state, clock=clock)
     listening = socket.create_server(("127.0.0.1", 0))
@@ -103,6 +106,9 @@ def serving(
             rate=rate,
             failures_at_once=failures_at_once,
             seconds_to_ask=seconds_to_ask,
+            starting=starting,
+            health=health,
+            team=team,
             started=started,
         )
 

@@ -68,6 +68,19 @@ def told(answer: Any) -> str:
     return json.dumps(answer, ensure_ascii=False)
 
 
+class TestSeveral:
+    def test_several_notes_are_shown_at_once_and_those_that_are_not_there_are_named(self, house: Conversing) -> None:
+        made = [house.call("remember", text=f"The {tree} is pruned in March.", project="mycelia")["id"] for tree in ("pear", "fig")]
+
+        shown = house.call("show_notes", notes=[made[1], "nowhere", made[0]])
+
+        assert [note["id"] for note in shown["notes"]] == [made[1], made[0]]
+        assert shown["missing"] == ["nowhere"]
+        assert "fig" in shown["text"] and "pear" in shown["text"]
+        with pytest.raises(UsageError):
+            house.call("show_notes", notes="all")
+
+
 class TestRemember:
     def test_it_is_found_when_the_call_returns(self, house: Conversing) -> None:
         made = house.call("remember", text="The staging database listens on port 5433.", project="mycelia", tags=["Database"])

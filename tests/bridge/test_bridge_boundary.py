@@ -66,7 +66,8 @@ def guarded() -> Iterator[Guarded]:
         held = []
         for number in range(TOKENS):
             drawn = grant(chance)
-            token, _ = tokens.create(f"t{number}", write=False, scopes=drawn.scopes, projects=drawn.projects)
+            person = "" if number % 4 else f"person{number % 3}"
+            token, _ = tokens.create(f"t{number}", write=False, scopes=drawn.scopes, projects=drawn.projects, person=person)
             held.append(token)
         yield Guarded(bridge, tokens, world, chance, tuple(held))
         tokens.close()

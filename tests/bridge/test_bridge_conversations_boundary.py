@@ -44,6 +44,8 @@ class Written:
     project: str
 
     def seen_by(self, grant: Grant) -> bool:
+        if grant.person and self.scope is Scope.GLOBAL:  # a vault's are its owner's
+            return False
         if grant.scopes is not None and self.scope not in grant.scopes:
             return False
         if grant.projects is None or self.project in grant.projects:

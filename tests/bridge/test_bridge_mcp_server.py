@@ -12,6 +12,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from kite_memory.bridge.access import OWNER, Asker
+from kite_memory.bridge.given import NAMED_BEFORE
 from kite_memory.bridge.mcp.agent import agent_of
 from kite_memory.bridge.mcp.declarations import TOOLS
 from kite_memory.bridge.mcp.server import client_of, server_over
@@ -266,3 +267,30 @@ def test_an_agent_is_called_as_the_house_calls_it(client: str, agent: str) -> No
 def test_every_result_shape_is_one_that_old_clients_take() -> None:
     """Before 2026-07-28 only objects may be told, at the root of every schema."""
     assert all(tool.answers["type"] == tool.takes["type"] == "object" for tool in TOOLS.values())
+
+
+@pytest.mark.parametrize(
+    ("tool", "said", "meant"),
+    [
+        ("smart_resume", {"project_path": "orchard", "tokens": 300}, {"project": "orchard", "token_budget": 300}),
+        ("resume_brief", {"session": "s1"}, {"session_id": "s1"}),
+        ("timeline", {"session": "s1", "session_id": "s2"}, {"session_id": "s2"}),
+        ("get_note", {"id": "01JD"}, {"note": "01JD"}),
+    ],
+)
+def test_arguments_have_one_name_in_all_tools_and_older_names_still_do(
+    table: Table, tool: str, said: dict[str, object], meant: dict[str, object]
+) -> None:
+    async def asked() -> types.CallToolResult:
+        async with table.client() as client:
+            return await client.call_tool(tool, said)
+
+    anyio.run(asked)
+
+    assert table.performer.asked[0][1] == meant
+    assert set(meant) <= set(TOOLS[tool].known)
+
+
+def test_no_tool_has_a_name_of_its_own_for_what_others_call_otherwise() -> None:
+    for tool in TOOLS.values():
+        assert tool.open or NAMED_BEFORE.keys().isdisjoint(tool.known), tool.name

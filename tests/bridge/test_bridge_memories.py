@@ -395,3 +395,66 @@ def test_one_large_value_leaves_room_for_the_others(ask: Ask) -> None:
 
     assert [each["key"] for each in told["memories"]] == ["row.b", "row.c"]
     assert told["left_out"] == ["row.a"]
+
+
+def test_a_pattern_has_an_argument_of_its_own_and_tags_and_scope_narrow_a_reading(ask: Ask) -> None:
+    for key, scope, tags in (("project.a", "project", ["db"]), ("project.b", "project", []), ("project.c", "shared", ["db"])):
+        ask("write_memory", key=key, value=key, scope=scope, tags=tags)
+
+    def keys(**asked: object) -> list[str]:
+        return [memory["key"] for memory in ask("read_memory", **asked)["memories"]]
+
+    assert keys(pattern="project.*") == ["project.a", "project.b", "project.c"]
+    assert keys(pattern="project.*", tags=["db"]) == ["project.a", "project.c"]
+    assert keys(pattern="project.*", tags=["db"], scope="shared") == ["project.c"]
+    assert keys(tags=["db"]) == ["project.a", "project.c"]
+    assert keys(pattern="project.b") == ["project.b"]
+    with pytest.raises(UsageError, match="key is missing"):
+        ask("read_memory")
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        (' [1, {"b": null}]\n', [1, {"b": None}]),
+        ("{not json", "{not json"),
+        ("[x] done", "[x] done"),
+        ("[NaN]", "[NaN]"),
+        ('"{}"', '"{}"'),
+        ("42", "42"),
+    ],
+)
+def test_an_object_or_list_that_a_client_could_only_send_as_text_is_kept_as_what_it_says(
+    ask: Ask, sent: str, kept: JsonValue
+) -> None:
+    ask("write_memory", key="k", value=sent)
+
+    assert value_in(ask("read_memory", key="k")) == kept
+
+
+def test_a_secret_in_an_object_sent_as_text_is_not_kept(ask: Ask) -> None:
+    ask("write_memory", key="k", value=f'{{"token": "{TOKEN}"}}')
+
+    assert TOKEN not in str(ask("read_memory", key="k"))
+
+
+def test_context_says_what_arguments_say_and_keeps_the_rest_beside_the_value(ask: Ask) -> None:
+    told = {"scope": "shared", "tags": ["deploy"], "session": "ignored", "reason": "asked for", "path": "src/a.py", "token": TOKEN}
+    written = ask("write_memory", key="k", value=1, context=told)
+
+    assert (written["scope"], written["tags"]) == ("shared", ["deploy"])
+    read = ask("read_memory", key="k", context={"scope": "shared"})
+    assert (read["context"]["reason"], read["context"]["path"]) == ("asked for", "src/a.py")
+    assert TOKEN not in str(read)
+    for wrong in ("text", {"long": "x" * 5_000}):
+        with pytest.raises(UsageError):
+            ask("write_memory", key="k", value=1, context=wrong)
+
+
+@pytest.mark.parametrize("length", [201, 2_001, 100_000])
+def test_a_key_that_is_too_long_is_told_the_limit_that_there_is(ask: Ask, length: int) -> None:
+    for tool in ("write_memory", "read_memory", "delete_memory"):
+        with pytest.raises(UsageError) as refused:
+            ask(tool, key="k" * length, value=1)
+        assert "200 characters" in refused.value.hint

@@ -7,12 +7,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from kite_memory.bridge.access import OWNER
+from kite_memory.bridge.access import OWNER, Grant
 from kite_memory.bridge.postgres import SchemaMissing, migrate, open_postgres
 from kite_memory.bridge.postgres.migrating import index_name
-from kite_memory.bridge.postgres.schema import VERSION
-from kite_memory.bridge.store import Asked, StoreUnavailable, Wanted
+from kite_memory.bridge.postgres.schema import PERSONS_SINCE, VERSION
+from kite_memory.bridge.store import Asked, Place, StoreUnavailable, Wanted
 from kite_memory.errors import StateNewer, UsageError
+from kite_memory.model.scope import Scope
 from kite_memory.recall.hashing import HashingEmbedder
 from tests.contract.bridge_store_contract import CHAT, ORCHARD
 from tests.fakes.postgres_server import PostgresServer, postgres_server
@@ -78,6 +79,27 @@ def test_what_an_earlier_schema_holds_is_there_in_the_newest(url: str, version: 
     assert store.transcript(OWNER, CHAT) == "all of it"
     assert [state.session for state in store.states(OWNER)] == ["morning"]
     assert store.write_memory(OWNER, "project.pond", "drained", ORCHARD, expected=2).version == 3
+    store.close()
+
+
+def test_what_was_global_for_all_becomes_theirs_who_wrote_it_and_that_is_said(url: str) -> None:
+    migrate(url, to=PERSONS_SINCE - 1)
+    with psycopg.connect(url) as connection:
+        connection.execute(ROWS_OF_THE_FIRST.replace("'project', 'orchard', ''", "'global', '', ''"))
+    said: list[str] = []
+
+    migrate(url, spaces=[EMBEDDER.space], tell=said.append)
+
+    assert said == ["1 global notes and memories of 'team' now belong to 'claude', who wrote them"]
+    store = open_postgres(url, embedder=EMBEDDER)
+    claude, other = Grant(name="laptop", person="claude"), Grant(name="codex", person="codex")
+    store.catch_up()
+    assert [memory.value for memory in store.memories(claude, Wanted())] == ["bottomless"]
+    assert [each.value for each in store.versions(claude, "project.pond", Place(scope=Scope.GLOBAL))] == ["bottomless", "shallow"]
+    assert [found.note.id for found in store.search(claude, Asked(text="bottomless pond"))] == ["N1"]
+    for nobody in (other, OWNER):
+        assert store.memories(nobody, Wanted()) == []
+        assert store.search(nobody, Asked(text="bottomless pond")) == []
     store.close()
 
 

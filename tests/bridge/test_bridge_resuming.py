@@ -277,3 +277,13 @@ def test_in_the_house_a_conflict_keeps_its_version_on_the_way(house: House) -> N
     )
 
     assert (answer["error"]["kind"], answer["error"]["version"]) == ("conflict", 1)
+
+
+def test_the_newest_of_120_memories_is_told_whatever_it_is_called() -> None:
+    store = MemoryStore()
+    place = Place(scope=Scope.PROJECT, project="orchard")
+    for number in range(120):
+        store.write_memory(OWNER, f"current.task{number:03}", f"older {number}", place)
+    store.write_memory(OWNER, "current.zebra", "the newest", place)
+
+    assert asking(store)()["context"]["current"]["current.zebra"] == "the newest"

@@ -4,9 +4,10 @@ import sqlite3
 import stat
 import string
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -230,3 +231,46 @@ def test_nobody_elses_token_is_called_as_this_machines_own(tmp_path: Path) -> No
         tokens.local(tmp_path / "local.token")
     finally:
         tokens.close()
+
+
+def kept(**fields: Any) -> Kept:
+    told: dict[str, Any] = {"id": "0", "write": True, "scopes": None, "projects": None, "created": NOW, "expires": None}
+    return Kept(**{**told, **fields})
+
+
+def test_a_token_is_its_persons_and_one_that_names_nobody_is_its_own_in_a_team_and_the_owners_here() -> None:
+    ada, ci = kept(name="laptop", person="ada"), kept(name="ci")
+
+    assert (ada.grant.person, ada.team_grant.person) == ("ada", "ada")
+    assert (ci.grant.person, ci.team_grant.person) == ("", "ci")
+    assert kept(name="local", local=True).team_grant == OWNER
+
+
+def test_a_person_is_kept_with_the_token(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path)
+    token, made = tokens.create("laptop", person="ada")
+
+    assert made.person == "ada"
+    found = tokens.find(token, loopback=False)
+    assert isinstance(found, Kept)
+    assert found.person == "ada"
+    with pytest.raises(UsageError):
+        tokens.create("other", person=" ada\n")
+    tokens.close()
+
+
+def test_tokens_of_an_earlier_version_stay_good_and_name_nobody(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path)
+    token, _ = tokens.create("ci", write=False)
+    tokens.close()
+    with closing(sqlite3.connect(tmp_path / "tokens.sqlite")) as database:
+        database.execute("ALTER TABLE token DROP COLUMN person")
+        database.execute("PRAGMA user_version = 1")
+        database.commit()
+
+    tokens = Tokens(tmp_path)
+    found = tokens.find(token, loopback=False)
+    tokens.close()
+
+    assert isinstance(found, Kept)
+    assert (found.name, found.write, found.person) == ("ci", False, "")

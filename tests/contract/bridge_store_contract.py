@@ -3,6 +3,7 @@
 import itertools
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -255,6 +256,13 @@ class MemoriesContract:
         assert (set(first.tags), first.expires) == ({"a", "b"}, soon)
         assert (second.tags, second.expires) == (("c",), None)
 
+    def test_what_is_said_beside_a_value_is_that_of_the_last_write(self, store: Store) -> None:
+        store.write_memory(OWNER, "k", 1, ORCHARD, context={"why": "measured", "by": ["ada"]})
+        assert only(store, "k").context == {"why": "measured", "by": ["ada"]}
+
+        assert store.write_memory(OWNER, "k", 2, ORCHARD).context == {}
+        assert only(store, "k").context == {}
+
     def test_a_write_over_the_expected_version_goes_through(self, store: Store) -> None:
         store.write_memory(OWNER, "k", "first", ORCHARD, expected=0)
 
@@ -389,6 +397,19 @@ class MemoriesContract:
 
         assert values(store, Wanted(limit=3)) == [0, 1, 2]
         assert len(values(store, Wanted(limit=100))) == 12
+
+    def test_the_newest_come_first_where_they_are_asked_for_whatever_they_are_called(self, store: Store) -> None:
+        for number in range(60):
+            store.write_memory(OWNER, f"current.k{number:02}", number, ORCHARD)
+        store.write_memory(OWNER, "current.elsewhere", "hidden", HARBOUR)
+        store.write_memory(OWNER, "project.other", "another namespace", ORCHARD)
+        store.write_memory(OWNER, "current.a", "newest but one", ORCHARD)
+        store.write_memory(OWNER, "current.k05", "changed last", ORCHARD)
+
+        wanted = Wanted(pattern="current.*", project="orchard", limit=4, newest=True)
+
+        assert values(store, wanted) == ["changed last", "newest but one", 59, 58]
+        assert values(store, replace(wanted, project="harbour")) == ["hidden"]
 
     @pytest.mark.parametrize(
         "pattern", ["*", "a*", "*b", "a?b", "?.b", "a%*", "a_?", "a\\*", "*\\*", "**", "a**b", "?*?", "[a]*", "*'*"]
@@ -1045,6 +1066,56 @@ class GrantsContract:
             if grant.write:
                 moved = store.transfer_state(grant, "claude", from_session=f"in {project}", to_session="next", at=NOW)
                 assert (moved is not None) == visible
+
+    def test_what_is_global_is_its_persons_alone(self, store: Store) -> None:
+        """Another person's token neither reads it nor writes over it, whatever scopes and projects it has."""
+        ada = Grant(name="ada", person="ada")
+        written = store.write_memory(OWNER, "preference.editor", "helix", GLOBAL)
+        note = store.remember(OWNER, "The owner prefers larches", NoteKind.FACT, GLOBAL)
+        saved = store.save_conversation(OWNER, conversation(CHAT, scope=Scope.GLOBAL, project="", transcript="all of it"))
+        store.write_memory(OWNER, "team.rule", "squash", SHARED)
+
+        assert [memory.key for memory in store.memories(ada, Wanted())] == ["team.rule"]
+        assert store.versions(ada, "preference.editor", GLOBAL) == []
+        assert {found.note.id for found in store.search(ada, Asked(text="larches helix deer", limit=50))}.isdisjoint(
+            {written.id, note.id, saved.journal, *saved.notes}
+        )
+        for name in (written.id, note.id, note.path, saved.journal):
+            assert store.note(ada, name) is None
+            assert not store.forget(ada, name)
+        assert store.conversation(ada, CHAT) is None
+        assert store.transcript(ada, CHAT) is None
+        assert store.titled(ada, note.title) == []
+        with suppress(NotAllowed):  # a vault has room for its owner's alone
+            store.write_memory(ada, "preference.editor", "ed", GLOBAL)
+            assert store.delete_memory(ada, "preference.editor", GLOBAL)
+            store.save_conversation(ada, conversation(CHAT, scope=Scope.GLOBAL, project="", overall="Ada's."))
+        assert only(store, "preference.editor").value == "helix"
+        kept = store.conversation(OWNER, CHAT)
+        assert kept is not None
+        assert kept.overall == "About the deer."
+
+    def test_who_amends_a_conversation_of_the_team_keeps_their_own_global_notes(self, store: Store) -> None:
+        told = conversation(
+            CHAT,
+            Topic(
+                name="tools",
+                summary="",
+                items=(
+                    Preference(
+                        title="Squash",
+                        body="Always squash commits before a merge",
+                        evidence=(),
+                        importance=2,
+                        origin="user",
+                        everywhere=True,
+                    ),
+                ),
+            ),
+        )
+        for person in ("ada", "ben"):
+            saved = store.save_conversation(Grant(name=person, person=person), told)
+            assert saved.project == "orchard"
 
     def test_a_count_tells_nothing_of_what_is_hidden(self, store: Store) -> None:
         for number in range(5):

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -90,8 +90,9 @@ class MemoryStore:
         tags: Sequence[str] = (),
         expires: datetime | None = None,
         expected: int | None = None,
+        context: Mapping[str, JsonValue] | None = None,
     ) -> Memory:
-        grant.demand(place.scope, place.project)
+        grant.in_a_vault.demand(place.scope, place.project)
         value = _copied(value)
         with self._lock:
             now = datetime.now(UTC)
@@ -100,7 +101,7 @@ class MemoryStore:
             if expected is not None and expected != version:
                 raise Conflict(f"{key!r} is at version {version}", version=version, hint="read it again, and write over that")
             if there is not None and json.dumps(there.memory.value) == json.dumps(value):
-                there.memory = replace(there.memory, updated=now, tags=tuple(tags), expires=expires)
+                there.memory = replace(there.memory, updated=now, tags=tuple(tags), expires=expires, context=context or {})
                 return there.memory
             next_version = self._shelf.last_versions.get((place, key), 0) + 1
             self._shelf.last_versions[place, key] = next_version
@@ -116,12 +117,19 @@ class MemoryStore:
                     tags=tuple(tags),
                     created_by=by or grant.name,
                     expires=expires,
+                    context=context or {},
                 )
                 there = _Kept(memory, [])
                 self._shelf.memories[place, key] = there
             else:
                 there.memory = replace(
-                    there.memory, value=value, version=next_version, updated=now, tags=tuple(tags), expires=expires
+                    there.memory,
+                    value=value,
+                    version=next_version,
+                    updated=now,
+                    tags=tuple(tags),
+                    expires=expires,
+                    context=context or {},
                 )
             there.versions.insert(0, Version(version=next_version, at=now, by=by or grant.name, value=value))
             return there.memory
@@ -131,28 +139,31 @@ class MemoryStore:
             now = datetime.now(UTC)
             found = sorted(
                 (kept for kept in self._kept(grant, now) if _is_wanted(kept.memory, wanted)), key=lambda kept: _order(kept.memory)
-            )[: wanted.limit]
+            )
+            if wanted.newest:
+                found.sort(key=lambda kept: kept.memory.updated, reverse=True)
+            found = found[: wanted.limit]
             if touch:
                 for kept in found:
                     kept.memory = replace(kept.memory, accessed=now, access_count=kept.memory.access_count + 1)
             return [replace(kept.memory, value=_copied(kept.memory.value)) for kept in found]
 
     def delete_memory(self, grant: Grant, key: str, place: Place) -> bool:
-        grant.demand(place.scope, place.project)
+        grant.in_a_vault.demand(place.scope, place.project)
         with self._lock:
             there = self._current(key, place, datetime.now(UTC))
             self._shelf.memories.pop((place, key), None)
             return there is not None
 
     def versions(self, grant: Grant, key: str, place: Place) -> list[Version]:
-        if not grant.sees(place.scope, place.project):
+        if not grant.in_a_vault.sees(place.scope, place.project):
             return []
         with self._lock:
             there = self._current(key, place, datetime.now(UTC))
             return list(there.versions) if there else []
 
     def save_conversation(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
-        grant.demand(conversation.scope, conversation.project)
+        grant.in_a_vault.demand(conversation.scope, conversation.project)
         with self._lock:
             old = self._conversation(grant, conversation.uuid)
             if old is not None:
@@ -162,7 +173,7 @@ class MemoryStore:
             elif not conversation.created_by:
                 conversation = replace(conversation, created_by=grant.name)
             conversation = replace(conversation, has_transcript=bool(conversation.transcript))
-            everywhere = grant.sees(Scope.GLOBAL, "")
+            everywhere = grant.in_a_vault.sees(Scope.GLOBAL, "")
             refused = [note for note in _notes_of(conversation, everywhere=everywhere) if note.id in self._shelf.forgotten]
             conversation = replace(conversation, record=without(conversation, self._shelf.forgotten))
             self._shelf.conversations[conversation.uuid, conversation.scope, conversation.project] = conversation
@@ -237,7 +248,7 @@ class MemoryStore:
         title: str = "",
         origin: Origin = "assistant",
     ) -> Note:
-        grant.demand(place.scope, place.project)
+        grant.in_a_vault.demand(place.scope, place.project)
         note = remembered(
             text,
             at=datetime.now(UTC),
@@ -284,7 +295,7 @@ class MemoryStore:
             return True
 
     def save_state(self, grant: Grant, state: State, *, only: Collection[str] | None = None) -> State:
-        grant.demand(Scope.SESSION, state.project)
+        grant.in_a_vault.demand(Scope.SESSION, state.project)
         place = (state.ai, state.session, state.project)
         with self._lock:
             before = self._shelf.states.get(place)
@@ -296,7 +307,7 @@ class MemoryStore:
             found = [
                 state
                 for state in self._shelf.states.values()
-                if grant.sees(Scope.SESSION, state.project)
+                if grant.in_a_vault.sees(Scope.SESSION, state.project)
                 and (not ai or state.ai == ai)
                 and (not session or state.session == session)
                 and (not project or state.project == project)
@@ -321,12 +332,12 @@ class MemoryStore:
     def _kept(self, grant: Grant, now: datetime) -> Iterator[_Kept]:
         for kept in self._shelf.memories.values():
             place = kept.memory.place
-            if grant.sees(place.scope, place.project) and not _is_over(kept.memory.expires, now):
+            if grant.in_a_vault.sees(place.scope, place.project) and not _is_over(kept.memory.expires, now):
                 yield kept
 
     def _conversation(self, grant: Grant, uuid: str) -> Conversation | None:
         for one in self._shelf.conversations.values():
-            if one.uuid == uuid and grant.sees(one.scope, one.project):
+            if one.uuid == uuid and grant.in_a_vault.sees(one.scope, one.project):
                 return replace(one, record=self._standing(one))
         return None
 
@@ -346,7 +357,7 @@ class MemoryStore:
 
     def _notes(self, grant: Grant, now: datetime) -> list[Note]:
         notes: Iterable[Note] = (*self._shelf.notes.values(), *(_memory_note(kept.memory) for kept in self._kept(grant, now)))
-        return [note for note in notes if grant.reads(note) and not _is_over(note.expires, now)]
+        return [note for note in notes if grant.in_a_vault.reads(note) and not _is_over(note.expires, now)]
 
 
 def _is_over(expires: datetime | None, now: datetime) -> bool:

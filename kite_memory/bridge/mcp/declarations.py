@@ -122,7 +122,7 @@ _MEMORIES = (
             "are told the version there is now."
         ),
         takes=shape(
-            {"key": shapes.KEY, "value": {"description": "Any JSON value, at most 256 kB"}},
+            {"key": shapes.KEY, "value": shapes.VALUE},
             {
                 "scope": shapes.SCOPE,
                 "project": shapes.PROJECT,
@@ -130,6 +130,7 @@ _MEMORIES = (
                 "ttl": shapes.TTL,
                 "tags": shapes.TAGS,
                 "expected_version": number("The version that was read; 0 if it must not exist yet", minimum=0),
+                "context": shapes.CONTEXT,
             },
         ),
         answers=told({"key": text(), "scope": text(), "version": number()}),
@@ -139,10 +140,20 @@ _MEMORIES = (
         name="read_memory",
         title="Read memories by key",
         description=(
-            "Read the value under a key, or all that match a pattern as current.*. Without a scope the nearest one is read: "
+            "Read the value under a key, or all that match a pattern as current.* or tags. Without a scope the nearest is read: "
             "session, project, shared, global. If you do not know the key, use list_memories, or search_notes for its words."
         ),
-        takes=shape({"key": shapes.PATTERN}, {"scope": shapes.SCOPE, "project": shapes.PROJECT, "session_id": shapes.SESSION}),
+        takes=shape(
+            {},
+            {
+                "key": shapes.PATTERN,
+                "pattern": shapes.PATTERN,
+                "scope": shapes.SCOPE,
+                "tags": shapes.TAGS,
+                "project": shapes.PROJECT,
+                "session_id": shapes.SESSION,
+            },
+        ),
         answers=told({}),
         reads=True,
         longest=_WHOLE,
@@ -189,9 +200,9 @@ _MEMORIES = (
         takes=shape(
             {},
             {
-                "project_path": text("Folder of the project; leave it out for the one you work in"),
+                "project": shapes.PROJECT,
                 "session_id": text("A session to resume; leave it out for the last one"),
-                "tokens": number("At most about so many tokens (500 where left out)", minimum=100, maximum=500),
+                "token_budget": number("At most about so many tokens (500 where left out)", minimum=100, maximum=500),
             },
         ),
         answers=told({"briefing": text(), "token_count": number()}),
@@ -301,7 +312,7 @@ _NOTES = (
         takes=shape(
             {},
             {
-                "session": text("A session's id, its beginning, or a citation of one of its events"),
+                "session_id": text("A session's id, its beginning, or a citation of one of its events"),
                 "project": shapes.PROJECT,
                 "limit": shapes.limit(default=50),
                 "after": number("Only events after this one: `next` of the answer before"),
@@ -320,9 +331,9 @@ _NOTES = (
         takes=shape(
             {},
             {
-                "session": text("A session's id; leave it out for the project's last one"),
+                "session_id": text("A session's id; leave it out for the project's last one"),
                 "project": shapes.PROJECT,
-                "tokens": number("At most about so many tokens", minimum=60, maximum=4_000),
+                "token_budget": number("At most about so many tokens", minimum=60, maximum=4_000),
             },
         ),
         answers=told({"text": text()}),
@@ -362,6 +373,19 @@ _NOTES = (
 )
 
 TOOLS: Mapping[str, Declared] = {tool.name: tool for tool in (*_CONVERSATIONS, *_MEMORIES, *_STATES, *_NOTES)}
+
+UNLISTED: Mapping[str, Declared] = {
+    "show_notes": Declared(
+        name="show_notes",
+        title="Get several notes",
+        description="As get_note, for several at once.",
+        takes=shape({"notes": some(shapes.NOTE, maxItems=20)}),
+        answers=told({"notes": some({"type": "object"})}),
+        reads=True,
+        longest=_WHOLE,
+    )
+}
+"""Answered where it is called by its name; no agent needs to be told of it."""
 
 INSTRUCTIONS = (
     "Kite Memory is this person's long-term memory, shared by all their agents. When a session begins or they refer to earlier "

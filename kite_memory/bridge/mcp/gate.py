@@ -2,6 +2,7 @@
 
 import hmac
 import ipaddress
+import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import anyio
 from kite_memory.bridge.mcp.audit import Audit
 from kite_memory.bridge.mcp.limits import Buckets
 from kite_memory.bridge.mcp.messages import Envelope, Unfit, read, too_long
+from kite_memory.bridge.mcp.metrics import Metrics
 from kite_memory.bridge.tokens import Kept, Tokens
 
 Scope = MutableMapping[str, Any]
@@ -31,7 +33,12 @@ _LOOKED_AT_AT_ONCE = 1 << 16
 _LONGEST_HEADER = 1_024
 _ONCE = frozenset({b"host", b"origin", b"authorization", b"content-length", b"kite-project"})
 
-Why = Literal["headers", "host", "origin", "path", "too often", "token", "method", "too long", "too slow"]
+_MOST_AT_ONCE = 200
+"""Requests that are being answered; whoever comes while there are so many is told to come again."""
+HEALTH = "/healthz"
+METRICS = "/metrics"
+
+Why = Literal["headers", "host", "origin", "path", "too often", "token", "method", "too long", "too slow", "busy", "not ready"]
 _STATUS: dict[Why, int] = {
     "headers": 400,
     "host": 421,
@@ -42,6 +49,8 @@ _STATUS: dict[Why, int] = {
     "method": 405,
     "too long": 413,
     "too slow": 408,
+    "busy": 503,
+    "not ready": 503,
 }
 _WORDS: dict[int, bytes] = {
     400: b"bad request",
@@ -53,6 +62,7 @@ _WORDS: dict[int, bytes] = {
     413: b"too long",
     421: b"this server does not answer to that name",
     429: b"too many requests; try again in a moment",
+    503: b"busy; try again in a moment",
 }
 
 
@@ -107,6 +117,11 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The metrics are asked for, by somebody who may read them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Preflight:
     """A browser asks whether a page that may ask us may send what it is about to send. It has no token yet."""
 
@@ -116,11 +131,23 @@ class Preflight:
 class Gate:
     """An ASGI application before another. Refusals say no more than their kind: whose token it was not is for the log.
 
-    A browser shows a page our answers only where they name its origin; they do where it may ask.
+    A browser shows a page our answers only where they name its origin; they do where it may ask. ``starting`` says why nothing can
+    be answered yet, ``health`` why nothing can be answered now, which may take a while to find out; both are empty otherwise.
     """
 
     def __init__(
-        self, app: App, *, door: Door, tokens: Tokens, audit: Audit, per_token: Buckets, per_address: Buckets, failures: Buckets
+        self,
+        app: App,
+        *,
+        door: Door,
+        tokens: Tokens,
+        audit: Audit,
+        per_token: Buckets,
+        per_address: Buckets,
+        failures: Buckets,
+        starting: Callable[[], str] = lambda: "",
+        health: Callable[[], str] = lambda: "",
+        metrics: Metrics | None = None,
     ) -> None:
         self._app = app
         self._door = door
@@ -129,17 +156,38 @@ class Gate:
         self._per_token = per_token
         self._per_address = per_address
         self._failures = failures
+        self._starting = starting
+        self._health = health
+        self._metrics = metrics
+        self._at_once = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return  # no websockets, no lifespan
-        send = _readable_by(self._page(scope), send)
-        judged = await anyio.to_thread.run_sync(self.judge, scope)  # the tokens lie on a disk
+        if scope["path"] == HEALTH:
+            await self._tell_health(scope, send)
+            return
+        self._at_once += 1
+        try:
+            await self._answered(scope, receive, _readable_by(self._page(scope), send))
+        finally:
+            self._at_once -= 1
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._at_once > _MOST_AT_ONCE:
+            judged: Judged = Refused(why="busy", address=self._address(scope, scope["headers"]))
+        else:
+            judged = await anyio.to_thread.run_sync(self.judge, scope)  # the tokens lie on a disk
+        if self._metrics is not None:
+            self._metrics.request(judged.why if isinstance(judged, Refused) else "ok")
         if isinstance(judged, Preflight):
             await _agree(judged, send)
             return
         if isinstance(judged, Refused):
             await self._refuse(judged, send)
+            return
+        if isinstance(judged, Measured):
+            await self._tell_metrics(send)
             return
         body = await _body(receive)
         if not isinstance(body, bytes | Envelope):
@@ -156,7 +204,7 @@ class Gate:
         else:
             await self._app({**scope, ADMITTED: judged}, _again(text, receive), send)
 
-    def judge(self, scope: Scope) -> Admitted | Preflight | Refused:
+    def judge(self, scope: Scope) -> "Judged":
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         address = self._address(scope, headers)
 
@@ -172,10 +220,13 @@ class Gate:
         origin = told.get(b"origin")
         if origin is not None and origin.lower() not in self._door.origins:
             return refused("origin")
-        if not hmac.compare_digest(str(scope["path"]).encode(), self._door.path.encode()):
+        measured = scope["path"] == METRICS and scope["method"] == "GET" and self._metrics is not None
+        if not measured and not hmac.compare_digest(str(scope["path"]).encode(), self._door.path.encode()):
             return refused("path")
         if not self._per_address.take(address):
             return refused("too often")
+        if measured and self._door.private and b"authorization" not in told:
+            return Measured()
         if scope["method"] == "OPTIONS" and origin is not None and (b"access-control-request-method", b"POST") in headers:
             return Preflight(headers=next((value for name, value in headers if name == b"access-control-request-headers"), b""))
         scheme, _, token = told.get(b"authorization", "").partition(" ")
@@ -184,8 +235,12 @@ class Gate:
             return refused("token", kept)
         if not self._per_token.take(kept.id):
             return refused("too often", kept.name)
+        if measured:
+            return Measured()
         if scope["method"] != "POST":
             return refused("method", kept.name)
+        if self._starting():
+            return refused("not ready", kept.name)
         project = _utf_8_first(told.get(b"kite-project", "")).strip()
         return Admitted(kept=kept, address=address, project=project if project.isprintable() else "")
 
@@ -214,24 +269,47 @@ class Gate:
         A good token is bounded by its own rate: clients ask by GET, too, each time they begin, and must hear that we have no such.
         """
         status = _STATUS[refused.why]
-        if refused.why != "method" and not self._failures.take(refused.address):
+        ours = refused.why in ("method", "busy", "not ready")
+        if not ours and not self._failures.take(refused.address):
             status = 429
         else:
             outcome = f"{refused.why}: {refused.detail}" if refused.detail else refused.why
             await anyio.to_thread.run_sync(
                 lambda: self._audit.note(token="", address=refused.address, what="request", outcome=outcome)
             )
-        words = _WORDS[status]
+        words = self._starting().encode() or _WORDS[503] if refused.why == "not ready" else _WORDS[status]
         headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(words)).encode()), (b"connection", b"close")]
         match status:
             case 401:
                 headers.append((b"www-authenticate", b"Bearer"))
             case 405:
                 headers.append((b"allow", b"POST"))
-            case 429:
+            case 429 | 503:
                 headers.append((b"retry-after", b"1"))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": words})
+
+    async def _tell_health(self, scope: Scope, send: Send) -> None:
+        """For whoever watches over the server: asked without a token and by any name, and told nothing but whether it works."""
+        if scope["method"] not in ("GET", "HEAD"):
+            await _tell(405, b"only GET", b"text/plain", send)
+            return
+        reason = self._starting() or await anyio.to_thread.run_sync(self._health)
+        told = {"status": "unavailable", "reason": reason} if reason else {"status": "ok"}
+        await _tell(503 if reason else 200, json.dumps(told).encode(), b"application/json", send)
+
+    async def _tell_metrics(self, send: Send) -> None:
+        if self._metrics is not None:
+            await _tell(200, self._metrics.text(), self._metrics.content_type.encode(), send)
+
+
+Judged = Admitted | Preflight | Measured | Refused
+
+
+async def _tell(status: int, words: bytes, kind: bytes, send: Send) -> None:
+    headers = [(b"content-type", kind), (b"content-length", str(len(words)).encode()), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": words})
 
 
 def _readable_by(origin: bytes, send: Send) -> Send:

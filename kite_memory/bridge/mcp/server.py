@@ -16,8 +16,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from kite_memory import __version__
+from kite_memory.bridge import given
 from kite_memory.bridge.access import Asker
-from kite_memory.bridge.mcp.declarations import INSTRUCTIONS, TOOLS, Declared
+from kite_memory.bridge.mcp.declarations import INSTRUCTIONS, TOOLS, UNLISTED, Declared
 from kite_memory.bridge.mcp.rendering import bounded, refusal, text_of
 from kite_memory.bridge.wire import Json, Perform
 from kite_memory.errors import KiteError, NotFound, UsageError
@@ -28,6 +29,8 @@ WhoAsks = Callable[[Context], Asker]
 Report = Callable[[BaseException], None]
 
 _AT_ONCE = 8
+_WITH_CONTEXT = frozenset({"read_memory", "list_memories", "delete_memory"})
+"""Take ``context`` where it says what their arguments would say; only `write_memory` keeps the rest of it, and declares it."""
 _NOTE = "kite://note/"
 _LISTED = 50
 _LONGEST_URI = 2_000
@@ -57,7 +60,7 @@ def server_over(perform: Perform, who: WhoAsks, report: Report, *, at_once: int 
         return types.ListToolsResult(tools=[_declared(tool) for tool in TOOLS.values()])
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = TOOLS.get(params.name)
+        tool = TOOLS.get(params.name) or UNLISTED.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"unknown tool {params.name!r:.80}; known ones are: {', '.join(TOOLS)}")
         try:
@@ -160,12 +163,14 @@ def _declared(tool: Declared) -> types.Tool:
 
 def _fitting(tool: Declared, arguments: Json) -> Json:
     """Agents write null where they leave something out; only `value` may be meant so. Values are the tool's to judge."""
-    if unknown := [name for name in arguments if name not in tool.known and not tool.open]:
+    arguments = arguments if tool.open else given.renamed(arguments)
+    known = (*tool.known, "context") if tool.name in _WITH_CONTEXT else tool.known
+    if unknown := [name for name in arguments if name not in known and not tool.open]:
         raise UsageError(f"{tool.name} takes no {unknown[0]!r:.80}", hint=f"it takes: {', '.join(tool.known) or 'nothing'}")
-    given = {name: value for name, value in arguments.items() if value is not None or name == "value"}
-    if missing := [name for name in tool.required if name not in given]:
+    told = {name: value for name, value in arguments.items() if value is not None or name == "value"}
+    if missing := [name for name in tool.required if name not in told]:
         raise UsageError(f"{tool.name} needs {missing[0]!r}", hint=f"it takes: {', '.join(tool.known)}")
-    return given
+    return told
 
 
 def _resource(note: Json) -> types.Resource:

@@ -196,6 +196,8 @@ def settings_of(grant: Grant, tenant: str, statement_seconds: float) -> dict[str
         "kite.all_projects": "on" if grant.projects is None else "off",
         "kite.projects": json.dumps(sorted(map(storable, grant.projects or ())), ensure_ascii=False),
         "kite.writes": "on" if grant.write else "off",
+        "kite.person": storable(grant.person or ""),
+        "kite.everybody": "on" if grant.person is None else "off",
         "statement_timeout": str(int(statement_seconds * 1000)),
         "timezone": "UTC",
         "jit": "off",  # takes longer to compile these than they take

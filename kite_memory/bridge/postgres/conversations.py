@@ -25,16 +25,16 @@ from kite_memory.vault.planning import compose
 LONG: Final = 40_000
 """Bytes, about 10,000 tokens: a longer transcript lies in object storage."""
 _COLUMNS: Final = (
-    "uuid, scope, project, source, record, overall, created, updated, created_by, object,"
+    "uuid, scope, project, source, record, overall, created, updated, created_by, object, kite.person() AS person,"
     " transcript IS NOT NULL OR object <> '' AS has_transcript"
 )
 _KEEPS: Final = "%(object)s = '' AND %(transcript)s::bytea IS NULL"
 _WRITE: Final = f"""
 INSERT INTO kite.conversation AS known (tenant, uuid, scope, project, source, record, overall, created, updated, created_by,
-                                        transcript, object, object_hash)
+                                        transcript, object, object_hash, person)
 VALUES (%(tenant)s, %(uuid)s, %(scope)s, %(project)s, %(source)s, %(record)s::json, %(overall)s::json, %(created)s, %(updated)s,
-        %(created_by)s, %(transcript)s::bytea, %(object)s, %(hash)s)
-ON CONFLICT (tenant, uuid, scope, project) DO UPDATE SET
+        %(created_by)s, %(transcript)s::bytea, %(object)s, %(hash)s, kite.whose(%(scope)s))
+ON CONFLICT (tenant, uuid, scope, project, person) DO UPDATE SET
     record = excluded.record, overall = excluded.overall, source = excluded.source,
     updated = greatest(excluded.updated, known.updated + interval '1 microsecond'),
     transcript = CASE WHEN {_KEEPS} THEN known.transcript ELSE excluded.transcript END,
@@ -211,7 +211,7 @@ def _notes(conversation: Conversation, *, everywhere: bool) -> Iterator[Note]:
 
 def _lifted(conversation: Conversation, id: str, scope: Scope) -> str:
     """Another note than it would be in the conversation's own place: who may not see that far must not meet it."""
-    return identity(conversation, scope.value, id)
+    return identity(conversation, scope.value, *filter(None, [conversation.person]), id)
 
 
 def _standing(cursor: Cursor, tenant: str, conversation: Conversation) -> Conversation:
@@ -296,4 +296,5 @@ def _conversation(row: Row) -> Conversation:
         scope=Scope(row["scope"]),
         has_transcript=row["has_transcript"],
         created_by=row["created_by"],
+        person=row["person"],
     )

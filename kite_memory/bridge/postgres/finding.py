@@ -81,16 +81,17 @@ def question(asked: Asked, embedder: Embedder) -> Question:
 
 def put_index(cursor: Cursor, tenant: str, note: Row, index: Indexed) -> None:
     """``note`` is its row; what found it before is gone."""
-    place = {name: note[name] for name in ("id", "scope", "project", "kind", "created", "expires")} | {"tenant": tenant}
+    place = {name: note[name] for name in ("id", "scope", "project", "kind", "created", "expires", "person")} | {"tenant": tenant}
     drop_index(cursor, tenant, note["id"])  # "on conflict" would take the right to read
     cursor.execute(
-        "INSERT INTO kite.words (tenant, id, scope, project, kind, created, expires, length, tsv) VALUES (%(tenant)s, %(id)s,"
-        " %(scope)s, %(project)s, %(kind)s, %(created)s, %(expires)s, %(length)s, %(tsv)s::tsvector)",
+        "INSERT INTO kite.words (tenant, id, scope, project, kind, created, expires, length, tsv, person) VALUES (%(tenant)s,"
+        " %(id)s, %(scope)s, %(project)s, %(kind)s, %(created)s, %(expires)s, %(length)s, %(tsv)s::tsvector, %(person)s)",
         {**place, "length": index.words.length, "tsv": index.words.vector},
     )
     cursor.executemany(
-        "INSERT INTO kite.passage (tenant, id, place, scope, project, kind, created, expires, space, embedding) VALUES (%(tenant)s,"
-        " %(id)s, %(place)s, %(scope)s, %(project)s, %(kind)s, %(created)s, %(expires)s, %(space)s, %(vector)s)",
+        "INSERT INTO kite.passage (tenant, id, place, scope, project, kind, created, expires, space, embedding, person) VALUES"
+        " (%(tenant)s, %(id)s, %(place)s, %(scope)s, %(project)s, %(kind)s, %(created)s, %(expires)s, %(space)s, %(vector)s,"
+        " %(person)s)",
         [{**place, "place": number, "space": index.space, "vector": vector} for number, vector in enumerate(index.vectors)],
     )
 

@@ -25,20 +25,21 @@ WITH last AS (
     SELECT coalesce(max(version), 0) AS version FROM kite.memory_version WHERE {_HERE}
 ), written AS (
     INSERT INTO kite.note AS note (tenant, id, path, kind, title, body, scope, project, session, tags, status, more, created,
-                                   updated, expires, created_by, conversation, key, value, version, first_version)
+                                   updated, expires, created_by, conversation, key, value, version, first_version, context, person)
     SELECT %(tenant)s, %(id)s, %(path)s, %(kind)s, %(title)s, %(body)s, %(scope)s, %(project)s, %(session)s, %(tags)s::text[],
            %(status)s, %(more)s::json, now(), now(), %(expires)s::timestamptz, %(created_by)s, '', %(key)s, %(value)s::json,
-           last.version + 1, last.version + 1
+           last.version + 1, last.version + 1, %(context)s::json, kite.whose(%(scope)s)
     FROM last WHERE coalesce(%(expected)s::bigint, 0) = 0
         OR EXISTS (SELECT FROM kite.note WHERE {_HERE} AND {_STANDING} AND version = %(expected)s)
-    ON CONFLICT (tenant, key, scope, project, session) WHERE key <> ''
+    ON CONFLICT (tenant, key, scope, project, session, person) WHERE key <> ''
     DO UPDATE SET value = excluded.value, body = excluded.body, tags = excluded.tags, expires = excluded.expires, updated = now(),
+                  context = excluded.context,
                   found_over = NULL, version = note.version + (note.value::text <> excluded.value::text)::int
     WHERE (note.expires IS NULL OR note.expires > now()) AND note.version = coalesce(%(expected)s, note.version)
     RETURNING note.*
 ), kept AS (
-    INSERT INTO kite.memory_version (tenant, key, scope, project, session, version, at, author, value)
-    SELECT tenant, key, scope, project, session, version, now(), %(author)s, value FROM written
+    INSERT INTO kite.memory_version (tenant, key, scope, project, session, version, at, author, value, person)
+    SELECT tenant, key, scope, project, session, version, now(), %(author)s, value, person FROM written
     WHERE NOT EXISTS (SELECT FROM kite.memory_version WHERE {_HERE} AND version = written.version)
     RETURNING version
 )
@@ -100,7 +101,7 @@ def wanted(cursor: Cursor, tenant: str, wanted: Wanted, *, touch: bool) -> list[
     rows = cursor.execute(
         "SELECT note.*, access.accessed, access.count FROM kite.note LEFT JOIN kite.access ON access.tenant = note.tenant"  # noqa: S608
         f" AND access.id = note.id WHERE {' AND '.join(conditions)}"
-        f" ORDER BY note.key, {_NEAREST} LIMIT %(limit)s",
+        f" ORDER BY {'note.updated DESC, note.id DESC' if wanted.newest else f'note.key, {_NEAREST}'} LIMIT %(limit)s",
         {
             "tenant": tenant,
             "pattern": pattern,
@@ -131,7 +132,8 @@ def throw_away(cursor: Cursor, tenant: str, id: str) -> bool:
     """Into the trash, where a note that was forgotten is known by its id."""
     row = cursor.execute(
         "WITH gone AS (DELETE FROM kite.note WHERE tenant = %(tenant)s AND id = %(id)s RETURNING *) INSERT INTO kite.trash"
-        " (tenant, id, scope, project, at, note) SELECT tenant, id, scope, project, now(), row_to_json(gone) FROM gone"
+        " (tenant, id, scope, project, at, note, person)"
+        " SELECT tenant, id, scope, project, now(), row_to_json(gone), person FROM gone"
         " RETURNING id",
         {"tenant": tenant, "id": id},
     ).fetchone()
@@ -172,8 +174,8 @@ def _clear_expired(cursor: Cursor, asked: Row) -> None:
 def _touch(cursor: Cursor, rows: Sequence[Row]) -> None:
     """In the order of ids, so that two who look at the same things wait for one another and not in a circle."""
     cursor.execute(
-        "INSERT INTO kite.access AS known (tenant, id, scope, project, accessed, count)"
-        " SELECT tenant, id, scope, project, now(), 1 FROM kite.note WHERE tenant = %s AND id = ANY (%s) ORDER BY id"
+        "INSERT INTO kite.access AS known (tenant, id, scope, project, accessed, count, person)"
+        " SELECT tenant, id, scope, project, now(), 1, person FROM kite.note WHERE tenant = %s AND id = ANY (%s) ORDER BY id"
         " ON CONFLICT (tenant, id) DO UPDATE SET accessed = now(), count = known.count + 1"
         " RETURNING id, accessed, count",
         (rows[0]["tenant"], [row["id"] for row in rows]),

@@ -1,14 +1,14 @@
 """Making the team's database, and bringing one of an earlier version forward. Needs the right to create, as serving does not."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import psycopg
 from psycopg import errors, sql
 
 from kite_memory.bridge.postgres.connections import ROLE, Connection, SchemaMissing, connect, unavailable
-from kite_memory.bridge.postgres.schema import MIGRATIONS, VERSION
+from kite_memory.bridge.postgres.schema import MIGRATIONS, PERSONS_SINCE, VERSION
 from kite_memory.errors import KiteError, StateNewer
 from kite_memory.recall.embedder import Space
 
@@ -22,8 +22,17 @@ class NotPermitted(KiteError):
     """The user of the database may not do what setting it up takes."""
 
 
-def migrate(url: str, *, spaces: Sequence[Space] = (), password: str = "", to: int = VERSION) -> int:
+def migrate(
+    url: str,
+    *,
+    spaces: Sequence[Space] = (),
+    password: str = "",
+    to: int = VERSION,
+    tell: Callable[[str], None] = lambda line: None,
+) -> int:
     """The version found before. Several may be at it at once: one does it, the others find it done.
+
+    ``tell`` is given a line for each person whose what was global for all has become.
 
     For each of ``spaces`` there is an index afterwards; building one over many rows takes its time, and hinders nobody.
     """
@@ -31,7 +40,7 @@ def migrate(url: str, *, spaces: Sequence[Space] = (), password: str = "", to: i
         with connect(url, password) as connection:
             _take_turn(connection)
             try:
-                before = _forward(connection, to)
+                before = _forward(connection, to, tell)
                 if to >= 2:
                     for space in spaces:
                         _index(connection, space)
@@ -86,7 +95,7 @@ def _version(connection: Connection) -> int:
     return int(found["version"]) if found else 0
 
 
-def _forward(connection: Connection, to: int) -> int:
+def _forward(connection: Connection, to: int, tell: Callable[[str], None]) -> int:
     before = _version(connection)
     if before > VERSION:
         raise StateNewer(f"the team's database is of version {before}, newer than this kmem", hint="update kmem")
@@ -95,8 +104,23 @@ def _forward(connection: Connection, to: int) -> int:
             if number == 1:
                 _prepare(connection)
             connection.execute(MIGRATIONS[number - 1].format(vectors=_vectors(connection)).encode())
+            if number == PERSONS_SINCE:
+                _tell_whose(connection, tell)
             connection.execute("INSERT INTO kite.migration (version, at) VALUES (%s, now())", (number,))
     return before
+
+
+def _tell_whose(connection: Connection, tell: Callable[[str], None]) -> None:
+    """Within the migration, while its owner still sees all rows."""
+    connection.execute("ALTER TABLE kite.note NO FORCE ROW LEVEL SECURITY")
+    rows = connection.execute(
+        "SELECT tenant, person, count(*) AS count FROM kite.note WHERE scope = 'global'"
+        " GROUP BY tenant, person ORDER BY tenant, person"
+    ).fetchall()
+    connection.execute("ALTER TABLE kite.note FORCE ROW LEVEL SECURITY")
+    for row in rows:
+        whose = f"{row['person']!r}, who wrote them" if row["person"] else "the server's owner"
+        tell(f"{row['count']} global notes and memories of {row['tenant']!r} now belong to {whose}")
 
 
 def _prepare(connection: Connection) -> None:

@@ -70,9 +70,10 @@ def put(cursor: Cursor, tenant: str, row: Row, index: Indexed) -> Note:
     """In the place of the note of that id, if there is one that the asker may change."""
     written = cursor.execute(
         "INSERT INTO kite.note AS note (tenant, id, path, kind, title, body, scope, project, session, tags, status, more, created,"
-        " updated, expires, created_by, conversation) VALUES (%(tenant)s, %(id)s, %(path)s, %(kind)s, %(title)s, %(body)s,"
+        " updated, expires, created_by, conversation, person) VALUES (%(tenant)s, %(id)s, %(path)s, %(kind)s, %(title)s, %(body)s,"
         " %(scope)s, %(project)s, %(session)s, %(tags)s::text[], %(status)s, %(more)s::json, %(created)s, %(updated)s, %(expires)s,"
-        " %(created_by)s, %(conversation)s) ON CONFLICT (tenant, id) DO UPDATE SET title = excluded.title, body = excluded.body,"
+        " %(created_by)s, %(conversation)s, kite.whose(%(scope)s))"
+        " ON CONFLICT (tenant, id) DO UPDATE SET title = excluded.title, body = excluded.body,"
         " tags = excluded.tags, status = excluded.status, more = excluded.more, updated = excluded.updated RETURNING *",
         {"tenant": tenant, **row},
     ).fetchone()
@@ -162,6 +163,7 @@ def drop_forgotten(cursor: Cursor, tenant: str) -> None:
         "UPDATE kite.memory_version AS kept SET value = 'null' WHERE tenant = %(tenant)s AND at < now() - %(kept)s::interval"
         " AND value::text <> 'null' AND NOT EXISTS (SELECT FROM kite.note WHERE note.tenant = kept.tenant AND note.key = kept.key"
         " AND note.scope = kept.scope AND note.project = kept.project AND note.session = kept.session"
+        " AND note.person = kept.person"
         " AND (note.first_version <= kept.version OR note.created > now() - %(kept)s::interval))",
         {"tenant": tenant, "kept": _KEPT_IN_TRASH},
     )

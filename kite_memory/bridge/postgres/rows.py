@@ -160,6 +160,7 @@ def memory_of(row: Row) -> Memory:
         expires=row["expires"],
         accessed=row.get("accessed"),
         access_count=row.get("count") or 0,
+        context=row["context"],
     )
 
 

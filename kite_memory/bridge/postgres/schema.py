@@ -6,13 +6,17 @@ word index below a policy, since its operator could tell of rows that the policy
 read, with the owner's right and the same conditions, and hand out ids, which lead nowhere without the first kind.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
-VISIBLE: Final = """
+_VISIBLE_AT_FIRST: Final = """
     tenant = (SELECT kite.tenant())
     AND scope = ANY ((SELECT kite.scopes())::text[])
     AND ((SELECT kite.all_projects()) OR project = ANY ((SELECT kite.projects())::text[])
          OR (project = '' AND scope IN ('global', 'shared')))
+"""
+VISIBLE: Final = f"""{_VISIBLE_AT_FIRST}
+    AND (scope <> 'global' OR person = (SELECT kite.person()) OR (SELECT kite.everybody()))
 """
 """`Grant.sees`, in SQL. Each function is asked once for a statement, not for a row."""
 
@@ -122,15 +126,21 @@ CREATE INDEX state_recent ON kite.state (tenant, saved DESC);
 """
 
 GUARDED: Final = ("note", "memory_version", "access", "trash", "conversation", "state")
+_WITH_PERSONS: Final = ("note", "memory_version", "access", "trash", "conversation", "words", "passage")
 
 
 def _guards(table: str, *, reading_writes: bool = False, forced: bool = True) -> str:
     """What a grant sees it may read; what it sees and may write it may change. That something was looked at is always noted."""
-    writing = VISIBLE if reading_writes else f"(SELECT kite.writes()) AND {VISIBLE}"
     return f"""
 ALTER TABLE kite.{table} ENABLE ROW LEVEL SECURITY;
 {f"ALTER TABLE kite.{table} FORCE ROW LEVEL SECURITY;" if forced else ""}
-CREATE POLICY seen ON kite.{table} FOR SELECT USING ({VISIBLE});
+{_policies(table, _VISIBLE_AT_FIRST, reading_writes=reading_writes)}"""
+
+
+def _policies(table: str, visible: str, *, reading_writes: bool) -> str:
+    writing = visible if reading_writes else f"(SELECT kite.writes()) AND {visible}"
+    return f"""
+CREATE POLICY seen ON kite.{table} FOR SELECT USING ({visible});
 CREATE POLICY made ON kite.{table} FOR INSERT WITH CHECK ({writing});
 CREATE POLICY changed ON kite.{table} FOR UPDATE USING ({writing}) WITH CHECK ({writing});
 CREATE POLICY taken_away ON kite.{table} FOR DELETE USING ({writing});
@@ -299,16 +309,96 @@ _TITLES = """
 CREATE INDEX note_title ON kite.note USING hash (title);
 """
 
+_WHOSE = """
+CREATE FUNCTION kite.person() RETURNS text LANGUAGE sql STABLE AS
+    $$ SELECT coalesce(current_setting('kite.person', true), '') $$;
+CREATE FUNCTION kite.everybody() RETURNS boolean LANGUAGE sql STABLE AS
+    $$ SELECT coalesce(current_setting('kite.everybody', true) = 'on', false) $$;
+CREATE FUNCTION kite.whose(scope text) RETURNS text LANGUAGE sql STABLE AS
+    $$ SELECT CASE WHEN scope = 'global' THEN kite.person() ELSE '' END $$;
+GRANT EXECUTE ON FUNCTION kite.person, kite.everybody, kite.whose TO kite_app;
+"""
+
+_WHOSE_IT_BECOMES = """
+UPDATE kite.note SET person = created_by WHERE scope = 'global';
+UPDATE kite.conversation SET person = created_by WHERE scope = 'global';
+UPDATE kite.trash SET person = coalesce(note ->> 'created_by', '') WHERE scope = 'global' AND json_typeof(note) = 'object';
+UPDATE kite.memory_version AS kept SET person = coalesce(
+    (SELECT note.person FROM kite.note WHERE (note.tenant, note.key, note.scope, note.project, note.session)
+        = (kept.tenant, kept.key, kept.scope, kept.project, kept.session)),
+    (SELECT author FROM kite.memory_version AS last WHERE (last.tenant, last.key, last.scope, last.project, last.session)
+        = (kept.tenant, kept.key, kept.scope, kept.project, kept.session) ORDER BY version DESC LIMIT 1))
+    WHERE scope = 'global';
+UPDATE kite.access AS of SET person = note.person FROM kite.note
+    WHERE of.scope = 'global' AND note.tenant = of.tenant AND note.id = of.id;
+UPDATE kite.words AS of SET person = note.person FROM kite.note
+    WHERE of.scope = 'global' AND note.tenant = of.tenant AND note.id = of.id;
+UPDATE kite.passage AS of SET person = note.person FROM kite.note
+    WHERE of.scope = 'global' AND note.tenant = of.tenant AND note.id = of.id;
+
+DROP INDEX kite.memory;
+CREATE UNIQUE INDEX memory ON kite.note (tenant, key, scope, project, session, person) WHERE key <> '';
+CREATE INDEX memory_recent ON kite.note (tenant, updated DESC) WHERE key <> '';
+ALTER TABLE kite.memory_version DROP CONSTRAINT memory_version_pkey,
+    ADD PRIMARY KEY (tenant, key, scope, project, session, person, version);
+ALTER TABLE kite.conversation DROP CONSTRAINT conversation_pkey, ADD PRIMARY KEY (tenant, uuid, scope, project, person);
+ALTER TABLE kite.note ADD COLUMN context json NOT NULL DEFAULT '{{}}';
+"""
+
+_WITHIN = """
+CREATE OR REPLACE FUNCTION kite.within(project text, kinds text[], since timestamptz) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT concat_ws(' AND ',
+        format('tenant = %L', kite.tenant()),
+        format('scope = ANY (%L::text[])', kite.scopes()),
+        CASE WHEN NOT kite.all_projects() THEN format(
+            '(project = ANY (%L::text[]) OR (project = %L AND scope IN (%L, %L)))', kite.projects(), '', 'global', 'shared') END,
+        CASE WHEN NOT kite.everybody() THEN format('(scope <> %L OR person = %L)', 'global', kite.person()) END,
+        CASE WHEN project <> '' THEN format('(project IN (%L, %L) OR scope = %L)', '', project, 'shared') END,
+        CASE WHEN cardinality(kinds) > 0 THEN format('kind = ANY (%L::text[])', kinds) END,
+        CASE WHEN since IS NOT NULL THEN format('created >= %L', since) END,
+        '(expires IS NULL OR expires > now())')
+$$;
+
+"""
+
+
+def _each(tables: Sequence[str], change: str) -> str:
+    return "".join(f"ALTER TABLE kite.{table} {change};\n" for table in tables)
+
+
+def _guarded_anew(table: str) -> str:
+    away = "".join(f"DROP POLICY {policy} ON kite.{table};\n" for policy in ("seen", "made", "changed", "taken_away"))
+    return away + _policies(table, VISIBLE, reading_writes=table == "access")
+
+
+_PERSONS = "".join(
+    (
+        _WHOSE,
+        _each(_WITH_PERSONS, "ADD COLUMN person text NOT NULL DEFAULT ''"),
+        _each(GUARDED, "NO FORCE ROW LEVEL SECURITY"),  # or their owner would see no row to change
+        _WHOSE_IT_BECOMES,
+        _each(GUARDED, "FORCE ROW LEVEL SECURITY"),
+        *map(_guarded_anew, _WITH_PERSONS),
+        _WITHIN,
+    )
+)
+"""Global memories become their person's: of those that are there, the one whose token made them.
+
+A state has a session's scope, and no person.
+"""
+
 MIGRATIONS: Final[tuple[str, ...]] = (
     _SETTINGS + _TABLES + "".join(_guards(table, reading_writes=table == "access") for table in GUARDED) + _RIGHTS,
     _FINDING + "".join(_guards(table, forced=False) for table in ("words", "passage")) + _FUNCTIONS,
     _OBJECTS,
     _ENDING,
     _TITLES,
+    _PERSONS,
 )
 """Each brings the schema from its place in this list to the next, in one transaction. What was published is never changed.
 
 Written for `str.format`: ``{vectors}`` is the schema that pgvector is installed in.
 """
 
+PERSONS_SINCE: Final = 6
 VERSION: Final = len(MIGRATIONS)

@@ -1,7 +1,7 @@
 """The team's store: PostgreSQL for what is asked for, object storage for long transcripts."""
 
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 import psycopg
 
-from kite_memory.bridge.access import OWNER, Grant, NotAllowed
+from kite_memory.bridge.access import EVERYBODY, Grant, NotAllowed
 from kite_memory.bridge.conversation_notes import merged, refuse_elsewhere
 from kite_memory.bridge.postgres import conversations, memories, notes, states
 from kite_memory.bridge.postgres.connections import Connections, Cursor, Patience, Unsure, storable, unavailable
@@ -17,7 +17,7 @@ from kite_memory.bridge.postgres.finding import find, indexed, question
 from kite_memory.bridge.postgres.listening import Listener
 from kite_memory.bridge.postgres.migrating import check
 from kite_memory.bridge.postgres.objects import ObjectMissing, Objects
-from kite_memory.bridge.postgres.rows import clean, memory_note, note_of, note_row
+from kite_memory.bridge.postgres.rows import clean, encoded, memory_note, note_of, note_row
 from kite_memory.bridge.store import (
     Asked,
     Conversation,
@@ -98,11 +98,12 @@ class PostgresStore:
         tags: Sequence[str] = (),
         expires: datetime | None = None,
         expected: int | None = None,
+        context: Mapping[str, JsonValue] | None = None,
     ) -> Memory:
         grant.demand(place.scope, place.project)
         note = memory_note(key, value, place, datetime.now(UTC), uuid.uuid4().hex)
         index = indexed(note, self._embedder)
-        row = {**note_row(note), "key": storable(key), "tags": list(map(storable, tags))}
+        row = {**note_row(note), "key": storable(key), "tags": list(map(storable, tags)), "context": encoded(dict(context or {}))}
         by = by or grant.name
 
         def work(cursor: Cursor) -> Memory:
@@ -127,7 +128,7 @@ class PostgresStore:
         grant.demand(conversation.scope, conversation.project)
         kept = conversations.ready(conversation, self._objects, self._tenant)
         try:
-            conversation = replace(conversation, created_by=conversation.created_by or grant.name)
+            conversation = replace(conversation, created_by=conversation.created_by or grant.name, person=grant.person or "")
             saved, replaced = self._saved(grant, conversation, kept, named)
         except Unsure:
             raise  # its row may be there; if not, `sweep` takes the object
@@ -246,6 +247,10 @@ class PostgresStore:
             lambda cursor: states.transfer(cursor, self._tenant, ai, from_session=from_session, to_session=to_session, at=at),
         )
 
+    def ping(self) -> None:
+        """Raises what a call would raise now."""
+        self._connections.run(EVERYBODY, lambda cursor: cursor.execute("SELECT 1"))
+
     def listen(self, on_change: Callable[[], None]) -> Listener:
         """For readers that keep something: called soon after anybody has written for this tenant, and after every reconnection."""
         return Listener(self._connections, on_change)
@@ -253,12 +258,12 @@ class PostgresStore:
     def catch_up(self, most: int = 100) -> int:
         """Give notes vectors that have none in this embedder's space: written while it did not answer, or by another one."""
         space = self._embedder.space
-        missing = self._connections.run(OWNER, lambda cursor: notes.without_vectors(cursor, self._tenant, space, most))
+        missing = self._connections.run(EVERYBODY, lambda cursor: notes.without_vectors(cursor, self._tenant, space, most))
         for row in missing:
             index = indexed(note_of(row), self._embedder)
             if not index.vectors:
                 return 0  # the embedder does not answer; later, then
-            self._connections.run(OWNER, partial(notes.index_again, tenant=self._tenant, row=row, index=index))
+            self._connections.run(EVERYBODY, partial(notes.index_again, tenant=self._tenant, row=row, index=index))
         return len(missing)
 
     def sweep(self, *, orphaned_after: timedelta = _ORPHANED_AFTER) -> int:
@@ -266,12 +271,12 @@ class PostgresStore:
 
         How many of the first two there were.
         """
-        count = self._connections.run(OWNER, partial(notes.drop_expired, tenant=self._tenant))
-        self._connections.run(OWNER, partial(notes.drop_forgotten, tenant=self._tenant))
+        count = self._connections.run(EVERYBODY, partial(notes.drop_expired, tenant=self._tenant))
+        self._connections.run(EVERYBODY, partial(notes.drop_forgotten, tenant=self._tenant))
         if self._objects is None:
             return count
         for name in list(self._objects.names(self._tenant, before=datetime.now(UTC) - orphaned_after)):
-            if not self._connections.run(OWNER, partial(conversations.refers, tenant=self._tenant, name=name)):
+            if not self._connections.run(EVERYBODY, partial(conversations.refers, tenant=self._tenant, name=name)):
                 self._objects.remove(name)
                 count += 1
         return count
