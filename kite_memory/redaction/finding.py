@@ -4,6 +4,7 @@ from kite_memory.redaction.assigned import find_assigned
 from kite_memory.redaction.blocks import find_blocks
 from kite_memory.redaction.carriers import find_carried
 from kite_memory.redaction.chance import digits, worded
+from kite_memory.redaction.disguises import find_dumped
 from kite_memory.redaction.marks import blanked
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.spoken import find_spoken
@@ -47,6 +48,7 @@ def _plain(raw: bytes, every: Catalogue, depth: int = 0, *, spoken: bool = True)
         find_spoken(raw, small, spans)
     find_carried(raw, spans)
     find_blocks(raw, spans)
+    find_dumped(raw, look_inside, spans)
     return spans
 
 

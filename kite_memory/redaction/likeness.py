@@ -59,6 +59,11 @@ def chosen(value: bytes) -> bool:
     return not _LABELLED.fullmatch(value)
 
 
+def direct(value: bytes) -> bool:
+    """The very next word behind a label: as `chosen`, with capitals and a number."""
+    return chosen(value) and len(value) >= 8 and digits(value) >= 2 and capitals(value) >= 1 and smalls(value) >= 2
+
+
 def clear(value: bytes) -> bool:
     """Somewhere near a label: letters, a digit and a sign, or digits and capitals in a form that no name has."""
     if not 6 <= len(value) <= LONGEST or _spelled(value) < 3 or not digits(value):
@@ -68,7 +73,7 @@ def clear(value: bytes) -> bool:
     if _signs(value):
         return True
     mixed = b"_" in value or b"-" in value or b"." in value
-    return mixed and len(value) <= 24 and capitals(value) > 0 and smalls(value) > 0 and turns(value) >= 2
+    return mixed and len(value) <= 24 and capitals(value) > 0 and smalls(value) > 0 and turns(value) >= 1
 
 
 def is_value(value: bytes, likeness: Likeness) -> bool:

@@ -4,7 +4,7 @@ import re
 
 from kite_memory.redaction.cleaning import LABEL
 from kite_memory.redaction.layouts import find_in_columns, find_in_markup, on_next_line
-from kite_memory.redaction.likeness import chosen, clear, is_value
+from kite_memory.redaction.likeness import chosen, clear, direct, is_value
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.vendors import any_of
 from kite_memory.redaction.words import FORMS, JOINING, LABELS, LEADING, VALUE_GROUPS, Form, Likeness
@@ -103,7 +103,7 @@ def _walk(raw: bytes, small: bytes, at: int, stop: int, weak: bool, spans: list[
         at = aside.end()
     led = 0  # so many words further, a value is expected
     glued = True
-    for _ in range(_MOST_WORDS):
+    for number in range(_MOST_WORDS):
         if sign := _SIGN.match(raw, at, stop):
             at, led, glued = sign.end(), _NEAR, False
         if quoted := _QUOTED.match(raw, at, stop):
@@ -121,8 +121,9 @@ def _walk(raw: bytes, small: bytes, at: int, stop: int, weak: bool, spans: list[
         start += len(token[0]) - len(token[0].lstrip(_OPENING))
         end -= len(token[0]) - len(token[0].rstrip(_CLOSING))
         at = token.end()
-        word = raw[start:end]
-        if (led > 0 and not weak and chosen(word)) or clear(word):
+        word = raw[start:end].rstrip(b"=")
+        first = number == 0 and not weak and direct(word)
+        if (led > 0 and not weak and chosen(word)) or first or clear(word):
             spans.append((start, end + len(raw[end : at]) - len(raw[end:at].lstrip(b"?")), _KIND))
             led = 2
         elif small[start:end] in LEADING or small[start:end] in JOINING:
