@@ -60,6 +60,7 @@ def _other_labels() -> list[str]:
 
 _FOLDS = _folds()
 _OTHER_LETTER = re.compile("[\u0530-\u1cff\u2c00-\u2dff\u3005-\u3007\u3031-\ud7ff\uf900-\ufaff\ufb1d-\ufdff\ufe70-\ufefc\uff66-\uffdc]")
+_NOT_ASCII = re.compile("[^\x00-\x7f]{1,65536}+")
 _OTHER_LETTERS = re.compile(f"{_OTHER_LETTER.pattern}{{1,65536}}+")
 _OTHER_LABELS = re.compile("|".join(map(re.escape, sorted(_other_labels(), key=len, reverse=True))))
 
@@ -85,9 +86,11 @@ def bare(text: str) -> bytes:
     """
     if text.isascii():
         return text.encode()
-    text = _FOLDABLE.sub(_folded, text)
+    others = "".join(_NOT_ASCII.findall(text))
+    if _FOLDABLE.search(others):
+        text = _FOLDABLE.sub(_folded, text)
     raw = text.encode("ascii", "replace")
-    if not _OTHER_LETTER.search(text):
+    if not _OTHER_LETTER.search(others):
         return raw
     marked = bytearray(raw)
     for code, pattern in ((OTHER_LETTER, _OTHER_LETTERS), (LABEL, _OTHER_LABELS)):

@@ -15,34 +15,47 @@ _MOST_LINES = 4000
 _PRINTABLE = bytes(code for code in range(256) if 32 <= code < 127 or code in b"\r\n\t")
 
 _NUMBER = rb"(?:0x[0-9a-f]{2}|[0-9]{2,3})"
-_ARRAY = re.compile(_NUMBER + rb"(?:\s{0,12},\s{0,12}" + _NUMBER + rb"){7,4096}+,?\s{0,8}[\])}]{0,3}", re.IGNORECASE)
+_ARRAY = re.compile(
+    rb",(?<=[0-9a-f],)\s{0,12}" + _NUMBER + rb"(?:\s{0,12},\s{0,12}" + _NUMBER + rb"){6,4096}+,?\s{0,8}[\])}]{0,3}", re.IGNORECASE
+)
+_FIRST = re.compile(_NUMBER + rb"\Z", re.IGNORECASE)
 _CALL = re.compile(
     rb"(?:(?:bytes|bytearray|buffer\.from|string\.fromcharcode|uint8array)\(|\[\]byte)?[\[{(]{0,2}\s{0,8}\Z", re.IGNORECASE
 )
 _JOINTS = (
-    (b"+", re.compile(rb"([\"'`])[ \t]{0,4}\+[ \t\r\n]{0,24}\1(?=[^\s\"'`])")),
-    (b" . ", re.compile(rb"([\"'])[ \t]{1,2}\.[ \t]{1,2}\1(?=[^\s\"'`])")),
-    (b" .. ", re.compile(rb"([\"'])[ \t]{1,2}\.\.[ \t]{1,2}\1(?=[^\s\"'`])")),
-    (b'" "', re.compile(rb"(?<=[A-Za-z0-9_\-])\"[ \t]{1,2}\"(?=[A-Za-z0-9_\-])")),
-    (b"' '", re.compile(rb"(?<=[A-Za-z0-9_\-])'[ \t]{1,2}'(?=[A-Za-z0-9_\-])")),
-    (b"${", re.compile(rb"\$\{[\"']|(?<=[A-Za-z0-9_\-])[\"']\}")),
+    (b"+", re.compile(rb"\+[ \t\r\n]{0,24}([\"'`])(?=[^\s\"'`])")),
+    (b" . ", re.compile(rb" \. {1,2}([\"'])(?=[^\s\"'`])")),
+    (b" .. ", re.compile(rb" \.\. {1,2}([\"'])(?=[^\s\"'`])")),
+    (b'" "', re.compile(rb" (\")(?=[A-Za-z0-9_\-])")),
+    (b"' '", re.compile(rb" (')(?=[A-Za-z0-9_\-])")),
 )
-"""Where a literal ends and another begins that belongs to it."""
+"""Where a literal begins that belongs to the one before."""
+_WITHIN = re.compile(rb"\$\{[\"']|[\"'](?<=[A-Za-z0-9_\-].)\}")
 
 
 def joints(raw: bytes) -> list[tuple[int, int, bytes]]:
     """Edits that put the pieces of a literal together."""
-    return [(found.start(), found.end(), b"") for sign, joint in _JOINTS if sign in raw for found in joint.finditer(raw)]
+    edits = [(found.start(), found.end(), b"") for found in _WITHIN.finditer(raw)] if b"${" in raw else []
+    for sign, joint in _JOINTS:
+        for found in joint.finditer(raw) if sign in raw else ():
+            before = raw[max(0, found.start() - 4) : found.start()].rstrip(b" \t")
+            if before.endswith(found[1]) and before[-2:-1] not in (b"", b" ", b"=", b"(", found[1]):
+                edits.append((found.start() - (len(raw[max(0, found.start() - 4) : found.start()]) - len(before)) - 1, found.end(), b""))
+    return edits
 
 
 def arrays(raw: bytes) -> list[tuple[int, int, bytes]]:
     """Edits that read lists of numbers as the text they stand for, where it is text."""
     found = []
-    for array in _ARRAY.finditer(raw) if b", " in raw or b",0x" in raw else ():
-        codes = [int(number, 16 if number[:2] in (b"0x", b"0X") else 10) for number in re.findall(_NUMBER, array[0], re.IGNORECASE)]
+    for array in _ARRAY.finditer(raw):
+        first = _FIRST.search(raw, max(0, array.start() - 4), array.start())
+        if first is None:
+            continue
+        numbers = re.findall(_NUMBER, raw[first.start() : array.end()], re.IGNORECASE)
+        codes = [int(number, 16 if number[:2] in (b"0x", b"0X") else 10) for number in numbers]
         if all(32 <= code < 127 for code in codes):
-            call = _CALL.search(raw, max(0, array.start() - 32), array.start())
-            found.append((call.start() if call else array.start(), array.end(), b'"' + bytes(codes).replace(b'"', b"'") + b'"'))
+            call = _CALL.search(raw, max(0, first.start() - 32), first.start())
+            found.append((call.start() if call else first.start(), array.end(), b'"' + bytes(codes).replace(b'"', b"'") + b'"'))
     return found
 
 

@@ -1,13 +1,14 @@
 """Secrets that people write down in their own words: a label in any language and a value after it, sentences, commands."""
 
 import re
+from collections.abc import Iterator
 
 from kite_memory.redaction.cleaning import LABEL
 from kite_memory.redaction.layouts import find_in_columns, find_in_markup, on_next_line
 from kite_memory.redaction.likeness import chosen, clear, direct, is_value
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.vendors import any_of
-from kite_memory.redaction.words import FORMS, JOINING, LABELS, LEADING, VALUE_GROUPS, Form, Likeness
+from kite_memory.redaction.words import FORMS, JOINING, LABELS, LEADING, Form
 
 _KIND = "password"
 _WINDOW = 200
@@ -63,26 +64,26 @@ def find_spoken(raw: bytes, small: bytes, spans: list[Span]) -> None:
 
 
 def _match(raw: bytes, small: bytes, form: Form, spans: list[Span]) -> None:
+    if not form.near:
+        _add_all(raw, form.pattern.finditer(small), form, spans)
     for needle in form.near:
         at = small.find(needle)
         while at >= 0:
             begin = max(small.rfind(b"\n", max(0, at - _WINDOW), at) + 1, at - _WINDOW)
             stop = small.find(b"\n", at, at + _LINE)
             stop = stop if stop >= 0 else at + _LINE
-            for found in form.pattern.finditer(small, begin, stop):
-                for group in VALUE_GROUPS:
-                    _add(raw, found, group, form.likeness, spans)
+            _add_all(raw, form.pattern.finditer(small, begin, stop), form, spans)
             at = small.find(needle, stop)
 
 
-def _add(raw: bytes, found: re.Match[bytes], group: str, likeness: Likeness, spans: list[Span]) -> None:
-    if group not in found.re.groupindex or found[group] is None:
-        return
-    start, end = found.span(group)
-    if group.startswith("bare"):
-        end -= len(found[group]) - len(found[group].rstrip(b".:"))
-    if is_value(raw[start:end], likeness):
-        spans.append((start, end, _KIND))
+def _add_all(raw: bytes, matches: Iterator[re.Match[bytes]], form: Form, spans: list[Span]) -> None:
+    for found in matches:
+        for group in form.pattern.groupindex:
+            start, end = found.span(group)
+            if group.startswith("bare"):
+                end -= len(raw[start:end]) - len(raw[start:end].rstrip(b".:"))
+            if start < end and is_value(raw[start:end], form.likeness):
+                spans.append((start, end, _KIND))
 
 
 def _look(raw: bytes, small: bytes, start: int, end: int, weak: bool, lines: set[int], spans: list[Span]) -> None:

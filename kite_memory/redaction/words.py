@@ -39,7 +39,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """``words``: each match has one of each set, and one of ``near`` in its line. ``pattern`` is for text in small letters."""
+    """``words``: each match has one of each set, and, unless it begins with a literal, one of ``near`` in its line. ``pattern`` is for text in small letters."""
 
     words: tuple[frozenset[bytes], ...]
     near: tuple[bytes, ...]
@@ -47,7 +47,6 @@ class Form:
     likeness: Likeness
 
 
-VALUE_GROUPS = ("double", "single", "bare", "double2", "single2", "bare2", "phrase", "drawn")
 _PIECES = {
     "{user}": r"[^\s,;|<>(){}]{1,64}",
     "{gap}": r"(?:[ \t]{1,3}+[^\s:=(){}<>]{1,20}+){0,6}",
@@ -86,7 +85,7 @@ LABELS = _labels(_DATA["labels"])
 FORMS = tuple(
     Form(
         words=tuple(frozenset(words.encode().split()) for words in form["words"].split("|")),
-        near=tuple(form["near"].encode().split(b"|")),
+        near=tuple(form["near"].encode().split(b"|")) if "near" in form else (),
         pattern=_compiled(form["text"]),
         likeness=Likeness(form["value"]),
     )
