@@ -3,7 +3,7 @@
 import re
 from typing import assert_never
 
-from kite_memory.redaction.chance import capitals, digits, letters, smalls, stands_in, turns, wordlike
+from kite_memory.redaction.chance import capitals, digits, letters, monotonous, smalls, stands_in, turns, wordlike
 from kite_memory.redaction.cleaning import LABEL, OTHER_LETTER
 from kite_memory.redaction.words import Likeness
 
@@ -39,6 +39,11 @@ _LABELLED = re.compile(
     re.DOTALL,
 )
 """What is no password even right behind a label."""
+_FUNCTION_WORDS = frozenset(
+    b"""the a an to for of is are was be or and if in on at as by with from used not must may can should will your my our its this
+    that it when which has have been required optional wrong empty set stored read used only no you we password passphrase""".split()
+)
+"""Of a sentence; a passphrase made of words has none of them."""
 _CODE = re.compile(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}){1,7}")
 
 
@@ -60,8 +65,13 @@ def chosen(value: bytes) -> bool:
 
 
 def direct(value: bytes) -> bool:
-    """The very next word behind a label: as `chosen`, with capitals and a number."""
-    return chosen(value) and len(value) >= 8 and digits(value) >= 2 and capitals(value) >= 1 and smalls(value) >= 2
+    """The very next word behind a label: as `chosen`, and long, with a number."""
+    return chosen(value) and len(value) >= 8 and digits(value) >= 2 and smalls(value) >= 2 and (capitals(value) >= 1 or letters(value) >= 7)
+
+
+def numeric(value: bytes) -> bool:
+    """Behind a label and a sign: a number that may be typed in as a password."""
+    return 6 <= len(value) <= 12 and value.isdigit() and not monotonous(value)
 
 
 def clear(value: bytes) -> bool:
@@ -79,13 +89,15 @@ def clear(value: bytes) -> bool:
 def is_value(value: bytes, likeness: Likeness) -> bool:
     match likeness:
         case Likeness.ANY:
-            return not stands_in(value, numbered=False) and not value.startswith((b"$", b"{", b"%", b"<", b"-"))
+            return not stands_in(value, numbered=False) and not value.startswith((b"$", b"{", b"%", b"<", b"-", b"/"))
         case Likeness.CODE:
             return _CODE.fullmatch(value) is not None and digits(value) >= 2
         case Likeness.CHOSEN:
             return chosen(value)
         case Likeness.CLEAR:
             return clear(value)
+        case Likeness.WORDS:
+            return _FUNCTION_WORDS.isdisjoint(value.lower().split())
         case Likeness.DRAWN:
             return digits(value) >= 2 and turns(value) >= 4 and not wordlike(value) and not stands_in(value)
         case _:

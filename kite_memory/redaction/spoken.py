@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from kite_memory.redaction.cleaning import LABEL
 from kite_memory.redaction.layouts import find_in_columns, find_in_markup, on_next_line
-from kite_memory.redaction.likeness import chosen, clear, direct, is_value
+from kite_memory.redaction.likeness import chosen, clear, direct, is_value, numeric
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.vendors import any_of
 from kite_memory.redaction.words import FORMS, JOINING, LABELS, LEADING, Form
@@ -124,7 +124,7 @@ def _walk(raw: bytes, small: bytes, at: int, stop: int, weak: bool, spans: list[
         at = token.end()
         word = raw[start:end].rstrip(b"=")
         first = number == 0 and not weak and direct(word)
-        if (led > 0 and not weak and chosen(word)) or first or clear(word):
+        if (led > 0 and not weak and (chosen(word) or numeric(word))) or first or clear(word):
             spans.append((start, end + len(raw[end : at]) - len(raw[end:at].lstrip(b"?")), _KIND))
             led = 2
         elif small[start:end] in LEADING or small[start:end] in JOINING:

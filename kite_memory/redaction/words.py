@@ -18,6 +18,8 @@ class Likeness(StrEnum):
     """Digits, or groups of letters and digits."""
     CHOSEN = "chosen"
     """Letters with a digit or a sign among them."""
+    WORDS = "words"
+    """Words that make no sentence."""
     CLEAR = "clear"
     """Letters, a digit and a sign, in no form that an identifier has."""
     DRAWN = "drawn"
