@@ -29,7 +29,7 @@ from kite_memory.model.likeness import Contest, Ruling
 from kite_memory.model.look import Look, Problem
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
-from kite_memory.redaction import drop_private, redact, redact_event
+from kite_memory.redaction import drop_private, redact, redact_event, redact_id
 from kite_memory.sources.source import Compound, Source
 from kite_memory.sources.words import without_echo
 from kite_memory.timeline.store import LATEST_MTIME, SessionState, Timeline
@@ -402,6 +402,8 @@ def redacted(look: Look) -> Look:
     if session is not None:
         session = replace(
             session,
+            id=redact_id(session.id),
+            parent=redact_id(session.parent),
             title=_clean(session.title),
             branch=_clean(session.branch),
             cwd=_clean(session.cwd),

@@ -21,7 +21,9 @@ _INVISIBLE = re.compile(f"[{_HIDDEN}](?<=[{_SEEN}].)[{_HIDDEN}]{{0,65536}}+(?=[{
 """Between characters that it does not join: a joiner within an emoji or a word of another script means something."""
 _CONTROLS = bytes([*range(9), *range(14, 32), 127])
 _LETTERS = "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u052f\u1e00-\u1fff"
-_FOLDABLE = re.compile(f"[\uff0d\uff0f-\uff1a\uff1c-\uff1e\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff{_LETTERS}]{{1,65536}}+")
+_FOLDABLE = re.compile(
+    f"[\uff0d\uff0f-\uff1a\uff1c-\uff1e\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff{_LETTERS}]{{1,65536}}+"
+)
 _CYRILLIC = "abvgdejziyklmnoprstufhcqwx_y_eui"
 _LOOKALIKES = {
     **dict(zip("асеорхуіѕјҽԁԛԝһАВЕКМНОРСТУХІЅЈ", "aceopxyisjedqwhABEKMHOPCTYXISJ", strict=True)),
@@ -59,7 +61,9 @@ def _other_labels() -> list[str]:
 
 
 _FOLDS = _folds()
-_OTHER_LETTER = re.compile("[\u0530-\u1cff\u2c00-\u2dff\u3005-\u3007\u3031-\ud7ff\uf900-\ufaff\ufb1d-\ufdff\ufe70-\ufefc\uff66-\uffdc]")
+_OTHER_LETTER = re.compile(
+    "[\u0530-\u1cff\u2c00-\u2dff\u3005-\u3007\u3031-\ud7ff\uf900-\ufaff\ufb1d-\ufdff\ufe70-\ufefc\uff66-\uffdc]"
+)
 _NOT_ASCII = re.compile("[^\x00-\x7f]{1,65536}+")
 _OTHER_LETTERS = re.compile(f"{_OTHER_LETTER.pattern}{{1,65536}}+")
 _OTHER_LABELS = re.compile("|".join(map(re.escape, sorted(_other_labels(), key=len, reverse=True))))

@@ -16,7 +16,8 @@ _PRINTABLE = bytes(code for code in range(256) if 32 <= code < 127 or code in b"
 
 _NUMBER = rb"(?:0x[0-9a-f]{2}|[0-9]{2,3})"
 _ARRAY = re.compile(
-    rb",(?<=[0-9a-f],)\s{0,12}" + _NUMBER + rb"(?:\s{0,12},\s{0,12}" + _NUMBER + rb"){6,4096}+,?\s{0,8}[\])}]{0,3}", re.IGNORECASE
+    rb",(?<=[0-9a-f],)\s{0,12}+" + _NUMBER + rb"(?:\s{0,12}+,\s{0,12}+" + _NUMBER + rb"){6,4096}+,?\s{0,8}[\])}]{0,3}",
+    re.IGNORECASE,
 )
 _FIRST = re.compile(_NUMBER + rb"\Z", re.IGNORECASE)
 _CALL = re.compile(
@@ -38,9 +39,10 @@ def joints(raw: bytes) -> list[tuple[int, int, bytes]]:
     edits = [(found.start(), found.end(), b"") for found in _WITHIN.finditer(raw)] if b"${" in raw else []
     for sign, joint in _JOINTS:
         for found in joint.finditer(raw) if sign in raw else ():
-            before = raw[max(0, found.start() - 4) : found.start()].rstrip(b" \t")
+            gap = raw[max(0, found.start() - 4) : found.start()]
+            before = gap.rstrip(b" \t")
             if before.endswith(found[1]) and before[-2:-1] not in (b"", b" ", b"=", b"(", found[1]):
-                edits.append((found.start() - (len(raw[max(0, found.start() - 4) : found.start()]) - len(before)) - 1, found.end(), b""))
+                edits.append((found.start() - (len(gap) - len(before)) - 1, found.end(), b""))
     return edits
 
 

@@ -36,6 +36,7 @@ def _whole(raw: bytes, every: Catalogue) -> list[Span]:
 
 def _plain(raw: bytes, every: Catalogue, depth: int = 0, *, spoken: bool = True) -> list[Span]:
     """``spoken``: also what people write in their own words, which ends with a line."""
+
     def look_inside(plain: bytes) -> str:
         spans = _plain(plain, every, depth + 1) if depth < _DEEPEST else []
         return spans[0][2] if spans else ""

@@ -2,9 +2,11 @@
 
 import re
 
-from kite_memory.redaction.cleaning import LABEL
 from kite_memory.redaction.likeness import chosen, clear
 from kite_memory.redaction.span import Span
+
+Table = tuple[int, int]
+"""Where its header begins, and where its rows end."""
 
 _KIND = "password"
 _LINE = 600
@@ -15,7 +17,10 @@ _HEADER = re.compile(rb"[\w \xf1\xf0\-.*\"'`()]{1,40}")
 _RULE = re.compile(rb"[\s|+:=\-]{3,600}+")
 _AFTER_LABEL = re.compile(rb"[\"'`*\]]{0,4}[ \t]{0,4}([:=?]?)[ \t]{0,4}(?:[>|][+\-]?)?[ \t]{0,4}\r?(?=\n)")
 _NEXT = re.compile(rb"(?:[ \t]{0,40}\r?\n){1,3}+[ \t>\-*]{0,40}[\"'`]?([^\s\"'`]{4,64}+)[\"'`]?,?[ \t]{0,8}\r?(?=\n|\Z)")
-_LABELS = rb"(?:[a-z0-9_\- ]{0,24}(?:passw(?:ord|d|ort)|passphrase|pwd|kennwort|contrasen[a-z]{1,2}|senha|mot de passe|hasl[oa]|heslo|wachtwoord|lozinka|salasana|losenord|papoly)|[a-z0-9_\-]{0,24}[_\-]pass|pass|pw|\xf1{2,12})"
+_LABELS = (
+    rb"(?:[a-z0-9_\- ]{0,24}(?:passw(?:ord|d|ort)|passphrase|pwd|kennwort|contrasen[a-z]{1,2}|senha|mot de passe|hasl[oa]|heslo"
+    rb"|wachtwoord|lozinka|salasana|losenord|papoly)|[a-z0-9_\-]{0,24}[_\-]pass|pass|pw|\xf1{2,12})"
+)
 _MARKUP = (
     re.compile(rb"<input\b[^<>]{0,200}?\btype=[\"']?password[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)"),
     re.compile(rb"<input\b[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)[\"'][^<>]{0,200}?\btype=[\"']?password"),
@@ -25,7 +30,9 @@ _MARKUP = (
     ),
     re.compile(rb"[\"']" + _LABELS + rb"[\"'][ \t]{0,4}>(?P<value>[^<>\s]{3,128}+)</"),
     re.compile(
-        rb"[\"']" + _LABELS + rb"[\"'][ \t]{0,4},\s{0,40}[\"']?value[\"']?[ \t]{0,4}:[ \t]{0,4}[\"'](?P<value>[^\"'\r\n]{3,128}+)[\"']"
+        rb"[\"']"
+        + _LABELS
+        + rb"[\"'][ \t]{0,4},\s{0,40}[\"']?value[\"']?[ \t]{0,4}:[ \t]{0,4}[\"'](?P<value>[^\"'\r\n]{3,128}+)[\"']"
     ),
     re.compile(rb"<property name=[\"']" + _LABELS + rb"[\"'] value=[\"'](?P<value>[^\"'<>]{3,128}+)"),
 )
@@ -52,23 +59,26 @@ def on_next_line(raw: bytes, start: int, at: int, stop: int, spans: list[Span]) 
         spans.append((found.start(1), found.start(1) + len(value), _KIND))
 
 
-def find_in_columns(raw: bytes, start: int, end: int, lines: set[int], spans: list[Span]) -> None:
-    """A table whose header has the label ``[start, end)`` for a cell: CSV, Markdown, what database clients print."""
+def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[Span]) -> Table:
+    """A table whose header has the label ``[start, end)`` for a cell: CSV, Markdown, what database clients print.
+
+    ``last`` is the table found before, in whose rows no other begins; returned is the last one now.
+    """
     before, behind = raw[max(0, start - 40) : start].rstrip(_CELL_SIGNS)[-1:], raw[end : end + 40].lstrip(_CELL_SIGNS)[:1]
     tab = b"\t" in (raw[start - 1 : start], raw[end : end + 1])
     if not tab and before not in (b",", b";", b"|", b"\n", b"") and behind not in (b",", b";", b"|"):
-        return
+        return last
     begin = raw.rfind(b"\n", max(0, start - _LINE), start) + 1
     stop = raw.find(b"\n", end, end + _LINE)
-    if stop < 0 or (begin == 0 and start > _LINE):
-        return
+    if stop < 0 or (begin == 0 and start > _LINE) or last[0] < begin < last[1]:
+        return last
     header = raw[begin:stop]
     sign = b"\t" if tab else next((sign for sign in (b"|", b",", b";") if sign in header), b"")
     if not sign or header.count(sign) > _CELLS:
-        return
+        return last
     column = raw[begin:start].count(sign)
     if not all(_HEADER.fullmatch(cell) or not cell.strip() for cell in header.split(sign)):
-        return
+        return last
     count = header.count(sign)
     at = stop + 1
     for _ in range(_ROWS):
@@ -77,12 +87,13 @@ def find_in_columns(raw: bytes, start: int, end: int, lines: set[int], spans: li
         row = raw[at:line_end]
         if not _RULE.fullmatch(row):
             if row.count(sign) != count:
-                return
+                break
             cell = row.split(sign)[column]
             value = cell.strip(_CELL_SIGNS)
             if chosen(value):
                 first = at + sum(len(each) + 1 for each in row.split(sign)[:column]) + len(cell) - len(cell.lstrip(_CELL_SIGNS))
                 spans.append((first, first + len(value), _KIND))
         if line_end >= len(raw) or (line_end - at == _LINE and raw[line_end : line_end + 1] != b"\n"):
-            return
+            break
         at = line_end + 1
+    return begin, at

@@ -21,7 +21,7 @@ _ORDINARY = re.compile(
     rb"|(?:[A-Za-z][A-Za-z0-9]{0,24}_){1,6}+[A-Za-z0-9]{0,24}"  # identifiers
     rb"|[0-9a-f]{7,64}|[0-9A-F]{32,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     rb"|[a-z][a-zA-Z]{1,40}[0-9]{1,2}"  # camelCase2
-    rb"|[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64}){0,6}"  # ada@orchard, pear@1.2.3
+    rb"|[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64}+){0,6}"  # ada@orchard, pear@1.2.3
     rb"|[\w./\-]{1,64}#L?[0-9]{1,7}"  # pear#12
     rb"|[\w.\-]{0,64}\.[a-z]{1,5}[0-9]?(?::[0-9:]{1,12})?"  # file.py, file.mp4
     rb"|[\w\-]{1,64}(?:\.[\w\-]{1,64}){2,6}"  # a.b.c2
@@ -34,17 +34,17 @@ _LABELLED = re.compile(
     rb"|ipv|tls|ssl|step|version|page|line|part|section|phase|chapter|issue|test|user|password|pass|passwd|pwd|token|key|secret|field)"
     rb"[_\-]?[0-9]{1,5}[a-z\-]{0,8}|[0-9a-f]{32,128}|[0-9]{1,5}-?(?:[a-z]{1,12})(?:-[a-z]{1,12}){0,3}|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-z]{0,3}"
     rb"|[\w.+\-]{1,64}@[\w\-]{1,64}\.[a-z]{2,12}|[A-Za-z]{1,16}://.{0,256}|[\w.\-]{0,64}/[\w./\-@:]{0,256}|[a-z]{1,24}[!?+*]{1,4}"
-    rb"|[\w\-]{0,64}\.[a-z]{1,4}[0-9]?|[a-z_]{1,24}(?:\.[a-z_]{1,24}){1,6}[0-9]{0,2}|[@#$%&*~+!?^.\-/\\][\w.\-/]{0,64}"
-    rb"|[a-z]{1,24}(?:_[a-z]{1,24}){0,6}_?[0-9]?|[a-z]{1,20}[A-Z][A-Za-z]{1,40}[0-9]?",
+    rb"|[\w\-]{0,64}\.[a-z]{1,4}[0-9]?|[a-z_]{1,24}(?:\.[a-z_]{1,24}+){1,6}[0-9]{0,2}|[@#$%&*~+!?^.\-/\\][\w.\-/]{0,64}"
+    rb"|[a-z]{1,24}(?:_[a-z]{1,24}+){0,6}_?[0-9]?|[a-z]{1,20}[A-Z][A-Za-z]{1,40}[0-9]?",
     re.DOTALL,
 )
 """What is no password even right behind a label."""
 _FUNCTION_WORDS = frozenset(
-    b"""the a an to for of is are was be or and if in on at as by with from used not must may can should will your my our its this
-    that it when which has have been required optional wrong empty set stored read used only no you we password passphrase""".split()
+    b"""the a an to for of is are was be or and if in on at as by with from used not must may can should will your my our its
+    this that it when which has have been required optional wrong empty set stored read used only no you we password passphrase""".split()
 )
 """Of a sentence; a passphrase made of words has none of them."""
-_CODE = re.compile(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}){1,7}")
+_CODE = re.compile(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
 
 
 def _spelled(value: bytes) -> int:
@@ -66,7 +66,9 @@ def chosen(value: bytes) -> bool:
 
 def direct(value: bytes) -> bool:
     """The very next word behind a label: as `chosen`, and long, with a number."""
-    return chosen(value) and len(value) >= 8 and digits(value) >= 2 and smalls(value) >= 2 and (capitals(value) >= 1 or letters(value) >= 7)
+    if not chosen(value) or len(value) < 8 or digits(value) < 2 or smalls(value) < 2:
+        return False
+    return capitals(value) >= 1 or letters(value) >= 7
 
 
 def numeric(value: bytes) -> bool:

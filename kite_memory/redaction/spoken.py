@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from kite_memory.redaction.cleaning import LABEL
-from kite_memory.redaction.layouts import find_in_columns, find_in_markup, on_next_line
+from kite_memory.redaction.layouts import Table, find_in_columns, find_in_markup, on_next_line
 from kite_memory.redaction.likeness import chosen, clear, direct, is_value, numeric
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.vendors import any_of
@@ -38,7 +38,7 @@ for _form in FORMS:
 
 def find_spoken(raw: bytes, small: bytes, spans: list[Span]) -> None:
     """``small`` is ``raw`` in small letters."""
-    lines: set[int] = set()  # headers of tables that were looked at
+    table: Table = (0, 0)
     at = 0
     labelled = False
     while hit := _STEM.search(small, at):
@@ -47,13 +47,13 @@ def find_spoken(raw: bytes, small: bytes, spans: list[Span]) -> None:
             end = at + len(label.stem)
             if not ((label.word and small[at - 1 : at].isalpha()) or (label.whole and small[end : end + 1].isalnum())):
                 labelled = True
-                _look(raw, small, at, end, label.weak, lines, spans)
+                table = _look(raw, small, at, end, label.weak, table, spans)
         at += 1
     at = raw.find(_OTHER)
     while at >= 0:
         end = at + len(raw[at : at + 32]) - len(raw[at : at + 32].lstrip(_OTHER))
         labelled = True
-        _look(raw, small, at, end, False, lines, spans)
+        table = _look(raw, small, at, end, False, table, spans)
         at = raw.find(_OTHER, end)
     if labelled:
         find_in_markup(raw, small, spans)
@@ -86,16 +86,16 @@ def _add_all(raw: bytes, matches: Iterator[re.Match[bytes]], form: Form, spans: 
                 spans.append((start, end, _KIND))
 
 
-def _look(raw: bytes, small: bytes, start: int, end: int, weak: bool, lines: set[int], spans: list[Span]) -> None:
+def _look(raw: bytes, small: bytes, start: int, end: int, weak: bool, table: Table, spans: list[Span]) -> Table:
     """At what stands around the label at ``[start, end)``."""
     tail = _TAIL.match(small, end)
     at = tail.end() if tail else end
     stop = raw.find(b"\n", at, at + _WINDOW)
     stop = stop if stop >= 0 else min(len(raw), at + _WINDOW)
-    find_in_columns(raw, start, at, lines, spans)
     on_next_line(raw, start, at, stop, spans)
     _walk(raw, small, at, stop, weak, spans)
     _back(raw, start, spans)
+    return find_in_columns(raw, start, at, table, spans)
 
 
 def _walk(raw: bytes, small: bytes, at: int, stop: int, weak: bool, spans: list[Span]) -> None:
@@ -125,7 +125,7 @@ def _walk(raw: bytes, small: bytes, at: int, stop: int, weak: bool, spans: list[
         word = raw[start:end].rstrip(b"=")
         first = number == 0 and not weak and direct(word)
         if (led > 0 and not weak and (chosen(word) or numeric(word))) or first or clear(word):
-            spans.append((start, end + len(raw[end : at]) - len(raw[end:at].lstrip(b"?")), _KIND))
+            spans.append((start, end, _KIND))
             led = 2
         elif small[start:end] in LEADING or small[start:end] in JOINING:
             led = max(led, _NEAR if small[start:end] in LEADING else led)
@@ -139,7 +139,7 @@ def _walk(raw: bytes, small: bytes, at: int, stop: int, weak: bool, spans: list[
 
 def is_quoted(value: bytes, led: bool) -> bool:
     if b" " in value:
-        return led and 8 <= len(value) and any(48 <= code <= 57 for code in value) and value.count(b" ") <= 5 and b"=" not in value
+        return led and len(value) >= 8 and any(48 <= code <= 57 for code in value) and value.count(b" ") <= 5 and b"=" not in value
     return chosen(value) if led else clear(value)
 
 

@@ -41,7 +41,10 @@ class Label:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """``words``: each match has one of each set, and, unless it begins with a literal, one of ``near`` in its line. ``pattern`` is for text in small letters."""
+    """``pattern`` is for text in small letters.
+
+    Each match is in a text with one of each set of ``words``, and has one of ``near`` in its line unless it begins with a literal.
+    """
 
     words: tuple[frozenset[bytes], ...]
     near: tuple[bytes, ...]
@@ -59,7 +62,7 @@ _PIECES = {
     "{secret}": r"(?:[\"`](?P<double>[^\"`\\\r\n]{3,128}+)[\"`]|'(?P<single>[^'\\\r\n]{3,128}+)'"
     r"|(?P<bare>[^\s\"'`<>|;,()\\]{3,128}+))",
 }
-_BLANKS = re.compile(r"\[[^\]]*\]| \?| ")
+_BLANKS = re.compile(r"\[[^\]]{0,400}\]| \?| ")
 
 
 def _compiled(text: str) -> re.Pattern[bytes]:
@@ -78,7 +81,8 @@ def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
     for label in dict.fromkeys(label for labels in table.values() for label in labels):
         stem = bare(label.strip("*~?")).lower()
         if stem.isascii():
-            found[stem] = Label(stem=stem, word=not label.startswith("~"), weak=label.startswith("?"), whole=not label.endswith("*"))
+            weak, whole = label.startswith("?"), not label.endswith("*")
+            found[stem] = Label(stem=stem, word=not label.startswith("~"), weak=weak, whole=whole)
     return tuple(found.values())
 
 
