@@ -40,8 +40,10 @@ _LABELLED = re.compile(
 )
 """What is no password even right behind a label."""
 _FUNCTION_WORDS = frozenset(
-    b"""the a an to for of is are was be or and if in on at as by with from used not must may can should will your my our its
-    this that it when which has have been required optional wrong empty set stored read used only no you we password passphrase""".split()
+    b"""
+    the a an to for of is are was be or and if in on at as by with from used not must may can should will your my our its this
+    that it when which has have been required optional wrong empty set stored read only no you we password passphrase
+    """.split()
 )
 """Of a sentence; a passphrase made of words has none of them."""
 _CODE = re.compile(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
@@ -57,7 +59,13 @@ def _signs(value: bytes) -> int:
 
 def chosen(value: bytes) -> bool:
     """Right behind a label: letters with a digit or a sign among them, and nothing else that is known."""
-    if not 5 <= len(value) <= LONGEST or _spelled(value) < 2 or _BRACKETS.search(value) or stands_in(value, numbered=False):
+    if (
+        value.isalpha()
+        or not 5 <= len(value) <= LONGEST
+        or _spelled(value) < 2
+        or _BRACKETS.search(value)
+        or stands_in(value, numbered=False)
+    ):
         return False
     if not digits(value) and not _signs(value.strip(_SIGNS)):
         return False
@@ -78,7 +86,7 @@ def numeric(value: bytes) -> bool:
 
 def clear(value: bytes) -> bool:
     """Somewhere near a label: letters, a digit and a sign, or digits and capitals in a form that no name has."""
-    if not 6 <= len(value) <= LONGEST or _spelled(value) < 3 or not digits(value):
+    if value.isalpha() or not 6 <= len(value) <= LONGEST or not digits(value) or _spelled(value) < 3:
         return False
     if _BRACKETS.search(value) or b"," in value or b":" in value or stands_in(value, numbered=False) or _ORDINARY.fullmatch(value):
         return False

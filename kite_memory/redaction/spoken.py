@@ -25,6 +25,9 @@ _TOKEN = re.compile(rb"[^\s]{1,256}+")
 _QUOTED = re.compile(rb"[ \t]{0,8}\\?([\"'`])([^\"'`\\\r\n]{3,128}+)\\?\1")
 _OPENING = b"(\"'`*?\xab[,"
 _CLOSING = b"\"'`,;:.)]?*"
+_DIGIT = re.compile(rb"[0-9]")
+_TELLING = re.compile(rb"[0-9!#$%^&*~+@]")
+"""Each value has one of these."""
 _STOPS = re.compile(rb"[({\[<>;]")
 _LABELS = {label.stem: label for label in LABELS}
 _STEM = re.compile(any_of(label.stem.decode() for label in LABELS).encode())
@@ -100,6 +103,8 @@ def _look(raw: bytes, small: bytes, start: int, end: int, weak: bool, table: Tab
 
 def _walk(raw: bytes, small: bytes, at: int, stop: int, weak: bool, spans: list[Span]) -> None:
     """From word to word behind a label, to a value."""
+    if not _TELLING.search(raw, at, stop):
+        return
     if aside := _ASIDE.match(raw, at, stop):
         at = aside.end()
     led = 0  # so many words further, a value is expected
@@ -146,6 +151,8 @@ def is_quoted(value: bytes, led: bool) -> bool:
 def _back(raw: bytes, start: int, spans: list[Span]) -> None:
     """``… X as the password``: before a label only what is clearly one."""
     begin = raw.rfind(b"\n", max(0, start - 60), start) + 1 or max(0, start - 60)
+    if not _DIGIT.search(raw, begin, start):
+        return
     for token in _TOKEN.finditer(raw, begin, start):
         first = token.start() + len(token[0]) - len(token[0].lstrip(_OPENING))
         last = token.end() - len(token[0]) + len(token[0].rstrip(_CLOSING))
