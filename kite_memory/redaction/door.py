@@ -42,12 +42,15 @@ _ORDINARY_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?::[0-9]
 
 
 def redact_id(text: str) -> str:
-    """``text``, or where there is a secret in it, a name made from its SHA-256: the same each time, and another for another id."""
+    """``text``, or where there is a secret in it, a name made from its SHA-256: the same each time, another for another id.
+
+    An id that only looks drawn by chance stays: that is how ids look.
+    """
     if _ORDINARY_ID.fullmatch(text):
         return text
     if clean(text) == text and not find_protected(text) and all(kind == UNKNOWN for _, _, kind in find(bare(text), [])):
         return text  # ids are drawn by chance
-    return f"redacted-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
+    return f"{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}-redacted"
 
 
 def redact_event(event: Event, known: dict[str, str] | None = None) -> Event:

@@ -79,6 +79,11 @@ def direct(value: bytes) -> bool:
     return capitals(value) >= 1 or letters(value) >= 7
 
 
+def signed(value: bytes) -> bool:
+    """Behind a word that says other things as well, and a sign."""
+    return _signs(value) > 0 and direct(value)
+
+
 def numeric(value: bytes) -> bool:
     """Behind a label and a sign: a number that may be typed in as a password."""
     return 6 <= len(value) <= 12 and value.isdigit() and not monotonous(value)
@@ -92,8 +97,8 @@ def clear(value: bytes) -> bool:
         return False
     if _signs(value):
         return True
-    mixed = b"_" in value or b"-" in value or b"." in value
-    return mixed and len(value) <= 24 and capitals(value) > 0 and smalls(value) > 0 and turns(value) >= 1
+    mixed = b"-" in value or b"." in value or (b"_" in value and len(value) <= 24)
+    return mixed and capitals(value) > 0 and smalls(value) > 0 and turns(value) >= 1
 
 
 def is_value(value: bytes, likeness: Likeness) -> bool:

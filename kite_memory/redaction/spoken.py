@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from kite_memory.redaction.cleaning import LABEL
 from kite_memory.redaction.layouts import Table, find_in_columns, find_in_markup, on_next_line
-from kite_memory.redaction.likeness import chosen, clear, direct, is_value, numeric
+from kite_memory.redaction.likeness import chosen, clear, direct, is_value, numeric, signed
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.vendors import any_of
 from kite_memory.redaction.words import FORMS, JOINING, LABELS, LEADING, Form
@@ -129,7 +129,8 @@ def _walk(raw: bytes, small: bytes, at: int, stop: int, weak: bool, spans: list[
         at = token.end()
         word = raw[start:end].rstrip(b"=")
         first = number == 0 and not weak and direct(word)
-        if (led > 0 and not weak and (chosen(word) or numeric(word))) or first or clear(word):
+        expected = led > 0 and (signed(word) if weak else chosen(word) or numeric(word))
+        if expected or first or clear(word):
             spans.append((start, end, _KIND))
             led = 2
         elif small[start:end] in LEADING or small[start:end] in JOINING:

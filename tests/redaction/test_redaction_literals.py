@@ -9,6 +9,8 @@ from kite_memory.errors import KiteError
 from kite_memory.protected import protect_file, protected_file, protected_literals, read_literals
 from kite_memory.redaction import redact
 from kite_memory.redaction.literals import Literals, literal, protect
+from kite_memory.wiring import open_house
+from tests.daemon.test_daemon_operations import config_in
 
 ENV = """\
 # settings of the orchard
@@ -74,6 +76,18 @@ def test_a_damaged_list_is_an_error_and_not_an_empty_one(tmp_path: Path) -> None
 
     with pytest.raises(KiteError, match="damaged"):
         protected_literals(tmp_path / "config.toml")
+
+
+def test_a_house_that_is_opened_protects_them(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    (tmp_path / ".env").write_text(ENV)
+    protect_file(tmp_path / ".env", config.file)
+
+    with open_house(config) as house:
+        house.lay_out()
+        house.operations.remember(text="The gate opens with rain-bucket in the evening.")
+
+        assert house.operations.search(query="gate evening")["hits"][0]["title"].startswith("The gate opens with [redacted")
 
 
 @pytest.mark.parametrize("word", ["pear-tree-7", "грушевый сад", "日本の梨園です", "🍐🍐🍐🍐🍐🍐", "a" * 300])
