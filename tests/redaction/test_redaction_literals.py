@@ -85,7 +85,7 @@ def test_a_house_that_is_opened_protects_them(tmp_path: Path) -> None:
 
     with open_house(config) as house:
         house.lay_out()
-        house.operations.remember(text="The gate opens with rain-bucket in the evening.")
+        house.operations.remember(text="The gate opens with quincejam in the evening.")
 
         assert house.operations.search(query="gate evening")["hits"][0]["title"].startswith("The gate opens with [redacted")
 
