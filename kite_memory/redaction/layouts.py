@@ -4,6 +4,8 @@ import re
 
 from kite_memory.redaction.likeness import chosen, clear
 from kite_memory.redaction.span import Span
+from kite_memory.redaction.vendors import any_of
+from kite_memory.redaction.words import LABELS
 
 Table = tuple[int, int]
 """Where its header begins, and where its rows end."""
@@ -18,8 +20,9 @@ _RULE = re.compile(rb"[\s|+:=\-]{3,600}+")
 _AFTER_LABEL = re.compile(rb"[\"'`*\]]{0,4}[ \t]{0,4}([:=?]?)[ \t]{0,4}(?:[>|][+\-]?)?[ \t]{0,4}\r?(?=\n)")
 _NEXT = re.compile(rb"(?:[ \t]{0,40}\r?\n){1,3}+[ \t>\-*]{0,40}[\"'`]?([^\s\"'`]{4,64}+)[\"'`]?,?[ \t]{0,8}\r?(?=\n|\Z)")
 _LABELS = (
-    rb"(?:[a-z0-9_\- ]{0,24}(?:passw(?:ord|d|ort)|passphrase|pwd|kennwort|contrasen[a-z]{1,2}|senha|mot de passe|hasl[oa]|heslo"
-    rb"|wachtwoord|lozinka|salasana|losenord|papoly)|[a-z0-9_\-]{0,24}[_\-]pass|pass|pw|\xf1{2,12})"
+    rb"(?:[a-z0-9_\- ]{0,24}"
+    + any_of(label.stem.decode() for label in LABELS if not label.weak).encode()
+    + rb"[a-z0-9_\-]{0,12}|[a-z0-9_\-]{0,24}[_\-]pass|pass|pw|\xf1{2,12})"
 )
 _MARKUP = (
     re.compile(rb"<input\b[^<>]{0,200}?\btype=[\"']?password[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)"),
