@@ -63,12 +63,14 @@ from kite_memory.model.judging import Judge
 from kite_memory.model.likeness import Contest
 from kite_memory.model.note import Note
 from kite_memory.private_files import make_private_folder, replace_file
+from kite_memory.protected import protected_literals
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.local import LocalEmbedder
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction import redact
+from kite_memory.redaction.literals import protect
 from kite_memory.seals import broken, seal
 from kite_memory.sources.aider import HISTORY, Aider
 from kite_memory.sources.antigravity import Antigravity
@@ -147,6 +149,7 @@ def open_house(
     A vault that is not there does not keep the house shut: what needs it says so when it is asked.
     """
     with ExitStack() as closing:
+        protect(protected_literals(config.file))
         closing.callback(seal, config.state)  # last, when all that is below is closed
         timeline = Timeline(config.state / "timeline.sqlite")
         closing.callback(timeline.close)

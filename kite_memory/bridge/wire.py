@@ -12,6 +12,7 @@ from kite_memory.bridge.access import OWNER, Asker, Grant, NotAllowed
 from kite_memory.bridge.store import Conflict, StoreUnavailable
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
 from kite_memory.model.scope import Scope
+from kite_memory.redaction import redact_id
 
 Json = dict[str, Any]
 Perform = Callable[[str, Json, Asker], Json]
@@ -96,7 +97,7 @@ def _kind(error: KiteError) -> str:
 def _asker(told: Json) -> Asker:
     match told:
         case {"project": str(project), "session": str(session), "ai": str(ai)}:
-            return Asker(grant=_grant(told.get("grant")), project=project, session=session, ai=ai)
+            return Asker(grant=_grant(told.get("grant")), project=project, session=redact_id(session), ai=ai)
         case _:
             raise UsageError("nobody is said to ask", hint=_OTHER_VERSION)
 

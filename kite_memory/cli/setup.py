@@ -1,6 +1,7 @@
 """Hooks, service, keys and configuration."""
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -197,6 +198,21 @@ def remove_key(name: KeyArgument) -> None:
     from kite_memory import keys as kept
 
     tell(kept.remove(name, configuration.load().file))
+
+
+@keys.command("protect", cls=Command)
+def protect_literals(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .env or .netrc file, or one literal a line.")],
+    forget: Annotated[bool, typer.Option("--forget", help="Stop protecting what came from FILE.")] = False,
+) -> None:
+    """Never keep the values in a file: wherever one is met, it is redacted. Stored are keyed hashes, not the values.
+
+    Example: kmem keys protect ~/orchard/.env
+    """
+    from kite_memory.protected import protect_file
+
+    tell(protect_file(file, configuration.load().file, forget=forget))
+    tell("a running daemon uses it after `kmem down` and `kmem up`")
 
 
 @keys.command("list", cls=Command)

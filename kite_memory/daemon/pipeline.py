@@ -31,7 +31,7 @@ from kite_memory.model.likeness import Contest, Ruling
 from kite_memory.model.look import EARLIEST, Look, Problem, in_time
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
-from kite_memory.redaction import drop_private, redact, redact_event
+from kite_memory.redaction import drop_private, redact, redact_event, redact_id
 from kite_memory.sources.git_log import PROVIDER as GIT
 from kite_memory.sources.source import Compound, Source
 from kite_memory.sources.words import without_echo
@@ -533,6 +533,8 @@ def redacted(look: Look) -> Look:
     if session is not None:
         session = replace(
             session,
+            id=redact_id(session.id),
+            parent=redact_id(session.parent),
             title=_clean(session.title),
             branch=_clean(session.branch),
             cwd=_clean(session.cwd),

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from kite_memory.redaction import redact_id
 from kite_memory.redaction.cutting import beginning, ends
 
 _LONGEST_NAME = 4_096
@@ -71,7 +72,7 @@ def read_hook_input(body: bytes) -> HookInput | None:
             return HookInput(
                 event=_text(event),
                 name=_text(name),
-                session=_text(rest.get("session_id")),
+                session=redact_id(_text(rest.get("session_id"))),
                 cwd=_text(rest.get("cwd")),
                 prompt=_text(rest.get("prompt"), limit=len(body)),
                 source=_text(rest.get("source")),
@@ -99,7 +100,7 @@ def _head_of_tool_event(body: bytes) -> HookInput | None:
     return HookInput(
         event=event,
         name=name,
-        session=_text(told.get("session_id")),
+        session=redact_id(_text(told.get("session_id"))),
         cwd=_text(told.get("cwd")),
         is_subagent=bool(told.get("agent_id")),
     )

@@ -191,7 +191,9 @@ _A_CLAUSE = (
     r"|won'?t|want|wants|prefer|prefers|like|likes|hate|use|uses|run|runs|live|lives|only|always|never|isn'?t|aren'?t|mustn'?t"
     r"|requires?|expects?|takes?|goes|means?|stays?|lies|resets?|breaks?|fails?|works?|belongs?|comes?|deploys?|keeps?"
     r"|owns?|reviews?|expires?|drops?|listens?|speaks?|talks?|starts?|ends?|costs?|handles?|holds?|contains?|returns?|sits?"
-    r"|includes?|signs?|consumes?|ships?|depends?|supports?|accepts?|rejects?|allows?|triggers?|publish(?:es)?)\b)"
+    r"|includes?|signs?|consumes?|ships?|depends?|supports?|accepts?|rejects?|allows?|triggers?|publish(?:es)?|rotates?|changes?"
+    r"|renews?|refresh(?:es)?|closes?|opens?|lasts?|restarts?|syncs?|reads?|writes?|sends?|stores?|points?|serves?|connects?"
+    r"|\w{3,40}s (?:every|each|once|twice|daily|weekly|monthly|yearly|on the \d|on \w{3,6}days?|at \d))\b)"
 )
 _MEMORY = r"(?:your |the |our |my |long[- ]term |project )*(?:memory|memories|vault)"
 _TELLS = re.compile(

@@ -45,9 +45,10 @@ _TAKES_PASSWORD = {
     b"p": re.compile(
         rb"\b(?:mysql(?:dump|admin|sh|import|check)?|mariadb(?:-dump|-admin)?|mongo(?:sh|dump|restore|import|export)?|sshpass|7z[ar]?"
         rb"|(?:docker|podman|helm|oc|cf|az|nerdctl|buildah|skopeo|oras|crane|kubectl|argocd|npm|heroku)\b[^|;&\n]{0,200}\blogin"
-        rb"|plink|pscp|psftp)\b"
+        rb"|plink|pscp|psftp|psexec(?:64)?|cqlsh|nxc|netexec|crackmapexec|evil-winrm|ldapmodify|winexe|hydra|medusa|sqoop|clickhouse-client"
+        rb"|snowsql|rdesktop|vncviewer|proxychains|smbmap|influx|arangosh|neo4j-admin|cypher-shell|beeline|ipmitool|mosquitto_(?:pub|sub))\b"
     ),
-    b"P": re.compile(rb"\b(?:un)?zip\b"),
+    b"P": re.compile(rb"\b(?:(?:un)?zip|mosquitto_(?:pub|sub|rr)|ipmitool|sqlcmd|bcp|isql|osql|tsql)\b"),
     b"a": re.compile(rb"\bredis-(?:cli|benchmark)\b"),
     b"w": re.compile(rb"\bldap[a-z]{2,10}\b"),
     b"k": re.compile(rb"\bopenssl\b"),

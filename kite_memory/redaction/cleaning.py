@@ -1,7 +1,9 @@
 """What is invisible, taken out; what only looks different, made the same."""
 
 import re
+import tomllib
 import unicodedata
+from importlib.resources import files
 
 _ESCAPES = re.compile(
     "\x1b(?:\\[[0-?]{0,64}[ -/]{0,8}[@-~]?|[\\]PX^_](?:[^\x07\x1b]{0,4096}(?:\x07|\x1b\\\\))?|[ -/]{1,4}[0-~]?"
@@ -18,16 +20,53 @@ _SEEN = f"\\t\\n\\r\\x20-\\x7e{_WIDE}"
 _INVISIBLE = re.compile(f"[{_HIDDEN}](?<=[{_SEEN}].)[{_HIDDEN}]{{0,65536}}+(?=[{_SEEN}])", re.DOTALL)
 """Between characters that it does not join: a joiner within an emoji or a word of another script means something."""
 _CONTROLS = bytes([*range(9), *range(14, 32), 127])
-_FOLDABLE = re.compile("[\uff0d\uff0f-\uff1a\uff1c-\uff1e\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff]")
+_LETTERS = "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u052f\u1e00-\u1fff"
+_FOLDABLE = re.compile(
+    f"[\uff0d\uff0f-\uff1a\uff1c-\uff1e\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff{_LETTERS}]{{1,65536}}+"
+)
+_CYRILLIC = "abvgdejziyklmnoprstufhcqwx_y_eui"
+_LOOKALIKES = {
+    **dict(zip("асеорхуіѕјҽԁԛԝһАВЕКМНОРСТУХІЅЈ", "aceopxyisjedqwhABEKMHOPCTYXISJ", strict=True)),
+    **dict(zip("αβγδεζηθικλμνξοπρσςτυφχψω", "abgdezhqiklmnxoprsstufcyw", strict=True)),
+    **dict(zip("łøđðßıæœŋþħŧəєґ", "lodds" + "iaon" + "phteeg", strict=True)),
+}
+"""Letters that are read as these: those that look like Latin ones, as a disguise has them, and those that stand for them."""
+OTHER_LETTER = 0xF0
+"""The byte for a letter of a script that is not folded."""
+LABEL = 0xF1
+"""The byte for each character of a word for "password" in such a script."""
 
 
 def _folds() -> dict[int, str]:
-    codes = [*range(0xFF01, 0xFF5F), *range(0x1D400, 0x1D800)]
-    folded = {code: unicodedata.normalize("NFKC", chr(code)) for code in codes}
-    return {code: plain for code, plain in folded.items() if len(plain) == 1 and plain.isascii()}
+    """One character for one, so that offsets stay."""
+    folded = {0x430 + at: letter for at, letter in enumerate(_CYRILLIC) if letter != "_"}
+    folded |= {ord(letter): plain for letter, plain in _LOOKALIKES.items()}
+    folded |= {ord("ъ"): "y", ord("ь"): "y"}
+    for code in (*range(0xAA, 0x530), *range(0x1E00, 0x2000)):
+        small = unicodedata.normalize("NFKD", chr(code).lower())[:1]
+        plain = small if "a" <= small <= "z" else folded.get(ord(small), "") if small else ""
+        if code not in folded and plain and chr(code).isalpha():
+            folded[code] = plain if chr(code).islower() else plain.upper()
+    for code in (*range(0xFF01, 0xFF5F), *range(0x1D400, 0x1D800)):
+        plain = unicodedata.normalize("NFKC", chr(code))
+        if len(plain) == 1 and plain.isascii():
+            folded[code] = plain
+    return folded
+
+
+def _other_labels() -> list[str]:
+    labels = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))["labels"]
+    stems = (label.strip("*~?") for table in labels.values() for label in table)
+    return [stem for stem in stems if _OTHER_LETTER.search(stem)]
 
 
 _FOLDS = _folds()
+_OTHER_LETTER = re.compile(
+    "[\u0530-\u1cff\u2c00-\u2dff\u3005-\u3007\u3031-\ud7ff\uf900-\ufaff\ufb1d-\ufdff\ufe70-\ufefc\uff66-\uffdc]"
+)
+_NOT_ASCII = re.compile("[^\x00-\x7f]{1,65536}+")
+_OTHER_LETTERS = re.compile(f"{_OTHER_LETTER.pattern}{{1,65536}}+")
+_OTHER_LABELS = re.compile("|".join(map(re.escape, sorted(_other_labels(), key=len, reverse=True))))
 
 
 def clean(text: str) -> str:
@@ -39,8 +78,26 @@ def clean(text: str) -> str:
     return _INVISIBLE.sub("", text)
 
 
+def _folded(found: re.Match[str]) -> str:
+    return found[0].translate(_FOLDS)
+
+
 def bare(text: str) -> bytes:
-    """``text`` in ASCII, character for character: full-width and mathematical letters as plain ones, ``?`` for what has no like."""
-    if not text.isascii() and _FOLDABLE.search(text):
-        text = text.translate(_FOLDS)
-    return text.encode("ascii", "replace")
+    """``text`` with one byte for each character.
+
+    Letters with a Latin like (accented, Cyrillic, Greek, full-width, mathematical) become it; labels in other scripts
+    become `LABEL`, their other letters `OTHER_LETTER`, and what is no letter ``?``.
+    """
+    if text.isascii():
+        return text.encode()
+    others = "".join(_NOT_ASCII.findall(text))
+    if _FOLDABLE.search(others):
+        text = _FOLDABLE.sub(_folded, text)
+    raw = text.encode("ascii", "replace")
+    if not _OTHER_LETTER.search(others):
+        return raw
+    marked = bytearray(raw)
+    for code, pattern in ((OTHER_LETTER, _OTHER_LETTERS), (LABEL, _OTHER_LABELS)):
+        for found in pattern.finditer(text):
+            marked[found.start() : found.end()] = bytes((code,)) * len(found[0])
+    return bytes(marked)

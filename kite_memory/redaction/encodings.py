@@ -1,5 +1,6 @@
 """Text that was written in base 64 or in hexadecimal digits."""
 
+import base64
 import binascii
 import re
 
@@ -12,6 +13,7 @@ _THIRD = b"ABEFIJMNQRUVYZcdghklopstwx014589"
 """What base 64 of ASCII text can have at the first, second and third place of each four: an eighth of all that is base 64."""
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _TENS = b"234567"
+_BASE32 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _HEX = b"0123456789abcdefABCDEF"
 
 
@@ -34,4 +36,12 @@ def hexadecimal(text: bytes) -> bytes:
     if len(text) % 2 or text[0:32:2].translate(None, _TENS) or text.translate(None, _HEX):
         return b""
     plain = binascii.a2b_hex(text)
+    return b"" if plain.translate(None, _PRINTABLE) else plain
+
+
+def base32(text: bytes) -> bytes:
+    """What base 32 ``text``, without its padding, says in ASCII."""
+    if len(text) % 8 in (1, 3, 6) or text.translate(None, _BASE32):
+        return b""
+    plain = base64.b32decode(text + b"=" * (-len(text) % 8))
     return b"" if plain.translate(None, _PRINTABLE) else plain

@@ -4,8 +4,10 @@ from kite_memory.redaction.assigned import find_assigned
 from kite_memory.redaction.blocks import find_blocks
 from kite_memory.redaction.carriers import find_carried
 from kite_memory.redaction.chance import digits, worded
+from kite_memory.redaction.disguises import find_dumped
 from kite_memory.redaction.marks import blanked
 from kite_memory.redaction.span import Span
+from kite_memory.redaction.spoken import find_spoken
 from kite_memory.redaction.tokens import UNKNOWN, find_tokens
 from kite_memory.redaction.vendors import Catalogue, every_vendor
 from kite_memory.redaction.views import View, put_together, resolved
@@ -32,16 +34,22 @@ def _whole(raw: bytes, every: Catalogue) -> list[Span]:
     return spans if broken is None else spans + _across(broken, {end for _, end, kind in spans if kind != UNKNOWN}, every)
 
 
-def _plain(raw: bytes, every: Catalogue, depth: int = 0) -> list[Span]:
+def _plain(raw: bytes, every: Catalogue, depth: int = 0, *, spoken: bool = True) -> list[Span]:
+    """``spoken``: also what people write in their own words, which ends with a line."""
+
     def look_inside(plain: bytes) -> str:
         spans = _plain(plain, every, depth + 1) if depth < _DEEPEST else []
         return spans[0][2] if spans else ""
 
     spans: list[Span] = []
     find_tokens(raw, spans, look_inside, every)
-    find_assigned(raw, raw.lower(), spans)
+    small = raw.lower()
+    find_assigned(raw, small, spans)
+    if spoken:
+        find_spoken(raw, small, spans)
     find_carried(raw, spans)
     find_blocks(raw, spans)
+    find_dumped(raw, look_inside, spans)
     return spans
 
 
@@ -51,7 +59,7 @@ def _across(broken: View, ends: set[int], every: Catalogue) -> list[Span]:
     A word at the beginning of the next line is no part of a secret, least of all where one was complete without it.
     """
     found: list[Span] = []
-    for start, end, kind in _plain(broken.raw, every):
+    for start, end, kind in _plain(broken.raw, every, spoken=False):
         if kind == UNKNOWN or not broken.touched(start, end):
             continue  # two words may look drawn by chance
         piece, seam = broken.behind(start, end)

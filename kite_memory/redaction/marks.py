@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 
+from kite_memory.redaction.literals import KIND as PROTECTED
 from kite_memory.redaction.names import NAMED_KINDS
 from kite_memory.redaction.span import Span, joined
 from kite_memory.redaction.tokens import OWN_KINDS
@@ -13,6 +14,7 @@ KINDS: frozenset[str] = (
     | NAMED_KINDS
     | OWN_KINDS
     | {"private-key", "url-password", "url-token", "webhook", "password", "password-hash", "authorization", "cookie", "text"}
+    | {PROTECTED}
 )
 """Every kind there is: a mark of another kind is no mark, so nothing can hide in one."""
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from kite_memory.redaction.chance import capitals, digits, drawn, monotonous, smalls, turns, worded
-from kite_memory.redaction.encodings import PAIR, decoded, hexadecimal
+from kite_memory.redaction.encodings import PAIR, base32, decoded, hexadecimal
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.vendors import Catalogue, Suspect
 
@@ -211,7 +211,8 @@ def _encoded(raw: bytes, start: int, end: int, look_inside: Callable[[bytes], st
         kind = look_inside(plain)
         return ((start, end, kind) if kind else None), True, end
     if not (capitals(run) and smalls(run)):
-        return None, False, end
+        kind = look_inside(plain) if (plain := base32(run)) else ""
+        return ((start, end, kind) if kind else None), bool(plain), end
     low, high = start, end
     if raw[max(0, start - 1) : start] == b"/":
         before = raw[max(0, start - 256) : start].translate(_BASE64)

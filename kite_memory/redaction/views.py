@@ -6,6 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 from kite_memory.redaction.chance import digits, turns, wordlike
+from kite_memory.redaction.disguises import arrays, joints
 from kite_memory.redaction.vendors import every_vendor
 
 Edit = tuple[int, int, bytes]
@@ -108,14 +109,15 @@ _ESCAPES = (
 
 
 def resolved(raw: bytes) -> View | None:
-    """Read with the escapes of addresses, of HTML and of JSON resolved."""
+    """Read with the escapes of addresses, of HTML and of JSON resolved, literals in pieces and lists of bytes put together."""
     edits = [
         (found.start(), found.end(), _meaning(found[0]))
         for sign, escape in _ESCAPES
         if sign in raw
         for found in escape.finditer(raw)
     ]
-    return edited(raw, sorted(edits)) if edits else None
+    edits = _apart(sorted([*edits, *joints(raw), *arrays(raw)]))
+    return edited(raw, edits) if edits else None
 
 
 def _meaning(escape: bytes) -> bytes:

@@ -354,6 +354,17 @@ def test_nothing_secret_is_kept_nor_what_is_marked_as_private(ask: Ask) -> None:
     assert "<private>" not in kept
 
 
+def test_a_password_in_a_sentence_is_not_kept(ask: Ask) -> None:
+    ask("write_memory", key="db1", value="password hunter2Xy!99z on host db1")
+    ask("write_memory", key="hosts", value={"db1": "log in with admin / hunter2Xy!99z"})
+    ask("write_memory", key="staging", value="The password for the staging box is hunter2Xy!99z.")
+
+    kept = json.dumps([ask("read_memory", key="db1"), ask("read_memory", key="hosts"), ask("read_memory", key="staging")])
+
+    assert "on host db1" in kept
+    assert "hunter2" not in kept
+
+
 def test_a_bounded_grant_neither_writes_nor_reads_beyond_it(ask: Ask) -> None:
     bounded = Asker(grant=Grant(name="meadow", projects=frozenset({"meadow"})), project="meadow")
     ask("write_memory", key="port", value=80)

@@ -555,6 +555,13 @@ class TestRemember:
         assert TOKEN.encode() not in written + everything_kept(house)
         assert b"[redacted:" in written
 
+    def test_a_password_in_a_sentence_is_not_written(self, house: House) -> None:
+        house.operations.remember(text="password hunter2Xy!99z on host db1")
+
+        written = b"".join(path.read_bytes() for path in house.config.vault.rglob("*") if path.is_file())
+        assert b"on host db1" in written
+        assert b"hunter2" not in written + everything_kept(house)
+
     def test_the_folder_says_which_project(self, house: House) -> None:
         project = house.config.vault.parent / "orchard"
 

@@ -188,6 +188,22 @@ def test_no_secret_passes_the_door(home: Path, house: FakeHouse) -> None:
     assert "[redacted:" in event.text
 
 
+def test_no_secret_in_an_id_is_kept(home: Path, house: FakeHouse) -> None:
+    secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6"
+    written = Transcript()
+    name = written.user("Fetch the weather of the orchard for me, would you?")
+    written.call("Bash", f"toolu_{secret}", command="curl weather.example")
+    written.result(f"toolu_{secret}", "Rain, and more of it until Thursday.")
+    file = home / "claude" / "projects" / "-orchard" / f"{SESSION}.jsonl"
+    file.write_bytes(written.bytes.replace(name.encode(), f"{name}-{secret}".encode()))
+
+    house.walk()
+
+    calls = {event.call for event in house.timeline.events("claude-code", SESSION) if event.call}
+    assert len(calls) == 1
+    assert [name for name, content in bytes_of(home / "state").items() if secret.encode() in content] == []
+
+
 def test_no_secret_of_a_call_still_open_is_kept(home: Path, house: FakeHouse) -> None:
     secret = "ghp_" + "Zx9" * 12
     written = Transcript()

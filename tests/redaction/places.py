@@ -4,7 +4,7 @@ import json
 import random
 from collections.abc import Callable, Mapping
 
-_WORDS = [
+WORDS = [
     "summer",
     "orchard",
     "harvest",
@@ -21,7 +21,7 @@ _WORDS = [
 
 
 def made_up(chance: random.Random) -> str:
-    one, other, third = chance.sample(_WORDS, 3)
+    one, other, third = chance.sample(WORDS, 3)
     return chance.choice(
         (
             f"{one}-{other}-{chance.randrange(10, 99)}",

@@ -1,0 +1,103 @@
+"""The words and forms in which people write down a password: labels in many languages, sentences, commands."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.resources import files
+
+from kite_memory.redaction.cleaning import bare
+
+
+class Likeness(StrEnum):
+    """How much a value must look like a password."""
+
+    ANY = "any"
+    """No stand-in."""
+    CODE = "code"
+    """Digits, or groups of letters and digits."""
+    CHOSEN = "chosen"
+    """Letters with a digit or a sign among them."""
+    WORDS = "words"
+    """Words that make no sentence."""
+    CLEAR = "clear"
+    """Letters, a digit and a sign, in no form that an identifier has."""
+    DRAWN = "drawn"
+    """Drawn by chance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """``stem`` is folded as by `bare`, in small letters. ``word``: only at the start of a word; ``whole``: only a whole word.
+
+    ``weak``: says other things as well, so that only what is clearly a password is one.
+    """
+
+    stem: bytes
+    word: bool
+    weak: bool
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """``pattern`` is for text in small letters.
+
+    Each match is in a text with one of each set of ``words``, and has one of ``near`` in its line unless it begins with a literal.
+    """
+
+    words: tuple[frozenset[bytes], ...]
+    near: tuple[bytes, ...]
+    pattern: re.Pattern[bytes]
+    likeness: Likeness
+
+
+_PIECES = {
+    "{user}": r"[^\s,;|<>(){}]{1,64}",
+    "{gap}": r"(?:[ \t]{1,3}+[^\s:=(){}<>]{1,20}+){0,6}",
+    "{phrase}": r"(?P<phrase>[^\r\n\"'<>{}]{4,60}+)",
+    "{quoted}": r"\\?(?:\"(?P<double>[^\"\\\r\n]{3,128}+)\\?\"|'(?P<single>[^'\\\r\n]{3,128}+)\\?')",
+    "{secret}@": r"(?P<bare>[^\s\"'`<>|;,()\\@]{3,128}+)[\"']?@",
+    "{secret2}": r"(?P<bare2>[^\s\"'`<>|;,()\\]{3,128}+)",
+    "{secret}": r"(?:[\"`](?P<double>[^\"`\\\r\n]{3,128}+)[\"`]|'(?P<single>[^'\\\r\n]{3,128}+)'"
+    r"|(?P<bare>[^\s\"'`<>|;,()\\]{3,128}+))",
+}
+_BLANKS = re.compile(r"\[[^\]]{0,400}\]| \?| ")
+
+
+def _compiled(text: str) -> re.Pattern[bytes]:
+    def blank(found: re.Match[str]) -> str:
+        return {" ": r"[ \t]{1,3}", " ?": r"[ \t]{0,3}"}.get(found[0], found[0])
+
+    text = _BLANKS.sub(blank, text)
+    for piece, expression in _PIECES.items():
+        text = text.replace(piece, expression)
+    return re.compile(text.encode(), re.MULTILINE)
+
+
+def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
+    """In Latin letters; those of other scripts are `OTHER_LABELS`."""
+    found: dict[bytes, Label] = {}
+    for label in dict.fromkeys(label for labels in table.values() for label in labels):
+        stem = bare(label.strip("*~?")).lower()
+        if stem.isascii():
+            weak, whole = label.startswith("?"), not label.endswith("*")
+            found[stem] = Label(stem=stem, word=not label.startswith("~"), weak=weak, whole=whole)
+    return tuple(found.values())
+
+
+_DATA = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
+LABELS = _labels(_DATA["labels"])
+FORMS = tuple(
+    Form(
+        words=tuple(frozenset(words.encode().split()) for words in form["words"].split("|")),
+        near=tuple(form["near"].encode().split(b"|")) if "near" in form else (),
+        pattern=_compiled(form["text"]),
+        likeness=Likeness(form["value"]),
+    )
+    for form in (*_DATA["sentence"], *_DATA["command"])
+)
+PATTERNS = tuple(form.pattern for form in FORMS)
+LEADING = frozenset(bare(word).lower() for word in _DATA["words"]["is"].split())
+"""Words after which a value follows."""
+JOINING = frozenset(bare(word).lower() for word in _DATA["words"]["and"].split())

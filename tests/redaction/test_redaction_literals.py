@@ -1,0 +1,99 @@
+"""A person's own literals are never kept, and the list of them does not hold them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kite_memory.errors import KiteError
+from kite_memory.protected import protect_file, protected_file, protected_literals, read_literals
+from kite_memory.redaction import redact
+from kite_memory.redaction.literals import Literals, literal, protect
+from kite_memory.wiring import open_house
+from tests.daemon.test_daemon_operations import config_in
+
+ENV = """\
+# settings of the orchard
+export DB_HOST=db.orchard.example
+DB_PASSWORD="blue pears in march"
+PLAIN=orchard
+PORT=5432
+GATE_CODE='rain-bucket'
+DATABASE_URL=postgres://ada:quincejam@db.orchard.example/fruit
+"""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_protected_afterwards() -> object:
+    yield
+    protect(None)
+
+
+def test_a_protected_literal_is_redacted_wherever_it_stands(tmp_path: Path) -> None:
+    env, config = tmp_path / ".env", tmp_path / "config.toml"
+    env.write_text(ENV)
+    protect_file(env, config)
+
+    protect(protected_literals(config))
+
+    assert redact("I typed blue pears in march there.") == "I typed [redacted:protected] there."
+    assert "quincejam" not in redact("x/quincejam/y")
+    assert redact("orchard on 5432 at db.orchard.example") == "orchard on 5432 at db.orchard.example"
+
+
+def test_what_is_not_protected_any_more_stays(tmp_path: Path) -> None:
+    env, config = tmp_path / ".env", tmp_path / "config.toml"
+    env.write_text(ENV)
+    protect_file(env, config)
+    protect_file(env, config, forget=True)
+
+    protect(protected_literals(config))
+
+    assert redact("quincejam") == "quincejam"
+
+
+def test_the_list_holds_no_literal_and_is_private(tmp_path: Path) -> None:
+    env, config = tmp_path / ".env", tmp_path / "config.toml"
+    env.write_text(ENV)
+
+    said = protect_file(env, config)
+
+    kept = protected_file(config)
+    assert not any(word in said + kept.read_text() for word in ("quincejam", "blue pears", "rain-bucket"))
+    assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_of_netrc_only_passwords_are_protected(tmp_path: Path) -> None:
+    file = tmp_path / ".netrc"
+    file.write_text("machine git.orchard.example login ada password quincejam\n")
+    file.chmod(0o600)
+
+    assert read_literals(file).literals == ("quincejam",)
+
+
+def test_a_damaged_list_is_an_error_and_not_an_empty_one(tmp_path: Path) -> None:
+    protected_file(tmp_path / "config.toml").write_text(json.dumps({"key": "zz"}))
+
+    with pytest.raises(KiteError, match="damaged"):
+        protected_literals(tmp_path / "config.toml")
+
+
+def test_a_house_that_is_opened_protects_them(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    (tmp_path / ".env").write_text(ENV)
+    protect_file(tmp_path / ".env", config.file)
+
+    with open_house(config) as house:
+        house.lay_out()
+        house.operations.remember(text="The gate opens with quincejam in the evening.")
+
+        assert house.operations.search(query="gate evening")["hits"][0]["title"].startswith("The gate opens with [redacted")
+
+
+@pytest.mark.parametrize("word", ["pear-tree-7", "грушевый сад", "日本の梨園です", "🍐🍐🍐🍐🍐🍐", "a" * 300])
+def test_a_literal_is_found_at_every_place(word: str) -> None:
+    known = Literals(key=b"key", known=(literal(b"key", word),))
+
+    assert known.find(f"{word} and é{word}")[0][:2] == (0, len(word))
+    assert known.find(f"x🍐{word}")[-1][:2] == (2, 2 + len(word))
+    assert known.find(word[:-1]) == []
