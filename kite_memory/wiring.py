@@ -445,7 +445,7 @@ def _aider(config: Config, projects: Callable[[], Iterable[str]]) -> Aider | Non
     if config.aider_roots is None:
         return None
     history = config.aider_history or HISTORY
-    return Aider(projects, always=config.aider_roots, own_state=config.state, history=history)
+    return Aider(projects, always=config.aider_roots, own=config.own_histories, own_state=config.state, history=history)
 
 
 def _policy(config: Config, *, costs: bool) -> ChunkPolicy:

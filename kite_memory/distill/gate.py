@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
-from kite_memory.distill.prose import stems, stems_in_order
+from kite_memory.distill.prose import sentences, stems, stems_in_order
 from kite_memory.distill.theories import CLAIM, MENDED, Retraction, proven, retractions, withdrawn
 from kite_memory.model.event import Event, EventType
+from kite_memory.model.provenance import Provenance
 from kite_memory.model.record import Decision, Insight, Origin, Preference, Record, RecordItem, Topic
 
 
@@ -52,19 +53,22 @@ def shingles(text: str) -> frozenset[str]:
     return frozenset(" ".join(words[at : at + _SHINGLE]) for at in range(len(words) - _SHINGLE + 1))
 
 
-def passed(record: Record, events: Mapping[str, Event], prompt: frozenset[str]) -> tuple[Record, tuple[str, ...]]:
+def passed(
+    record: Record, events: Mapping[str, Event], prompt: frozenset[str], provenance: Provenance | None = None
+) -> tuple[Record, tuple[str, ...]]:
     """The record with what the gate let through, and the verdicts on the rest; doubts are among them, after `PROPOSED`.
 
-    ``events`` are the session's as far as they are known, in order; ``prompt`` holds the prompt's `shingles`.
+    ``events`` are the session's as far as they are known, in order; ``prompt`` holds the prompt's `shingles`; ``provenance`` knows
+    the whole of what the session read, and what others of the project did.
     """
     verdicts: list[str] = []
-    told = _Told(events=tuple(events.values()))
+    told = _Told(events=tuple(events.values()), foreign=foreign(record.items(), provenance))
     topics: list[Topic] = []
     for topic in record.topics:
         kept: list[RecordItem] = []
         for item in topic.items:
             evidence = [events[id] for id in item.evidence if id in events]
-            honest = replace(item, origin=told.origin(item, evidence))
+            honest = replace(item, origin="tool" if id(item) in told.foreign else told.origin(item, evidence))
             verdict = judged(honest, evidence, prompt) or told.against(honest)
             if verdict is not None:
                 verdicts.append(verdict)
@@ -78,9 +82,46 @@ def passed(record: Record, events: Mapping[str, Event], prompt: frozenset[str]) 
     return Record(topics=tuple(topics), cross_topic_insights=insights), tuple(verdicts)
 
 
-def whose(item: RecordItem, events: Sequence[Event]) -> Origin:
+def whose(item: RecordItem, events: Sequence[Event], provenance: Provenance | None = None) -> Origin:
     """Of what an agent hands in itself, with no evidence named: a tool's word where one of these ``events`` said it first."""
-    return _Told(events=events).origin(item, ())
+    return "tool" if id(item) in foreign((item,), provenance) else _Told(events=events).origin(item, ())
+
+
+def foreign(items: Sequence[RecordItem], provenance: Provenance | None) -> frozenset[int]:
+    """Those (by `id`) that say mostly what a tool or a file had said before, and no person has."""
+    if provenance is None or not items:
+        return frozenset()
+    parts = [(at, *part) for at, item in enumerate(items) for part in _parts(item)]
+    traces = provenance.traces([text for _, _, text in parts])
+    weights: dict[tuple[int, int], list[int]] = {}
+    for (at, thought, _), trace in zip(parts, traces, strict=True):
+        if trace.pairs >= _TELLING_PAIRS:
+            weight = weights.setdefault((at, thought), [0, 0])
+            weight[0] += trace.pairs
+            said = trace.foreign if thought == _SYMPTOM else max(trace.foreign, trace.failure)
+            if said >= _FOREIGN and trace.person < _FOREIGN:
+                weight[1] += trace.pairs
+    return frozenset(id(items[at]) for (at, _), (whole, taken) in weights.items() if taken >= _MOSTLY * whole > 0)
+
+
+def _parts(item: RecordItem) -> Iterator[tuple[int, str]]:
+    """The sentences of an item, each with the number of the thought it belongs to; of short ones also all together."""
+    thoughts = [item.body]
+    if isinstance(item, Decision):
+        thoughts += [f"{each.alternative}: {each.reason}" for each in item.rejected]
+    for number, thought in enumerate(thoughts):
+        yield from ((number, sentence) for paragraph in thought.split("\n") for sentence in sentences(paragraph))
+    if isinstance(item, Insight) and item.symptom:
+        yield _SYMPTOM, item.symptom
+    yield len(thoughts), f"{item.title}. {item.body}"
+
+
+_SYMPTOM = -1
+_TELLING_PAIRS = 3
+_FOREIGN = 0.6
+"""The share of a sentence's pairs of words that stand in one place of what a tool said."""
+_MOSTLY = 0.5
+"""The share of a thought, by its pairs, that such sentences make up."""
 
 
 def _harmless(text: str, prompt: frozenset[str]) -> bool:
@@ -146,6 +187,7 @@ class _Told:
     """What the session tells around the items: looked at once for all of them, and only if one asks."""
 
     events: Sequence[Event]
+    foreign: frozenset[int] = frozenset()
 
     @cached_property
     def _places(self) -> Mapping[str, int]:

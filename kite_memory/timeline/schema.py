@@ -6,7 +6,7 @@ from pathlib import Path
 from kite_memory import own_sqlite
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 
-VERSION = 5
+VERSION = 6
 
 _VERSION_1 = (
     """
@@ -239,7 +239,29 @@ _VERSION_5 = (
 them any more, and of those that are ``blank`` the text is gone, whatever a transcript that is read again says.
 """
 
-MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4, 5: _VERSION_5}
+_VERSION_6 = (
+    """
+    CREATE TABLE passages (
+        key INTEGER PRIMARY KEY,
+        digest INTEGER NOT NULL UNIQUE,
+        session INTEGER NOT NULL REFERENCES sessions (key),
+        start INTEGER NOT NULL,
+        at REAL NOT NULL,
+        said_by TEXT NOT NULL,
+        read_at REAL NOT NULL,
+        pairs BLOB NOT NULL
+    )
+    """,
+    "CREATE INDEX passages_of_session ON passages (session, start)",
+    "CREATE INDEX passages_by_age ON passages (read_at)",
+    "CREATE TABLE passage_key (key BLOB NOT NULL)",
+    "INSERT INTO passage_key VALUES (randomblob(16))",
+)
+"""Who said what first, as hashes of pairs of words under a key of this machine, see `timeline.passages`. What was read before this
+version is not among it.
+"""
+
+MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4, 5: _VERSION_5, 6: _VERSION_6}
 
 
 def connect(path: Path) -> sqlite3.Connection:

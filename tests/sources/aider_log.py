@@ -37,7 +37,7 @@ class Project:
         self.folder = folder / "orchard"
         self.folder.mkdir(parents=True)
         self.path = self.folder / HISTORY
-        self.source = Aider(lambda: [str(self.folder)], own_state=folder / "state")
+        self.source = Aider(lambda: [str(self.folder)], own=[self.folder], own_state=folder / "state")
 
     def looks(self, told: Log | bytes, cursor: Cursor | None = None) -> list[Look]:
         """Until the end of the file: a look ends with each run."""
