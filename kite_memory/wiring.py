@@ -219,6 +219,7 @@ def open_house(
             resume=history.resume,
             working=partial(working, timeline),
             heard=partial(heard, timeline),
+            known_of=timeline.provenance,
         )
         bridge = Bridge(tools_of(store, near, saving=saving_of(config, extractor, outbox), age=age))
         consolidating = Consolidating(
@@ -254,7 +255,7 @@ def open_house(
             idle=idle or (lambda: Idle(until=None, reason="")),
             clock=lambda: datetime.now(UTC),
         )
-        saying = Saying(vault=vault, recall=recall, lock=pipeline.vault_lock, report=_report)
+        saying = Saying(vault=vault, recall=recall, lock=pipeline.vault_lock, report=_report, provenance=timeline.provenance)
         closing.callback(saying.close)
         moments = Moments(
             recall=recall,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
+from kite_memory.distill.answer import is_the_persons
 from kite_memory.distill.prose import sentences, stems, stems_in_order
 from kite_memory.distill.theories import CLAIM, MENDED, Retraction, proven, retractions, withdrawn
 from kite_memory.model.event import Event, EventType
@@ -69,11 +70,18 @@ def passed(
         for item in topic.items:
             evidence = [events[id] for id in item.evidence if id in events]
             honest = replace(item, origin="tool" if id(item) in told.foreign else told.origin(item, evidence))
+            borrowed = honest.origin == "user" and not _a_person_says(item, evidence)
+            if borrowed:
+                honest = replace(honest, origin="assistant")
             verdict = judged(honest, evidence, prompt) or told.against(honest)
             if verdict is not None:
                 verdicts.append(verdict)
                 continue
-            doubt = Doubt.NOT_THE_PERSONS_WORD if honest.origin != item.origin else told.doubt(honest, evidence)
+            if borrowed:
+                doubt = None if _an_agent_says(item, evidence) else Doubt.NOT_THE_PERSONS_WORD
+            else:
+                doubt = Doubt.NOT_THE_PERSONS_WORD if honest.origin != item.origin else None
+            doubt = doubt or told.doubt(honest, evidence)
             kept.append(replace(honest, doubt=doubt) if doubt else honest)
             verdicts.extend([PROPOSED + doubt] if doubt else [])
         if kept:
@@ -177,6 +185,32 @@ def _only_a_tool_says(item: RecordItem, evidence: Iterable[Event]) -> bool:
     return bool(own) and len(own & people) < 0.3 * len(own) <= len(own & tools) - len(own & people)
 
 
+def _a_person_says(item: RecordItem, evidence: Iterable[Event]) -> bool:
+    """Whether the person's own words in the evidence are about it; that they spoke beside it says nothing."""
+    own = stems(f"{item.title} {item.body}")
+    for event in evidence:
+        if is_the_persons(event):
+            if len(own & stems(_said(event))) >= _IN_THEIR_WORDS * len(own):
+                return True
+            thoughts = (stems(each) for each in sentences(event.text[:_READ]))
+            if any(len(each) >= 2 and len(each & own) >= _OF_THEIR_WORDS * len(each) for each in thoughts):
+                return True
+    return False
+
+
+def _an_agent_says(item: RecordItem, evidence: Iterable[Event]) -> bool:
+    """As where a person agrees to what an agent has proposed: it is the agent's word then."""
+    own = stems(f"{item.title} {item.body}")
+    said = (stems(_said(event)) for event in evidence if event.role == "assistant")
+    return not isinstance(item, Preference) and any(len(own & words) >= _IN_THEIR_WORDS * len(own) for words in said)
+
+
+_IN_THEIR_WORDS = 0.4
+"""The share of an item's words that one event has."""
+_OF_THEIR_WORDS = 0.6
+"""The share of a sentence of the person's that the item has: people are brief."""
+
+
 def _origin(item: RecordItem, evidence: Sequence[Event]) -> Origin:
     """A person who said "go on" beside a tool's output did not say what the output says."""
     return "tool" if item.origin == "user" and _only_a_tool_says(item, evidence) else item.origin
@@ -217,11 +251,18 @@ class _Told:
         within = _ROOM_TO_SAY_IT * len(_WORD.findall(text))
         before = 0.0
         first = False
+        looked_at = False
         for event, places in self._places_of_words:
             share = _share_in_one_place(own, places, within) if len(own & places.keys()) >= _SAYS_SOME_OF_IT * len(own) else 0.0
-            if event.role == "user" and share >= _SAYS_SOME_OF_IT:
+            if event.role == "user" and share >= _SAYS_IT:
                 return False
+            if event.type is EventType.TOOL_RESULT:
+                looked_at = _IMAGE.search(event.text) is not None
+            elif event.role == "user":
+                looked_at = False
             if event.role != "tool" or (not_failing and _tells_of_failure(event)):
+                if looked_at and share >= _SAYS_IT and before < _NEARLY_SAYS_IT * share:
+                    first = True  # what stands in an image nobody can compare
                 before = max(before, share)
             elif share >= _SAYS_IT and before < _NEARLY_SAYS_IT * share:
                 first = True
@@ -307,6 +348,7 @@ def _is_a_theory(item: RecordItem) -> bool:
 
 
 _HEADLINE = re.compile(r"(?:feat|fix|chore|docs|refactor|test|perf|style|build|ci|revert)(?:\([^)]{1,40}\))?!?: ")
+_IMAGE = re.compile(r"^\[(?:image|document)\]", re.MULTILINE)
 _COMMITS = re.compile(r"\bgit\b[^|;&\n]{0,80}\bcommit\b")
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]{1,400}`", re.DOTALL)
 _NAME = re.compile(
