@@ -102,7 +102,8 @@ def _words(data: bytes, key: bytes) -> tuple[NDArray[np.uint64], NDArray[np.intp
     lengths = limits[1:][is_word[:-1]] - starts
     starts += 1
     wanted = _MASKS[np.minimum(lengths, _LETTERS)]
-    digits = _eight(data.translate(_DIGITS))[starts] & wanted
+    counted = np.cumsum(classes == _DIGIT, dtype=np.int32)
+    digits = counted[starts + lengths - 1] - counted[starts - 1]
     assigned = _eight(data.translate(_ASSIGNS))[starts - 3] & _MASKS[3]
     letters = _eight(data.lower())[starts] & wanted
     hashes = _mixed(letters ^ np.uint64(int.from_bytes(key[:8], "little")))
@@ -142,7 +143,6 @@ def _classes() -> bytes:
 
 
 _CLASSES = _classes()
-_DIGITS = bytes(byte in b"0123456789" for byte in range(256))
 _ASSIGNS = bytes(byte in b":=" for byte in range(256))
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(_LETTERS + 1)], np.uint64)
 
