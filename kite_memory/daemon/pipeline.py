@@ -460,7 +460,7 @@ _TELLING = frozenset(
     )
 )
 """Events of other types repeat a part of these."""
-_PERHAPS_OURS = ("ault", "AULT", ".md] ")
+_PERHAPS_OURS = ("vault", "Vault", "VAULT", ".md] ")
 """Of every block that our hook has written, in any dress."""
 
 

@@ -188,26 +188,27 @@ def _only_a_tool_says(item: RecordItem, evidence: Iterable[Event]) -> bool:
 def _a_person_says(item: RecordItem, evidence: Iterable[Event]) -> bool:
     """Whether the person's own words in the evidence are about it; that they spoke beside it says nothing."""
     own = stems(f"{item.title} {item.body}")
-    for event in evidence:
-        if is_the_persons(event):
-            if len(own & stems(_said(event))) >= _IN_THEIR_WORDS * len(own):
-                return True
-            thoughts = (stems(each) for each in sentences(event.text[:_READ]))
-            if any(len(each) >= 2 and len(each & own) >= _OF_THEIR_WORDS * len(each) for each in thoughts):
-                return True
-    return False
+    theirs = [event for event in evidence if is_the_persons(event)]
+    if _say(own, theirs):
+        return True
+    thoughts = (stems(each) for event in theirs for each in sentences(event.text[:_READ]))
+    return any(len(each) >= 2 and len(each & own) >= _OF_THEIR_WORDS * len(each) for each in thoughts)
 
 
 def _an_agent_says(item: RecordItem, evidence: Iterable[Event]) -> bool:
     """As where a person agrees to what an agent has proposed: it is the agent's word then."""
     own = stems(f"{item.title} {item.body}")
-    said = (stems(_said(event)) for event in evidence if event.role == "assistant")
-    return not isinstance(item, Preference) and any(len(own & words) >= _IN_THEIR_WORDS * len(own) for words in said)
+    return not isinstance(item, Preference) and _say(own, [event for event in evidence if event.role == "assistant"])
 
 
-_IN_THEIR_WORDS = 0.4
-"""The share of an item's words that one event has."""
-_OF_THEIR_WORDS = 0.6
+def _say(own: frozenset[str], events: Iterable[Event]) -> bool:
+    said = frozenset[str]().union(*(stems(_said(event)) for event in events))
+    return len(own & said) >= _IN_THEIR_WORDS * len(own)
+
+
+_IN_THEIR_WORDS = 0.33
+"""The share of an item's words that somebody's events have together."""
+_OF_THEIR_WORDS = 0.5
 """The share of a sentence of the person's that the item has: people are brief."""
 
 

@@ -16,7 +16,7 @@ Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 KEPT_BYTES = 48 << 20
 KEPT_SECONDS = 120 * 86_400.0
 """The oldest are dropped beyond either. Age counts from when they were read: old transcripts may be read today."""
-_TIDY_EVERY = 500
+_TIDY_EVERY = 5_000
 """Rows written until it is looked how many there are."""
 _FEWEST = 2
 """Pairs of a text worth a row."""

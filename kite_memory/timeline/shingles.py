@@ -5,7 +5,6 @@ What they give away is little. A word counts with its first six letters; one wit
 pairs of a dictionary share each value, and values are sorted within blocks, so that no order is left to chain them by.
 """
 
-import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
@@ -17,15 +16,13 @@ Pairs = NDArray[np.uint32]
 BLOCK = 64
 """Pairs within which no order is kept: some thirty words that carry meaning."""
 _LETTERS = 6
-_SEPARATOR, _LETTER, _WIDE, _DIGIT, _CAPITAL = range(5)
+_SEPARATOR, _OTHER, _LETTER, _DIGIT, _CAPITAL, _WIDE = range(6)
 _SHORTEST = 3
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _PIECE = 1 << 18
 """Bytes looked at at once: what is made of them stays in the processor's cache."""
 _EDGE = 8
-_UNSEEN = re.compile(rb"\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xc2\xad")
-_BETWEEN_WORDS = re.compile(rb"\xe2..", re.DOTALL)
-"""Dashes, quotation marks, arrows, frames."""
+_UNSEEN = tuple(letter.encode() for letter in "\u200b\u200c\u200d\u2060\ufeff\u00ad")
 _COMMON = """
 about above after again also always and any are been before being below between both but can could did does doing done each
 either even every few for from get gets got had has have having here how into its itself just let like made make makes many may
@@ -58,10 +55,11 @@ _NOTHING: Pairs = np.empty(0, np.uint32)
 
 
 def _encoded(text: str) -> bytes:
-    if text.isascii():
-        return text.encode()
     data = text.encode("utf-8", "replace")
-    return _BETWEEN_WORDS.sub(b"   ", _UNSEEN.sub(b"", data)) if b"\xe2" in data or b"\xc2\xad" in data else data
+    if not text.isascii():
+        for unseen in _UNSEEN:
+            data = data.replace(unseen, b"")
+    return data
 
 
 def _take(batch: Sequence[tuple[int, bytes]], key: bytes, found: list[list[Pairs]]) -> None:
@@ -95,6 +93,7 @@ def _words(data: bytes, key: bytes) -> tuple[NDArray[np.uint64], NDArray[np.intp
     before, here = classes[:-1], classes[1:]
     part = here != _SEPARATOR
     begins = part & ((before == _SEPARATOR) | (here == _WIDE) | ((here == _CAPITAL) & (before == _LETTER)))
+    begins |= (here > _OTHER) & (before == _OTHER)
     limits = np.flatnonzero(begins | ~part)
     is_word = begins[limits]
     is_word[-1] = False
@@ -131,10 +130,11 @@ def _common(key: bytes) -> NDArray[np.bool_]:
 
 
 def _classes() -> bytes:
-    table = bytearray([_SEPARATOR] * 0x80 + [_LETTER] * 0x80)
+    table = bytearray([_SEPARATOR] * 0x80 + [_OTHER] * 0x80)
     for lead in range(0xE0, 0xEE):
         table[lead] = _WIDE  # scripts without blanks: each letter of three bytes is a word
-    table[0xE1] = table[0xE2] = _LETTER
+    table[0xE1] = _OTHER
+    table[0xE2] = _SEPARATOR  # dashes, quotation marks, arrows, frames; what is left of them is too short for a word
     for letter in range(26):
         table[ord("a") + letter], table[ord("A") + letter] = _LETTER, _CAPITAL
     for digit in b"0123456789":
