@@ -78,7 +78,7 @@ def passed(
                 verdicts.append(verdict)
                 continue
             if borrowed:
-                doubt = None if _an_agent_says(item, evidence) else Doubt.NOT_THE_PERSONS_WORD
+                doubt = None if _was_agreed_on(item, evidence) else Doubt.NOT_THE_PERSONS_WORD
             else:
                 doubt = Doubt.NOT_THE_PERSONS_WORD if honest.origin != item.origin else None
             doubt = doubt or told.doubt(honest, evidence)
@@ -189,25 +189,29 @@ def _a_person_says(item: RecordItem, evidence: Iterable[Event]) -> bool:
     """Whether the person's own words in the evidence are about it; that they spoke beside it says nothing."""
     own = stems(f"{item.title} {item.body}")
     theirs = [event for event in evidence if is_the_persons(event)]
-    if _say(own, theirs):
+    if _say(own, theirs, _IN_THEIR_WORDS):
         return True
     thoughts = (stems(each) for event in theirs for each in sentences(event.text[:_READ]))
     return any(len(each) >= 2 and len(each & own) >= _OF_THEIR_WORDS * len(each) for each in thoughts)
 
 
-def _an_agent_says(item: RecordItem, evidence: Iterable[Event]) -> bool:
-    """As where a person agrees to what an agent has proposed: it is the agent's word then."""
+def _was_agreed_on(item: RecordItem, evidence: Sequence[Event]) -> bool:
+    """As where a person says yes to what an agent has proposed. What they wish must be theirs at least in part."""
     own = stems(f"{item.title} {item.body}")
-    return not isinstance(item, Preference) and _say(own, [event for event in evidence if event.role == "assistant"])
+    theirs = [event for event in evidence if is_the_persons(event)]
+    if isinstance(item, Preference):
+        return _say(own, theirs, _PARTLY)
+    return _say(own, [*theirs, *(event for event in evidence if event.role == "assistant")], _IN_THEIR_WORDS)
 
 
-def _say(own: frozenset[str], events: Iterable[Event]) -> bool:
+def _say(own: frozenset[str], events: Iterable[Event], share: float) -> bool:
     said = frozenset[str]().union(*(stems(_said(event)) for event in events))
-    return len(own & said) >= _IN_THEIR_WORDS * len(own)
+    return len(own & said) >= share * len(own)
 
 
 _IN_THEIR_WORDS = 0.33
 """The share of an item's words that somebody's events have together."""
+_PARTLY = 0.2
 _OF_THEIR_WORDS = 0.5
 """The share of a sentence of the person's that the item has: people are brief."""
 
