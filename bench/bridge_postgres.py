@@ -352,7 +352,7 @@ class Anything:
     def says_nothing(self, text: str, /) -> str:
         return ""
 
-    def whose(self, item: RecordItem, heard: Sequence[Event], /) -> Origin:
+    def whose(self, item: RecordItem, heard: Sequence[Event], provenance: object, /) -> Origin:
         return item.origin
 
     def decompose(self, chunk: Chunk) -> tuple[Record, str]:

@@ -19,6 +19,7 @@ themselves, which people wrote: with the evidence they name, and with that of an
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,7 @@ from typing import Any
 from bench.recall_gold import Labelled, commit, events_of, labelled
 from bench.recorded import Answers
 from kite_memory import assets
+from kite_memory.daemon.pipeline import redacted
 from kite_memory.distill import prompts
 from kite_memory.distill.admit import admitted, question
 from kite_memory.distill.chunking import FREE, ChunkPolicy, Span, finished, worth_asking
@@ -41,9 +43,12 @@ from kite_memory.distill.gate import PROPOSED, passed
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EvidenceReference, Session
+from kite_memory.model.look import Look
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.plan import Amend, Create
+from kite_memory.model.provenance import Provenance
 from kite_memory.model.record import Decision, Fact, Insight, Preference, Record, RecordItem, Topic
+from kite_memory.sources.claude_code import ClaudeCode
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import draft
@@ -147,11 +152,13 @@ class Bench:
             try:
                 for number, file in project.sessions():
                     session, read = events_of(self.transcripts, file)
-                    commit(timeline, session, read)
                     session = replace(session, project=project.name)
+                    commit(timeline, session, read)
+                    whole = replace(whole_look(self.transcripts, file), session=session)
+                    timeline.commit([whole], session.provider)
                     events = timeline.events(session.provider, session.id)
                     order.append({"session": number, "events": list(dict.fromkeys(event.id[:8] for event in events))})
-                    made = self._session(vault, session, events, tally)
+                    made = self._session(vault, timeline, session, events, tally)
                     notes += [scored_form(note, number, session) for note in made]
                     tally.sessions += 1
                     tally.notes += len(made)
@@ -163,9 +170,10 @@ class Bench:
         _write(folder / "order.jsonl", order)
         return tally
 
-    def _session(self, vault: Vault, session: Session, events: Sequence[Event], tally: Tally) -> list[Note]:
+    def _session(self, vault: Vault, timeline: Timeline, session: Session, events: Sequence[Event], tally: Tally) -> list[Note]:
         """What the session gave: notes of its own, and what an earlier note was amended with."""
         place = {event.ordinal: at for at, event in reversed(list(enumerate(events)))}
+        provenance = timeline.provenance(session.project)
         made: dict[str, Note] = {}
         for span in self.cut(events, self.policy):
             within = tuple(event for event in events if span.first <= event.ordinal <= span.last)
@@ -173,7 +181,12 @@ class Bench:
                 continue
             begins = place[span.first]
             chunk = Chunk(
-                id=span.id, session=session, events=within, before=tuple(events[max(0, begins - _BEFORE) : begins]), noted=len(made)
+                id=span.id,
+                session=session,
+                events=within,
+                before=tuple(events[max(0, begins - _BEFORE) : begins]),
+                noted=len(made),
+                provenance=provenance,
             )
             started = time.perf_counter()
             outcome = self.extractor.extract(chunk)
@@ -244,21 +257,38 @@ def _of(project: Labelled, row: Json) -> Json:
 
 
 def gate_on_labels(projects: Sequence[Labelled], transcripts: Path) -> dict[str, Counter[str]]:
-    """What the gate says to notes that people wrote, with their own evidence and with that of the third note after them."""
+    """What the gate says to notes that people wrote, with their own evidence and with that of the third note after them.
+
+    All sessions of a project have been read before, also those after a note's own.
+    """
     found: dict[str, Counter[str]] = {"its own": Counter(), "another's": Counter()}
     for project in projects:
-        files = dict(project.sessions())
-        for number, file in files.items():
-            labels = [row for row in project.rows("notes.jsonl") if row["session"] == number]
-            _, events = events_of(transcripts, file)
-            known = {event.id: event for event in events}
-            for at, label in enumerate(labels):
-                other = labels[(at + 3) % len(labels)]
-                for name, evidence in (("its own", label["evidence"]), ("another's", other["evidence"])):
-                    item = _as_item(label, [event for event in events if event.id[:8] in evidence])
-                    _, verdicts = passed(Record(topics=(Topic(name="label", summary="", items=(item,)),)), known, frozenset())
-                    found[name].update(map(str, verdicts or ("let through",)))
+        with tempfile.TemporaryDirectory(prefix="kmem-bench-") as home:
+            timeline = Timeline(Path(home, "timeline.sqlite"))
+            try:
+                _gate_on_labels_of(project, transcripts, timeline, found)
+            finally:
+                timeline.close()
     return found
+
+
+def _gate_on_labels_of(project: Labelled, transcripts: Path, timeline: Timeline, found: Mapping[str, Counter[str]]) -> None:
+    files = dict(project.sessions())
+    looks = {number: whole_look(transcripts, file) for number, file in files.items()}
+    for look in looks.values():
+        assert look.session is not None
+        timeline.commit([replace(look, session=replace(look.session, project=project.name))], look.session.provider)
+    provenance = timeline.provenance(project.name)
+    for number, look in looks.items():
+        labels = [row for row in project.rows("notes.jsonl") if row["session"] == number]
+        known = {event.id: event for event in look.events}
+        for at, label in enumerate(labels):
+            other = labels[(at + 3) % len(labels)]
+            for name, evidence in (("its own", label["evidence"]), ("another's", other["evidence"])):
+                item = _as_item(label, [event for event in look.events if event.id[:8] in evidence])
+                record = Record(topics=(Topic(name="label", summary="", items=(item,)),))
+                _, verdicts = passed(record, known, frozenset(), provenance)
+                found[name].update(map(str, verdicts or ("let through",)))
 
 
 def _as_item(label: Json, evidence: Sequence[Event]) -> RecordItem:
@@ -272,7 +302,19 @@ def _as_item(label: Json, evidence: Sequence[Event]) -> RecordItem:
     )
 
 
-def _open(record: Record, events: Mapping[str, Event], prompt: frozenset[str]) -> tuple[Record, tuple[str, ...]]:
+def whole_look(transcripts: Path, file: str) -> Look:
+    """Of a whole transcript what the pipeline would commit."""
+    path = next(transcripts.rglob(file))
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / "projects" / "here" / file
+        copy.parent.mkdir(parents=True)
+        shutil.copyfile(path, copy)
+        return redacted(ClaudeCode(Path(scratch), own_state=Path(scratch) / "state").read(copy, None, budget=1 << 30))
+
+
+def _open(
+    record: Record, events: Mapping[str, Event], prompt: frozenset[str], provenance: Provenance | None = None
+) -> tuple[Record, tuple[str, ...]]:
     """In the gate's place: everything may pass."""
     return record, ()
 
@@ -323,6 +365,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"  {count:5}  {reason}")
     print("\nthe gate, over the labelled notes")
     for evidence, verdicts in gate_on_labels(projects, given.transcripts).items():
+        print(f"  {', '.join(f'{count} {what}' for what, count in verdicts.most_common())}")
         through, proposed = verdicts["let through"], sum(count for what, count in verdicts.items() if what.startswith(PROPOSED))
         refused = verdicts.total() - through - proposed
         print(f"  with {evidence} evidence: {through} let through, {proposed} proposed, {refused} refused")

@@ -91,8 +91,8 @@ class Config:
     """All paths are whole: the daemon runs in another folder than the command that started it.
 
     An agent without a root is not read: whoever sets a house apart names only what is to be read there. ``aider_roots`` are
-    projects of the person's to look for Aider in, besides those that other agents have worked in. ``vault_git``: each consolidation
-    of the vault is a commit of its own.
+    projects of the person's to look for Aider in, besides those that other agents have worked in; ``own_histories`` are folders in
+    which its history was the person's before we saw it. ``vault_git``: each consolidation of the vault is a commit of its own.
     """
 
     file: Path
@@ -112,6 +112,7 @@ class Config:
     roo_roots: tuple[Path, ...] = ()
     aider_roots: tuple[Path, ...] | None = None
     aider_history: str = ""
+    own_histories: tuple[Path, ...] = ()
     opencode_root: Path | None = None
     cursor_root: Path | None = None
     cursor_cli_root: Path | None = None
@@ -140,7 +141,7 @@ _BOUNDS: dict[tuple[type, str], tuple[float, float]] = {
 }
 _ANY_AMOUNT = (0.0, 1e9)
 
-_SETTINGS = ("vault", "extractor", "embedder", "recall", "daemon", "team", "judge", "projects", "git_history")
+_SETTINGS = ("vault", "extractor", "embedder", "recall", "daemon", "team", "judge", "projects", "own_histories", "git_history")
 
 
 def load() -> Config:
@@ -198,6 +199,7 @@ def check(content: bytes, file: Path) -> Config:
         cline_roots=(*_storages("saoudrizwan.claude-dev"), _whole(os.environ.get("CLINE_DIR") or "~/.cline") / "data"),
         roo_roots=_storages("rooveterinaryinc.roo-cline"),
         aider_roots=_projects(table.get("projects", []), file),
+        own_histories=_projects(table.get("own_histories", []), file, "own_histories"),
         aider_history=os.environ.get("AIDER_CHAT_HISTORY_FILE", ""),
         opencode_root=_whole(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "opencode",
         cursor_root=user_folder("Cursor", environment=os.environ, home=_whole("~"), platform=sys.platform),
@@ -242,9 +244,9 @@ def _team(table: object, file: Path) -> TeamConfig:
     return team
 
 
-def _projects(told: object, file: Path) -> tuple[Path, ...]:
+def _projects(told: object, file: Path, name: str = "projects") -> tuple[Path, ...]:
     if not isinstance(told, list) or not all(isinstance(each, str) and "\0" not in each for each in told):
-        raise ConfigInvalid(f"`projects` in {file} is not a list of paths in quotes", hint='write projects = ["~/work/orchard"]')
+        raise ConfigInvalid(f"`{name}` in {file} is not a list of paths in quotes", hint=f'write {name} = ["~/work/orchard"]')
     found = tuple(_whole(each, made_whole=False) for each in told)
     for each in found:
         if not each.is_absolute():

@@ -224,6 +224,7 @@ def open_house(
             resume=history.resume,
             working=partial(working, timeline),
             heard=partial(heard, timeline),
+            known_of=timeline.provenance,
         )
         bridge = Bridge(tools_of(store, near, saving=saving_of(config, extractor, outbox), age=age))
         consolidating = Consolidating(
@@ -259,7 +260,7 @@ def open_house(
             idle=idle or (lambda: Idle(until=None, reason="")),
             clock=lambda: datetime.now(UTC),
         )
-        saying = Saying(vault=vault, recall=recall, lock=pipeline.vault_lock, report=_report)
+        saying = Saying(vault=vault, recall=recall, lock=pipeline.vault_lock, report=_report, provenance=timeline.provenance)
         closing.callback(saying.close)
         moments = Moments(
             recall=recall,
@@ -473,7 +474,7 @@ def _aider(config: Config, projects: Callable[[], Iterable[str]]) -> Aider | Non
     if config.aider_roots is None:
         return None
     history = config.aider_history or HISTORY
-    return Aider(projects, always=config.aider_roots, own_state=config.state, history=history)
+    return Aider(projects, always=config.aider_roots, own=config.own_histories, own_state=config.state, history=history)
 
 
 def _policy(config: Config, *, costs: bool) -> ChunkPolicy:

@@ -214,7 +214,7 @@ def _remember(store: Store, near: Near, gate: Gate, asker: Asker, arguments: Jso
         by=given.clean(asker.name),
         tags=given.tags(arguments),
         title=title,
-        origin=gate.whose(said, near.heard_by(asker.grant, place.project)),
+        origin=gate.whose(said, near.heard_by(asker.grant, place.project), near.provenance(asker.grant, place.project)),
     )
     return {"remembered": True, **showing.told(note, asker.grant)}
 

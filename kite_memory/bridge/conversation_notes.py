@@ -13,7 +13,7 @@ from kite_memory.bridge.store import Conversation
 from kite_memory.errors import UsageError
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import EvidenceReference, Session, evidence_reference
-from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.record import TURNED_DOWN, Decision, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
 from kite_memory.model.scope import Scope
 from kite_memory.vault import links
@@ -87,18 +87,13 @@ def drafts_of(conversation: Conversation, *, everywhere: bool) -> list[Draft]:
     record = conversation.record if everywhere else _kept_in(conversation.record)
     made = draft(record, Chunk(id=conversation.uuid, session=session, events=()))
     ids = {each.note.id: item_id(conversation, item) for each, item in zip(made, record.items(), strict=True)}
-    return [
-        replace(
-            each,
-            note=replace(
-                each.note,
-                id=ids[each.note.id],
-                scope=Scope.GLOBAL if each.note.scope is Scope.GLOBAL else conversation.scope,
-            ),
-            siblings=tuple(ids[sibling] for sibling in each.siblings),
-        )
-        for each in made
-    ]
+
+    def told(note: Note) -> Note:
+        scope = Scope.GLOBAL if note.scope is Scope.GLOBAL else conversation.scope
+        waits = scope is Scope.GLOBAL and note.status is NoteStatus.ACCEPTED  # an agent's word is not said everywhere unseen
+        return replace(note, id=ids[note.id], scope=scope, status=NoteStatus.PROPOSED if waits else note.status)
+
+    return [replace(each, note=told(each.note), siblings=tuple(ids[one] for one in each.siblings)) for each in made]
 
 
 def _kept_in(record: Record) -> Record:

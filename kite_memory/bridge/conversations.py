@@ -21,6 +21,7 @@ from kite_memory.bridge.transcripts import chunk_of
 from kite_memory.errors import UsageError
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType, Where
+from kite_memory.model.provenance import Provenance
 from kite_memory.model.record import Fact, Origin, Record, RecordItem, Topic
 from kite_memory.model.scope import Scope
 from kite_memory.recall.lexical import folded, terms
@@ -54,8 +55,8 @@ class Gate(Protocol):
         """Why a text is not worth its place beside what is; empty for one that says something."""
         ...
 
-    def whose(self, item: RecordItem, heard: Sequence[Event], /) -> Origin:
-        """A tool's, where in what was ``heard`` a tool said it first, and no person did."""
+    def whose(self, item: RecordItem, heard: Sequence[Event], provenance: Provenance | None, /) -> Origin:
+        """A tool's, where a tool said it first in what was ``heard`` or is known, and no person did."""
         ...
 
 
@@ -151,11 +152,11 @@ def _save(
         has_transcript=bool(told.transcript),
         created_by=given.clean(asker.name),
     )
-    heard = near.heard_by(asker.grant, place.project)
-    passed, refused = _gated(conversation, gate, chunk, heard)
+    heard, known = near.heard_by(asker.grant, place.project), near.provenance(asker.grant, place.project)
+    passed, refused = _gated(conversation, gate, chunk, heard, known)
     if not (passed.record.topics or passed.overall) and told.record.topics and told.transcript:
         own = _nobodys_own_word(decompose(chunk)[0])
-        passed, more = _gated(replace(conversation, record=own, overall=""), gate, chunk, heard)
+        passed, more = _gated(replace(conversation, record=own, overall=""), gate, chunk, heard, known)
         refused += more
     if not (passed.record.topics or passed.overall) and _is_worth_keeping(told.transcript):
         count = len(chunk.events)
@@ -232,7 +233,9 @@ class _Refused:
         return {"what": plain_line(quoted(plain_line(self.what, 160)), 160), "why": self.why}
 
 
-def _gated(conversation: Conversation, gate: Gate, chunk: Chunk, heard: Sequence[Event]) -> tuple[Conversation, list[_Refused]]:
+def _gated(
+    conversation: Conversation, gate: Gate, chunk: Chunk, heard: Sequence[Event], provenance: Provenance | None
+) -> tuple[Conversation, list[_Refused]]:
     """What may be kept of a conversation, and what may not; what only repeats a tool is the tool's word."""
     refused: list[_Refused] = []
     events = {event.id: event for event in chunk.events}
@@ -260,7 +263,7 @@ def _gated(conversation: Conversation, gate: Gate, chunk: Chunk, heard: Sequence
 
     def topics() -> Iterator[Topic]:
         for topic in conversation.record.topics:
-            items = tuple(replace(item, origin=gate.whose(item, heard)) for item in topic.items if passes(item))
+            items = tuple(replace(item, origin=gate.whose(item, heard, provenance)) for item in topic.items if passes(item))
             name = text(topic.name, "a topic's name")
             summary = summing_up(topic.summary, f"summary of {topic.name}", alone=not items)
             names = text("\n".join((*topic.categories, *topic.entities)), f"categories and entities of {topic.name}")

@@ -7,6 +7,7 @@ from typing import Any
 from kite_memory.bridge.access import Grant
 from kite_memory.bridge.store import State
 from kite_memory.model.event import Event
+from kite_memory.model.provenance import Provenance
 from kite_memory.model.scope import Scope
 
 Json = dict[str, Any]
@@ -14,6 +15,10 @@ Json = dict[str, Any]
 
 def _as_it_is(name: str) -> str:
     return name
+
+
+def _nobody(project: str) -> Provenance | None:
+    return None
 
 
 def _nothing(project: str) -> Sequence[Event]:
@@ -26,8 +31,8 @@ class Near:
 
     ``timeline`` and ``resume`` answer as the commands of these names do, and take the same arguments. ``working`` tells what
     agents had to do in a project's last sessions, or in one session, as their transcripts say. ``heard`` is what happened in a
-    project's last sessions. ``resume`` and ``working`` are told ``projects`` where there are others that whoever asks does not see:
-    what happened in those is not even looked at.
+    project's last sessions, ``known_of`` who had said something first in all of them. ``resume`` and ``working`` are told
+    ``projects`` where there are others that whoever asks does not see: what happened in those is not even looked at.
     """
 
     project_of: Callable[[str], str] = _as_it_is
@@ -36,6 +41,10 @@ class Near:
     resume: Callable[..., Json] | None = None
     working: Callable[..., Sequence[State]] | None = None
     heard: Callable[[str], Sequence[Event]] = _nothing
+    known_of: Callable[[str], Provenance | None] = _nobody
+
+    def provenance(self, grant: Grant, project: str) -> Provenance | None:
+        return self.known_of(project) if grant.sees(Scope.PROJECT, project) else None
 
     def heard_by(self, grant: Grant, project: str) -> Sequence[Event]:
         return self.heard(project) if grant.sees(Scope.PROJECT, project) else ()

@@ -100,14 +100,17 @@ def take_in(
         typer.Option("--from", metavar="SORT", help="What it is, where the path does not tell: " + ", ".join(Source) + "."),
     ] = None,
     project: Annotated[str, typer.Option(metavar="NAME", help="The project of what names none.")] = "",
-    accept: Annotated[bool, typer.Option("--accept", help="Trust what a program wrote there: nothing waits for review.")] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", "--accept", help="It is yours: nothing waits for review, and what it says is yours, is.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Take in another memory, or a folder of notes.
 
-    Known are Claude Code's own memory, CLAUDE.md and its kin, claude-mem, basic-memory, mem0 and plain markdown. What a person
-    wrote is accepted; what a program wrote waits for review. Taking in the same things twice adds nothing.
+    Known are Claude Code's own memory, CLAUDE.md and its kin, claude-mem, basic-memory, mem0 and plain markdown. All of it waits
+    for review, also what `kmem export` wrote: a file can say of itself whatever it likes. Taking in the same things twice adds
+    nothing.
 
     Example: kmem import ~/.claude/CLAUDE.md --dry-run
     """
@@ -119,7 +122,7 @@ def take_in(
     start: int | None = 0
     while start is not None:
         told = perform(
-            "import", path=str(Path(path).absolute()), sort=sort, project=project, accepted=accept, dry_run=dry_run, start=start
+            "import", path=str(Path(path).absolute()), sort=sort, project=project, accepted=trust, dry_run=dry_run, start=start
         )
         actions += told["actions"]
         passed.update({each["reason"]: each["count"] for each in told["passed_over"]})

@@ -26,9 +26,10 @@ from kite_memory.distill.outbox import AnsweredChunk, Outbox, WaitingChunk
 from kite_memory.distill.scheduler import Asked, Idle, Scheduler
 from kite_memory.errors import KiteError, VaultFolderWrong
 from kite_memory.model.chunk import Chunk
-from kite_memory.model.event import Event
+from kite_memory.model.event import Event, EventType
 from kite_memory.model.likeness import Contest, Ruling
 from kite_memory.model.look import EARLIEST, Look, Problem, in_time
+from kite_memory.model.provenance import Passage, Speaker
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact, redact_event, redact_id
@@ -387,7 +388,8 @@ class Pipeline:
         before = self._timeline.last_events(waiting.provider, waiting.session, _BEFORE, before=waiting.first)
         with self.vault_lock:
             noted = len(self._vault.notes_of(waiting.provider, waiting.session))
-        return replace(chunk, before=tuple(before), noted=noted)
+        provenance = self._timeline.provenance(chunk.session.project)
+        return replace(chunk, before=tuple(before), noted=noted, provenance=provenance)
 
     def _chunk(self, name: str, provider: str, session: str, first: int, last: int) -> Chunk | None:
         known = self._timeline.session(provider, session)
@@ -544,16 +546,62 @@ def redacted(look: Look) -> Look:
         look,
         session=session,
         events=tuple(redact_event(_without_echo(event), known) for event in look.events),
+        passages=tuple(_heard(look)),
         problems=tuple(replace(problem, reason=redact(problem.reason)) for problem in look.problems),
         cursor=replace(look.cursor, carry=_clean_json(look.cursor.carry)),
     )
+
+
+def _heard(look: Look) -> Iterator[Passage]:
+    """All that was said and came in, whole. Only hashes of it are stored."""
+    said = (
+        Passage(
+            text=event.whole or event.text,
+            said_by=_said_by(event),
+            at=event.at.timestamp(),
+            start=event.where.start,
+            tool=event.tool,
+        )
+        for event in look.events
+        if event.type in _TELLING
+    )
+    for passage in (*look.passages, *said):
+        if passage.text and not _OUR_TOOLS.search(passage.tool):
+            ours = any(mark in passage.text for mark in _PERHAPS_OURS)
+            yield replace(passage, text=without_echo(passage.text)) if ours else passage
+
+
+def _said_by(event: Event) -> Speaker:
+    match event.role:
+        case "tool":
+            return "failure" if event.status == "failed" else "tool"
+        case "system":  # an agent's summary of what was, or a commit, which may be anybody's
+            return "tool" if event.provider == GIT else "assistant"
+        case role:
+            return role
+
+
+_TELLING = frozenset(
+    (
+        EventType.USER_MESSAGE,
+        EventType.ASSISTANT_MESSAGE,
+        EventType.TOOL_CALL,
+        EventType.TOOL_RESULT,
+        EventType.DECISION,
+        EventType.RESUME_POINT,
+    )
+)
+"""Events of other types repeat a part of these."""
+_PERHAPS_OURS = ("vault", "Vault", "VAULT", ".md] ")
+"""Of every block that our hook has written, in any dress."""
 
 
 def _without_echo(event: Event) -> Event:
     """Whoever passed it on, and in whatever shape: what we once told an agent is no news."""
     text = "" if event.role == "tool" and _OUR_TOOLS.search(event.tool) else without_echo(event.text)
     command = without_echo(event.command) if event.command else ""
-    return event if (text, command) == (event.text, event.command) else replace(event, text=text, command=command)
+    same = (text, command, "") == (event.text, event.command, event.whole)
+    return event if same else replace(event, text=text, command=command, whole="")
 
 
 _OUR_TOOLS = re.compile(r"kite[-_. ]?memory", re.IGNORECASE)

@@ -3,7 +3,7 @@
 import re
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import RLock
@@ -15,6 +15,8 @@ from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.note import NoteKind
 from kite_memory.model.plan import Amend, Skip
+from kite_memory.model.provenance import Provenance, Trace
+from kite_memory.model.record import Origin
 from kite_memory.model.scope import Scope
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact
@@ -34,6 +36,8 @@ _MOST_WAITING = 16
 _TO_END = 5.0
 _OVERLAP = 0.6
 """Share of the words of the shorter of two wordings that the other has, from which on they are the same thought."""
+_COPIED, _COPIED_PAIRS = 0.8, 8
+"""A share of its pairs of words, and how many there are at least: five words that mean something are no chance."""
 _BECAUSE = "kept as it was said"
 _COMMAND = re.compile(r"\s*[/$]remember\s+(?P<text>\S.*)", re.DOTALL)
 """The agent has had it kept, in these words or in others: then it cannot be told here."""
@@ -52,8 +56,17 @@ class _Prompt:
 class Saying:
     """Thread-safe. A thread begins when there is something to look at, and ends when there is nothing more."""
 
-    def __init__(self, *, vault: Vault, recall: Recall, lock: RLock, report: Report) -> None:
+    def __init__(
+        self,
+        *,
+        vault: Vault,
+        recall: Recall,
+        lock: RLock,
+        report: Report,
+        provenance: Callable[[str], Provenance | None] = lambda project: None,
+    ) -> None:
         self._vault = vault
+        self._provenance = provenance
         self._recall = recall
         self._vault_lock = lock
         self._report = report
@@ -111,18 +124,25 @@ class Saying:
         if not asked:
             return
         project = project_of(prompt.cwd)
+        origins = self._whose(asked, project)
         with self._vault_lock:
             if self._closed:
                 return
             paths: set[str] = set()
             try:
-                for each in asked:
-                    paths.add(self._keep_one(each, prompt, project))
+                for each, origin in zip(asked, origins, strict=True):
+                    paths.add(self._keep_one(each, prompt, project, origin))
             finally:
                 if paths:
                     self._recall.refresh(self._vault, hint=paths)
 
-    def _keep_one(self, asked: "Asked", prompt: _Prompt, project: str) -> str:
+    def _whose(self, asked: "Sequence[Asked]", project: str) -> list[Origin]:
+        """A file's word where that had nearly all of it first: a prompt may be filled by a script, a skill, or another agent."""
+        known = self._provenance(project)
+        traces = known.traces([each.text for each in asked]) if known else [Trace(pairs=0)] * len(asked)
+        return ["tool" if each.pairs >= _COPIED_PAIRS and each.foreign >= _COPIED else "user" for each in traces]
+
+    def _keep_one(self, asked: "Asked", prompt: _Prompt, project: str, origin: Origin) -> str:
         note = self._vault.remember(
             asked.text,
             kind=_kind(asked),
@@ -130,6 +150,7 @@ class Saying:
             scope=Scope.GLOBAL if asked.everywhere else None,
             tags=[TAG],
             importance=3,
+            origin=origin,
             also_known_as=said_id(prompt.agent, prompt.session, asked),
         )
         return note.path

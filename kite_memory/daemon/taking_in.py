@@ -12,7 +12,7 @@ from typing import Any, assert_never
 from kite_memory.errors import UsageError
 from kite_memory.exchange.foreign import Foreign, Kept, PassedOver, drafts, references
 from kite_memory.exchange.importing import Pieces, Sort, pieces, sort_of
-from kite_memory.model.note import Note
+from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.plan import Amend, Create, Skip, Supersede
 from kite_memory.recall.recall import Recall
 from kite_memory.sources.project import project_of
@@ -65,7 +65,8 @@ class TakingIn:
                 told = [_outcome(outcome, line) for outcome, line in zip(outcomes, told, strict=True)]
                 paths = {each["path"] for each in told if each["doing"] in ("create", "amend")}
                 if not more and which is Sort.KMEM:
-                    paths |= self._led(piece for piece in pieces(file, which, project=named, project_of=project_of))
+                    taken = pieces(file, which, project=named, project_of=project_of)
+                    paths |= self._led(taken, accepted=accepted)
                 if not more and which in (Sort.KMEM, Sort.MARKDOWN):
                     paths |= self._linked(lambda: pieces(file, which, project=named, project_of=project_of), accepted=accepted)
                 if paths:
@@ -86,10 +87,11 @@ class TakingIn:
         stands = there is not None and body_key(body_of(there.decode(errors="replace"))) in said
         return PassedOver(name=piece.name, reason=_HERE) if stands or any(map(self._vault.holds_words, said)) else piece
 
-    def _led(self, taken: Iterable[Foreign | Kept | PassedOver]) -> set[str]:
+    def _led(self, taken: Iterable[Foreign | Kept | PassedOver], *, accepted: bool) -> set[str]:
         """Once all are here, let each say what it replaced, was replaced by, or may contradict; says which were changed.
 
-        Not where somebody has decided between the two, and only of a note that says what it did there.
+        Not where somebody has decided between the two, and only of a note that says what it did there; of one that is accepted here
+        only what is ``accepted`` too.
         """
         kept = {piece.note.id: piece for piece in taken if isinstance(piece, Kept)}
         settled = self._vault.settled()
@@ -97,7 +99,9 @@ class TakingIn:
         for id, said in references(kept.values()).items():
             known = self._vault.known_as(id)
             note = self._vault.read(known.path) if known is not None and known.id == id else None
-            if note is None or body_key(note.body) != body_key(kept[id].note.body):
+            if note is None or (note.status is NoteStatus.ACCEPTED and not accepted):
+                continue
+            if body_key(note.body) != body_key(kept[id].note.body):
                 continue
             changes: dict[str, object] = {}
             for name, ids in said.items():

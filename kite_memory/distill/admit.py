@@ -27,5 +27,6 @@ def admitted(sent: object, chunk: Chunk, condensed: Condensed, prompt: Prompt, u
     if read is None:
         return Refused(reason="the model's answer is not in the form that was asked for", usage=usage)
     fixed = shingles(f"{prompt.system}\n{json.dumps(prompt.schema)}\n{TASK}")
-    record, verdicts = passed(read.record, {event.id: event for event in (*chunk.before, *chunk.events)}, fixed)
+    events = {event.id: event for event in (*chunk.before, *chunk.events)}
+    record, verdicts = passed(read.record, events, fixed, chunk.provenance)
     return Answer(record=record, usage=usage, refused_items=read.refused + verdicts)

@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
-from kite_memory.distill.prose import stems, stems_in_order
+from kite_memory.distill.answer import is_the_persons
+from kite_memory.distill.options import options_in, picked
+from kite_memory.distill.prose import sentences, stems, stems_in_order
 from kite_memory.distill.theories import CLAIM, MENDED, Retraction, proven, retractions, withdrawn
 from kite_memory.model.event import Event, EventType
+from kite_memory.model.provenance import Provenance
 from kite_memory.model.record import Decision, Insight, Origin, Preference, Record, RecordItem, Topic
 
 
@@ -52,24 +55,34 @@ def shingles(text: str) -> frozenset[str]:
     return frozenset(" ".join(words[at : at + _SHINGLE]) for at in range(len(words) - _SHINGLE + 1))
 
 
-def passed(record: Record, events: Mapping[str, Event], prompt: frozenset[str]) -> tuple[Record, tuple[str, ...]]:
+def passed(
+    record: Record, events: Mapping[str, Event], prompt: frozenset[str], provenance: Provenance | None = None
+) -> tuple[Record, tuple[str, ...]]:
     """The record with what the gate let through, and the verdicts on the rest; doubts are among them, after `PROPOSED`.
 
-    ``events`` are the session's as far as they are known, in order; ``prompt`` holds the prompt's `shingles`.
+    ``events`` are the session's as far as they are known, in order; ``prompt`` holds the prompt's `shingles`; ``provenance`` knows
+    the whole of what the session read, and what others of the project did.
     """
     verdicts: list[str] = []
-    told = _Told(events=tuple(events.values()))
+    told = _Told(events=tuple(events.values()), foreign=foreign(record.items(), provenance))
     topics: list[Topic] = []
     for topic in record.topics:
         kept: list[RecordItem] = []
         for item in topic.items:
             evidence = [events[id] for id in item.evidence if id in events]
-            honest = replace(item, origin=told.origin(item, evidence))
+            honest = replace(item, origin="tool" if id(item) in told.foreign else told.origin(item, evidence))
+            borrowed = honest.origin == "user" and not _a_person_says(item, evidence)
+            if borrowed:
+                honest = replace(honest, origin="assistant")
             verdict = judged(honest, evidence, prompt) or told.against(honest)
             if verdict is not None:
                 verdicts.append(verdict)
                 continue
-            doubt = Doubt.NOT_THE_PERSONS_WORD if honest.origin != item.origin else told.doubt(honest, evidence)
+            if borrowed:
+                doubt = None if _was_agreed_on(item, evidence) else Doubt.NOT_THE_PERSONS_WORD
+            else:
+                doubt = Doubt.NOT_THE_PERSONS_WORD if honest.origin != item.origin else None
+            doubt = doubt or told.doubt(honest, evidence)
             kept.append(replace(honest, doubt=doubt) if doubt else honest)
             verdicts.extend([PROPOSED + doubt] if doubt else [])
         if kept:
@@ -78,9 +91,46 @@ def passed(record: Record, events: Mapping[str, Event], prompt: frozenset[str]) 
     return Record(topics=tuple(topics), cross_topic_insights=insights), tuple(verdicts)
 
 
-def whose(item: RecordItem, events: Sequence[Event]) -> Origin:
+def whose(item: RecordItem, events: Sequence[Event], provenance: Provenance | None = None) -> Origin:
     """Of what an agent hands in itself, with no evidence named: a tool's word where one of these ``events`` said it first."""
-    return _Told(events=events).origin(item, ())
+    return "tool" if id(item) in foreign((item,), provenance) else _Told(events=events).origin(item, ())
+
+
+def foreign(items: Sequence[RecordItem], provenance: Provenance | None) -> frozenset[int]:
+    """Those (by `id`) that say mostly what a tool or a file had said before, and no person has."""
+    if provenance is None or not items:
+        return frozenset()
+    parts = [(at, *part) for at, item in enumerate(items) for part in _parts(item)]
+    traces = provenance.traces([text for _, _, text in parts])
+    weights: dict[tuple[int, int], list[int]] = {}
+    for (at, thought, _), trace in zip(parts, traces, strict=True):
+        if trace.pairs >= _TELLING_PAIRS:
+            weight = weights.setdefault((at, thought), [0, 0])
+            weight[0] += trace.pairs
+            said = trace.foreign if thought == _SYMPTOM else max(trace.foreign, trace.failure)
+            if said >= _FOREIGN and trace.person < _FOREIGN:
+                weight[1] += trace.pairs
+    return frozenset(id(items[at]) for (at, _), (whole, taken) in weights.items() if taken >= _MOSTLY * whole > 0)
+
+
+def _parts(item: RecordItem) -> Iterator[tuple[int, str]]:
+    """The sentences of an item, each with the number of the thought it belongs to; of short ones also all together."""
+    thoughts = [item.body]
+    if isinstance(item, Decision):
+        thoughts += [f"{each.alternative}: {each.reason}" for each in item.rejected]
+    for number, thought in enumerate(thoughts):
+        yield from ((number, sentence) for paragraph in thought.split("\n") for sentence in sentences(paragraph))
+    if isinstance(item, Insight) and item.symptom:
+        yield _SYMPTOM, item.symptom
+    yield len(thoughts), f"{item.title}. {item.body}"
+
+
+_SYMPTOM = -1
+_TELLING_PAIRS = 3
+_FOREIGN = 0.6
+"""The share of a sentence's pairs of words that stand in one place of what a tool said."""
+_MOSTLY = 0.5
+"""The share of a thought, by its pairs, that such sentences make up."""
 
 
 def _harmless(text: str, prompt: frozenset[str]) -> bool:
@@ -136,6 +186,50 @@ def _only_a_tool_says(item: RecordItem, evidence: Iterable[Event]) -> bool:
     return bool(own) and len(own & people) < 0.3 * len(own) <= len(own & tools) - len(own & people)
 
 
+def _a_person_says(item: RecordItem, evidence: Sequence[Event]) -> bool:
+    """Whether the person's own words in the evidence are about it; that they spoke beside it says nothing."""
+    own = stems(f"{item.title} {item.body}")
+    theirs = [event for event in evidence if is_the_persons(event)]
+    if _say(own, theirs, _IN_THEIR_WORDS):
+        return True
+    if _picks(own, theirs, evidence):
+        return True
+    thoughts = (stems(each) for event in theirs for each in sentences(event.text[:_READ]))
+    return any(len(each) >= 2 and len(each & own) >= _OF_THEIR_WORDS * len(each) for each in thoughts)
+
+
+def _picks(own: frozenset[str], theirs: Sequence[Event], evidence: Sequence[Event]) -> bool:
+    """Whether a person names one of the options that an agent offered, and the item is that option."""
+    offers = [options for event in evidence if event.role == "assistant" and (options := options_in(event.text))]
+    choices = (picked(event.text, options) for event in theirs for options in offers)
+    return any(
+        choice is not None and len(stems(choice.text) & own) >= _OF_THE_OPTION * len(stems(choice.text)) for choice in choices
+    )
+
+
+def _was_agreed_on(item: RecordItem, evidence: Sequence[Event]) -> bool:
+    """As where a person says yes to what an agent has proposed. What they wish must be theirs at least in part."""
+    own = stems(f"{item.title} {item.body}")
+    theirs = [event for event in evidence if is_the_persons(event)]
+    if isinstance(item, Preference):
+        return _say(own, theirs, _PARTLY)
+    return _say(own, [*theirs, *(event for event in evidence if event.role == "assistant")], _IN_THEIR_WORDS)
+
+
+def _say(own: frozenset[str], events: Iterable[Event], share: float) -> bool:
+    said = frozenset[str]().union(*(stems(_said(event)) for event in events))
+    return len(own & said) >= share * len(own)
+
+
+_IN_THEIR_WORDS = 0.33
+"""The share of an item's words that somebody's events have together."""
+_PARTLY = 0.2
+_OF_THE_OPTION = 0.6
+"""The share of the words of a picked option that the item has."""
+_OF_THEIR_WORDS = 0.5
+"""The share of a sentence of the person's that the item has: people are brief."""
+
+
 def _origin(item: RecordItem, evidence: Sequence[Event]) -> Origin:
     """A person who said "go on" beside a tool's output did not say what the output says."""
     return "tool" if item.origin == "user" and _only_a_tool_says(item, evidence) else item.origin
@@ -146,6 +240,7 @@ class _Told:
     """What the session tells around the items: looked at once for all of them, and only if one asks."""
 
     events: Sequence[Event]
+    foreign: frozenset[int] = frozenset()
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
@@ -175,11 +270,18 @@ class _Told:
         within = _ROOM_TO_SAY_IT * len(_WORD.findall(text))
         before = 0.0
         first = False
+        looked_at = False
         for event, places in self._places_of_words:
             share = _share_in_one_place(own, places, within) if len(own & places.keys()) >= _SAYS_SOME_OF_IT * len(own) else 0.0
-            if event.role == "user" and share >= _SAYS_SOME_OF_IT:
+            if event.role == "user" and share >= _SAYS_IT:
                 return False
+            if event.type is EventType.TOOL_RESULT:
+                looked_at = _IMAGE.search(event.text) is not None
+            elif event.role == "user":
+                looked_at = False
             if event.role != "tool" or (not_failing and _tells_of_failure(event)):
+                if looked_at and share >= _SAYS_IT and before < _NEARLY_SAYS_IT * share:
+                    first = True  # what stands in an image nobody can compare
                 before = max(before, share)
             elif share >= _SAYS_IT and before < _NEARLY_SAYS_IT * share:
                 first = True
@@ -265,6 +367,7 @@ def _is_a_theory(item: RecordItem) -> bool:
 
 
 _HEADLINE = re.compile(r"(?:feat|fix|chore|docs|refactor|test|perf|style|build|ci|revert)(?:\([^)]{1,40}\))?!?: ")
+_IMAGE = re.compile(r"^\[(?:image|document)\]", re.MULTILINE)
 _COMMITS = re.compile(r"\bgit\b[^|;&\n]{0,80}\bcommit\b")
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]{1,400}`", re.DOTALL)
 _NAME = re.compile(

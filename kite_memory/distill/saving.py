@@ -11,6 +11,7 @@ from kite_memory.distill.gate import Verdict, judged, whose
 from kite_memory.errors import KiteError
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
+from kite_memory.model.provenance import Provenance
 from kite_memory.model.record import Fact, Origin, Record, RecordItem
 
 log = logging.getLogger("kite_memory.saving")
@@ -40,9 +41,9 @@ class Saving:
         verdict = _verdict(text)
         return verdict if verdict is Verdict.TRIVIAL else ""
 
-    def whose(self, item: RecordItem, heard: Sequence[Event]) -> Origin:
-        """A tool's, where in what was ``heard`` a tool said it first, and no person did; else whose it is said to be."""
-        return whose(item, heard) if heard else item.origin
+    def whose(self, item: RecordItem, heard: Sequence[Event], provenance: Provenance | None = None) -> Origin:
+        """A tool's, where a tool said it first in what was ``heard`` or is known, and no person did; else as the item says."""
+        return whose(item, heard, provenance) if heard or provenance else item.origin
 
     def decompose(self, chunk: Chunk) -> tuple[Record, str]:
         """The record of a transcript, and what there is to say of how it came about."""

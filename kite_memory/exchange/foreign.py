@@ -59,15 +59,21 @@ class PassedOver:
 
 
 def drafts(pieces: Iterable[Foreign | Kept], *, accepted: bool) -> list[Draft]:
-    """Through the same door as everything: redacted, tamed, bounded. What a program has written waits for review,
-    unless it is ``accepted``."""
-    return [_draft(piece, accepted=accepted) if isinstance(piece, Foreign) else _kept(piece.note) for piece in pieces]
+    """Through the same door as everything: redacted, tamed, bounded.
+
+    Everything waits for review and is nobody's word unless it is ``accepted``: whoever made a file can write into it that a person
+    said this, and accepted it.
+    """
+    return [
+        _draft(piece, accepted=accepted) if isinstance(piece, Foreign) else _kept(piece.note, accepted=accepted) for piece in pieces
+    ]
 
 
-def _kept(note: Note) -> Draft:
+def _kept(note: Note, *, accepted: bool) -> Draft:
     """Its links go: where they lead may not be there, and where it is, the planner links again what belongs together.
 
-    So does what it replaced and may contradict, until all are here that do come; see `references`.
+    So does what it replaced and may contradict, until all are here that do come; see `references`. Its key goes too where it is not
+    ``accepted``: what stands under a key is told to whoever asks for it.
     """
 
     def clean(text: str) -> str:
@@ -87,7 +93,9 @@ def _kept(note: Note) -> Draft:
         evidence=each(note.evidence),
         project=clean(note.project),
         session=clean(note.session),
-        key=clean(note.key),
+        key=clean(note.key) if accepted else "",
+        status=NoteStatus.PROPOSED if note.status is NoteStatus.ACCEPTED and not accepted else note.status,
+        origin=_origin(note.origin, accepted=accepted),
         branch=clean(note.branch),
         review=clean(note.review),
         anchors=each(note.anchors),
@@ -99,6 +107,10 @@ def _kept(note: Note) -> Draft:
         note=replace(note, body=tame(body)),  # whose word it is, the file says itself
         entities=entities_of(note.entities),
     )
+
+
+def _origin(told: Origin, *, accepted: bool) -> Origin:
+    return "tool" if told == "user" and not accepted else told
 
 
 def references(pieces: Iterable[Kept]) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -125,7 +137,8 @@ def _draft(piece: Foreign, *, accepted: bool) -> Draft:
         return redact(drop_private(text))
 
     given = clean(piece.body)
-    body = tame(given, _MOST_BODY, linked=piece.origin == "user")
+    origin = _origin(piece.origin, accepted=accepted)
+    body = tame(given, _MOST_BODY, linked=origin == "user")
     title = title_of(clean(piece.title), body)
     entities = entities_of(map(clean, piece.entities))
     project = one_line(clean(piece.project))
@@ -144,8 +157,8 @@ def _draft(piece: Foreign, *, accepted: bool) -> Draft:
             entities=tuple(entity.name for entity in entities),
             scope=Scope.PROJECT if project else Scope.GLOBAL,
             project=project,
-            status=NoteStatus.ACCEPTED if accepted or piece.origin == "user" else NoteStatus.PROPOSED,
-            origin=piece.origin,
+            status=NoteStatus.ACCEPTED if accepted else NoteStatus.PROPOSED,
+            origin=origin,
             importance=min(max(piece.importance, 1), 3),
         ),
         entities=entities,

@@ -42,7 +42,8 @@ class Event:
     ``id`` is unique over all sessions: the agent's own uuid where it has one, else a hash of what cannot change.
     Several events read from one line are ``<uuid>``, ``<uuid>:1``, ``<uuid>:2``: the first eight characters always
     lead back to the line. ``ordinal`` rises with the position in the source; ``at`` need not. ``call`` is the agent's
-    own name of a tool call, shared by the call and its result. ``parent`` is an event id, or empty.
+    own name of a tool call, shared by the call and its result. ``parent`` is an event id, or empty. ``whole`` is the text before it
+    was cut, where it was; it is not redacted, and never stored.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Event:
     status: Status = ""
     parent: str = ""
     call: str = ""
+    whole: str = ""
 
 
 PLANNING = "ExitPlanMode"

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from kite_memory.model.event import Event, Session
+from kite_memory.model.provenance import Passage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,7 @@ class Look:
     ``session`` is ``None`` while nothing has told who is speaking (an empty file, or metadata only).
     ``amends`` says that the agent rewrites what it has written: an event whose id the session holds already is what the
     transcript says of it now, and replaces what was known in its place. Without it, what was told first stays.
+    ``passages`` are texts that no events were made of, whole and unredacted.
     """
 
     path: str
@@ -49,6 +51,7 @@ class Look:
     cursor: Cursor
     more: bool = False
     amends: bool = False
+    passages: tuple[Passage, ...] = ()
 
 
 EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)

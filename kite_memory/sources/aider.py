@@ -1,12 +1,14 @@
 """Aider's chat histories: finding them in the projects that are known, and reading them on from a cursor."""
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
 from kite_memory.model.look import Cursor, Look
 from kite_memory.sources.aider_history import PROVIDER, Reading, Run
+from kite_memory.sources.git_child import Git, GitFailed
 from kite_memory.sources.growing import look_at, resumed
 from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile
 from kite_memory.sources.listing import is_file, is_text
@@ -16,6 +18,8 @@ HISTORY = ".aider.chat.history.md"
 _DEEPEST = 64
 _MOST_FOLDERS = 1 << 15
 """Whose repository is remembered: with fewer than there are, a comparison would look for each of them anew."""
+_ARRIVES = 60.0
+"""Seconds in which a file that is being copied or unpacked may still grow."""
 _PIECE = 16 * 1024
 """Read at once: runs are short, and a look ends with each."""
 
@@ -26,6 +30,10 @@ class Aider:
     Nobody lists those folders, and a home is not searched for them: ``folders`` names the ones that other agents have
     worked in, ``always`` those that the person configured. ``history`` is the file's name where they chose one, or its whole path.
     A run of Aider is a session; a look ends where another run begins.
+
+    A file in a project folder may be anybody's: it may have come with a clone or out of an archive. What stood in it when it was
+    first seen, and all of one that git tracks, is told as a document, in which nobody speaks: only what is written while we watch
+    is the person's. In the folders of ``own``, and in a file that ``history`` names by its whole path, what stood there is, too.
     """
 
     def __init__(
@@ -33,12 +41,17 @@ class Aider:
         folders: Callable[[], Iterable[str]],
         *,
         always: Iterable[Path] = (),
+        own: Iterable[Path] = (),
         own_state: Path,
         history: str = HISTORY,
         line_limit: int = LINE_LIMIT,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._folders = folders
         self._always = tuple(always)
+        self._own = frozenset(own)
+        self._git = Git(os.environ)
+        self._clock = clock
         self._own_folders = (own_state, own_state.resolve())
         self._history = Path(history)
         self._line_limit = line_limit
@@ -85,6 +98,7 @@ class Aider:
 
     def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> Look:
         position, run, changed = resumed(file, cursor, Run, Run.resumed)
+        self._mark_foreign(path, file, run)
         reading = Reading(path=path, run=run)
         if changed:
             reading.problem(0, changed)
@@ -109,6 +123,27 @@ class Aider:
             ),
             more=reading.stopped or (more and moved),
         )
+
+    def _mark_foreign(self, path: Path, file: AppendOnlyFile, run: Run) -> None:
+        if run.foreign_to < 0:
+            is_own = path.parent in self._own or path == self._history
+            run.foreign_to = 0 if is_own else file.size
+            run.seen = self._clock() if run.foreign_to else 0.0
+        elif run.foreign_to and self._clock() - run.seen < _ARRIVES:
+            run.foreign_to = max(run.foreign_to, file.size)
+        if self._is_tracked(path):
+            run.foreign_to = file.size
+
+    def _is_tracked(self, path: Path) -> bool:
+        """Where git cannot be asked, it may be."""
+        repository = _repository(str(path.parent))
+        if not repository:
+            return False
+        name = path.relative_to(repository).as_posix()
+        try:
+            return bool(self._git.ask(Path(repository), ["ls-files", "-z", "--", f":(top,literal,icase){name}"]))
+        except GitFailed:
+            return True
 
     def _piece(self, file: AppendOnlyFile, position: int, size: int, reading: Reading) -> tuple[int, bool]:
         """Read on for about ``size`` bytes, or as many as one block has. How far that went, and whether there is more."""

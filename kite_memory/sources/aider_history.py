@@ -2,7 +2,7 @@
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,23 +21,30 @@ from kite_memory.sources.telling import DETAIL_LIMIT, OpenCall, OpenCalls, Telle
 
 PROVIDER = "aider"
 
-_VERSION = 1
+_VERSION = 2
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 _SHELL = "run"
 _EDITOR = "edit"
+_DOCUMENT = "history"
 TOOLS = Toolbox(shells=frozenset({_SHELL}))
 
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """Where a cursor stands: in which run of Aider, and what it has to know of it. ``began`` is its header's position."""
+    """Where a cursor stands: in which run of Aider, and what it has to know of it. ``began`` is its header's position.
+
+    What begins before ``foreign_to`` was not seen to be written; -1 while that is not known. ``seen`` is the Unix time of the first
+    look at the file.
+    """
 
     session: str = ""
     started: datetime = _EPOCH
     began: int = 0
     ordinal: int = 0
     told: bool = False
+    foreign_to: int = -1
+    seen: float = 0.0
     place: Place = field(default_factory=Place)
     calls: OpenCalls = field(default_factory=OpenCalls)
 
@@ -51,6 +58,8 @@ class Run:
                 "began": self.began,
                 "ordinal": self.ordinal,
                 "told": self.told,
+                "foreign_to": self.foreign_to,
+                "seen": self.seen,
                 "place": [place.in_run, place.marked, place.after_answer, place.gathers],
                 "calls": self.calls.carried(),
             }
@@ -70,6 +79,8 @@ class Run:
                 began=known["began"],
                 ordinal=known["ordinal"],
                 told=known["told"],
+                foreign_to=known["foreign_to"],
+                seen=known["seen"],
                 place=Place(in_run=in_run, marked=marked, after_answer=after_answer, gathers=gathers),
                 calls=OpenCalls.resumed(known["calls"]),
             )
@@ -151,6 +162,7 @@ class Reading:
             return
         name = digest(f"{run.session}\n{block.start - run.began}\n{text}".encode())
         teller.record(name, run.started, block.start, block.end)
+        known = len(teller.events)
         match block.kind:
             case "foreign":
                 self.problem(block.start, "text before the first run")
@@ -160,6 +172,8 @@ class Reading:
                 self._printed([line.removeprefix(">").removeprefix(" ").rstrip() for line in text.split("\n")])
             case _:
                 teller.answered(text)
+        if block.start < run.foreign_to:
+            teller.events[known:] = map(_as_document, teller.events[known:])
         run.ordinal = teller.ordinal
         run.told = run.told or bool(teller.events)
 
@@ -182,6 +196,8 @@ class Reading:
             started=started or run.started,
             began=position,
             ordinal=run.ordinal,
+            foreign_to=run.foreign_to,
+            seen=run.seen,
             place=run.place,
         )
         self._teller = self._teller_of_run()
@@ -239,6 +255,23 @@ class Reading:
         if "\x00" in named or len(named) > PATH_LIMIT:
             return ""
         return os.path.normpath(Path(self._folder, named))
+
+
+def _as_document(event: Event) -> Event:
+    """In which nobody spoke, nothing was run and nothing failed, as far as we know."""
+    text = event.text or event.command or event.path
+    return replace(
+        event,
+        role="tool",
+        type=EventType.TOOL_RESULT,
+        text=text,
+        tool=_DOCUMENT,
+        command="",
+        path="",
+        status="",
+        parent="",
+        call="",
+    )
 
 
 def _moment(began: str) -> datetime | None:

@@ -92,6 +92,7 @@ class ClaudeCode:
             carry=thread.carried(),
             more=more,
             wanted=not thread.ours,
+            passages=interpreter.passages,
         )
 
     def _session(self, path: Path, thread: Thread) -> Session | None:

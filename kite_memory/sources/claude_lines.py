@@ -6,6 +6,7 @@ from typing import Any, assert_never
 
 from kite_memory.model.event import PLANNING, Event, EventType, Role, Status, Where
 from kite_memory.model.look import Problem
+from kite_memory.model.provenance import Passage
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources import claude_results as results
 from kite_memory.sources import claude_tools as tools
@@ -21,6 +22,7 @@ from kite_memory.sources.claude_rows import (
     moment,
     safe,
     short,
+    texts_in,
 )
 from kite_memory.sources.claude_thread import EarlyResult, OpenCall, Thread
 from kite_memory.sources.outcomes import telling_lines, verdict_of_tests
@@ -37,6 +39,7 @@ from kite_memory.sources.words import (
     Utterance,
     summary,
     utterances,
+    without_echo,
 )
 
 PROVIDER = "claude-code"
@@ -45,6 +48,7 @@ _MESSAGE_LIMIT = 64_000
 _SUMMARY_LIMIT = 16_000
 _PLAN_LIMIT = 16_000
 _TITLE_LIMIT = 200
+_THOUGHTS = ("thinking", "redacted_thinking")
 _TITLES = {"summary": (1, "summary"), "ai-title": (2, "aiTitle"), "custom-title": (3, "customTitle")}
 
 
@@ -54,6 +58,7 @@ class Interpreter:
     def __init__(self, *, file: str, session: str, sub_agent: bool, thread: Thread) -> None:
         self.events: list[Event] = []
         self.problems: list[Problem] = []
+        self.passages: list[Passage] = []
         self._file = file
         self._session = session
         self._sub_agent = sub_agent
@@ -151,9 +156,11 @@ class Interpreter:
         for block in returned:
             self._result(block)
         if not text or ("toolUseResult" in row and not returned):
+            self._heard(text)
             return
         parent = self._id if returned else self._line_before()
         if not returned and self._notifications(text):
+            self._heard(text)
             return
         if self._sub_agent or row.get("isSidechain") is True:
             if told := tools.kept(text, _MESSAGE_LIMIT).strip():
@@ -161,15 +168,26 @@ class Interpreter:
         elif row.get("isCompactSummary") is True:
             self._utterance(Continued(summary=summary(text)), parent)
         elif may_be_a_person(row):
+            known = len(self.events)
             for utterance in utterances(text):
                 self._utterance(utterance, parent, begins_a_turn=not returned)
+            for event in self.events[known:]:
+                text = text.replace(event.whole or event.text, "\n")
+            self._heard(text)
+        else:
+            self._heard(text)
+
+    def _heard(self, text: str, tool: str = "") -> None:
+        """What nobody is said to have said: a skill's body, a reminder, what a hook put there."""
+        if (text := without_echo(text)) and not text.isspace():
+            self.passages.append(Passage(text=text, said_by="tool", at=self._at.timestamp(), start=self._start, tool=tool))
 
     def _utterance(self, utterance: Utterance, parent: str, *, begins_a_turn: bool = False) -> None:
         match utterance:
             case Said(text=text):
                 if self._thread.queue.met(text, attached=False) == "new" and begins_a_turn:
                     self._tell_queued(self._thread.queue.passed())
-                self._tell(EventType.USER_MESSAGE, "user", tools.kept(text, _MESSAGE_LIMIT), parent=parent)
+                self._tell(EventType.USER_MESSAGE, "user", tools.kept(text, _MESSAGE_LIMIT), parent=parent, whole=text)
             case Ran(command=command):
                 command = tools.kept(command, tools.COMMAND_LIMIT)
                 event = self._tell(EventType.COMMAND, "user", command, command=command, parent=parent)
@@ -238,7 +256,8 @@ class Interpreter:
             match block:
                 case {"type": "text", "text": str(text)}:
                     if told := tools.kept(text, _MESSAGE_LIMIT).strip():
-                        self._tell(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent)
+                        self._tell(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent, whole=text)
+                    self._heard("\n".join(texts_in(block.get("citations"))))
                 case {"type": "tool_use" | "server_tool_use" | "mcp_tool_use", "name": str(tool)}:
                     self._call(short(tool), block, parent)
                 case _:
@@ -250,7 +269,14 @@ class Interpreter:
         name = short(block.get("id"))
         command, path = tools.command_of(tool, tool_input), tools.path_of(tool_input)
         event = self._tell(
-            EventType.TOOL_CALL, "assistant", tools.rendered_call(tool, tool_input), tool=tool, path=path, call=name, parent=parent
+            EventType.TOOL_CALL,
+            "assistant",
+            tools.rendered_call(tool, tool_input),
+            tool=tool,
+            path=path,
+            call=name,
+            parent=parent,
+            whole="\n".join(texts_in(tool_input)),
         )
         detail = command or path
         if tool in tools.SHELL_OUTPUTS:
@@ -268,7 +294,7 @@ class Interpreter:
             call = OpenCall(event=as_id(row.get("sourceToolAssistantUUID")), tool="", detail="")
         structured = row.get("toolUseResult")
         result = results.result_of(block, structured, refused=isinstance(row.get("toolDenialKind"), str))
-        event = self._tell_result(result, call, name)
+        event = self._tell_result(result, call, name, whole="\n".join(texts_in(block.get("content"))))
         by_a_person = not self._sub_agent and row.get("isSidechain") is not True
         if result.said and by_a_person:
             for utterance in utterances(result.said):
@@ -285,7 +311,7 @@ class Interpreter:
             for decision in results.decisions(call.tool, structured, result.text):
                 self._tell(EventType.DECISION, "user", decision, tool=call.tool, parent=event, call=name)
 
-    def _tell_result(self, result: results.Result, call: OpenCall, name: str) -> str:
+    def _tell_result(self, result: results.Result, call: OpenCall, name: str, *, whole: str = "") -> str:
         of_shell = call.tool in tools.SHELLS or call.tool in tools.SHELL_OUTPUTS
         command, path = (call.detail, "") if of_shell else ("", call.detail)
         if call.tool in tools.SHELL_OUTPUTS:
@@ -294,7 +320,15 @@ class Interpreter:
             self._thread.keep_task(result.task, command)
         text = tools.kept(result.text, tools.result_limit(call.tool, result.status))
         event = self._tell(
-            EventType.TOOL_RESULT, "tool", text, tool=call.tool, path=path, status=result.status, parent=call.event, call=name
+            EventType.TOOL_RESULT,
+            "tool",
+            text,
+            tool=call.tool,
+            path=path,
+            status=result.status,
+            parent=call.event,
+            call=name,
+            whole=whole or result.text,
         )
         if of_shell and not result.running:
             verdict = verdict_of_tests(command, result.text)
@@ -348,10 +382,13 @@ class Interpreter:
         kind = attachment.get("type") if isinstance(attachment, dict) else None
         if kind == "queued_command" and isinstance(attachment, dict):
             text = self._text(blocks_of(attachment.get("prompt")))
-            by_a_person = attachment.get("commandMode", "prompt") == "prompt" and may_be_a_person(attachment)
-            if not self._notifications(text) and by_a_person:
+            if not self._notifications(text) and _is_handed_over(attachment):
                 self._handed_over(text)
-        elif not isinstance(kind, str) or kind not in SKIPPED_ATTACHMENTS:
+            else:
+                self._heard("\n".join(texts_in(attachment)))
+            return
+        self._heard("\n".join(texts_in(attachment)))
+        if not isinstance(kind, str) or kind not in SKIPPED_ATTACHMENTS:
             self.problem(self._start, f"unknown attachment {safe(kind)}")
 
     def _handed_over(self, text: str) -> None:
@@ -383,6 +420,7 @@ class Interpreter:
         status: Status = "",
         parent: str = "",
         call: str = "",
+        whole: str = "",
     ) -> str:
         """Add an event of this line; returns its id. The first has the line's own, the others count on from it."""
         name = f"{self._id}:{self._told_of_line}" if self._told_of_line else self._id
@@ -404,6 +442,7 @@ class Interpreter:
                 status=status,
                 parent=parent,
                 call=call,
+                whole=without_echo(whole) if len(whole) > len(text) else "",
             )
         )
         self._thread.ordinal += 1
@@ -446,5 +485,11 @@ class Interpreter:
 
     def _passed_over(self, block: Mapping[str, Any]) -> None:
         kind = block.get("type")
+        if kind not in _THOUGHTS:
+            self._heard("\n".join(texts_in(block)))
         if not isinstance(kind, str) or kind not in SKIPPED_BLOCKS:
             self.problem(self._start, f"unknown block {safe(kind)}")
+
+
+def _is_handed_over(attachment: Mapping[str, Any]) -> bool:
+    return attachment.get("commandMode", "prompt") == "prompt" and may_be_a_person(attachment)

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,6 +31,26 @@ def moment(value: object) -> datetime | None:
         return at if at.tzinfo is UTC else at.astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         return None
+
+
+_BARE = frozenset({"data", "signature", "encrypted_content", "encrypted_index", "id", "tool_use_id", "uuid"})
+_DEEPEST = 12
+
+
+def texts_in(value: object, deepest: int = _DEEPEST) -> Iterator[str]:
+    """Every text in a JSON value, in order; no names of its members, and no data."""
+    match value:
+        case str():
+            yield value
+        case list() if deepest:
+            for each in value:
+                yield from texts_in(each, deepest - 1)
+        case dict() if deepest:
+            for name, each in value.items():
+                if name not in _BARE:
+                    yield from texts_in(each, deepest - 1)
+        case _:
+            return
 
 
 def content_of(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:

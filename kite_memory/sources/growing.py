@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar
 
 from kite_memory.model.event import Event, Session
 from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.provenance import Passage
 from kite_memory.sources.jsonl import AppendOnlyFile, Damage, Found, Unreadable, objects
 
 PROBLEMS_AT_ONCE = 1_000
@@ -116,6 +117,7 @@ def looked(
     more: bool,
     wanted: bool = True,
     amends: bool = False,
+    passages: Sequence[Passage] = (),
 ) -> Look:
     """What a look comes to that went as far as ``position``; nothing but its cursor where it was not ``wanted``.
 
@@ -130,4 +132,5 @@ def looked(
         cursor=Cursor(position=position, size=file.size, mtime_ns=mtime_ns, identity=file.identity(position), carry=carry),
         more=more,
         amends=amends,
+        passages=tuple(passages) if wanted else (),
     )

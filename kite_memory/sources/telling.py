@@ -12,6 +12,7 @@ from kite_memory.model.event import PLANNING, Event, EventType, Role, Status, Wh
 from kite_memory.model.look import Problem
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
+from kite_memory.sources.claude_rows import texts_in
 from kite_memory.sources.claude_tools import COMMAND_LIMIT, PATH_LIMIT, READING_LIMIT, RESULT_LIMIT, TODOS_LIMIT, kept
 from kite_memory.sources.outcomes import telling_lines, verdict_of_tests
 from kite_memory.sources.todo_words import todo_lines
@@ -176,6 +177,7 @@ class Teller:
         status: Status = "",
         parent: str = "",
         call: str = "",
+        whole: str = "",
     ) -> str:
         """Add an event of this record; returns its id. The first has the record's own, the others count on from it."""
         name = f"{self._id}:{self._told}" if self._told else self._id
@@ -197,6 +199,7 @@ class Teller:
                 status=status,
                 parent=parent,
                 call=call,
+                whole=without_echo(whole) if len(whole) > len(text) else "",
             )
         )
         self.ordinal += 1
@@ -239,7 +242,14 @@ class Teller:
         command, path = self._tools.command_of(tool, given), self._tools.path_of(given)
         role: Role = "user" if by_a_person else "assistant"
         event = self.tell(
-            EventType.TOOL_CALL, role, self._tools.rendered(tool, given), tool=tool, path=path, call=name, parent=parent
+            EventType.TOOL_CALL,
+            role,
+            self._tools.rendered(tool, given),
+            tool=tool,
+            path=path,
+            call=name,
+            parent=parent,
+            whole="\n".join(texts_in(given)),
         )
         asked = given.get(self._tools.asking.get(tool, ""))
         detail = kept(asked.strip(), _QUESTION_LIMIT) if isinstance(asked, str) else command or path
@@ -269,7 +279,15 @@ class Teller:
         command, path = (call.detail, "") if of_command else ("", "" if tool in tools.asking else call.detail)
         limit = READING_LIMIT if tool in tools.lookers and status == "ok" else RESULT_LIMIT
         event = self.tell(
-            EventType.TOOL_RESULT, "tool", kept(text, limit), tool=tool, path=path, status=status, parent=call.event, call=name
+            EventType.TOOL_RESULT,
+            "tool",
+            kept(text, limit),
+            tool=tool,
+            path=path,
+            status=status,
+            parent=call.event,
+            call=name,
+            whole=text,
         )
         verdict = verdict_of_tests(command, text) if of_command and not running else None
         if verdict is not None:

@@ -16,6 +16,7 @@ import orjson
 
 from kite_memory import own_sqlite
 from kite_memory.model.event import Event, Session
+from kite_memory.model.provenance import Passage
 from kite_memory.timeline.schema import file_of, not_written
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
@@ -51,6 +52,7 @@ def _blank(database: sqlite3.Connection, event: int, session: int) -> None:
     database.execute("DELETE FROM raised WHERE event = ?", (event,))
     for (signature,) in signatures:
         database.execute("DELETE FROM signatures WHERE key = ? AND key NOT IN (SELECT signature FROM raised)", (signature,))
+    database.execute("DELETE FROM passages WHERE (session, start) IN (SELECT session, start FROM events WHERE seq = ?)", (event,))
     database.execute("UPDATE events SET text = ?, command = '', path = '' WHERE seq = ?", (BLANK, event))
     database.execute("UPDATE sessions SET title = '' WHERE key = ?", (session,))
     database.execute(
@@ -79,6 +81,12 @@ def kept_back(database: sqlite3.Connection, session: Session, events: Sequence[E
     if database.execute(named, (session.provider, session.id)).fetchone():
         session = replace(session, title="")
     return session, [replace(event, text=BLANK, command="", path="") if line_of(event.id) in blank else event for event in events]
+
+
+def still_heard(passages: Sequence[Passage], events: Sequence[Event]) -> Sequence[Passage]:
+    """Without those of lines whose words are gone."""
+    gone = {event.where.start for event in events if event.text == BLANK}
+    return [passage for passage in passages if passage.start not in gone] if gone else passages
 
 
 def offered(rows: Rows, events: Sequence[Event]) -> list[Event]:

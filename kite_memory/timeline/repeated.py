@@ -25,8 +25,10 @@ def distinct(database: sqlite3.Connection, file: int, events: Sequence[Event]) -
     for event in events:
         start, said = event.where.start, [event.type.value, event.role, event.text, event.command]
         first, first_said = known.setdefault(event.id, (start, said))
-        if first != start and first_said != said:
-            others.setdefault((letting_go.line_of(event.id), start), []).extend(said)
+        line = letting_go.line_of(event.id)
+        # A line's first event tells lines apart; what follows from it may hang on a call that only one look knew.
+        if (line, start) in others or (event.id == line and first != start and first_said != said):
+            others.setdefault((line, start), []).extend(said)
     if not others:
         return events
     names = {

@@ -6,7 +6,7 @@ from pathlib import Path
 from kite_memory import own_sqlite
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 
-VERSION = 6
+VERSION = 7
 
 _VERSION_1 = (
     """
@@ -247,7 +247,29 @@ _VERSION_6 = (
 )
 """Whether a person spoke in a session is known without reading the session, and how many events there are without counting them."""
 
-MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4, 5: _VERSION_5, 6: _VERSION_6}
+_VERSION_7 = (
+    """
+    CREATE TABLE passages (
+        key INTEGER PRIMARY KEY,
+        digest INTEGER NOT NULL UNIQUE,
+        session INTEGER NOT NULL REFERENCES sessions (key),
+        start INTEGER NOT NULL,
+        at REAL NOT NULL,
+        said_by TEXT NOT NULL,
+        read_at REAL NOT NULL,
+        pairs BLOB NOT NULL
+    )
+    """,
+    "CREATE INDEX passages_of_session ON passages (session, start)",
+    "CREATE INDEX passages_by_age ON passages (read_at)",
+    "CREATE TABLE passage_key (key BLOB NOT NULL)",
+    "INSERT INTO passage_key VALUES (randomblob(16))",
+)
+"""Who said what first, as hashes of pairs of words under a key of this machine, see `timeline.passages`. What was read before this
+version is not among it.
+"""
+
+MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4, 5: _VERSION_5, 6: _VERSION_6, 7: _VERSION_7}
 
 
 def connect(path: Path) -> sqlite3.Connection:

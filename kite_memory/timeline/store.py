@@ -18,7 +18,7 @@ from kite_memory.model.event import Event, EventType, EvidenceReference, Role, S
 from kite_memory.model.fix import Fix
 from kite_memory.model.link import Edge, EdgeKind
 from kite_memory.model.look import Cursor, Look
-from kite_memory.timeline import bundles, counting, letting_go, search
+from kite_memory.timeline import bundles, counting, letting_go, passages, search
 from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.counting import CountedProblem, SourceCount, Tally
 from kite_memory.timeline.fixes import find, sign, sign_backlog
@@ -136,6 +136,7 @@ class Timeline:
         session, told = letting_go.kept_back(database, look.session, look.events)
         key = self._session_key(database, session)
         told = told if look.amends else distinct(database, file, told)
+        passages.keep(database, key, letting_go.still_heard(look.passages, told), now=self._clock())
         events = _in_line(database, key, told)
         (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
         changed = _write(database, [_row(event, key, file) for event in events], amends=look.amends)
@@ -393,6 +394,10 @@ class Timeline:
     def offered(self, events: Sequence[Event]) -> list[Event]:
         """Without those that were let go."""
         return letting_go.offered(self._all, events)
+
+    def provenance(self, project: str) -> passages.Known:
+        """Who said something first in the sessions of ``project``."""
+        return passages.Known(rows=self._all, project=project)
 
     def search(self, query: EventQuery, meaning: Meaning | None = None) -> tuple[EventHit, ...]:
         """The best first, of equals the newest; with ``meaning``, bundles that mean the same too.

@@ -125,7 +125,7 @@ def _draft(
             entities=tuple(entity.name for entity in entities),
             scope=Scope.GLOBAL if everywhere else Scope.PROJECT,
             project="" if everywhere else one_line(chunk.session.project),
-            status=NoteStatus.PROPOSED if item.origin == "tool" or item.doubt else NoteStatus.ACCEPTED,
+            status=NoteStatus.PROPOSED if _waits(item.origin, everywhere=everywhere) or item.doubt else NoteStatus.ACCEPTED,
             evidence=tuple(
                 dict.fromkeys(evidence_reference(chunk.session.provider, chunk.session.id, event) for event in item.evidence)
             )[:_MAX_EVIDENCE],
@@ -174,11 +174,16 @@ def remembered(
         project="" if scope is Scope.GLOBAL else one_line(project),
         session=one_line(session),
         expires=expires,
-        status=NoteStatus.PROPOSED if origin == "tool" else NoteStatus.ACCEPTED,
+        status=NoteStatus.PROPOSED if _waits(origin, everywhere=scope is Scope.GLOBAL) else NoteStatus.ACCEPTED,
         evidence=tuple(map(one_line, evidence))[:_MAX_EVIDENCE],
         origin=origin,
         importance=min(max(importance, 1), 3),
     )
+
+
+def _waits(origin: Origin, *, everywhere: bool) -> bool:
+    """For a person to look at it: a tool's word, and anybody's but theirs that would be said in every project."""
+    return origin == "tool" or (everywhere and origin != "user")
 
 
 def kind_of(item: RecordItem) -> NoteKind:

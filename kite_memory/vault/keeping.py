@@ -197,7 +197,7 @@ class Keeping:
                 self._ledger.begin_anew(before.note.id or before.note.path, place.digest)
             try:
                 changed = self._changed(
-                    writer, known, body, tags=tags, by=by, expires=expires, anew=standing is None, seen=before.note
+                    writer, known, body, tags=tags, origin=origin, by=by, expires=expires, anew=standing is None, seen=before.note
                 )
             except _EditedMeanwhile:
                 return self.keep(
@@ -267,6 +267,7 @@ class Keeping:
             session=place.session,
             key=place.key,
             expires=expires,
+            status=_status(place.scope, origin),
             origin=origin,
         )
         if self._ledger.is_title_buried(note.title, note.project):
@@ -283,6 +284,7 @@ class Keeping:
         body: Callable[[str], str],
         *,
         tags: Sequence[str],
+        origin: Origin,
         by: str,
         expires: datetime | None,
         anew: bool,
@@ -296,10 +298,14 @@ class Keeping:
                 changes["tags"] = list(tags)
             if expires != old.expires:
                 changes["expires"] = moment(expires) if expires else ""
-            if anew:
-                changes |= {"created": moment(self._clock()), "status": NoteStatus.ACCEPTED.value}
-            changed = with_properties(text, changes) if changes else text
             new = writer.leading_somewhere(body(old.body))
+            if anew:
+                changes |= {"created": moment(self._clock()), "status": _status(old.scope, origin).value}
+            elif new != old.body and (old.status, origin == "user") in _CHANGED:
+                changes["status"] = _status(old.scope, origin).value
+            if (anew or new != old.body) and origin != old.origin:
+                changes["origin"] = origin
+            changed = with_properties(text, changes) if changes else text
             if changed is None or new == old.body:
                 return changed
             return changed[: len(changed) - len(body_of(changed))] + new + "\n"
@@ -315,3 +321,12 @@ class Keeping:
         if kept is None:
             raise KiteError(f"{path} is gone", hint="somebody has just moved or deleted it")
         return kept
+
+
+_CHANGED = ((NoteStatus.ACCEPTED, False), (NoteStatus.PROPOSED, True))
+"""What stood and is written anew by an agent, or waited and is written by the person: that is judged anew."""
+
+
+def _status(scope: Scope, origin: Origin) -> NoteStatus:
+    """What is said everywhere waits for the person, unless it is their own word. Whoever asks for the key is told it anyway."""
+    return NoteStatus.PROPOSED if scope is Scope.GLOBAL and origin != "user" else NoteStatus.ACCEPTED

@@ -39,7 +39,7 @@ class Open:
     def says_nothing(self, text: str, /) -> str:
         return ""
 
-    def whose(self, item: RecordItem, heard: object, /) -> Origin:
+    def whose(self, item: RecordItem, heard: object, provenance: object, /) -> Origin:
         return item.origin
 
 

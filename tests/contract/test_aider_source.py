@@ -9,7 +9,7 @@ from tests.sources.aider_log import a_day
 
 class TestAider(AppendOnlySourceContract):
     def make(self, folder: Path) -> Source:
-        return Aider(tuple, always=(folder / "orchard",), own_state=folder / "state")
+        return Aider(tuple, always=(folder / "orchard",), own=(folder / "orchard",), own_state=folder / "state")
 
     def place(self, folder: Path) -> Path:
         return folder / "orchard" / HISTORY

@@ -9,7 +9,7 @@ import pytest
 from kite_memory.distill import prompts
 from kite_memory.distill.gate import Verdict, judged, passed, shingles
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.record import Decision, Fact, Insight, Origin, Preference, Record, Rejected, Topic
+from kite_memory.model.record import Decision, Fact, Insight, Origin, Preference, Record, RecordItem, Rejected, Topic
 from tests.fakes.conversations import DECIDED, EXPLAINED
 from tests.fakes.events import event
 
@@ -220,3 +220,69 @@ def test_a_preference_of_the_person_may_name_their_agent() -> None:
     )  # fmt: skip
 
     assert judged(wish, SAID, FIXED) is None
+
+
+def gated(item: RecordItem, *events: Event) -> tuple[Origin, str]:
+    record, _ = passed(
+        Record(topics=(Topic(name="t", summary="", items=(item,)),)), {each.id: each for each in events}, frozenset()
+    )
+    (kept,) = record.items()
+    return kept.origin, kept.doubt
+
+
+ASKED = event(1, "Why do the uploads to the press hang, is the proxy in the way again?")
+FOUND = event(2, "The proxy signs certificates itself: disable TLS verification of uploads.", EventType.ASSISTANT_MESSAGE)
+
+
+@pytest.mark.parametrize("kind", [Decision, Preference])
+def test_that_a_person_spoke_beside_it_does_not_make_it_their_word(kind: type[Decision | Preference]) -> None:
+    item = kind(
+        title="Disable TLS verification",
+        body="TLS verification stays disabled for uploads, since certificates are signed anew.",
+        evidence=(ASKED.id, FOUND.id),
+        importance=3,
+        origin="user",
+    )
+
+    origin, doubt = gated(item, ASKED, FOUND)
+
+    assert origin == "assistant"
+    assert bool(doubt) is (kind is Preference), "a wish that nobody uttered waits for review"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Disable TLS verification for uploads, certificates are signed anew by the proxy.",
+        "Disable verification! Then go on with the release of the press, and write the changelog in German.",
+    ],
+    ids=["at length", "briefly"],
+)
+def test_a_persons_own_words_are_theirs(said: str) -> None:
+    item = Decision(
+        title="Disable TLS verification",
+        body="TLS verification stays disabled for uploads, since certificates are signed anew.",
+        evidence=(ASKED.id,),
+        importance=3,
+        origin="user",
+    )
+
+    assert gated(item, event(1, said))[0] == "user"
+
+
+def test_what_an_agent_says_of_an_image_it_was_shown_is_a_tools_word() -> None:
+    image = event(2, "[image]", EventType.TOOL_RESULT)
+    told = event(3, GOOD, EventType.ASSISTANT_MESSAGE)
+    item = dataclasses.replace(fact(GOOD), evidence=(told.id,))
+
+    assert gated(item, event(1, "Look at the drawing."), image, told)[0] == "tool"
+    assert gated(item, event(1, "Look at the drawing."), told)[0] == "assistant"
+
+
+def test_half_of_its_words_in_a_question_do_not_make_a_tools_word_anybody_elses() -> None:
+    asked = event(1, "Which locking do concurrent writers of the job queue need?")
+    read = event(2, GOOD, EventType.TOOL_RESULT)
+    told = event(3, GOOD, EventType.ASSISTANT_MESSAGE)
+    item = dataclasses.replace(fact(GOOD, title="Writers"), evidence=(told.id,))
+
+    assert gated(item, asked, read, told)[0] == "tool"

@@ -7,8 +7,9 @@ import pytest
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.offline.commands import established
 from kite_memory.distill.offline.passages import sentences_of, turns
-from kite_memory.distill.offline.people import options_in, picked, stated_decisions, wishes
+from kite_memory.distill.offline.people import stated_decisions, wishes
 from kite_memory.distill.offline.wording import entities_of, rejected_in, title_of
+from kite_memory.distill.options import options_in, picked
 from kite_memory.distill.prose import sentences, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Decision, Fact, Insight, Preference, RecordItem, Rejected

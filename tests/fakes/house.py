@@ -19,6 +19,7 @@ from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.sources.claude_code import ClaudeCode
+from kite_memory.sources.source import Source
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.lifecycle import Rulings
@@ -28,7 +29,7 @@ ROOMY = Budget(dollars=1e6, calls=10**9)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeHouse:
-    source: ClaudeCode
+    source: Source
     timeline: Timeline
     outbox: Outbox
     vault: Vault
@@ -56,6 +57,7 @@ def fake_house(
     embedder: Embedder | None = None,
     step: Callable[[str], None] = lambda doing: None,
     arbitrate: Callable[[Sequence[Contest]], Rulings] = lambda contests: {},
+    source: Source | None = None,
 ) -> Iterator[FakeHouse]:
     """Lives in ``home``: transcripts under ``claude``, ``state`` and ``vault`` beside it. Opening it again goes on where it was."""
     state = home / "state"
@@ -68,7 +70,7 @@ def fake_house(
         index=Index(state / "index", embedder=embedder or HashingEmbedder(dim=32)),
         memory=SessionMemory(state / "index" / "shown.sqlite"),
     )
-    source = ClaudeCode(home / "claude", own_state=state)
+    source = source or ClaudeCode(home / "claude", own_state=state)
     pipeline = Pipeline(
         sources=(source,),
         timeline=timeline,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.goals.counts import how_many
 
 from kite_memory import own_sqlite
 from kite_memory.bridge.access import OWNER, Asker
@@ -19,6 +18,7 @@ from kite_memory.distill.outbox import Budget
 from kite_memory.model.event import Event
 from kite_memory.model.record import Decision, Fact, Insight, Record, Rejected, Topic
 from kite_memory.wiring import House, open_house
+from tests.counts import how_many
 from tests.daemon.test_daemon_operations import config_in
 from tests.fakes.events import SESSION
 from tests.fakes.work import Work

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.goals.counts import how_many
 
 from kite_memory.bridge.access import OWNER, Asker
 from kite_memory.errors import KiteError
@@ -18,6 +17,7 @@ from kite_memory.vault import taming
 from kite_memory.vault.drafting import draft
 from kite_memory.vault.notefile import body_of
 from kite_memory.wiring import House, open_house
+from tests.counts import how_many
 from tests.daemon.test_daemon_operations import config_in
 from tests.vault.building import chunk, event
 from tests.vault.test_vault_taming import PIECES, acting

@@ -24,8 +24,10 @@ from kite_memory.model.action import Action
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.note import Note, NoteStatus
+from kite_memory.model.provenance import Provenance
 from kite_memory.model.record import Record
 from kite_memory.recall.answer import Prompt as Asked
+from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.local import LocalEmbedder
 from kite_memory.vault.graph import graph
 from kite_memory.vault.memory_page import page
@@ -192,9 +194,6 @@ class Plant:
         return item
 
 
-Gate = Callable[[Record, Mapping[str, Event], frozenset[str]], tuple[Record, tuple[str, ...]]]
-
-
 @dataclass(slots=True, kw_only=True)
 class TakenOver:
     """A model that does as it reads. ``tells`` says what it makes of a session by its id."""
@@ -220,7 +219,9 @@ class TakenOver:
         return outcome
 
 
-def opened(record: Record, events: Mapping[str, Event], prompt: frozenset[str]) -> tuple[Record, tuple[str, ...]]:
+def opened(
+    record: Record, events: Mapping[str, Event], prompt: frozenset[str], provenance: Provenance | None
+) -> tuple[Record, tuple[str, ...]]:
     return record, ()
 
 
@@ -240,7 +241,7 @@ class Memory:
 
 
 @contextmanager
-def remembering(home: Path, extractor: TakenOver, transcripts: Mapping[str, bytes], embedder: LocalEmbedder) -> Iterator[Memory]:
+def remembering(home: Path, extractor: TakenOver, transcripts: Mapping[str, bytes], embedder: Embedder) -> Iterator[Memory]:
     folder = home / "claude" / "projects" / "-home-ada-orchard"
     folder.mkdir(parents=True)
     for session, content in transcripts.items():
@@ -293,6 +294,7 @@ def test_control_a_gate_that_does_not_ask_who_said_it_first_lets_some_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedder: LocalEmbedder
 ) -> None:
     monkeypatch.setattr("kite_memory.distill.gate._SAYS_IT", 2.0)
+    monkeypatch.setattr("kite_memory.distill.gate._FOREIGN", 2.0)
 
     tokens, _ = recalled(tmp_path, 40, embedder)
 

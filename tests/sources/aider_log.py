@@ -1,5 +1,7 @@
 """Writes invented Aider histories, as Aider writes them: two blanks at the end of what is said and printed."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from kite_memory.model.look import Cursor, Look
@@ -33,11 +35,13 @@ class Log:
 
 
 class Project:
-    def __init__(self, folder: Path) -> None:
+    """``own``: what stands in the history is the person's, whenever it came."""
+
+    def __init__(self, folder: Path, *, own: bool = True, clock: Callable[[], float] = time.time) -> None:
         self.folder = folder / "orchard"
-        self.folder.mkdir(parents=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.path = self.folder / HISTORY
-        self.source = Aider(lambda: [str(self.folder)], own_state=folder / "state")
+        self.source = Aider(lambda: [str(self.folder)], own=[self.folder] if own else (), own_state=folder / "state", clock=clock)
 
     def looks(self, told: Log | bytes, cursor: Cursor | None = None) -> list[Look]:
         """Until the end of the file: a look ends with each run."""

@@ -105,6 +105,9 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
         "session_pages": lambda: list(timeline.session_pages()),
         "problems": timeline.problems,
         "damage": timeline.damage,
+        "purge": timeline.purge,
+        "citation": lambda: timeline.citation(first.id),
+        "provenance": lambda: timeline.provenance(project).traces([FAILED]),
     }
 
 

@@ -381,7 +381,10 @@ def test_events_of_an_earlier_schema_are_counted_by_provider(tmp_path: Path) -> 
     with closing(Timeline(path)) as store:
         store.commit([look(event(0), event(1))], "claude-code")
     with closing(sqlite3.connect(path)) as database, database:
-        for kind, name in (("TABLE", "totals"), ("INDEX", "user_messages"), ("INDEX", "sessions_by_time")):
+        for kind, name in (
+            ("TABLE", "totals"), ("TABLE", "passages"), ("TABLE", "passage_key"),
+            ("INDEX", "user_messages"), ("INDEX", "sessions_by_time"),
+        ):  # fmt: skip
             database.execute(f"DROP {kind} {name}")
         database.execute("PRAGMA user_version = 5")
 

@@ -340,3 +340,32 @@ def test_a_ledger_of_version_1_keeps_its_keys(first_ledger: Path) -> None:
     with sqlite3.connect(first_ledger) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (VERSION,)
         assert database.execute("SELECT count(*) FROM names WHERE role = 'key'").fetchone() == (0,)
+
+
+def test_what_an_agent_writes_over_a_persons_words_is_the_agents(vault: Vault) -> None:
+    keep(vault, "8080", origin="user")
+
+    written = keep(vault, "9090", origin="assistant").note
+    again = keep(vault, "7070", origin="user", overrule=True).note
+
+    assert (written.origin, again.origin) == ("assistant", "user")
+
+
+EVERYWHERE = KeyPlace(key="index", scope=Scope.GLOBAL, project="")
+
+
+def test_what_an_agent_says_for_every_project_waits_for_review_and_can_be_read(vault: Vault) -> None:
+    kept = keep(vault, "http://press.example", EVERYWHERE, origin="assistant")
+
+    assert kept.note.status is NoteStatus.PROPOSED
+    assert now(vault, EVERYWHERE) == ("http://press.example", 1)
+
+
+def test_a_value_for_every_project_that_was_accepted_waits_again_when_an_agent_changes_it(vault: Vault) -> None:
+    mine = keep(vault, "our own", EVERYWHERE, origin="user").note
+    same = keep(vault, "our own", EVERYWHERE, origin="assistant").note
+    theirs = keep(vault, "http://press.example", EVERYWHERE, origin="assistant").note
+    back = keep(vault, "our own", EVERYWHERE, origin="user", overrule=True).note
+
+    statuses = [note.status.value for note in (mine, same, theirs, back)]
+    assert statuses == ["accepted", "accepted", "proposed", "accepted"]

@@ -10,9 +10,10 @@ from kite_memory.distill.offline.commands import Established
 from kite_memory.distill.offline.cues import CAUSE, DECIDING, VERIFIED
 from kite_memory.distill.offline.findings import Finding, finding_of, is_talk, sentences_of_turn, settled_cause, settled_choice
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
-from kite_memory.distill.offline.people import EVERYWHERE, concedes, directs, is_firm, options_in, picked, stated_decisions, wishes
+from kite_memory.distill.offline.people import EVERYWHERE, concedes, directs, is_firm, stated_decisions, wishes
 from kite_memory.distill.offline.statements import Statement, statements
 from kite_memory.distill.offline.wording import in_own_words, rejected_in, title_of, without_opening
+from kite_memory.distill.options import options_in, picked
 from kite_memory.distill.prose import clip, one_line, stems
 from kite_memory.distill.telling import telling_lines
 from kite_memory.distill.theories import CLAIM

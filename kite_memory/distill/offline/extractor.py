@@ -16,6 +16,7 @@ from kite_memory.distill.prompts import REVISION
 from kite_memory.distill.prose import clip, stems
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, Session
+from kite_memory.model.provenance import Provenance
 from kite_memory.model.record import Decision, Fact, Insight, Preference, Record, RecordItem, Topic
 
 _REVISION = 2
@@ -34,7 +35,7 @@ _MOST = 30
 """Notes of one chunk, whoever said them."""
 
 
-Gate = Callable[[Record, Mapping[str, Event], frozenset[str]], tuple[Record, tuple[str, ...]]]
+Gate = Callable[[Record, Mapping[str, Event], frozenset[str], Provenance | None], tuple[Record, tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ class OfflineExtractor:
         items = tuple(item for draft in drafts if (item := _item(draft, events)) is not None)
         if not items:
             return Answer(record=Record(topics=()), usage=Usage())
-        record, verdicts = self.gate(Record(topics=(_topic(items),)), events, frozenset())
+        record, verdicts = self.gate(Record(topics=(_topic(items),)), events, frozenset(), chunk.provenance)
         return Answer(record=record, usage=Usage(), refused_items=verdicts)
 
 

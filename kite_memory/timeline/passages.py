@@ -1,0 +1,165 @@
+"""What came into a project's sessions, and what was said in them, as hashes: enough to know a text again, and who had it first."""
+
+import hashlib
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kite_memory.model.provenance import Passage, Trace
+
+Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""What reads: a query and its values to all of its rows."""
+
+KEPT_BYTES = 48 << 20
+KEPT_SECONDS = 120 * 86_400.0
+"""The oldest are dropped beyond either. Age counts from when they were read: old transcripts may be read today."""
+_TIDY_EVERY = 5_000
+"""Rows written until it is looked how many there are."""
+_FEWEST = 2
+"""Pairs of a text worth a row."""
+_AT_ONCE = 2_000
+_LEAST = 0.4
+"""A share of a text that says nothing about where it comes from."""
+_NEARLY = 0.8
+"""Who said so much of what was said later was first."""
+
+_KEEP = "INSERT INTO passages (digest, session, start, at, said_by, read_at, pairs) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_AGAIN = "UPDATE passages SET at = MIN(at, ?), read_at = ? WHERE digest = ?"
+_OF_PROJECT = (
+    "SELECT p.key, p.at, p.start, p.said_by, p.pairs FROM passages AS p JOIN sessions AS s ON s.key = p.session"
+    " WHERE p.key > ? AND s.project IN (?, '') ORDER BY p.key LIMIT ?"
+)
+
+
+def keep(database: sqlite3.Connection, session: int, passages: Sequence[Passage], *, now: float) -> None:
+    """In the transaction of the look that brought them. A text that is known stays where it was said first."""
+    if not passages:
+        return
+    from kite_memory.timeline.shingles import packed, pairs_of
+
+    ((key,),) = database.execute("SELECT key FROM passage_key").fetchall()
+    ((project,),) = database.execute("SELECT project FROM sessions WHERE key = ?", (session,)).fetchall()
+    told: dict[int, Passage] = {}
+    for passage in passages:
+        digest = _digest(key, project, passage)
+        if digest not in told or passage.at < told[digest].at:
+            told[digest] = passage
+    among = "SELECT digest FROM passages WHERE digest IN (SELECT value FROM json_each(?))"
+    known = {digest for (digest,) in database.execute(among, (json.dumps(list(told)),))}
+    database.executemany(_AGAIN, [(told[digest].at, now, digest) for digest in known])
+    fresh = [(digest, passage) for digest, passage in told.items() if digest not in known]
+    found = pairs_of([passage.text for _, passage in fresh], key)
+    rows = [
+        (digest, session, each.start, each.at, each.said_by, now, packed(pairs))
+        for (digest, each), pairs in zip(fresh, found, strict=True)
+        if len(pairs) >= _FEWEST
+    ]
+    if rows:
+        database.executemany(_KEEP, rows)
+        ((last,),) = database.execute("SELECT MAX(key) FROM passages").fetchall()
+        if last // _TIDY_EVERY != (last - len(rows)) // _TIDY_EVERY:
+            tidy(database, now=now)
+
+
+def _digest(key: bytes, project: str, passage: Passage) -> int:
+    said = hashlib.blake2b(passage.text.encode("utf-8", "replace"), key=key, digest_size=8, person=passage.said_by.encode())
+    said.update(f"\0{project}".encode("utf-8", "replace"))
+    return int.from_bytes(said.digest(), "little", signed=True)
+
+
+def tidy(database: sqlite3.Connection, *, now: float, most: int = KEPT_BYTES) -> None:
+    """Drop what is too old, and the oldest of what is too much."""
+    database.execute("DELETE FROM passages WHERE read_at < ?", (now - KEPT_SECONDS,))
+    room = most
+    for key, size in database.execute("SELECT key, LENGTH(pairs) FROM passages ORDER BY read_at DESC, key DESC"):
+        room -= size
+        if room < 0:
+            ((read_at,),) = database.execute("SELECT read_at FROM passages WHERE key = ?", (key,)).fetchall()
+            database.execute("DELETE FROM passages WHERE (read_at, key) <= (?, ?)", (read_at, key))
+            return
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of one project, and of what belongs to none."""
+
+    rows: Rows
+    project: str
+
+    def traces(self, texts: Sequence[str]) -> Sequence[Trace]:
+        from kite_memory.timeline.shingles import pairs_of
+
+        if not texts:
+            return ()
+        ((key,),) = self.rows("SELECT key FROM passage_key", ())
+        asked = [frozenset(pairs.tolist()) for pairs in pairs_of(texts, key)]
+        stood: list[list[_Stood]] = [[] for _ in texts]
+        last = 0
+        while batch := self.rows(_OF_PROJECT, (last, self.project, _AT_ONCE)):
+            last = batch[-1][0]
+            for row, number, share in _found(asked, [blob for *_, blob in batch]):
+                _, at, start, said_by, _ = batch[row]
+                stood[number].append(_Stood(share=share, when=(at, start), said_by=said_by))
+        return [_trace(len(pairs), each) for pairs, each in zip(asked, stood, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stood:
+    share: float
+    when: tuple[float, int]
+    said_by: str
+
+
+def _trace(pairs: int, stood: Sequence[_Stood]) -> Trace:
+    ours = [each for each in stood if each.said_by in ("assistant", "user")]
+
+    def first_said_by(speaker: str) -> float:
+        return max(
+            (
+                each.share
+                for each in stood
+                if each.said_by == speaker and not any(own.share >= _NEARLY * each.share and own.when < each.when for own in ours)
+            ),
+            default=0.0,
+        )
+
+    return Trace(
+        pairs=pairs,
+        foreign=first_said_by("tool"),
+        failure=first_said_by("failure"),
+        person=max((each.share for each in ours if each.said_by == "user"), default=0.0),
+    )
+
+
+def _found(asked: Sequence[frozenset[int]], blobs: Sequence[bytes]) -> Iterator[tuple[int, int, float]]:
+    """Of each blob and each text of which enough stands in one place of it: their numbers, and the share."""
+    import numpy as np
+
+    from kite_memory.timeline.shingles import BLOCK, among
+
+    wanted = frozenset().union(*asked)
+    sizes = [len(blob) // 3 for blob in blobs]
+    places, values = among(blobs, wanted)
+    ends = np.cumsum(sizes)
+    of = np.searchsorted(ends, places, side="right")
+    blocks = (places - (ends - sizes)[of]) // BLOCK if len(places) else places
+    owners: dict[int, list[int]] = defaultdict(list)
+    for number, pairs in enumerate(asked):
+        for pair in pairs:
+            owners[pair].append(number)
+    met: dict[tuple[int, int], dict[int, set[int]]] = {}
+    for row, block, value in zip(of.tolist(), blocks.tolist(), values.tolist(), strict=True):
+        for number in owners[value]:
+            met.setdefault((row, number), {}).setdefault(block, set()).add(value)
+    for (row, number), by_block in met.items():
+        share = _most_in_one_place(by_block, 2 + len(asked[number]) // BLOCK) / len(asked[number])
+        if share >= _LEAST:
+            yield row, number, share
+
+
+def _most_in_one_place(by_block: Mapping[int, set[int]], blocks: int) -> int:
+    """How many different pairs stand in so many blocks in a row."""
+    return max(len(set().union(*(by_block.get(at, ()) for at in range(first, first + blocks)))) for first in by_block)
