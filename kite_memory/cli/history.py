@@ -177,8 +177,8 @@ def trace(
 ) -> None:
     """Show what became of each part of a session, and why.
 
-    It follows lines, events, chunks, notes and the index, and changes nothing. With --requests it prints what an extractor, a judge,
-    `kmem ask`, `kmem resume --polish` and an embedder would be sent about the session, as it would leave this machine.
+    It follows lines, events, chunks, notes and the index, and changes nothing. With --requests it prints what an extractor, a
+    judge, `kmem ask`, `kmem resume --polish` and an embedder would be sent about the session, as it would leave this machine.
 
     Example: kmem trace d3300000-0000-4000-8000-000000000002
     """
