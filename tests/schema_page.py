@@ -18,9 +18,9 @@ PAGE = Path(__file__).parent.parent / "docs" / "internals" / "schema.md"
 _HEAD = """\
 # Schema of each database
 
-Made from the code by `make schema`, and checked by `tests/test_schema_page.py`: do not edit it. What each file is for, and what is lost
-without it, is in [ARCHITECTURE.md](../../ARCHITECTURE.md). An older file is brought up to the version named here when it is opened; a
-newer one is refused.
+Made from the code by `make schema`, and checked by `tests/test_schema_page.py`: do not edit it. What each file is for, and what
+is lost without it, is in [ARCHITECTURE.md](../../ARCHITECTURE.md). An older file is brought up to the version named here when it
+is opened; a newer one is refused.
 """
 
 
