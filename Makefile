@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test test-slow test-all slow-tests lint lock wheel clean
+.PHONY: run test test-slow test-all slow-tests schema lint lock wheel clean
 
 run: $(VENV)/.run-ready
 	$(BIN)/kmem up --foreground
@@ -25,6 +25,10 @@ test-all: $(VENV)/.test-ready
 slow-tests: $(VENV)/.test-ready
 	$(PYTEST) --junitxml=.pytest_cache/times.xml
 	$(BIN)/python -m tests.slow .pytest_cache/times.xml
+
+# Write docs/internals/schema.md anew from the databases that the code makes.
+schema: $(VENV)/.test-ready
+	$(BIN)/python -m tests.schema_page
 
 lint: $(VENV)/.test-ready
 	$(BIN)/ruff check .

@@ -17,6 +17,7 @@ EmbedderName = Literal["auto", "local", "voyage"]
 JudgeMode = Literal["late", "wait", "off"]
 Dial = Literal["quiet", "normal", "eager"]
 AskTeam = Literal["off", "search", "prompt"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +62,12 @@ class RecallConfig:
 class DaemonConfig:
     """``idle_seconds`` without a new line end a chunk that is worth it (see `distill.chunking.ChunkPolicy`).
 
-    ``compare_seconds`` is the pause between full comparisons.
+    ``compare_seconds`` is the pause between full comparisons. ``log_level`` is the least that `kmem logs` will find.
     """
 
     idle_seconds: float = 20.0
     compare_seconds: float = 300.0
+    log_level: LogLevel = "info"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,7 @@ _CHOICES: dict[tuple[type, str], tuple[str, ...]] = {
     (EmbedderConfig, "name"): get_args(EmbedderName),
     (RecallConfig, "dial"): get_args(Dial),
     (TeamConfig, "ask"): get_args(AskTeam),
+    (DaemonConfig, "log_level"): get_args(LogLevel),
 }
 _BOUNDS: dict[tuple[type, str], tuple[float, float]] = {
     (ExtractorConfig, "judge_share"): (0, 1),

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from contextlib import closing as closed
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -29,7 +30,7 @@ from kite_memory.bridge.store import StoreUnavailable
 from kite_memory.bridge.team import Team
 from kite_memory.bridge.tools import tools_of
 from kite_memory.bridge.working import heard, working
-from kite_memory.config import Config
+from kite_memory.config import Config, LogLevel
 from kite_memory.daemon.ages import age
 from kite_memory.daemon.anchoring import Anchoring
 from kite_memory.daemon.consolidating import Consolidating
@@ -44,6 +45,7 @@ from kite_memory.daemon.pipeline import Pipeline
 from kite_memory.daemon.reviewing import Reviewing
 from kite_memory.daemon.saying import Saying
 from kite_memory.daemon.taking_in import TakingIn
+from kite_memory.daemon.trace import Tracer
 from kite_memory.daemon.vault_git import commit
 from kite_memory.distill import prompts
 from kite_memory.distill.booking import Allowance
@@ -56,7 +58,7 @@ from kite_memory.distill.saving import Saving
 from kite_memory.distill.scheduler import Idle, Scheduler
 from kite_memory.errors import ConfigInvalid, KiteError, UsageError, VaultMissing, VaultReadOnly
 from kite_memory.keys import Keys, keys_beside
-from kite_memory.log_lines import OneLine
+from kite_memory.log_lines import BACKUPS, LARGEST, dated
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.judging import Judge
@@ -97,6 +99,7 @@ if TYPE_CHECKING:
     from kite_memory.bridge.wire import Perform
     from kite_memory.daemon.daemon import Daemon
     from kite_memory.daemon.protocol import Held, Reply, Request
+    from kite_memory.daemon.requests import Requests
     from kite_memory.daemon.service_units import Manager, Service
     from kite_memory.distill.answering import Answerer
     from kite_memory.distill.backend import Backend
@@ -597,6 +600,57 @@ def _arbitrated(arbiter: "Arbiter | None", contests: Sequence[Contest]) -> Rulin
     return told
 
 
+@contextmanager
+def requests_of(house: House, tracer: Tracer) -> "Iterator[Requests]":
+    """What the models that are configured would be sent; without one, what one would be sent that was."""
+    from tempfile import TemporaryDirectory
+
+    from kite_memory.daemon.requests import Askers, Recorder, Requests
+    from kite_memory.distill.answering import Answerer
+    from kite_memory.distill.judge import ModelJudge
+    from kite_memory.distill.model_extractor import ModelExtractor
+    from kite_memory.distill.polishing import Polisher
+    from kite_memory.distill.superseding import Arbiter
+    from kite_memory.leaving import DiscreetBackend, without_private
+
+    config = house.config
+    real = backend_of(config, keys_beside(config.file))
+    recorder = Recorder(name=real.name if real else "no model is set up", model=real.model if real else "")
+    backend = DiscreetBackend(recorder)
+    prompt = partial(prompts.load, _prompt_folders(config))
+    with TemporaryDirectory() as folder, closed(Outbox(Path(folder) / "outbox.sqlite")) as outbox:
+        free = Allowance(outbox=outbox, budget=Budget(dollars=1.0, calls=1_000_000), share=1.0, clock=time.time)
+        yield Requests(
+            askers=Askers(
+                recorder=recorder,
+                extractor=replace(house.extractor, backend=backend)
+                if isinstance(house.extractor, ModelExtractor)
+                else ModelExtractor(backend=backend, prompt=prompt()),
+                judge=ModelJudge(backend=backend, prompt=prompt("judge"), allowance=free),
+                answerer=Answerer(backend=backend, prompt=prompt("ask"), allowance=free),
+                polisher=Polisher(backend=backend, prompt=prompt("polish"), allowance=free),
+                arbiter=Arbiter(backend=backend, prompt=prompt("supersede"), allowance=free),
+                redacted=without_private,
+            ),
+            tracer=tracer,
+            timeline=house.timeline,
+            vault=house.vault,
+            recall=house.recall,
+            clock=lambda: datetime.now(UTC),
+        )
+
+
+def tracer_of(house: House) -> Tracer:
+    return Tracer(
+        timeline=house.timeline,
+        outbox=house.outbox,
+        vault=house.vault,
+        recall=house.recall,
+        pipeline=house.pipeline,
+        clock=lambda: datetime.now(UTC),
+    )
+
+
 def backend_of(config: Config, kept: Keys) -> "Backend | None":
     """The door to the model that the configuration names; ``None`` where it names none, or there is no key for it."""
     from kite_memory.leaving import DiscreetBackend
@@ -701,7 +755,7 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
     from kite_memory.daemon.server import Server
 
     few_arenas()
-    _log_to(config.state / "logs" / "daemon.log")
+    _log_to(daemon_log(config), config.daemon.log_level)
     for name in broken(config.state):
         log.warning("%s is not what it was when it was closed, and nobody wrote to it: see `kmem verify`", name)
     since = datetime.now(UTC).isoformat()
@@ -810,17 +864,19 @@ def _report(error: BaseException) -> None:
     log.error("a request failed", exc_info=error)
 
 
-def _log_to(file: Path) -> None:
+def daemon_log(config: Config) -> Path:
+    return config.state / "logs" / "daemon.log"
+
+
+def _log_to(file: Path, level: LogLevel) -> None:
     """Our own words only: nothing of a transcript, a prompt or a note is ever logged."""
     from logging.handlers import RotatingFileHandler  # brings sockets along
 
     make_private_folder(file.parent)
-    handler = RotatingFileHandler(file, maxBytes=1 << 20, backupCount=3, encoding="utf-8")
-    formatter = OneLine("%(asctime)sZ %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
-    formatter.converter = time.gmtime
-    handler.setFormatter(formatter)
+    handler = RotatingFileHandler(file, maxBytes=LARGEST, backupCount=BACKUPS, encoding="utf-8")
+    handler.setFormatter(dated())
     log.addHandler(handler)
-    log.setLevel(logging.INFO)
+    log.setLevel(level.upper())
 
 
 def resident_mb() -> float:

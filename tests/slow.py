@@ -5,7 +5,7 @@ To make the list again from a run of everything: ``make slow-tests``.
 
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def is_slow_file(path: Path) -> bool:
 
 def seconds_by_function(report: Path) -> Mapping[str, float]:
     """From a JUnit report of pytest's, the time of each test function with all its parameters."""
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     for case in ElementTree.parse(report).getroot().iterfind(".//testcase[@classname]"):
         file, _, classes = case.attrib["classname"].partition(".Test")
         path = file.replace(".", "/") + ".py"

@@ -38,6 +38,7 @@ OTHER: dict[tuple[str, str], Any] = {
     ("recall", "tokens_per_prompt"): 800,
     ("daemon", "idle_seconds"): 12.5,
     ("daemon", "compare_seconds"): 60.0,
+    ("daemon", "log_level"): "debug",
 }
 """A value for every setting that is not its default."""
 

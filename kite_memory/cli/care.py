@@ -11,7 +11,7 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.cli.backend import alone, catch_up, daemon_runs, house
-from kite_memory.cli.console import counted, remark, say, say_json, tell
+from kite_memory.cli.console import counted, finish, remark, say, say_json, say_json_line, tell
 from kite_memory.cli.help import add
 from kite_memory.daemon.ages import age
 from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNewer, UsageError, VaultMissing, VaultReadOnly
@@ -292,6 +292,52 @@ def _put_aside(database: Path) -> Path | None:
     return kept
 
 
+def logs(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing what is logged, until Ctrl-C.")] = False,
+    level: Annotated[str, typer.Option(metavar="LEVEL", help="This level and above: debug, info, warning or error.")] = "debug",
+    since: Annotated[str, typer.Option(metavar="AGE", help="Of the last 2h, 30d or 8w, or since a date.")] = "",
+    lines: Annotated[int, typer.Option(metavar="N", min=0, help="The newest so many entries.")] = 200,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each entry.")] = False,
+) -> None:
+    """Print the daemon's log. It holds what was done and what failed, and no words of a transcript, a prompt or a note.
+
+    How much is logged is set by `kmem config set daemon.log_level debug` (or info, warning, error).
+
+    Example: kmem logs --level warning --since 2h
+    """
+    import time
+
+    from kite_memory.log_lines import LEVELS, Entry, LogFile, last
+    from kite_memory.wiring import daemon_log
+
+    least = next((each for each in LEVELS if each == level.lower()), None)
+    if least is None:
+        raise UsageError(f"{level!r} is no level", hint=f"choose one of: {', '.join(LEVELS)}")
+    start = age(since, datetime.now(UTC))
+    file = daemon_log(configuration.load())
+    log = LogFile(file)
+
+    def show(entries: list[Entry]) -> None:
+        for entry in entries:
+            if as_json:
+                value = {"at": entry.at.isoformat(), "level": entry.level, "logger": entry.logger, "text": entry.text}
+                say_json_line(value)
+            else:
+                say(str(entry))
+
+    show(last(log.entries(), level=least, since=start, most=lines))
+    if not file.exists():
+        tell(f"nothing was logged yet: {file} is made when a daemon starts")
+    while follow:
+        finish()
+        time.sleep(_LOOK_AGAIN)
+        show([entry for entry in log.new() if entry.is_at_least(least)])
+
+
+_LOOK_AGAIN = 0.25
+"""Seconds between two looks at a log that is followed."""
+
+
 def demo() -> None:
     """Show transcript, notes and injection on two invented sessions. Needs no key, network or agent, and keeps nothing.
 
@@ -303,4 +349,4 @@ def demo() -> None:
 
 
 def add_to(app: typer.Typer) -> None:
-    add(app, backfill, doctor, verify, rebuild, demo, panel=PANEL)
+    add(app, backfill, logs, doctor, verify, rebuild, demo, panel=PANEL)

@@ -26,6 +26,13 @@ def say_json(value: Any) -> None:
     say_written_json(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
+def say_json_line(value: Any) -> None:
+    """As `say_json`, on one line: for one of a stream of values."""
+    import json
+
+    say_written_json(json.dumps(value, ensure_ascii=False, default=str))
+
+
 def say_written_json(text: str) -> None:
     """JSON, or several lines of it, that is written already."""
     import json

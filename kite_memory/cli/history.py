@@ -130,7 +130,7 @@ def _session_line(each: dict[str, Any]) -> str:
 def _heading(session: dict[str, Any], events: list[dict[str, Any]]) -> str:
     parts = [f"{session['provider']}:{session['id']}", session["project"]]
     parts += [f"on {session['branch']}"] if session["branch"] not in ("", "HEAD") else []
-    parts += [session["title"], counted(len(events), "event")]
+    parts += [session["title"], counted(len(events), "event") if events else ""]
     return " · ".join(filter(None, parts))
 
 
@@ -166,6 +166,108 @@ class _Coloured:
 
 def _colours() -> _Plain | _Coloured:
     return _Coloured() if sys.stdout is not None and sys.stdout.isatty() else _Plain()
+
+
+def trace(
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="The beginning of its id; `kmem timeline` lists them.")],
+    requests: Annotated[
+        bool, typer.Option("--requests", help="Print every request about it that would go to a model; nothing is sent.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what became of each part of a session, and why.
+
+    It follows lines, events, chunks, notes and the index, and changes nothing. With --requests it prints what an extractor, a
+    judge, `kmem ask`, `kmem resume --polish` and an embedder would be sent about the session, as it would leave this machine.
+
+    Example: kmem trace d3300000-0000-4000-8000-000000000002
+    """
+    from kite_memory.daemon.requests import TASKS
+    from kite_memory.wiring import requests_of, tracer_of
+
+    with house() as here:
+        tracer = tracer_of(here)
+        if requests:
+            with requests_of(here, tracer) as recorded:
+                found = recorded.about(session)
+            if as_json:
+                say_json(found)
+                return
+            for each in found:
+                _say_request(each)
+            if missing := [task for task in TASKS if task not in {each["task"] for each in found}]:
+                tell(f"note: nothing would be asked of this session by: {', '.join(missing)}")
+            return
+        told = tracer.trace(session)
+    if as_json:
+        say_json(told)
+        return
+    for line in _trace_lines(told):
+        say(line)
+
+
+def _trace_lines(told: dict[str, Any]) -> Iterator[str]:
+    yield _heading(told["session"], [])
+    for file in told["files"]:
+        yield f"file    {file['path']}: {_reading(file)}"
+        if lines := file["lines"]:
+            kinds = ", ".join(f"{count} {kind}" for kind, count in lines["without_events"].items())
+            yield f"        {counted(lines['with_events'], 'line')} with events of this session" + (
+                f"; without: {kinds}" if kinds else ""
+            )
+        for problem in file["problems"]:
+            yield f"        {counted(problem['count'], 'problem')}: {problem['reason']}, first at {problem['first_position']}"
+    events = told["events"]
+    kinds = ", ".join(f"{count} {kind}" for kind, count in events["by_type"].items())
+    yield f"events  {events['total']}: {kinds}" + (f"; {events['let_go']} forgotten with a note" if events["let_go"] else "")
+    for number, part in enumerate(told["parts"], 1):
+        extractor = f" by {part['extractor']}" if part["extractor"] else ""
+        tried = f", {counted(part['attempts'], 'attempt')}" if part["attempts"] > 1 else ""
+        yield f"part {number}  {counted(part['events'], 'event')}, {part['where'] or 'gone from the timeline'}"
+        yield f"        {part['state']}{extractor}{tried}" + (f": {part['why']}" if part["why"] else "")
+        yield from _note_lines(part["notes"])
+    if told["other_notes"]:
+        yield "other notes that rest on this session"
+        yield from _note_lines(told["other_notes"])
+    if stale := told["index"]["stale"]:
+        yield f"index   {counted(stale, 'passage')} of all notes wait for a vector; they are found by their words until then"
+
+
+def _note_lines(notes: list[dict[str, Any]]) -> Iterator[str]:
+    for note in notes:
+        if not note["path"]:
+            yield f"  note  {note['id']}: {note['fate']}"
+            continue
+        yield f"  note  {note['path']}: {note['kind']}, {note['status']}, {note['fate']}, {note['index']}"
+        for each in note["evidence"][:_EVIDENCE]:
+            yield f"        from {each['where']}: {each['type']} {each['reference']}"
+        if (rest := len(note["evidence"]) - _EVIDENCE) > 0:
+            yield f"        and {rest} more"
+
+
+_EVIDENCE = 3
+
+
+def _reading(file: dict[str, Any]) -> str:
+    if not file["there"]:
+        return f"gone; {counted(file['read_to'], 'byte')} of it were read"
+    if behind := max(0, file["size"] - file["read_to"]):
+        return f"{file['read_to']:,} of {counted(file['size'], 'byte')} read, {behind:,} to do"
+    return f"{counted(file['read_to'], 'byte')} read, all of it"
+
+
+def _say_request(request: dict[str, Any]) -> None:
+    say(f"=== {request['task']}: {request['when']} (to: {request['to']})")
+    for part in ("system", "user"):
+        if text := request.get(part):
+            say(f"--- {part}\n{text}")
+    if "schema" in request:
+        import json
+
+        say(f"--- schema, at most {request['max_tokens']:,} tokens\n{json.dumps(request['schema'], indent=2, ensure_ascii=False)}")
+    for text in request.get("texts", ()):
+        say(f"--- text\n{text}")
+    say()
 
 
 def resume(
@@ -269,4 +371,4 @@ def _folder(given: Path | None) -> str:
 
 
 def add_to(app: typer.Typer) -> None:
-    add(app, timeline, resume, threads, ask, panel=PANEL)
+    add(app, timeline, trace, resume, threads, ask, panel=PANEL)

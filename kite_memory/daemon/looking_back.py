@@ -108,7 +108,7 @@ class LookingBack:
             return {"sessions": [_overview(each) for each in found]}
         if (cited := EvidenceReference.parse(session)) is not None:
             return self._around(cited)
-        chosen = self._session(session)
+        chosen = self.find(session)
         events = self._timeline.events(chosen.provider, chosen.id, after=after, limit=max(1, min(most, _PAGE_EVENTS)) + 1)
         page = _page(events, most)
         return {
@@ -151,8 +151,8 @@ class LookingBack:
                 found.append({**told, "evidence": list(note.evidence)})
         return found
 
-    def _session(self, named: str, projects: Collection[str] | None = None) -> Session:
-        """By its id, or a beginning of it that no other has; with its agent before it (``codex:019d…``) or without."""
+    def find(self, named: str, projects: Collection[str] | None = None) -> Session:
+        """A session by its id, or a beginning of it that no other has; with its agent before it (``codex:019d…``) or without."""
         provider, colon, rest = named.partition(":")
         found = [
             session
@@ -186,7 +186,7 @@ class LookingBack:
         With ``projects`` it is as if nothing had ever happened in any other.
         """
         began = time.perf_counter()
-        chosen = self._session(session, projects) if session else self._last(project_of(cwd), projects)
+        chosen = self.find(session, projects) if session else self._last(project_of(cwd), projects)
         events = self._timeline.offered(self._timeline.last_events(chosen.provider, chosen.id, _RESUMED))
         told = brief(chosen, events, self._sub_agents(chosen, projects))
         if told is None:

@@ -392,6 +392,12 @@ def _fit_to_leave(question: Question) -> Question:
     return replace(question, prompt=_fit_text(question.prompt), candidates=tuple(map(_shortened, question.candidates)))
 
 
+def as_judged(question: Question) -> Question:
+    """The question as a judge gets it: bounded and redacted."""
+    fit = _fit_to_leave(question)
+    return replace(fit, candidates=tuple(map(_redacted, fit.candidates)))
+
+
 def _fit_text(text: str) -> str:
     if len(text) > _ASKED:
         text = "\n…\n".join(ends(text, _ASKED * 3 // 4, _ASKED // 4))

@@ -229,7 +229,9 @@ class Pipeline:
                 look = replace(look, problems=self._untold(look))
                 if not look.problems:
                     return added
-            added += self._timeline.commit([look], source.provider)
+            fresh = self._timeline.commit([look], source.provider)
+            added += fresh
+            log.debug("read %s to %d: %d new events, %d problems", path, look.cursor.position, fresh, len(look.problems))
             self._attest(look)
             if look.session is not None and look.events:
                 key, soon = (source.provider, look.session.id), self._clock() + _PATIENCE
@@ -365,23 +367,27 @@ class Pipeline:
 
     def calls_for(self, passed_over: Iterable[PassedOver]) -> int:
         """How many chunks there would be to ask about."""
-        return sum(worth_asking(_within(events, span)) for each in passed_over for events, span in self._spans(each))
+        return sum(worth_asking(_within(events, span)) for each in passed_over for events, span in self.spans(each))
 
     def take_up(self, passed_over: Iterable[PassedOver]) -> None:
         """Hand what was passed over to the outbox after all: once, since it is no longer passed over then."""
         for each in passed_over:
-            spans = list(self._spans(each))
+            spans = list(self.spans(each))
             nothing = [span.id for events, span in spans if not worth_asking(_within(events, span))]
             self._outbox.form([span for _, span in spans], nothing=nothing)
 
-    def _spans(self, passed_over: PassedOver) -> Iterator[tuple[list[Event], Span]]:
-        """What follows it is in a chunk already, or was said later: nothing is waited for."""
+    def spans(self, passed_over: PassedOver) -> Iterator[tuple[list[Event], Span]]:
+        """The chunks that a stretch in no chunk would make, each with the stretch's events.
+
+        What follows it is in a chunk already, or was said later: nothing is waited for.
+        """
         first, last = passed_over.first, passed_over.last
         found = self._timeline.events(passed_over.provider, passed_over.session, after=first - 1)
         events = [event for event in found if event.ordinal <= last]
         yield from ((events, span) for span in finished(events, self._policy, quiet_for=math.inf))
 
-    def _load(self, waiting: WaitingChunk) -> Chunk | None:
+    def load(self, waiting: WaitingChunk) -> Chunk | None:
+        """The chunk as an extractor gets it; ``None`` where its events are gone."""
         chunk = self._chunk(waiting.id, waiting.provider, waiting.session, waiting.first, waiting.last)
         if chunk is None:
             return None
@@ -405,7 +411,12 @@ class Pipeline:
         """
         if blocked := self.publish():
             return Idle(until=self._clock() + _BLOCKED_PAUSE, reason=str(blocked), hint=blocked.hint)
-        step = self._scheduler.step(self._load)
+        step = self._scheduler.step(self.load)
+        match step:
+            case Asked(chunk=chunk, answered=answered):
+                log.debug("chunk %s: %s", chunk, "answered" if answered else "nothing came of it, see `kmem trace`")
+            case Idle(reason=reason):
+                log.debug("no chunk is asked about: %s", reason)
         if isinstance(step, Asked) and (blocked := self.publish()):
             return Idle(until=self._clock() + _BLOCKED_PAUSE, reason=str(blocked), hint=blocked.hint)
         if isinstance(step, Idle) and self._held_back:

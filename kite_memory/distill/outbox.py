@@ -9,6 +9,7 @@ import hashlib
 import json
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -175,6 +176,21 @@ class AnsweredChunk:
     record: Record
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkEntry:
+    """``not_before`` is Unix time. ``refused_items`` says what the quality gate did not let through, and why."""
+
+    id: str
+    first: int
+    last: int
+    state: ChunkState
+    attempts: int
+    not_before: float
+    extractor: str
+    reason: str
+    refused_items: str
+
+
 class Outbox:
     """Thread-safe. Whoever holds the daemon's lock calls `recover` first; readers beside it leave that alone."""
 
@@ -292,6 +308,31 @@ class Outbox:
         with self._transaction() as database:
             database.execute(_CHUNKED_TO, (provider, session, ordinal, event))
 
+    def chunks_of(self, provider: str, session: str) -> list[ChunkEntry]:
+        """The chunks of a session, in order."""
+        found: list[ChunkEntry] = []
+        for name, first, last, state, attempts, not_before, extractor, reason in self._all(
+            "SELECT id, first, last, state, attempts, not_before, extractor, reason FROM chunks"
+            " WHERE provider = ? AND session = ? ORDER BY first, last",
+            (provider, session),
+        ):
+            refused = reason.removeprefix(_REFUSED_ITEMS) if reason.startswith(_REFUSED_ITEMS) else ""
+            said = state in ("waiting", "refused", "aside") and not refused  # a delay's reason outlives the delay
+            found.append(
+                ChunkEntry(
+                    id=name,
+                    first=first,
+                    last=last,
+                    state=state,
+                    attempts=attempts,
+                    not_before=not_before,
+                    extractor=extractor,
+                    reason=reason if said else "",
+                    refused_items=refused,
+                )
+            )
+        return found
+
     def gaps(self) -> list[tuple[str, str, int, int]]:
         """``(provider, session, first, last)``: ordinals before a session's cursor that no chunk holds.
 
@@ -331,16 +372,17 @@ class Outbox:
             return True
 
     def answer(self, chunk: str, record: Record, usage: Usage, *, extractor: str, refused_items: Iterable[str] = ()) -> None:
+        refused = list(refused_items)
         with self._transaction() as database:
             self._settle(database, chunk, usage)
             database.execute(  # what was erased while it was asked about waits to be asked again, without that
-                "UPDATE chunks SET state = ?, record = ?, extractor = ? WHERE id = ? AND state = 'asked'",
-                ("answered" if record.items() else "nothing", to_json(record), extractor, chunk),
+                "UPDATE chunks SET state = ?, record = ?, extractor = ?, reason = ? WHERE id = ? AND state = 'asked'",
+                ("answered" if record.items() else "nothing", to_json(record), extractor, _refusals(refused), chunk),
             )
             database.execute(  # the service answers again: once more, in case it was to blame and not the chunk
                 "UPDATE chunks SET state = 'waiting', not_before = 0 WHERE state = 'aside' AND unknown = ?", (MOST_UNKNOWN,)
             )
-            for reason in refused_items:
+            for reason in refused:
                 database.execute(
                     "INSERT INTO refusals VALUES (?, 1) ON CONFLICT (reason) DO UPDATE SET count = count + 1", (reason,)
                 )
@@ -524,6 +566,16 @@ class Outbox:
     def _one(self, query: str, values: Sequence[object] = ()) -> Any:
         with self._lock:
             return self._database.execute(query, values).fetchone()
+
+
+_REFUSED_ITEMS = "refused items: "
+"""Stands in the column `reason` before what the quality gate did not let through."""
+
+
+def _refusals(reasons: Sequence[str]) -> str:
+    if not reasons:
+        return ""
+    return _REFUSED_ITEMS + ", ".join(f"{count} {reason}" for reason, count in Counter(reasons).most_common())
 
 
 _CLOSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)

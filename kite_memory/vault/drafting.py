@@ -81,6 +81,12 @@ def draft(record: Record, chunk: Chunk) -> list[Draft]:
     return drafts
 
 
+def draft_id(chunk: Chunk, index: int) -> str:
+    """The id of the note that is made of a record's item, by the item's place in the record."""
+    ended = chunk.events[-1].at if chunk.events else chunk.session.started
+    return note_id(ended, chunk.id, str(index))
+
+
 def _nearest(draft: Draft, siblings: Sequence[Draft]) -> list[Draft]:
     """Of what was told of one topic before, what speaks of the same things, and what came last; in the order in which it was told.
 
@@ -112,7 +118,7 @@ def _draft(
     kind = kind_of(item)
     return Draft(
         note=Note(
-            id=note_id(ended, chunk.id, str(index)),
+            id=draft_id(chunk, index),
             path=f"{FOLDERS[kind]}/{note_stem(title, at)}.md",
             kind=kind,
             title=title,

@@ -102,3 +102,36 @@ def test_a_long_session_is_told_whole(machine: Machine, daemon: bool) -> None:
     edges = [(edge["from"], edge["to"]) for edge in whole["edges"] if edge["kind"] == "next"]
     assert edges == [(one["id"], other["id"]) for one, other in zip(whole["events"], whole["events"][1:], strict=False)]
     assert "next" not in whole
+
+
+def test_a_trace_shows_every_kind_of_request_and_sends_none(worked_in: Machine) -> None:
+    secret = "sk-ant-api03-" + "Qz7" * 31 + "AA"
+    written = Transcript("77777777-0000-4000-8000-000000000007", first=700)
+    written.user("We decided: claims are kept in PostgreSQL, because the sweeper needs row locks. " + secret)
+    written.assistant("Understood: PostgreSQL for claims, since the sweeper takes back stale claims row by row.")
+    written.user("Which database keeps the claims of the sweeper, and why did we decide so?")
+    written.assistant("PostgreSQL, for its row locks.")
+    file = worked_in.home / ".claude" / "projects" / "-orchard" / "77777777-0000-4000-8000-000000000007.jsonl"
+    file.write_bytes(written.bytes)
+    with anthropic_server(lambda request: text_message("{}")) as server:
+        assert in_this_process(worked_in, ["backfill"], cwd=worked_in.home).code == 0
+        key = {"KMEM_EXTRACTOR": "anthropic", "ANTHROPIC_API_KEY": "dummy", "ANTHROPIC_BASE_URL": server.url}
+        worked_in.environment = {**worked_in.environment, **key}
+        shown = in_this_process(worked_in, ["trace", "7777", "--requests"], cwd=worked_in.home)
+        told = in_this_process(worked_in, ["trace", "7777", "--requests", "--json"], cwd=worked_in.home)
+
+    assert (shown.code, told.code) == (0, 0), shown.err
+    assert server.requests == []
+    requests = json.loads(told.out)
+    assert {"extract", "judge", "ask", "polish", "embed"} <= {each["task"] for each in requests}
+    assert {each["to"] for each in requests} == {"anthropic claude-haiku-4-5", "voyage"}
+    assert "=== extract" in shown.out and "PERSON: We decided" in shown.out
+    assert secret not in shown.out + told.out
+
+
+def test_a_trace_names_line_chunk_note_and_index(worked_in: Machine) -> None:
+    shown = in_this_process(worked_in, ["trace", SECOND], cwd=worked_in.home)
+
+    assert shown.code == 0, shown.err
+    assert re.search(r"^file +/.*\.jsonl: .* read, all of it$", shown.out, re.MULTILINE)
+    assert re.search(r"^part 1 +\d+ events, .*\.jsonl:1-\d+$", shown.out, re.MULTILINE)

@@ -1,0 +1,324 @@
+"""What became of one session: its files' lines, the events read from them, the chunks these are in, their notes, the index."""
+
+import json
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any, assert_never
+
+from kite_memory.daemon.looking_back import LookingBack
+from kite_memory.daemon.pipeline import PassedOver, Pipeline
+from kite_memory.distill.outbox import ChunkEntry, Outbox, WaitingChunk
+from kite_memory.errors import KiteError
+from kite_memory.model.chunk import Chunk
+from kite_memory.model.event import Event, Session, evidence_reference
+from kite_memory.model.note import Note
+from kite_memory.recall.recall import Recall
+from kite_memory.recall.rendering import plain_line
+from kite_memory.redaction import redact
+from kite_memory.timeline.store import Timeline
+from kite_memory.vault import Vault
+from kite_memory.vault.drafting import draft_id
+
+Json = dict[str, Any]
+
+_MOST_ITEMS = 40
+"""No record holds more items."""
+_LARGEST = 64 << 20
+"""Bytes of a transcript whose lines are counted."""
+_KIND = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A stretch of a session: a chunk, or events that are in none. ``chunk`` is as an extractor gets it."""
+
+    first: int
+    last: int
+    state: str
+    why: str
+    events: tuple[Event, ...]
+    entry: ChunkEntry | None = None
+    chunk: Chunk | None = None
+
+
+class Tracer:
+    """Reads only, so it may run beside a daemon. Raises `SessionNotFound` for a session that is not in the timeline."""
+
+    def __init__(
+        self,
+        *,
+        timeline: Timeline,
+        outbox: Outbox,
+        vault: Vault,
+        recall: Recall,
+        pipeline: Pipeline,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._timeline = timeline
+        self._outbox = outbox
+        self._vault = vault
+        self._recall = recall
+        self._pipeline = pipeline
+        self._clock = clock
+
+    def find(self, named: str) -> Session:
+        """By the beginning of its id, with or without its agent: ``codex:019d``."""
+        return LookingBack(timeline=self._timeline, vault=self._vault).find(named)
+
+    def trace(self, named: str) -> Json:
+        session = self.find(named)
+        events = self._timeline.events(session.provider, session.id)
+        offered = {event.id for event in self._timeline.offered(events)}
+        files: list[Json] = []
+        numbers: dict[str, Mapping[int, int]] = {}
+        for name in dict.fromkeys(event.where.file for event in events):
+            told, numbers[name] = self._file(Path(name), events)
+            files.append(told)
+        notes = self._notes(session)
+        traced = [self._part(session, part, notes, numbers) for part in self.parts(session)]
+        made = {note["id"] for part in traced for note in part["notes"]}
+        return {
+            "session": {
+                "id": session.id,
+                "provider": session.provider,
+                "project": session.project,
+                "branch": session.branch,
+                "title": plain_line(session.title),
+            },
+            "files": files,
+            "events": {
+                "total": len(events),
+                "by_type": dict(Counter(event.type.value for event in events).most_common()),
+                "let_go": len(events) - len(offered),
+            },
+            "parts": traced,
+            "other_notes": [self._note(note, self._evidence(note, events, numbers)) for note in notes if note.id not in made],
+            "index": {"stale": self._recall.status().stale},
+        }
+
+    def parts(self, session: Session) -> list[Part]:
+        """Every event of the session is in exactly one part."""
+        events = self._timeline.events(session.provider, session.id)
+        entries = self._outbox.chunks_of(session.provider, session.id)
+        parts = [self._of_entry(session, entry, events) for entry in entries]
+        chunked_to = self._outbox.chunked_to().get((session.provider, session.id), -1)
+        held = {event.id for part in parts for event in part.events}
+        for run in _runs([event for event in events if event.id not in held], [entry.first for entry in entries], chunked_to):
+            skipped = run[0].ordinal <= chunked_to
+            stretch = PassedOver(provider=session.provider, session=session.id, first=run[0].ordinal, last=run[-1].ordinal)
+            for within, span in self._pipeline.spans(stretch):
+                chunk = self._chunk(session, span.id, span.first, span.last)
+                parts.append(
+                    Part(
+                        first=span.first,
+                        last=span.last,
+                        state="passed over" if skipped else "open",
+                        why=_PASSED_OVER if skipped else _OPEN,
+                        events=tuple(event for event in within if span.first <= event.ordinal <= span.last),
+                        chunk=chunk,
+                    )
+                )
+        return sorted(parts, key=lambda part: (part.first, part.last))
+
+    def _of_entry(self, session: Session, entry: ChunkEntry, events: Sequence[Event]) -> Part:
+        return Part(
+            first=entry.first,
+            last=entry.last,
+            state=entry.state,
+            why=_why(entry, self._clock()),
+            events=tuple(event for event in events if entry.first <= event.ordinal <= entry.last),
+            entry=entry,
+            chunk=self._chunk(session, entry.id, entry.first, entry.last),
+        )
+
+    def _chunk(self, session: Session, name: str, first: int, last: int) -> Chunk | None:
+        return self._pipeline.load(
+            WaitingChunk(id=name, provider=session.provider, session=session.id, first=first, last=last, attempts=0)
+        )
+
+    def _part(self, session: Session, part: Part, notes: Sequence[Note], numbers: "LineNumbers") -> Json:
+        told: dict[str, Json] = {}
+        for name, note in self._made_of(part):
+            if note is None:
+                told[name] = {**_NO_NOTE, "id": name, "fate": "deleted or forgotten; it is not written again"}
+            else:
+                fate = "in the vault" if note.id == name else "merged into this note"
+                told.setdefault(note.id, self._note(note, self._evidence(note, part.events, numbers), fate))
+        for note in notes:
+            if note.id not in told and (evidence := self._evidence(note, part.events, numbers)):
+                told[note.id or note.path] = self._note(note, evidence, "evidence was added to it")
+        why = part.why
+        if part.state == "written" and not told:
+            why = why or "no note of it is in the vault any more"
+        return {
+            "first": part.first,
+            "last": part.last,
+            "events": len(part.events),
+            "from": part.events[0].at.isoformat() if part.events else "",
+            "to": part.events[-1].at.isoformat() if part.events else "",
+            "where": _places(part.events, numbers),
+            "chunk": part.entry.id if part.entry else "",
+            "state": part.state,
+            "extractor": part.entry.extractor if part.entry else "",
+            "attempts": part.entry.attempts if part.entry else 0,
+            "why": why,
+            "notes": list(told.values()),
+        }
+
+    def _made_of(self, part: Part) -> Iterator[tuple[str, Note | None]]:
+        """By the id of each draft, the note that it became or went into; ``None`` for one that its owner has deleted."""
+        if part.chunk is None or part.entry is None or part.entry.state != "written":
+            return
+        whole = replace(part.chunk, events=part.events)
+        for place in range(_MOST_ITEMS):
+            for name in dict.fromkeys((draft_id(part.chunk, place), draft_id(whole, place))):
+                known = self._vault.known_as(name)
+                note = self._read(known.path) if known is not None else None
+                if note is not None or self._vault.is_buried(name):
+                    yield name, note
+
+    def _notes(self, session: Session) -> list[Note]:
+        found = (self._read(path) for path in self._vault.notes_of(session.provider, session.id))
+        return [note for note in found if note is not None]
+
+    def _read(self, path: str) -> Note | None:
+        try:
+            return self._vault.read(path)
+        except KiteError:  # the vault is away; what the timeline knows can be told all the same
+            return None
+
+    def _note(self, note: Note, evidence: list[Json], fate: str = "in the vault") -> Json:
+        indexed = self._recall.note(note.id or note.path)
+        return {
+            "id": note.id,
+            "path": note.path,
+            "title": plain_line(note.title),
+            "kind": note.kind.value,
+            "status": note.status.value,
+            "fate": fate,
+            "index": "indexed" if indexed is not None else "not in the index",
+            "evidence": evidence,
+        }
+
+    def _evidence(self, note: Note, events: Sequence[Event], numbers: "LineNumbers") -> list[Json]:
+        """The events that the note rests on, with the lines they were read from."""
+        cited = set(note.evidence)
+        found: dict[str, Json] = {}
+        for event in events:
+            reference = evidence_reference(event.provider, event.session, event.id)
+            if reference in cited:
+                found.setdefault(reference, {"reference": reference, "type": event.type.value, "where": _places([event], numbers)})
+        return list(found.values())
+
+    def _file(self, path: Path, events: Sequence[Event]) -> tuple[Json, Mapping[int, int]]:
+        cursor = self._timeline.cursor(str(path))
+        starts = {event.where.start for event in events if event.where.file == str(path) and event.where.end > event.where.start}
+        size = path.stat().st_size if path.is_file() else None
+        read_to = cursor.position if cursor else 0
+        counted, numbers = _lines(path, starts, read_to) if starts and size is not None and size <= _LARGEST else (None, {})
+        problems = self._timeline.problems(file=str(path))
+        told = {
+            "path": str(path),
+            "there": size is not None,
+            "size": size or 0,
+            "read_to": read_to,
+            "lines": counted,
+            "problems": [{"reason": one.reason, "count": one.count, "first_position": one.first_position} for one in problems],
+        }
+        return told, numbers
+
+
+_NO_NOTE: Json = {"path": "", "title": "", "kind": "", "status": "", "index": "", "evidence": []}
+
+LineNumbers = Mapping[str, Mapping[int, int]]
+"""By file, the number of the line that begins at a byte."""
+
+_PASSED_OVER = "it was too old for the first start or for `--since`; `kmem backfill` makes notes of it"
+_OPEN = "it may go on: a chunk ends when enough was said, or after a silence"
+
+
+def _why(entry: ChunkEntry, now: datetime) -> str:
+    refused = f"the quality gate did not let through: {entry.refused_items}" if entry.refused_items else ""
+    match entry.state:
+        case "waiting":
+            until = datetime.fromtimestamp(min(entry.not_before, 4e9), UTC)
+            then = f" until {until:%Y-%m-%d %H:%M} UTC" if until > now else ""
+            return (
+                f"put off{then}: {entry.reason}" if then or entry.reason else "it is next, or waits for the budget: `kmem status`"
+            )
+        case "asked":
+            return "the extractor is being asked; after a crash, the daemon's next start asks again"
+        case "answered":
+            return "its notes are about to be written; `kmem status` says what stands in the way"
+        case "refused":
+            return entry.reason
+        case "aside":
+            return f"set aside: {entry.reason or 'its calls got no answer'}; `kmem backfill --retry` asks again"
+        case "divided":
+            return "it was too dear for a day's budget, and was divided into two"
+        case "nothing" if not entry.extractor:
+            return "too little was said for anybody to be asked"
+        case "nothing":
+            return refused or f"{entry.extractor} found nothing to keep"
+        case "written":
+            return refused
+        case _:
+            assert_never(entry.state)
+
+
+def _runs(loose: Sequence[Event], starts: Sequence[int], chunked_to: int) -> Iterator[list[Event]]:
+    """Consecutive events, cut where a chunk lies between them and where the session's chunks end."""
+    for _, run in groupby(loose, key=lambda event: (bisect_right(starts, event.ordinal), event.ordinal > chunked_to)):
+        yield list(run)
+
+
+def _places(events: Sequence[Event], line_numbers: LineNumbers) -> str:
+    """As ``session.jsonl:12-40`` where lines can be counted, in bytes or messages otherwise."""
+    if not events:
+        return ""
+    first, last = events[0].where, events[-1].where
+    numbers = line_numbers.get(first.file, {})
+    name = Path(first.file).name
+    if first.start in numbers and last.start in numbers:
+        begin, end = numbers[first.start], numbers[last.start]
+        return f"{name}:{begin}" if begin == end else f"{name}:{begin}-{end}"
+    if first.end > first.start:
+        return f"{name}, bytes {first.start}-{last.end}"
+    return f"{name}, messages {first.start}-{last.start}" if last.start != first.start else f"{name}, message {first.start}"
+
+
+def _lines(path: Path, starts: set[int], read_to: int) -> tuple[Json | None, dict[int, int]]:
+    """How many lines gave events, and of what type the others are. ``None`` for a file that is not read line by line."""
+    numbers: dict[int, int] = {}
+    without: Counter[str] = Counter()
+    position = 0
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if position >= read_to:
+                    break
+                if position in starts:
+                    numbers[position] = number
+                elif line.strip():
+                    without[_kind(line)] += 1
+                position += len(line)
+    except OSError:
+        return None, {}
+    if not numbers:
+        return None, {}
+    return {"with_events": len(numbers), "without_events": dict(without.most_common())}, numbers
+
+
+def _kind(line: bytes) -> str:
+    """What the agent itself calls such a line."""
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        return "not JSON"
+    kind = told.get("type") if isinstance(told, dict) else None
+    return redact(plain_line(kind, _KIND)) if isinstance(kind, str) and kind else "of no type"
