@@ -440,7 +440,7 @@ class Operations:
                 "total": len(kept),
                 "by_kind": dict(sorted(Counter(note.kind for note in kept).items())),
                 "proposed": sum(note.status == NoteStatus.PROPOSED.value for note in kept),
-                "to_review": len(self._vault.to_review()) if notes else 0,
+                "to_review": self._vault.review_count(),
                 "keyed": self._vault.keys.count(),
             },
             "last_notes": self._last_notes(),

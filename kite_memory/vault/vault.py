@@ -170,6 +170,10 @@ class Vault:
             self._must_be_there()
         return self._ledger.to_review()
 
+    def review_count(self) -> int:
+        """How many a person is asked about, as of the last comparison; also of a vault that is away."""
+        return len(self._ledger.to_review())
+
     def known_at(self, paths: Iterable[str]) -> list[Known]:
         """What is known of these files, where anything is."""
         return [known for path in paths if (known := self._ledger.at(path)) is not None]

@@ -29,7 +29,7 @@ from tests.fakes.events import SESSION
 from tests.fakes.work import Work
 
 HOME = SESSION.cwd
-GATE = "Remember that the gate of the orchard opens with zanzibar pepper"
+GATE = "The gate of the orchard opens with zanzibar pepper"
 SHARED = "Quinces stand on their own roots, whatever the catalogue of Xylander says"
 OTHER = "The pump wants oil every third week"
 

@@ -79,7 +79,7 @@ def hook(house: House, event: str = "UserPromptSubmit", **fields: Any) -> str:
 
 
 def prompts(house: House) -> list[dict[str, Any]]:
-    kept: list[dict[str, Any]] = house.operations.why()["prompts"]
+    kept: list[dict[str, Any]] = house.operations.why(silent=True)["prompts"]
     return kept
 
 
