@@ -43,11 +43,11 @@ def one_of(values: tuple[str, ...], description: str) -> Schema:
 
 VALUE: Schema = {
     "type": ["object", "array", "string", "number", "boolean", "null"],
-    "description": "Any JSON value, at most 256 kB; an object or a list may also be given as text",
+    "description": "Any JSON value, at most 256 kB",
 }
 CONTEXT: Schema = {
     "type": "object",
-    "description": "What else is to be known of it, as why it was written: given back when it is read",
+    "description": "Why it was written; given back when it is read",
 }
 ANYTHING: Schema = {"description": "any JSON value"}
 
@@ -62,7 +62,7 @@ SCOPE = one_of(
     "project: this project (the default). session: this session alone. global: everywhere, for this person. "
     "shared: everywhere, for everybody who shares this memory",
 )
-PROJECT = text("Name or folder of a project; leave it out for the one you work in")
+PROJECT = text("Name or folder of a project (yours where left out)")
 SESSION = text("Id of a session; yours may be left out where your client tells it")
 TAGS = some(text(), "Words to find it by", maxItems=20)
 SINCE = text("Only what is newer: a date as 2026-03-01, or an age as 30d")
