@@ -24,7 +24,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kite_memory.model.action import Action
 from kite_memory.model.event import Event, EventType, Session, Status, Where
 from kite_memory.model.look import Cursor, Look
 from kite_memory.model.note import Entry, Note, NoteKind
@@ -33,6 +32,7 @@ from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.sources.claude_code import ClaudeCode
+from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
 
 _BEGAN = datetime(2026, 1, 1, tzinfo=UTC)

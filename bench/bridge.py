@@ -29,10 +29,10 @@ from kite_memory.bridge.local import LocalStore
 from kite_memory.bridge.local_conversations import LocalConversations
 from kite_memory.bridge.local_state import LocalState
 from kite_memory.bridge.near import Near
-from kite_memory.daemon.ages import age
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import Saving
 from kite_memory.recall.local import LocalEmbedder
+from kite_memory.text.ages import age
 
 _QUESTIONS = 300
 _PROJECTS = 40

@@ -34,8 +34,8 @@ class OneLine(logging.Formatter):
 
 
 def _fit_to_keep(text: str) -> str:
-    from kite_memory.model.quoting import plain
     from kite_memory.redaction import redact  # its patterns take a moment, and most processes never log
+    from kite_memory.text.quoting import plain
 
     return redact(plain(text))
 

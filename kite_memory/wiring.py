@@ -31,7 +31,6 @@ from kite_memory.bridge.team import Team
 from kite_memory.bridge.tools import tools_of
 from kite_memory.bridge.working import heard, working
 from kite_memory.config import Config, LogLevel
-from kite_memory.daemon.ages import age
 from kite_memory.daemon.anchoring import Anchoring
 from kite_memory.daemon.consolidating import Consolidating
 from kite_memory.daemon.echo import said_about
@@ -88,6 +87,7 @@ from kite_memory.sources.project import project_of
 from kite_memory.sources.roo_code import RooCode
 from kite_memory.sources.source import Source
 from kite_memory.starting import daemon_command, daemon_environment
+from kite_memory.text.ages import age
 from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault

@@ -10,7 +10,6 @@ from threading import RLock
 from typing import Protocol
 
 from kite_memory.bridge.access import OWNER, Grant, NotAllowed
-from kite_memory.bridge.halves import mended
 from kite_memory.bridge.local_state import LocalState, Reads
 from kite_memory.bridge.patterns import beginning, fits, is_pattern
 from kite_memory.bridge.store import (
@@ -36,6 +35,7 @@ from kite_memory.model.scope import Scope
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query, name
+from kite_memory.text.unicode import mended
 from kite_memory.vault import Vault
 from kite_memory.vault.keeping import Changed, Kept, KeyPlace
 from kite_memory.vault.ledger import Keyed

@@ -11,10 +11,10 @@ from kite_memory.bridge.access import Asker
 from kite_memory.bridge.bridge import Json, Tool
 from kite_memory.bridge.near import Near
 from kite_memory.bridge.patterns import is_pattern
-from kite_memory.bridge.spelling import written
 from kite_memory.bridge.store import JsonValue, Memory, Store, Wanted
 from kite_memory.model.scope import Scope
 from kite_memory.recall.rendering import plain_line, quoted
+from kite_memory.text.json_escape import written
 
 _PREVIEW = 200
 _ROOM = 20_000

@@ -13,8 +13,8 @@ from kite_memory import config as configuration
 from kite_memory.cli.backend import alone, catch_up, daemon_runs, house
 from kite_memory.cli.console import counted, finish, remark, say, say_json, say_json_line, tell
 from kite_memory.cli.help import add
-from kite_memory.daemon.ages import age
 from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNewer, UsageError, VaultMissing, VaultReadOnly
+from kite_memory.text.ages import age
 
 if TYPE_CHECKING:
     from kite_memory.wiring import House

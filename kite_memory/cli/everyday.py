@@ -15,8 +15,8 @@ from kite_memory.cli.backend import alone, daemon_version, house, perform
 from kite_memory.cli.console import complain, counted, say, say_json, tell
 from kite_memory.cli.help import add
 from kite_memory.config import Config
-from kite_memory.daemon.ages import age
 from kite_memory.errors import ConfigInvalid, DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
+from kite_memory.text.ages import age
 
 if TYPE_CHECKING:
     from kite_memory.wiring import House

@@ -210,8 +210,8 @@ def remember(
     """
     if everywhere and project:
         raise UsageError("a note is --global or of a --project, not both", hint="leave one of them out")
-    from kite_memory.daemon.ages import duration
     from kite_memory.redaction import drop_private
+    from kite_memory.text.ages import duration
 
     words = _words(text)
     if ttl:

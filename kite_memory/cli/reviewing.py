@@ -170,7 +170,7 @@ def _asked(each: dict[str, Any]) -> str:
 def _show(each: dict[str, Any], place: str) -> None:
     from rich.text import Text
 
-    from kite_memory.model.quoting import plain
+    from kite_memory.text.quoting import plain
 
     screen = talk()
     screen.rule(place)

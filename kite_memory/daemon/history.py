@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from kite_memory.daemon import asking
-from kite_memory.daemon.ages import age
 from kite_memory.daemon.looking_back import LookingBack, named
 from kite_memory.daemon.looking_back import since as time_since
 from kite_memory.distill.answering import Answerer, Said, Sentence, Unsaid
@@ -22,6 +21,7 @@ from kite_memory.recall.search import Query
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.project import project_of
+from kite_memory.text.ages import age
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault

@@ -22,7 +22,6 @@ from kite_memory.daemon.echo import before
 from kite_memory.daemon.last_work import ABOUT, last_work
 from kite_memory.daemon.prompt_hook import TOOL_EVENTS, HookInput, ToolCall, read_hook_input
 from kite_memory.errors import KiteError
-from kite_memory.model.action import Action
 from kite_memory.model.event import EventType
 from kite_memory.model.hit import Hit, Injection, Question
 from kite_memory.model.judging import Judge, Judged, Unjudged
@@ -36,6 +35,7 @@ from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.branches import branch_of
 from kite_memory.sources.project import project_of
 from kite_memory.sources.words import Approved, Said, utterances
+from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
 
 Mode = Literal["late", "wait", "off"]

@@ -17,7 +17,6 @@ from kite_memory.bridge.bridge import Bridge
 from kite_memory.bridge.given import writable_key, written_tags
 from kite_memory.bridge.store import Place
 from kite_memory.daemon import letting_go
-from kite_memory.daemon.ages import age, duration
 from kite_memory.daemon.echo import before
 from kite_memory.daemon.gardening import Gardening
 from kite_memory.daemon.helping import by_name, helping, occasion_told
@@ -45,6 +44,7 @@ from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import Mode, Query, name
 from kite_memory.redaction import drop_private, redact
 from kite_memory.sources.project import project_of
+from kite_memory.text.ages import age, duration
 from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import EventHit, Timeline

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kite_memory.model.quoting import plain_line
+from kite_memory.text.quoting import plain_line
 from kite_memory.vault import Vault
 from kite_memory.vault.wording import digest
 

@@ -10,12 +10,10 @@ from threading import Lock
 
 import numpy as np
 
-from kite_memory.model.action import Action, Invocation, invocations
 from kite_memory.model.fix import Fix, Fixes
 from kite_memory.model.hit import Hit, Injection
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.model.scope import Scope
-from kite_memory.model.signature import normal, signatures
 from kite_memory.recall import scoring
 from kite_memory.recall.cautions import Reading, read
 from kite_memory.recall.heeding import activities, concerns, forbids_change, heeded, rules_tool, shows
@@ -24,6 +22,8 @@ from kite_memory.recall.remedies import remedy
 from kite_memory.recall.rendering import block, quoted, shortened
 from kite_memory.recall.search import name
 from kite_memory.recall.session_memory import Delivery, Given, Occasion, SessionMemory
+from kite_memory.text.error_signature import normal, signatures
+from kite_memory.text.shell import Action, Invocation, invocations
 
 _LINE_TOKENS = 60
 _MOST_TOLD = 6

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kite_memory.model.action import Invocation, invocations
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.signature import normal
 from kite_memory.recall.prose import prose
+from kite_memory.text.error_signature import normal
+from kite_memory.text.shell import Invocation, invocations
 
 _BODY = 4_000
 _SENTENCES = 24

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from kite_memory.model.action import Invocation
 from kite_memory.recall.cautions import ACTIVITIES, ACTIVITY, ALONE, TASK, Caution, Symptom
+from kite_memory.text.shell import Invocation
 
 _LINTERS = frozenset({"ruff check", "flake8", "pylint", "cargo clippy", "shellcheck"})
 _TESTERS = frozenset({"pytest", "jest", "vitest", "tox", "nox", "rspec", "mocha"})

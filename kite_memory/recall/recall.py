@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime, timedelta
 import numpy as np
 
 from kite_memory.errors import StateNotWritten
-from kite_memory.model.action import Action
 from kite_memory.model.fix import Fixes
 from kite_memory.model.hit import Hit, Injection, Question
 from kite_memory.model.judging import Judged, Verdict
@@ -30,6 +29,7 @@ from kite_memory.recall.rendering import CHARACTERS, block, digest
 from kite_memory.recall.search import Query, name, search
 from kite_memory.recall.session_memory import TEAMS, Delivery, Given, Occasion, SessionMemory
 from kite_memory.recall.tallies import Moment
+from kite_memory.text.shell import Action
 
 _ANYTHING = 0.35
 _FIRST = 0.20

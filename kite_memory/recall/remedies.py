@@ -6,8 +6,8 @@ spelling of it worked, that it was only to be tried again, or that a setting was
 
 import re
 
-from kite_memory.model.action import Invocation, invocations, purposes
 from kite_memory.model.fix import Fix
+from kite_memory.text.shell import Invocation, invocations, purposes
 
 _REPAIRS = re.compile(
     r"\b(?:install|ci|sync|tidy|generate|codegen|download|up|start|restart|login|auth|migrate|upgrade|update|init|prune|clean|trust|config"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note
-from kite_memory.model.quoting import plain, plain_line, quoted
 from kite_memory.recall.prose import prose
+from kite_memory.text.quoting import plain, plain_line, quoted
 
 __all__ = ["Block", "block", "digest", "estimated_tokens", "plain", "plain_line", "quoted", "remarks", "shortened"]
 

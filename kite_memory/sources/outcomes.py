@@ -7,9 +7,9 @@ from typing import Literal
 
 import orjson
 
-from kite_memory.model.action import acting, purposes
 from kite_memory.redaction import drop_private
 from kite_memory.redaction.cutting import beginning, ends
+from kite_memory.text.shell import acting, purposes
 
 _WINDOW_HEAD = 8_000
 _WINDOW_TAIL = 24_000

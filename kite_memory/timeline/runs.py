@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from kite_memory.model.action import Ending, Invocation, ending, invocations
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.signature import signatures
+from kite_memory.text.error_signature import signatures
+from kite_memory.text.shell import Ending, Invocation, ending, invocations
 
 Outcome = Literal["ok", "failed", "unknown"]
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kite_memory.model.event import EventType
-from kite_memory.model.signature import signatures
+from kite_memory.text.error_signature import signatures
 from kite_memory.timeline.errands import errand, steps
 from kite_memory.timeline.resume import cut
 

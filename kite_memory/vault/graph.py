@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from kite_memory.model.note import Note
-from kite_memory.model.quoting import plain
+from kite_memory.text.quoting import plain
 from kite_memory.vault.links import Resolver
 from kite_memory.vault.wording import one_line, shortened
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.quoting import quoted
 from kite_memory.model.scope import Scope
+from kite_memory.text.quoting import quoted
 from kite_memory.vault import links
 from kite_memory.vault.graph import Graph, stem
 from kite_memory.vault.taming import tame_line

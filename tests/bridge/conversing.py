@@ -18,7 +18,6 @@ from kite_memory.bridge.local_conversations import LocalConversations
 from kite_memory.bridge.local_state import LocalState
 from kite_memory.bridge.near import Near
 from kite_memory.bridge.store import Store
-from kite_memory.daemon.ages import age
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import Saving
 from kite_memory.recall.embedder import Embedder
@@ -26,6 +25,7 @@ from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.text.ages import age
 from kite_memory.vault import Vault
 
 Json = dict[str, Any]

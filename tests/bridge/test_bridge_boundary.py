@@ -19,10 +19,10 @@ from kite_memory.bridge.bridge import Bridge
 from kite_memory.bridge.near import Near
 from kite_memory.bridge.tokens import Kept, Tokens
 from kite_memory.bridge.tools import tools_of
-from kite_memory.daemon.ages import age
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import Saving
 from kite_memory.errors import KiteError
+from kite_memory.text.ages import age
 from tests.bridge.conversing import conversing
 from tests.bridge.test_bridge_conversations_boundary import MARK, PROJECTS, World, grant, question
 from tests.vault.building import MEMORY_DISK

@@ -16,9 +16,9 @@ from kite_memory.bridge.mcp.declarations import TOOLS
 from kite_memory.bridge.mcp.rendering import bounded
 from kite_memory.bridge.memories import tools
 from kite_memory.bridge.near import Near
-from kite_memory.bridge.spelling import written
 from kite_memory.bridge.store import Conflict, JsonValue
 from kite_memory.errors import KiteError, UsageError
+from kite_memory.text.json_escape import written
 from tests.bridge.localhouse import START
 from tests.fakes.memory_store import MemoryStore
 

@@ -13,7 +13,6 @@ import pytest
 
 from kite_memory.daemon.moments import LeftToDo, Mode, Moments
 from kite_memory.errors import StateNotWritten
-from kite_memory.model.action import Action
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.hit import Injection, Question
 from kite_memory.model.judging import Judged, Unjudged, Verdict
@@ -25,6 +24,7 @@ from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.recall.session_memory import Delivery, Occasion, SessionMemory
+from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
 from tests.recall.notes import VAULT, Pile, hit
 

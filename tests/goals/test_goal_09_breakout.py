@@ -451,7 +451,7 @@ def test_control_a_printer_of_its_own_is_found(tmp_path: Path) -> None:
 
 
 def test_the_one_function_is_the_same_everywhere() -> None:
-    from kite_memory.model import quoting
+    from kite_memory.text import quoting
 
     assert (quoted, plain) == (quoting.quoted, quoting.plain)
     homes = [path for path in PACKAGE.rglob("*.py") if re.search(r"^def quoted\(", path.read_text(encoding="utf-8"), re.MULTILINE)]

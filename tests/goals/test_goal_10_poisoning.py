@@ -20,7 +20,6 @@ from kite_memory.distill import admit
 from kite_memory.distill.condense import condense
 from kite_memory.distill.extractor import Answer, Outcome, Usage
 from kite_memory.distill.prompts import Prompt
-from kite_memory.model.action import Action
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.note import Note, NoteStatus
@@ -29,6 +28,7 @@ from kite_memory.model.record import Record
 from kite_memory.recall.answer import Prompt as Asked
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.local import LocalEmbedder
+from kite_memory.text.shell import Action
 from kite_memory.vault.graph import graph
 from kite_memory.vault.memory_page import page
 from tests.bridge.conversing import conversing

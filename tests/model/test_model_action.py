@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.model.action import Invocation, acting, ending, invocations, purposes
+from kite_memory.text.shell import Invocation, acting, ending, invocations, purposes
 
 
 @pytest.mark.parametrize(

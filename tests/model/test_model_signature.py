@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.model.signature import normal, signatures
+from kite_memory.text.error_signature import normal, signatures
 
 FAILURES = [
     # Python, pytest

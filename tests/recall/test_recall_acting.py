@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kite_memory.model.action import Action
 from kite_memory.model.fix import Fix
 from kite_memory.model.hit import Injection
 from kite_memory.model.note import Note, NoteKind, NoteStatus
@@ -21,6 +20,7 @@ from kite_memory.recall.remedies import remedy
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.recall.uptake import Outcome, Uptake
+from kite_memory.text.shell import Action
 from tests.recall.notes import DAY, Pile, note
 
 Told = Callable[..., Injection]

@@ -3,10 +3,10 @@
 from typing import Any
 
 from kite_memory.bridge import wire
-from kite_memory.bridge.spelling import written
 from kite_memory.bridge.store import Conflict, StoreUnavailable
 from kite_memory.errors import KiteError
-from kite_memory.model.quoting import quoted
+from kite_memory.text.json_escape import written
+from kite_memory.text.quoting import quoted
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ one occurrence to the next (places in files, numbers, times, hashes, temporary n
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from kite_memory.model.failure_lines import PANICKED, may_tell, told_of
+from kite_memory.text.failure_lines import PANICKED, may_tell, told_of
 
 _LENGTH = 160
 _LINE = 600
