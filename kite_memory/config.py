@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from kite_memory import paths
-from kite_memory.editors import extension_storages, user_folder
 from kite_memory.errors import ConfigInvalid
+from kite_memory.system.editors import extension_storages, user_folder
 
 ExtractorName = Literal["auto", "anthropic", "claude-cli", "openai", "offline"]
 EmbedderName = Literal["auto", "local", "voyage"]

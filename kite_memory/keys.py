@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.private_files import make_folder, replace_file
+from kite_memory.system.private_files import make_folder, replace_file
 
 KeyName = Literal["anthropic", "voyage", "openai", "team", "team-token"]
 Place = Literal["environment", "keyring", "file"]

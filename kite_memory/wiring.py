@@ -63,7 +63,6 @@ from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.judging import Judge
 from kite_memory.model.likeness import Contest
 from kite_memory.model.note import Note
-from kite_memory.private_files import make_private_folder, replace_file
 from kite_memory.protected import protected_literals
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
@@ -72,7 +71,6 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction import redact
 from kite_memory.redaction.literals import protect
-from kite_memory.seals import broken, seal
 from kite_memory.sources.aider import HISTORY, Aider
 from kite_memory.sources.antigravity import Antigravity
 from kite_memory.sources.claude_code import ClaudeCode
@@ -87,6 +85,8 @@ from kite_memory.sources.project import project_of
 from kite_memory.sources.roo_code import RooCode
 from kite_memory.sources.source import Source
 from kite_memory.starting import daemon_command, daemon_environment
+from kite_memory.system.checksums import broken, seal
+from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.text.ages import age
 from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.store import Timeline

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory import own_sqlite
 from kite_memory.bridge.local_state import LocalState
 from kite_memory.bridge.tokens import Tokens
 from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError, StateDamaged
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.system import sqlite
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault.ledger import Ledger
 
@@ -26,11 +26,11 @@ def damage(path: Path) -> None:
 
 def test_what_cannot_be_quoted_is_damage_like_any_other(tmp_path: Path) -> None:
     path = tmp_path / "own.sqlite"
-    with closing(own_sqlite.connect(path, timeout=1.0)) as database:
+    with closing(sqlite.connect(path, timeout=1.0)) as database:
         database.execute("CREATE TABLE trees (name TEXT)")
     damage(path)
 
-    for connect in (own_sqlite.connect, own_sqlite.connect_to_look):
+    for connect in (sqlite.connect, sqlite.connect_to_look):
         with closing(connect(path, timeout=1.0)) as database:
             with pytest.raises(sqlite3.DatabaseError) as one:
                 database.execute("SELECT * FROM trees")
@@ -64,7 +64,7 @@ def test_what_can_be_done_without_is_begun_anew(tmp_path: Path, opened: Callable
 
     opened(tmp_path / "own.sqlite").close()
 
-    with closing(own_sqlite.connect(tmp_path / "own.sqlite", timeout=1.0)) as database:
+    with closing(sqlite.connect(tmp_path / "own.sqlite", timeout=1.0)) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.private_files import NotPrivate, make_folder, make_private_folder, replace_file
+from kite_memory.system.private_files import NotPrivate, make_folder, make_private_folder, replace_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes mean little there")
 

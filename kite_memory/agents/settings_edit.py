@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kite_memory.errors import KiteError
-from kite_memory.private_files import PRIVATE, make_folder, make_private_folder, replace_file, sync_folder
+from kite_memory.system.private_files import PRIVATE, make_folder, make_private_folder, replace_file, sync_folder
 
 _LONGEST = 4 << 20
 _BACKUPS_KEPT = 20

@@ -40,7 +40,7 @@ from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.plan import Action, Amend, Create, Supersede
 from kite_memory.model.record import Decision, Record
 from kite_memory.model.scope import Scope
-from kite_memory.private_files import make_private_folder, replace_file
+from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft
 from kite_memory.vault.planning import addition

@@ -14,10 +14,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from kite_memory import own_sqlite
 from kite_memory.bridge.store import JsonValue, State, Todo
 from kite_memory.errors import KiteError, StateDamaged, StateNewer, StateNotWritten
-from kite_memory.private_files import make_private_folder
+from kite_memory.system import sqlite
+from kite_memory.system.private_files import make_private_folder
 
 VERSION = 2
 
@@ -89,7 +89,7 @@ class LocalState:
         try:
             make_private_folder(self._path.parent)
             self._path.touch(mode=0o600)
-            self._database = own_sqlite.connect(self._path, timeout=30.0)
+            self._database = sqlite.connect(self._path, timeout=30.0)
         except (OSError, sqlite3.OperationalError) as error:
             hint = f"see who owns it, and whether its disk is full: ls -la {self._path.parent}"
             raise StateNotWritten(f"{self._path} may not be opened or written: {error}", hint=hint) from error
@@ -124,7 +124,7 @@ class LocalState:
     def purge(self) -> bool:
         """As `own_sqlite.rewrite`."""
         with self._lock, self._failing_as_ours():
-            return own_sqlite.rewrite(self._database)
+            return sqlite.rewrite(self._database)
 
     def made(self, id: str, by: str) -> None:
         """A memory of this id is new, or new again."""

@@ -18,11 +18,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from kite_memory import own_sqlite
 from kite_memory.bridge.access import OWNER, Grant
 from kite_memory.errors import KiteError, StateDamaged, StateNewer, UsageError
 from kite_memory.model.scope import Scope
-from kite_memory.private_files import make_private_folder, replace_file
+from kite_memory.system import sqlite
+from kite_memory.system.private_files import make_private_folder, replace_file
 
 LOCAL = "local"
 """The token that `kmem serve` makes for this machine's own agents. It is good on loopback alone."""
@@ -94,7 +94,7 @@ class Tokens:
         self._key = _key(folder / "tokens.key")
         if not self._file.exists():
             self._file.touch(0o600)
-        self._database = own_sqlite.connect(self._file, timeout=10.0)
+        self._database = sqlite.connect(self._file, timeout=10.0)
         try:
             with self._asking():
                 self._open()

@@ -112,10 +112,10 @@ def verify(
     """
     import sqlite3
 
-    from kite_memory import seals
+    from kite_memory.system import checksums
 
     state = configuration.load().state
-    found = [{"where": name, "what": _unlike_its_seal(state / name)} for name in seals.broken(state)]
+    found = [{"where": name, "what": _unlike_its_seal(state / name)} for name in checksums.broken(state)]
     try:
         with house() as here:
             if accept_missing:
@@ -177,12 +177,12 @@ def _databases(state: Path) -> Iterator[dict[str, str]]:
     """What SQLite finds wrong with all that is kept beside the timeline and the catalogue, which have checks of their own."""
     import sqlite3
 
-    from kite_memory import own_sqlite
+    from kite_memory.system import sqlite
 
     elsewhere = {state / "timeline.sqlite", *state.glob("timeline.*.sqlite")}
     for path in sorted({*state.glob("*.sqlite"), *state.glob("index/*.sqlite")} - elsewhere):
         try:
-            with closing(own_sqlite.connect_to_look(path, timeout=5.0)) as database:
+            with closing(sqlite.connect_to_look(path, timeout=5.0)) as database:
                 for (line,) in database.execute("PRAGMA integrity_check(20)"):
                     if line != "ok":
                         yield {"where": path.name, "what": line}

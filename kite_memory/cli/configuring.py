@@ -8,7 +8,7 @@ from pathlib import Path
 from kite_memory import config as configuration
 from kite_memory import paths
 from kite_memory.errors import ConfigInvalid, KiteError, UsageError
-from kite_memory.private_files import PRIVATE, make_folder, replace_file
+from kite_memory.system.private_files import PRIVATE, make_folder, replace_file
 
 _SAID = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 

@@ -14,8 +14,8 @@ from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, app
 from kite_memory.cli.console import ask, say, tell
 from kite_memory.cli.hooking import backups
 from kite_memory.config import Config
-from kite_memory.editors import extension_storages, user_folder
 from kite_memory.starting import mcp_command, mcp_environment
+from kite_memory.system.editors import extension_storages, user_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from kite_memory.cli.console import counted, say, say_json, say_written_json, te
 from kite_memory.cli.help import add
 from kite_memory.errors import FoundSomething, KiteError, UsageError
 from kite_memory.model.note import Note
-from kite_memory.private_files import replace_file
+from kite_memory.system.private_files import replace_file
 
 PANEL = "Vault"
 

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.private_files import replace_file
+from kite_memory.system.private_files import replace_file
 
 if TYPE_CHECKING:
     from kite_memory.bridge.access import Asker

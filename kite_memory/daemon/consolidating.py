@@ -15,8 +15,8 @@ from kite_memory.daemon.gardening import Gardening
 from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, VaultMissing
 from kite_memory.model.note import Note
 from kite_memory.model.plan import Create
-from kite_memory.private_files import make_private_folder, replace_file
 from kite_memory.recall.index import Shelf
+from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.vault import Vault, consolidation, dividing
 from kite_memory.vault.consolidation import Change, Fold, Merge, Split, Step
 from kite_memory.vault.memory_page import PAGE

@@ -14,7 +14,7 @@ from typing import Literal
 from kite_memory import endpoint
 from kite_memory.errors import DaemonRunning, KiteError
 from kite_memory.paths import socket_path
-from kite_memory.private_files import NotPrivate, make_private_folder, replace_file
+from kite_memory.system.private_files import NotPrivate, make_private_folder, replace_file
 
 Transport = Literal["auto", "unix", "port"]
 

@@ -7,7 +7,7 @@ from threading import Event
 from types import TracebackType
 
 from kite_memory.errors import DaemonRunning, KiteError
-from kite_memory.private_files import make_private_folder
+from kite_memory.system.private_files import make_private_folder
 
 if sys.platform == "win32":
     import msvcrt

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kite_memory.errors import KiteError
-from kite_memory.private_files import make_folder, replace_file, sync_folder
+from kite_memory.system.private_files import make_folder, replace_file, sync_folder
 
 UNIT = "kite-memory.service"
 LABEL = "io.github.kite-memory.daemon"

@@ -17,12 +17,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from kite_memory import own_sqlite
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.record_json import from_json, to_json
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 from kite_memory.model.record import Record
+from kite_memory.system import sqlite
 
 VERSION = 3
 
@@ -205,7 +205,7 @@ class Outbox:
         self._lock = threading.Lock()
         self._path = path
         try:
-            self._database = own_sqlite.connect(path, timeout=30.0)
+            self._database = sqlite.connect(path, timeout=30.0)
         except sqlite3.OperationalError as error:
             raise _not_written(error, path) from error
         try:
@@ -473,7 +473,7 @@ class Outbox:
         """As `own_sqlite.rewrite`."""
         with self._lock:
             try:
-                return own_sqlite.rewrite(self._database)
+                return sqlite.rewrite(self._database)
             except sqlite3.OperationalError as error:
                 raise _not_written(error, self._path) from error
 

@@ -21,13 +21,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from kite_memory import own_sqlite
 from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus
 from kite_memory.model.scope import Scope
 from kite_memory.recall import lexical
 from kite_memory.recall.files import private_file, private_folder
 from kite_memory.recall.prose import CHARACTERS_PER_NOTE, passages, searchable
 from kite_memory.recall.sidecar import Keys, key_of
+from kite_memory.system import sqlite
 
 _SCHEMA = """
 CREATE TABLE note (
@@ -253,7 +253,7 @@ class Catalogue:
         with self.writing() as writer:
             lexical.purge(writer)
         with self._writing:
-            return own_sqlite.purge(self._opened().writer)
+            return sqlite.purge(self._opened().writer)
 
     def generation(self) -> Generation:
         with self.reading() as connection:
@@ -433,7 +433,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    connection = own_sqlite.connect(path, timeout=10.0)
+    connection = sqlite.connect(path, timeout=10.0)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")

@@ -12,7 +12,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from kite_memory import own_sqlite
 from kite_memory.errors import KiteError
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry, Note
@@ -21,6 +20,7 @@ from kite_memory.recall.catalogue import NOTE, PASSAGE, Catalogue, Columns, Mask
 from kite_memory.recall.embedder import Embedder, Space, Vectors
 from kite_memory.recall.sidecar import Keys, Places, Row, Rows, Sidecar
 from kite_memory.redaction.cutting import ends
+from kite_memory.system import sqlite
 
 _NOTES_PER_COMMIT = 200
 _TEXTS_PER_CALL = 128
@@ -198,7 +198,7 @@ class Index:
             return self._refreshed(shelf, hint, meaning, stop, progress)
         except sqlite3.Error as error:
             problem = self._problem(f"the catalogue cannot be used: {error}")
-            if not (own_sqlite.is_damage(error) or isinstance(error, OtherVersion)):
+            if not (sqlite.is_damage(error) or isinstance(error, OtherVersion)):
                 return Refreshed(problems=self._noted([problem]))
         self._catalogue.destroy()
         try:

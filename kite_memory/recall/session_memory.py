@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
-from kite_memory import own_sqlite
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 from kite_memory.model.hit import Question
 from kite_memory.model.judging import Judged
 from kite_memory.recall.files import private_file, private_folder
 from kite_memory.recall.tallies import Count, Moment, Standing, Tally, Week, mondays, week_of
 from kite_memory.recall.uptake import Uptake
+from kite_memory.system import sqlite
 
 TEAMS = "team:"
 """Before the id of a note of the team's: the names of one's own notes are apart from these."""
@@ -439,7 +439,7 @@ class SessionMemory:
     def purge(self) -> bool:
         """As `own_sqlite.purge`."""
         with self._lock:
-            return own_sqlite.purge(self._connection)
+            return sqlite.purge(self._connection)
 
     def forget_notes(self, notes: Collection[str]) -> None:
         """Nothing here names them from now on, nor tells in their words what came of them. What was counted stays."""
@@ -511,7 +511,7 @@ def _write(connection: sqlite3.Connection, occasion: Occasion) -> None:
 
 def _opened(path: Path) -> sqlite3.Connection:
     # A prompt waits for this: another process that holds the file longer than that costs the injection, not the wait.
-    connection = own_sqlite.connect(path, timeout=0.25)
+    connection = sqlite.connect(path, timeout=0.25)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")

@@ -11,7 +11,7 @@ from kite_memory.sources.aider_history import PROVIDER, Reading, Run
 from kite_memory.sources.git_child import Git, GitFailed
 from kite_memory.sources.growing import look_at, resumed
 from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile
-from kite_memory.sources.listing import is_file, is_text
+from kite_memory.system.listing import is_file, is_text
 
 HISTORY = ".aider.chat.history.md"
 

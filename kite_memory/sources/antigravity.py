@@ -11,8 +11,8 @@ from kite_memory.sources.antigravity_places import Places
 from kite_memory.sources.antigravity_steps import PROVIDER, Interpreter, Thread
 from kite_memory.sources.growing import look_at, looked, read_on, resumed
 from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Found
-from kite_memory.sources.listing import is_file, names_in
 from kite_memory.sources.project import project_of
+from kite_memory.system.listing import is_file, names_in
 
 _FULL, _PLAIN = "transcript_full.jsonl", "transcript.jsonl"
 _LOGS = (".system_generated", "logs")

@@ -9,9 +9,9 @@ from kite_memory.model.look import Cursor, Look
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_rows import moment
 from kite_memory.sources.documents import Told, look_at
-from kite_memory.sources.listing import folders_in, is_file, is_text
 from kite_memory.sources.task_messages import Origin
 from kite_memory.sources.vscode_tasks import VscodeTasks, fact, texts_of
+from kite_memory.system.listing import folders_in, is_file, is_text
 
 PROVIDER = "cline"
 EXTENSION = "saoudrizwan.claude-dev"

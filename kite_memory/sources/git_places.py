@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from kite_memory.sources.listing import is_file
+from kite_memory.system.listing import is_file
 
 _DEEPEST = 64
 _WORKTREES = 200

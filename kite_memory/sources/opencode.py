@@ -9,10 +9,10 @@ from kite_memory.model.look import Cursor, Look
 from kite_memory.sources import foreign_sqlite
 from kite_memory.sources.growing import unread
 from kite_memory.sources.jsonl import Unreadable
-from kite_memory.sources.listing import names_in
 from kite_memory.sources.opencode_database import look_at_database
 from kite_memory.sources.opencode_files import look_at_files, stamp_of_files
 from kite_memory.sources.opencode_parts import PROVIDER
+from kite_memory.system.listing import names_in
 
 _DATABASE = re.compile(r"opencode(?:-[\w.-]{1,64})?\.db(?:-wal)?")
 _SESSION_FILE = re.compile(r"ses_[\w-]{1,128}\.json")

@@ -13,11 +13,11 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_rows import moment
 from kite_memory.sources.documents import DOCUMENT_LIMIT, Told, look_at, read_document
 from kite_memory.sources.jsonl import Unreadable
-from kite_memory.sources.listing import folders_in, is_file, is_text
 from kite_memory.sources.project import project_of
 from kite_memory.sources.task_messages import Interpreter, Origin
 from kite_memory.sources.task_shown import Shown, shown_of
 from kite_memory.sources.telling import title_of
+from kite_memory.system.listing import folders_in, is_file, is_text
 
 HISTORY = "api_conversation_history.json"
 SHOWN = "ui_messages.json"

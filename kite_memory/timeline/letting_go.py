@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
-from kite_memory import own_sqlite
 from kite_memory.model.event import Event, Session
 from kite_memory.model.provenance import Passage
+from kite_memory.system import sqlite
 from kite_memory.timeline.schema import file_of, not_written
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
@@ -67,7 +67,7 @@ def leaving_nothing(database: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
         database.execute("INSERT INTO told (told) VALUES ('optimize')")
-        own_sqlite.purge(database)
+        sqlite.purge(database)
     except sqlite3.OperationalError as error:
         raise not_written(error, file_of(database)) from error
 

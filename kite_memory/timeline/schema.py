@@ -3,8 +3,8 @@
 import sqlite3
 from pathlib import Path
 
-from kite_memory import own_sqlite
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
+from kite_memory.system import sqlite
 
 VERSION = 7
 
@@ -285,7 +285,7 @@ def connect(path: Path) -> sqlite3.Connection:
         hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
         raise StateNotWritten(f"the timeline at {path} may not be opened or written: {error.strerror}", hint=hint) from error
     try:
-        connection = own_sqlite.connect(path, timeout=30.0)
+        connection = sqlite.connect(path, timeout=30.0)
     except sqlite3.OperationalError as error:
         raise not_written(error, path) from error
     try:

@@ -13,11 +13,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from kite_memory import own_sqlite
 from kite_memory.model.event import Event, EventType, EvidenceReference, Role, Session, Status, Where, evidence_reference
 from kite_memory.model.fix import Fix
 from kite_memory.model.link import Edge, EdgeKind
 from kite_memory.model.look import Cursor, Look
+from kite_memory.system import sqlite
 from kite_memory.timeline import bundles, counting, letting_go, passages, search
 from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.counting import CountedProblem, SourceCount, Tally
@@ -380,7 +380,7 @@ class Timeline:
         """As `own_sqlite.purge`."""
         with self._write_lock:
             try:
-                return own_sqlite.purge(self._writer)
+                return sqlite.purge(self._writer)
             except sqlite3.OperationalError as error:
                 raise not_written(error, file_of(self._writer)) from error
 

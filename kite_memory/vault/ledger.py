@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from kite_memory import own_sqlite
 from kite_memory.errors import KiteError, StateDamaged, StateNewer, VaultReadOnly
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Note
+from kite_memory.system import sqlite
 from kite_memory.vault.dividing import ASKED
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.notefile import Unreadable
@@ -262,7 +262,7 @@ class Ledger:
         self._lock = threading.RLock()
         self._depth = 0
         _make_private(path)
-        self._database = own_sqlite.connect(path, timeout=30.0)
+        self._database = sqlite.connect(path, timeout=30.0)
         try:
             with self._failing_as_ours():
                 self._open()
@@ -277,7 +277,7 @@ class Ledger:
     def purge(self) -> bool:
         """As `own_sqlite.purge`."""
         with self._lock, self._failing_as_ours():
-            return own_sqlite.purge(self._database)
+            return sqlite.purge(self._database)
 
     def _open(self) -> None:
         self._database.execute("PRAGMA journal_mode = WAL")

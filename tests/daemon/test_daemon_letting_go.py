@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from kite_memory import own_sqlite
 from kite_memory.bridge.access import OWNER, Asker
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
@@ -19,6 +18,7 @@ from kite_memory.distill.outbox import Budget
 from kite_memory.errors import NoteNotFound
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.record import Fact, Record, Topic
+from kite_memory.system import sqlite
 from kite_memory.timeline import letting_go
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
@@ -414,14 +414,14 @@ class TestLeavingNothing:
 
     def test_every_database_of_the_state_folder_overwrites_what_it_deletes(self, house: House, monkeypatch: Any) -> None:
         settings: dict[str, int] = {}
-        connect = own_sqlite.connect
+        connect = sqlite.connect
 
         def seen(path: Path, *, timeout: float) -> sqlite3.Connection:
             connection = connect(path, timeout=timeout)
             settings[path.name] = connection.execute("PRAGMA secure_delete").fetchone()[0]
             return connection
 
-        monkeypatch.setattr(own_sqlite, "connect", seen)
+        monkeypatch.setattr(sqlite, "connect", seen)
         with opened(house.config.state.parent / "another") as another:
             kept = [path for path in another.config.state.rglob("*") if path.is_file()]
             files = {path.name for path in kept if path.read_bytes().startswith(b"SQLite format 3")}

@@ -20,7 +20,7 @@ from kite_memory.daemon.protocol import Held, Ok, Reply, Request
 from kite_memory.daemon.reception import Limits, Reception
 from kite_memory.daemon.server import Handler, Server
 from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError, UsageError
-from kite_memory.private_files import NotPrivate
+from kite_memory.system.private_files import NotPrivate
 
 TRANSPORTS: tuple[Transport, ...] = ("unix", "port") if hasattr(socket, "AF_UNIX") else ("port",)
 PATIENT = 20.0

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from kite_memory import own_sqlite
 from kite_memory.bridge.access import OWNER, Asker
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import Budget
 from kite_memory.model.event import Event
 from kite_memory.model.record import Decision, Fact, Insight, Record, Rejected, Topic
+from kite_memory.system import sqlite
 from kite_memory.wiring import House, open_house
 from tests.counts import how_many
 from tests.daemon.test_daemon_operations import config_in
@@ -139,8 +139,8 @@ def test_nor_does_the_vault_outside_of_its_trash(house: House) -> None:
 
 def test_control_a_database_that_is_not_purged_is_found(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     taken_in(house, told(TRIED + 9))
-    monkeypatch.setattr(own_sqlite, "purge", lambda database: True)
-    monkeypatch.setattr(own_sqlite, "rewrite", lambda database: True)
+    monkeypatch.setattr(sqlite, "purge", lambda database: True)
+    monkeypatch.setattr(sqlite, "rewrite", lambda database: True)
 
     forgotten(house, told(TRIED + 9))
 

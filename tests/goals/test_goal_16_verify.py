@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kite_memory import seals
 from kite_memory.cli.demo import leave_transcripts
 from kite_memory.recall.local import LocalEmbedder
 from kite_memory.recall.sidecar import Sidecar
+from kite_memory.system import checksums
 from tests.cli.transcript import in_this_process
 from tests.counts import how_many
 from tests.e2e.kmem import Machine
@@ -85,13 +85,13 @@ def test_every_bit_that_turned_over_is_found_by_the_seals(machine: Machine) -> N
         path = files[number % len(files)]
         whole, before = path.read_bytes(), path.stat()
         bit = turn_over(path, chance)
-        if path.name not in {Path(name).name for name in seals.broken(machine.state)}:
+        if path.name not in {Path(name).name for name in checksums.broken(machine.state)}:
             missed.append((path.name, bit))
         path.write_bytes(whole)
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
     assert missed == []
-    assert seals.broken(machine.state) == []
+    assert checksums.broken(machine.state) == []
 
 
 def found_by_verify(machine: Machine, copies: Path, flips: int, *, sealed: bool = True) -> int:

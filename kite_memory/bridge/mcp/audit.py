@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kite_memory.private_files import make_private_folder
+from kite_memory.system.private_files import make_private_folder
 
 _LONGEST_FILE = 8 << 20
 _LONGEST_WORD = 200

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from kite_memory.private_files import replace_file
+from kite_memory.system.private_files import replace_file
 
 _NAME = "seals.json"
 _VERSION = 1

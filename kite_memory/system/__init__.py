@@ -1,0 +1,1 @@
+"""The operating system: private files, SQLite, checksums, directory listings, editors' folders."""
