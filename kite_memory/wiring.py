@@ -63,6 +63,7 @@ from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.judging import Judge
 from kite_memory.model.likeness import Contest
 from kite_memory.model.note import Note
+from kite_memory.projects.project import project_of
 from kite_memory.protected import protected_literals
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
@@ -81,7 +82,6 @@ from kite_memory.sources.cursor import CursorApp
 from kite_memory.sources.gemini import Gemini
 from kite_memory.sources.git_log import GitLog
 from kite_memory.sources.opencode import OpenCode
-from kite_memory.sources.project import project_of
 from kite_memory.sources.roo_code import RooCode
 from kite_memory.sources.source import Source
 from kite_memory.starting import daemon_command, daemon_environment

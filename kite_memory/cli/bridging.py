@@ -51,7 +51,7 @@ def mcp(
     from kite_memory.bridge.mcp.stdio import own_ends
     from kite_memory.bridge.mcp.stdio import serve as serve_lines
     from kite_memory.cli.calling import LocalBridge
-    from kite_memory.sources.project import project_of
+    from kite_memory.projects.project import project_of
 
     project = project_of(str(Path(cwd or ".").absolute()))
     session = os.environ.get(_SESSION, "")
@@ -283,7 +283,7 @@ def _scope(told: str) -> "Scope":
 
 def _project(told: str) -> str:
     """A folder's project where it is a path; else the name as it was given."""
-    from kite_memory.sources.project import project_of
+    from kite_memory.projects.project import project_of
 
     told = told.strip()
     if not (told.startswith((".", "~")) or "/" in told or "\\" in told):

@@ -15,12 +15,12 @@ from kite_memory.distill.answering import Answerer, Said, Sentence, Unsaid
 from kite_memory.distill.polishing import Polisher
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.event import EvidenceReference
+from kite_memory.projects.project import project_of
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
 from kite_memory.recall.search import Query
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.project import project_of
 from kite_memory.text.ages import age
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kite_memory.errors import KiteError, NotFound, UsageError
 from kite_memory.model.event import Event, EvidenceReference, Session, evidence_reference
 from kite_memory.model.note import Note
+from kite_memory.projects.project import project_of
 from kite_memory.recall.rendering import estimated_tokens, plain, plain_line
-from kite_memory.sources.project import project_of
 from kite_memory.timeline.resume import Brief, Changed, Line, Part, brief, fitted
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Overview, Work

@@ -25,6 +25,8 @@ from kite_memory.errors import KiteError
 from kite_memory.model.event import EventType
 from kite_memory.model.hit import Hit, Injection, Question
 from kite_memory.model.judging import Judge, Judged, Unjudged
+from kite_memory.projects.branches import branch_of
+from kite_memory.projects.project import project_of
 from kite_memory.recall.answer import Prompt, bounded, needless
 from kite_memory.recall.index import essence
 from kite_memory.recall.recall import Recall
@@ -32,8 +34,6 @@ from kite_memory.recall.rendering import estimated_tokens, plain_line, remarks
 from kite_memory.recall.session_memory import Delivery
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning, ends
-from kite_memory.sources.branches import branch_of
-from kite_memory.sources.project import project_of
 from kite_memory.sources.words import Approved, Said, utterances
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline

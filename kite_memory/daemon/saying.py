@@ -18,9 +18,9 @@ from kite_memory.model.plan import Amend, Skip
 from kite_memory.model.provenance import Provenance, Trace
 from kite_memory.model.record import Origin
 from kite_memory.model.scope import Scope
+from kite_memory.projects.project import project_of
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact
-from kite_memory.sources.project import project_of
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft
 from kite_memory.vault.identity import note_id

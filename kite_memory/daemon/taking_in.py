@@ -14,8 +14,8 @@ from kite_memory.exchange.foreign import Foreign, Kept, PassedOver, drafts, refe
 from kite_memory.exchange.importing import Pieces, Sort, pieces, sort_of
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.plan import Amend, Create, Skip, Supersede
+from kite_memory.projects.project import project_of
 from kite_memory.recall.recall import Recall
-from kite_memory.sources.project import project_of
 from kite_memory.vault import Vault, links
 from kite_memory.vault.ledger import Known
 from kite_memory.vault.links import Link

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from kite_memory.sources.git_child import Git, GitFailed
+from kite_memory.projects.git_process import Git, GitFailed
 
 _AUTHOR = ("-c", "user.name=Kite Memory", "-c", "user.email=kite-memory@localhost", "-c", "commit.gpgSign=false")
 _EVERYTHING = ("--", ".", ":(exclude,top).trash", ":(exclude,glob,top)**/.kmem-*")

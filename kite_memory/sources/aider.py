@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from kite_memory.model.look import Cursor, Look
+from kite_memory.projects.git_process import Git, GitFailed
 from kite_memory.sources.aider_history import PROVIDER, Reading, Run
-from kite_memory.sources.git_child import Git, GitFailed
 from kite_memory.sources.growing import look_at, resumed
 from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile
 from kite_memory.system.listing import is_file, is_text

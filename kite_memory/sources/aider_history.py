@@ -11,12 +11,12 @@ import orjson
 
 from kite_memory.model.event import Event, EventType, Session
 from kite_memory.model.look import Problem
+from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.aider_blocks import HEADER, Block, Place, blocks
 from kite_memory.sources.claude_rows import digest
 from kite_memory.sources.claude_tools import COMMAND_LIMIT, PATH_LIMIT, kept
 from kite_memory.sources.growing import EVENTS_AT_ONCE, PROBLEMS_AT_ONCE
-from kite_memory.sources.project import project_of
 from kite_memory.sources.telling import DETAIL_LIMIT, OpenCall, OpenCalls, Teller, Toolbox
 
 PROVIDER = "aider"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from kite_memory.model.event import Session
 from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.projects.project import project_of
 from kite_memory.sources.antigravity_places import Places
 from kite_memory.sources.antigravity_steps import PROVIDER, Interpreter, Thread
 from kite_memory.sources.growing import look_at, looked, read_on, resumed
 from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Found
-from kite_memory.sources.project import project_of
 from kite_memory.system.listing import is_file, names_in
 
 _FULL, _PLAIN = "transcript_full.jsonl", "transcript.jsonl"

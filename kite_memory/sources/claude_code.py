@@ -7,12 +7,12 @@ from typing import Any
 
 from kite_memory.model.event import Session
 from kite_memory.model.look import Cursor, Look
+from kite_memory.projects.project import project_of
 from kite_memory.sources.claude_lines import PROVIDER, Interpreter
 from kite_memory.sources.claude_thread import Thread
 from kite_memory.sources.growing import look_at, looked, read_on, resumed
 from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Found, objects
 from kite_memory.sources.own import made_by_our_extractor
-from kite_memory.sources.project import project_of
 from kite_memory.system.listing import is_text
 
 _OTHERS_FOLDERS = frozenset({"memory", "tool-results"})

@@ -7,6 +7,7 @@ from typing import Any, assert_never
 from kite_memory.model.event import PLANNING, Event, EventType, Role, Status, Where
 from kite_memory.model.look import Problem
 from kite_memory.model.provenance import Passage
+from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources import claude_results as results
 from kite_memory.sources import claude_tools as tools
@@ -26,7 +27,6 @@ from kite_memory.sources.claude_rows import (
 )
 from kite_memory.sources.claude_thread import EarlyResult, OpenCall, Thread
 from kite_memory.sources.outcomes import telling_lines, verdict_of_tests
-from kite_memory.sources.project import project_of
 from kite_memory.sources.telling import title_of
 from kite_memory.sources.words import (
     Approved,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from kite_memory.model.event import Session
 from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.projects.project import project_with_remote
 from kite_memory.sources.codex_lines import PROVIDER, Interpreter
 from kite_memory.sources.codex_thread import Thread
 from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, Found, Stretch, Unreadable, objects
-from kite_memory.sources.project import project_with_remote
 from kite_memory.sources.zstd_lines import CompressedLines
 
 _PROBLEMS_AT_ONCE = 1_000

@@ -9,9 +9,9 @@ import orjson
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Problem
+from kite_memory.projects.branches import branch_told
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources import codex_tools as tools
-from kite_memory.sources.branches import branch_told
 from kite_memory.sources.claude_rows import moment, safe, short
 from kite_memory.sources.claude_tools import COMMAND_LIMIT, kept
 from kite_memory.sources.codex_records import SKIPPED_COMPLETED, SKIPPED_EVENTS, SKIPPED_ITEMS, SKIPPED_TYPES

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from kite_memory.model.event import Session
 from kite_memory.model.look import Cursor, Look
+from kite_memory.projects.project import project_of
 from kite_memory.sources.copilot_lines import PROVIDER, Interpreter, Thread
 from kite_memory.sources.growing import look_at, looked, read_on, resumed
 from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Found
-from kite_memory.sources.project import project_of
 from kite_memory.system.listing import is_file, is_text, names_in
 
 _EVENTS_FILE = "events.jsonl"

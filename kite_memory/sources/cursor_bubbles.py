@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kite_memory.model.event import EventType, Session, Status
+from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_rows import as_id, digest, moment, safe, short
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
 from kite_memory.sources.foreign_sqlite import object_in
-from kite_memory.sources.project import project_of
 from kite_memory.sources.scalars import scalar
 from kite_memory.sources.telling import ANSWER_LIMIT, SUMMARY_LIMIT, OpenCall, OpenCalls, Teller, Toolbox, compact, title_of
 from kite_memory.sources.words import without_blocks, without_echo

@@ -14,6 +14,7 @@ import orjson
 
 from kite_memory.model.event import EventType, Session
 from kite_memory.model.look import Cursor, Look
+from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_rows import blocks_of, digest, moment, safe, short
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
@@ -22,7 +23,6 @@ from kite_memory.sources.cursor_folders import path_of
 from kite_memory.sources.foreign_sqlite import UNKNOWN_SCHEMA, ForeignDatabase, TooLong, object_in, opened
 from kite_memory.sources.growing import EVENTS_AT_ONCE, looked, read_on, resumed
 from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable
-from kite_memory.sources.project import project_of
 from kite_memory.sources.telling import SUMMARY_LIMIT, OpenCall, OpenCalls, Teller, title_of
 
 _VERSION = 1

@@ -10,13 +10,13 @@ import orjson
 
 from kite_memory.model.event import Session
 from kite_memory.model.look import Cursor, Look
+from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources import documents
 from kite_memory.sources.documents import DOCUMENT_LIMIT, Told
 from kite_memory.sources.gemini_messages import PROVIDER, Conversation, Interpreter, folder_of
 from kite_memory.sources.growing import look_at, looked, read_on, resumed
 from kite_memory.sources.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable, open_regular
-from kite_memory.sources.project import project_of
 from kite_memory.system.listing import folders_in, is_text
 
 _SMALL = 1 << 20

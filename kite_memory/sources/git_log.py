@@ -13,11 +13,11 @@ import orjson
 
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.projects.git_process import NO_COMMITS, Git, GitFailed
+from kite_memory.projects.project import project_of
+from kite_memory.projects.repositories import Repository, repository_around, stamp
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_tools import PATH_LIMIT, kept
-from kite_memory.sources.git_child import NO_COMMITS, Git, GitFailed
-from kite_memory.sources.git_places import Repository, repository_around, stamp
-from kite_memory.sources.project import project_of
 
 PROVIDER = "git"
 

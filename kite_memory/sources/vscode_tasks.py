@@ -9,11 +9,11 @@ from typing import Any
 
 from kite_memory.model.event import Session
 from kite_memory.model.look import Cursor, Look
+from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_rows import moment
 from kite_memory.sources.documents import DOCUMENT_LIMIT, Told, look_at, read_document
 from kite_memory.sources.jsonl import Unreadable
-from kite_memory.sources.project import project_of
 from kite_memory.sources.task_messages import Interpreter, Origin
 from kite_memory.sources.task_shown import Shown, shown_of
 from kite_memory.sources.telling import title_of

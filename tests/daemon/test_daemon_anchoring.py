@@ -21,7 +21,7 @@ from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.note import Note
 from kite_memory.model.record import Decision, Fact, Insight, Record, RecordItem, Topic
-from kite_memory.sources.branches import branch_of, merged
+from kite_memory.projects.branches import branch_of, merged
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import draft
 

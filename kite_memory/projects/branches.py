@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from kite_memory.sources.git_child import Git, GitFailed
+from kite_memory.projects.git_process import Git, GitFailed
 
 USUAL = ("main", "master", "trunk", "develop")
 _LONGEST = 250

@@ -1,0 +1,1 @@
+"""Which project, repository and branch a path belongs to."""
