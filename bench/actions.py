@@ -31,7 +31,7 @@ from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.sources.claude_code import ClaudeCode
+from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
 

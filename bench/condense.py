@@ -24,7 +24,7 @@ from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, Session
 from kite_memory.model.look import Cursor
 from kite_memory.redaction import redact_event
-from kite_memory.sources.claude_code import ClaudeCode
+from kite_memory.sources.claude_code.source import ClaudeCode
 
 _LIMIT = 60_000
 

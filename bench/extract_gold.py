@@ -48,7 +48,7 @@ from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.plan import Amend, Create
 from kite_memory.model.provenance import Provenance
 from kite_memory.model.record import Decision, Fact, Insight, Preference, Record, RecordItem, Topic
-from kite_memory.sources.claude_code import ClaudeCode
+from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import draft

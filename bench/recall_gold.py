@@ -40,7 +40,7 @@ from kite_memory.recall.search import Query, name
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.recall.situation import situation_of
 from kite_memory.redaction import drop_private, redact_event
-from kite_memory.sources.claude_code import ClaudeCode
+from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault.notefile import parse, render
 

@@ -32,7 +32,7 @@ from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall.lexical import STOP_WORDS
 from kite_memory.recall.uptake import uptake
-from kite_memory.sources.claude_code import ClaudeCode
+from kite_memory.sources.claude_code.source import ClaudeCode
 
 _ANY_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 _BUDGET = 64 << 20

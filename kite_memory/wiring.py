@@ -72,18 +72,18 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction import redact
 from kite_memory.redaction.literals import protect
-from kite_memory.sources.aider import HISTORY, Aider
-from kite_memory.sources.antigravity import Antigravity
-from kite_memory.sources.claude_code import ClaudeCode
-from kite_memory.sources.cline import Cline
-from kite_memory.sources.codex import Codex
-from kite_memory.sources.copilot_cli import CopilotCli
-from kite_memory.sources.cursor import CursorApp
-from kite_memory.sources.gemini import Gemini
-from kite_memory.sources.git_log import GitLog
-from kite_memory.sources.opencode import OpenCode
-from kite_memory.sources.roo_code import RooCode
-from kite_memory.sources.source import Source
+from kite_memory.sources.aider.source import HISTORY, Aider
+from kite_memory.sources.antigravity.source import Antigravity
+from kite_memory.sources.claude_code.source import ClaudeCode
+from kite_memory.sources.cline.roo_code import RooCode
+from kite_memory.sources.cline.source import Cline
+from kite_memory.sources.codex.source import Codex
+from kite_memory.sources.common.source import Source
+from kite_memory.sources.copilot_cli.source import CopilotCli
+from kite_memory.sources.cursor.source import CursorApp
+from kite_memory.sources.gemini_cli.source import Gemini
+from kite_memory.sources.git_history.source import GitLog
+from kite_memory.sources.opencode.source import OpenCode
 from kite_memory.starting import daemon_command, daemon_environment
 from kite_memory.system.checksums import broken, seal
 from kite_memory.system.private_files import make_private_folder, replace_file

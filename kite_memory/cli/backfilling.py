@@ -11,7 +11,7 @@ from kite_memory.cli.console import counted, remark, talk, tell
 from kite_memory.distill.keyless import Keyless
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.errors import KiteError
-from kite_memory.sources.source import Source
+from kite_memory.sources.common.source import Source
 
 if TYPE_CHECKING:
     from kite_memory.daemon.pipeline import PassedOver

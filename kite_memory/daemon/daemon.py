@@ -14,7 +14,7 @@ from kite_memory.daemon.pipeline import Pipeline
 from kite_memory.daemon.watch import Roused, Wake, Watch
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.errors import KiteError, StateNotWritten, StateTakenAway
-from kite_memory.sources.source import Compound, Source
+from kite_memory.sources.common.source import Compound, Source
 from kite_memory.vault.listing import is_below_hidden
 
 log = logging.getLogger("kite_memory.daemon")

@@ -34,7 +34,7 @@ from kite_memory.recall.rendering import estimated_tokens, plain_line, remarks
 from kite_memory.recall.session_memory import Delivery
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning, ends
-from kite_memory.sources.words import Approved, Said, utterances
+from kite_memory.sources.common.words import Approved, Said, utterances
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
 

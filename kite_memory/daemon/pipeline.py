@@ -33,9 +33,9 @@ from kite_memory.model.provenance import Passage, Speaker
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact, redact_event, redact_id
-from kite_memory.sources.git_log import PROVIDER as GIT
-from kite_memory.sources.source import Compound, Source
-from kite_memory.sources.words import without_echo
+from kite_memory.sources.common.source import Compound, Source
+from kite_memory.sources.common.words import without_echo
+from kite_memory.sources.git_history.source import PROVIDER as GIT
 from kite_memory.timeline.store import LATEST_MTIME, SessionState, Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft, draft

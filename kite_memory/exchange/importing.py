@@ -16,8 +16,8 @@ from kite_memory.exchange.foreign import Foreign, Kept, PassedOver
 from kite_memory.exchange.text_files import Page, text, texts
 from kite_memory.model.note import NoteKind
 from kite_memory.redaction import drop_private, redact
-from kite_memory.sources.foreign_sqlite import opened
-from kite_memory.sources.jsonl import Unreadable
+from kite_memory.sources.common.foreign_sqlite import opened
+from kite_memory.sources.common.jsonl import Unreadable
 
 Pieces = Iterator[Foreign | Kept | PassedOver]
 

@@ -11,7 +11,7 @@ import pytest
 
 from kite_memory.model.event import EventType
 from kite_memory.model.look import Look
-from kite_memory.sources.source import Compound, Source
+from kite_memory.sources.common.source import Compound, Source
 from kite_memory.timeline.resume import brief
 from kite_memory.timeline.store import Timeline
 

@@ -12,7 +12,7 @@ import pytest
 
 from kite_memory.model.event import Event
 from kite_memory.model.look import Look
-from kite_memory.sources.source import Compound, Source
+from kite_memory.sources.common.source import Compound, Source
 from tests.contract.source_contract import BUDGET, FileSourceContract, together
 from tests.contract.wild_values import wild_rows
 

@@ -1,8 +1,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from kite_memory.sources.aider import HISTORY, Aider
-from kite_memory.sources.source import Source
+from kite_memory.sources.aider.source import HISTORY, Aider
+from kite_memory.sources.common.source import Source
 from tests.contract.source_contract import BUDGET, AppendOnlySourceContract
 from tests.sources.aider_log import a_day
 

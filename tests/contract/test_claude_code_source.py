@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from kite_memory.sources.claude_code import ClaudeCode
-from kite_memory.sources.source import Source
+from kite_memory.sources.claude_code.source import ClaudeCode
+from kite_memory.sources.common.source import Source
 from tests.contract.source_contract import AppendOnlySourceContract
 from tests.sources.transcript import SESSION, a_day
 

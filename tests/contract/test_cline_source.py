@@ -1,8 +1,8 @@
 import json
 from pathlib import Path
 
-from kite_memory.sources.cline import Cline
-from kite_memory.sources.source import Source
+from kite_memory.sources.cline.source import Cline
+from kite_memory.sources.common.source import Source
 from tests.contract.source_contract import DocumentSourceContract
 from tests.contract.test_roo_code_source import TestRooCode as _TestRooCode
 

@@ -3,8 +3,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kite_memory.sources.cursor import CursorApp
-from kite_memory.sources.source import Source
+from kite_memory.sources.common.source import Source
+from kite_memory.sources.cursor.source import CursorApp
 from tests.contract.database_contract import DatabaseSourceContract, Store
 from tests.contract.source_contract import FileSourceContract
 from tests.contract.wild_values import wild_lines

@@ -1,8 +1,8 @@
 from pathlib import Path
 
-from kite_memory.sources.roo_code import RooCode
-from kite_memory.sources.source import Source
-from kite_memory.sources.vscode_tasks import HISTORY
+from kite_memory.sources.cline.roo_code import RooCode
+from kite_memory.sources.cline.tasks import HISTORY
+from kite_memory.sources.common.source import Source
 from tests.contract.source_contract import DocumentSourceContract
 from tests.sources.task_folder import TASK, Task, a_day
 

@@ -15,9 +15,9 @@ from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.sources.git_log import GitLog
-from kite_memory.sources.opencode import OpenCode
-from kite_memory.sources.source import Source
+from kite_memory.sources.common.source import Source
+from kite_memory.sources.git_history.source import GitLog
+from kite_memory.sources.opencode.source import OpenCode
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from tests.fakes.extractors import ScriptedExtractor

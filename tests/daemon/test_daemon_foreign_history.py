@@ -7,7 +7,7 @@ import pytest
 from kite_memory.distill.chunking import FREE
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.model.note import Note
-from kite_memory.sources.aider import Aider
+from kite_memory.sources.aider.source import Aider
 from tests.fakes.house import fake_house
 from tests.fakes.repositories import FakeRepository
 from tests.sources.aider_log import Log

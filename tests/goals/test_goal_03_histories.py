@@ -18,9 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from kite_memory.daemon.pipeline import redacted
 from kite_memory.model.look import Cursor, Look
-from kite_memory.sources.claude_code import ClaudeCode
-from kite_memory.sources.jsonl import AppendOnlyFile, Unreadable
-from kite_memory.sources.source import Source
+from kite_memory.sources.claude_code.source import ClaudeCode
+from kite_memory.sources.common.jsonl import AppendOnlyFile, Unreadable
+from kite_memory.sources.common.source import Source
 from kite_memory.timeline.store import Timeline
 from tests.counts import how_many
 

@@ -35,7 +35,7 @@ from kite_memory.leaving import DiscreetBackend, DiscreetEmbedder
 from kite_memory.recall.embedder import Purpose, Vectors
 from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.redaction import redact
-from kite_memory.sources.claude_tools import kept
+from kite_memory.sources.common.tool_text import kept
 from kite_memory.wiring import House, open_house
 from tests.contract.held_sources import HELD
 from tests.counts import how_many
@@ -349,7 +349,7 @@ def test_a_cut_through_a_long_text_leaves_no_half_of_a_secret() -> None:
 
 
 def test_control_a_cut_anywhere_leaves_halves_of_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kite_memory.sources.claude_tools.ends", lambda text, first, last: (text[:first], text[-last:]))
+    monkeypatch.setattr("kite_memory.sources.common.tool_text.ends", lambda text, first, last: (text[:first], text[-last:]))
     tried = cuts()
 
     assert sum(bool(cut.left()) for cut in tried) > len(tried) // 5

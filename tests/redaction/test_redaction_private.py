@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.redaction import drop_private
-from kite_memory.sources.claude_tools import kept
+from kite_memory.sources.common.tool_text import kept
 
 TAGS = [
     ("<private>", "</private>"),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.model.look import Cursor, Look
-from kite_memory.sources.copilot_cli import CopilotCli
+from kite_memory.sources.copilot_cli.source import CopilotCli
 
 SESSION = "c0917070-0000-4000-8000-000000000001"
 BEGIN = datetime(2026, 7, 2, 9, 0, tzinfo=UTC)

@@ -8,7 +8,7 @@ from typing import Any
 
 from kite_memory.model.event import Event
 from kite_memory.model.look import Cursor, Look
-from kite_memory.sources.codex import Codex
+from kite_memory.sources.codex.source import Codex
 
 BEGIN = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 CWD = "/home/ada/orchard"

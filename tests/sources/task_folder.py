@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.model.look import Cursor, Look
-from kite_memory.sources.cline import Cline
-from kite_memory.sources.roo_code import RooCode
-from kite_memory.sources.vscode_tasks import HISTORY, SHOWN, VscodeTasks
+from kite_memory.sources.cline.roo_code import RooCode
+from kite_memory.sources.cline.source import Cline
+from kite_memory.sources.cline.tasks import HISTORY, SHOWN, VscodeTasks
 
 TASK = "1772442000000"
 BEGIN = 1_772_442_000_000

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.sources.aider import HISTORY, Aider
-from kite_memory.sources.aider_blocks import Place, blocks
+from kite_memory.sources.aider.blocks import Place, blocks
+from kite_memory.sources.aider.source import HISTORY, Aider
 from tests.fakes.repositories import FakeRepository
 from tests.sources.aider_log import Log, Project, a_day
 from tests.sources.transcript import reasons, said

@@ -5,7 +5,7 @@ import pytest
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Cursor, Look
-from kite_memory.sources.antigravity import Antigravity
+from kite_memory.sources.antigravity.source import Antigravity
 from tests.fakes.steps import Steps, a_morning
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kite_memory.model.event import Event
-from kite_memory.sources.claude_records import SKIPPED_ATTACHMENTS, SKIPPED_BLOCKS, SKIPPED_SYSTEM, SKIPPED_TYPES
+from kite_memory.sources.claude_code.records import SKIPPED_ATTACHMENTS, SKIPPED_BLOCKS, SKIPPED_SYSTEM, SKIPPED_TYPES
 from tests.sources.transcript import SESSION, Home, Transcript, reasons, said, uuid
 
 ECHO = "<vault-context>\n[Relevant vault context: quoted notes]\nPears like quinces.\n</vault-context>"

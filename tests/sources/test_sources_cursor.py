@@ -8,8 +8,8 @@ import pytest
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Look
-from kite_memory.sources.cursor import CursorApp
-from kite_memory.sources.cursor_folders import path_of
+from kite_memory.sources.cursor.folders import path_of
+from kite_memory.sources.cursor.source import CursorApp
 from kite_memory.timeline.store import Timeline
 from tests.contract.database_contract import looks
 from tests.fakes.cursor_store import START, CommandLineStore, EditorState, a_morning, tool

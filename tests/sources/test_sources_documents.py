@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.event import Event, Where
 from kite_memory.model.look import Cursor, Look, Problem
-from kite_memory.sources.documents import Known, Told, look_at, only_changed, read_document
+from kite_memory.sources.common.documents import Known, Told, look_at, only_changed, read_document
 from tests.fakes.events import SESSION, event
 
 TEXTS = st.lists(st.text("ab", max_size=2), max_size=300)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.sources import foreign_sqlite
-from kite_memory.sources.foreign_sqlite import TooLong, database_of, object_in, opened, whole
-from kite_memory.sources.jsonl import Unreadable
+from kite_memory.sources.common import foreign_sqlite
+from kite_memory.sources.common.foreign_sqlite import TooLong, database_of, object_in, opened, whole
+from kite_memory.sources.common.jsonl import Unreadable
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kite_memory.model.event import Event
-from kite_memory.sources.own import OWN_EXTRACTOR_MARK
+from kite_memory.sources.common.own_sessions import OWN_EXTRACTOR_MARK
 from kite_memory.timeline.store import Timeline
 from tests.sources.gemini_session import CWD, SESSION, GeminiSession, Home, a_day, context
 
@@ -492,7 +492,7 @@ def test_messages_of_any_shape_are_survived(home: Home, field: str, value: objec
 
 
 def test_a_document_too_long_to_be_taken_apart_is_passed_over(tmp_path: Path) -> None:
-    from kite_memory.sources.gemini import Gemini
+    from kite_memory.sources.gemini_cli.source import Gemini
 
     home = Home(tmp_path)
     home.source = Gemini(home.root, own_state=home.own_state, document_limit=100)

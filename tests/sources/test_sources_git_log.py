@@ -8,7 +8,7 @@ from kite_memory.distill.chunking import worth_asking
 from kite_memory.model.event import Event
 from kite_memory.model.look import Look
 from kite_memory.projects.git_process import Git, GitFailed
-from kite_memory.sources.git_log import GitLog
+from kite_memory.sources.git_history.source import GitLog
 from tests.contract.database_contract import looks
 from tests.fakes.repositories import FakeRepository, environment
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.sources.jsonl import AppendOnlyFile, Damage, Found, Unreadable, objects
+from kite_memory.sources.common.jsonl import AppendOnlyFile, Damage, Found, Unreadable, objects
 
 
 def opened(path: Path, *, line_limit: int = 1000) -> AppendOnlyFile:

@@ -7,7 +7,7 @@ import pytest
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Look
-from kite_memory.sources.opencode import OpenCode
+from kite_memory.sources.opencode.source import OpenCode
 from kite_memory.timeline.store import Timeline
 from tests.contract.database_contract import looks
 from tests.fakes.opencode_store import START, OpenCodeStore, a_morning, call, text

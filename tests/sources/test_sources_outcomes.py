@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.sources.outcomes import Verdict, telling_lines, verdict_of_tests
+from kite_memory.sources.common.outcomes import Verdict, telling_lines, verdict_of_tests
 
 RUNS = {
     "pytest": ("python -m pytest -x", "..F\n===== 1 failed, 2 passed in 0.12s =====", "===== 1 passed in 0.12s ====="),

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.sources.cline import Cline
-from kite_memory.sources.roo_code import RooCode
-from kite_memory.sources.vscode_tasks import HISTORY, SHOWN, VscodeTasks
+from kite_memory.sources.cline.roo_code import RooCode
+from kite_memory.sources.cline.source import Cline
+from kite_memory.sources.cline.tasks import HISTORY, SHOWN, VscodeTasks
 from tests.sources.task_folder import TASK, Storage, Task, a_day
 from tests.sources.transcript import reasons, said
 

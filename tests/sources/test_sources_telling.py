@@ -1,6 +1,6 @@
 """What is alike whichever agent wrote it."""
 
-from kite_memory.sources.telling import title_of
+from kite_memory.sources.common.event_builder import title_of
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 

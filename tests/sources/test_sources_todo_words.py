@@ -2,9 +2,9 @@
 
 import pytest
 
-from kite_memory.sources.claude_tools import rendered_call
-from kite_memory.sources.telling import Toolbox
-from kite_memory.sources.todo_words import todo_lines
+from kite_memory.sources.common.event_builder import Toolbox
+from kite_memory.sources.common.todo_text import todo_lines
+from kite_memory.sources.common.tool_text import rendered_call
 
 WRITTEN = "[x] Prune the pears\n[>] Graft the plums\n[ ] Water"
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.sources.words import (
+from kite_memory.sources.common.words import (
     Approved,
     Continued,
     Interrupted,

@@ -8,7 +8,7 @@ from typing import Any
 
 from kite_memory.model.event import Event
 from kite_memory.model.look import Cursor, Look
-from kite_memory.sources.claude_code import ClaudeCode
+from kite_memory.sources.claude_code.source import ClaudeCode
 
 SESSION = "5e551011-0000-4000-8000-000000000001"
 BEGIN = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

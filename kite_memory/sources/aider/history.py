@@ -1,0 +1,282 @@
+"""What a block of Aider's chat history tells."""
+
+import os
+import re
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kite_memory.model.event import Event, EventType, Session
+from kite_memory.model.look import Problem
+from kite_memory.projects.project import project_of
+from kite_memory.redaction.cutting import beginning
+from kite_memory.sources.aider.blocks import HEADER, Block, Place, blocks
+from kite_memory.sources.common.event_builder import DETAIL_LIMIT, OpenCall, OpenCalls, Teller, Toolbox
+from kite_memory.sources.common.fields import digest
+from kite_memory.sources.common.growing import EVENTS_AT_ONCE, PROBLEMS_AT_ONCE
+from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, kept
+
+PROVIDER = "aider"
+
+_VERSION = 2
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+_SHELL = "run"
+_EDITOR = "edit"
+_DOCUMENT = "history"
+TOOLS = Toolbox(shells=frozenset({_SHELL}))
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """Where a cursor stands: in which run of Aider, and what it has to know of it. ``began`` is its header's position.
+
+    What begins before ``foreign_to`` was not seen to be written; -1 while that is not known. ``seen`` is the Unix time of the first
+    look at the file.
+    """
+
+    session: str = ""
+    started: datetime = _EPOCH
+    began: int = 0
+    ordinal: int = 0
+    told: bool = False
+    foreign_to: int = -1
+    seen: float = 0.0
+    place: Place = field(default_factory=Place)
+    calls: OpenCalls = field(default_factory=OpenCalls)
+
+    def carried(self) -> str:
+        place = self.place
+        return orjson.dumps(
+            {
+                "v": _VERSION,
+                "session": self.session,
+                "started": self.started,
+                "began": self.began,
+                "ordinal": self.ordinal,
+                "told": self.told,
+                "foreign_to": self.foreign_to,
+                "seen": self.seen,
+                "place": [place.in_run, place.marked, place.after_answer, place.gathers],
+                "calls": self.calls.carried(),
+            }
+        ).decode()
+
+    @staticmethod
+    def resumed(carry: str) -> "Run | None":
+        """The inverse of `carried`, ``None`` for what another version wrote."""
+        try:
+            known: dict[str, Any] = orjson.loads(carry)
+            if known["v"] != _VERSION:
+                return None
+            in_run, marked, after_answer, gathers = known["place"]
+            return Run(
+                session=known["session"],
+                started=datetime.fromisoformat(known["started"]),
+                began=known["began"],
+                ordinal=known["ordinal"],
+                told=known["told"],
+                foreign_to=known["foreign_to"],
+                seen=known["seen"],
+                place=Place(in_run=in_run, marked=marked, after_answer=after_answer, gathers=gathers),
+                calls=OpenCalls.resumed(known["calls"]),
+            )
+        except (ValueError, KeyError, TypeError, IndexError):
+            return None
+
+
+_COMMAND = re.compile(r"(?:/(?:run|test)\s+|!)(?P<run>.+)|/(?P<git>git\s.+)", re.DOTALL)
+_ADDRESSED = re.compile(r"/(?:ask|code|architect|context|help)\s+\S")
+"""Commands whose words are meant for the model; those of others are arguments."""
+_CHOICE = re.compile(r"\(Y\)es/\(N\)o.{0,80}\]: ?\w{0,10}\Z")
+_NOBODYS = (
+    "# Fix any errors below",
+    "# Fix any linting errors below",
+    "I ran this command:",
+    "The LLM did not conform to the edit format",
+    "I updated the files in git",
+    "# 1 SEARCH/REPLACE block failed",
+)
+"""Some versions write down, in the person's place, what Aider itself says to the model next."""
+
+_EDITED = re.compile(r"Applied edit to (?P<path>.+)")
+_CREATED = re.compile(r"Creating empty file (?P<path>.+)")
+_ADDED = re.compile(r"Added (?!\d+ lines? of output)(?P<path>\S.*?) to the chat(?: \(read-only\))?\.?")
+_COMMITTED = re.compile(r"Commit [0-9a-f]{7,40} \S")
+_STOPPED = re.compile(r"\^C(?: KeyboardInterrupt| again to exit)?")
+_NOT_APPLIED = re.compile(
+    r"The LLM did not conform to the edit format\.|#? ?\d{1,4} SEARCH/REPLACE blocks? failed to match!"
+    r"|Only \d{1,4} reflections allowed"
+)
+_ABOUT_OUTPUT = re.compile(r"Add [\d.]{1,12}k? tokens of command output to the chat\?|Added \d{1,9} lines? of output to the chat")
+_CODE = re.compile(r"(?:exit|exited with|return) (?:code|status):? (\d{1,5})\b")
+
+
+class Reading:
+    """One look at a history: blocks in order, until the look has told of one run and another begins, or of enough."""
+
+    def __init__(self, *, path: Path, run: Run) -> None:
+        self.run = run
+        self.problems: list[Problem] = []
+        self.stopped = False
+        self._path = path
+        self._folder = str(path.parent)
+        self._teller = self._teller_of_run()
+
+    @property
+    def events(self) -> list[Event]:
+        return self._teller.events
+
+    @property
+    def session(self) -> Session | None:
+        """The run that was told of; one that nothing was said in is no session."""
+        run = self.run
+        if not run.told:
+            return None
+        return Session(id=run.session, provider=PROVIDER, started=run.started, project=project_of(self._folder), cwd=self._folder)
+
+    def problem(self, position: int, reason: str) -> None:
+        self.problems.append(Problem(file=str(self._path), position=position, reason=reason))
+
+    def read(self, data: bytes, position: int, *, forced: bool) -> int:
+        """The position after the last block that was read."""
+        for block in blocks(data, position, self.run.place, forced=forced):
+            full = len(self.events) >= EVENTS_AT_ONCE or len(self.problems) >= PROBLEMS_AT_ONCE
+            if full or (block.kind == "run" and self.events):
+                self.stopped = True
+                return position
+            self._block(block)
+            position = block.end + 1
+        return position
+
+    def _block(self, block: Block) -> None:
+        run, teller = self.run, self._teller
+        if block.kind == "blank":
+            return
+        text = self._text(block)
+        if block.kind == "run":
+            self._begin(text, block.start)
+            return
+        name = digest(f"{run.session}\n{block.start - run.began}\n{text}".encode())
+        teller.record(name, run.started, block.start, block.end)
+        known = len(teller.events)
+        match block.kind:
+            case "foreign":
+                self.problem(block.start, "text before the first run")
+            case "said":
+                self._said("\n".join(line.removeprefix("####").removeprefix(" ").removesuffix("  ") for line in text.split("\n")))
+            case "printed":
+                self._printed([line.removeprefix(">").removeprefix(" ").rstrip() for line in text.split("\n")])
+            case _:
+                teller.answered(text)
+        if block.start < run.foreign_to:
+            teller.events[known:] = map(_as_document, teller.events[known:])
+        run.ordinal = teller.ordinal
+        run.told = run.told or bool(teller.events)
+
+    def _text(self, block: Block) -> str:
+        data = b"\n".join(block.lines)
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            self.problem(block.start, "invalid UTF-8")
+            return data.decode(errors="replace")
+
+    def _begin(self, header: str, position: int) -> None:
+        run, began = self.run, header.removeprefix(HEADER.decode()).strip()
+        started = _moment(began)
+        if started is None:
+            self.problem(position, "unreadable date")
+        owner = project_of(self._folder) or self._folder
+        self.run = Run(
+            session=digest(f"{owner}\n{began}".encode()),
+            started=started or run.started,
+            began=position,
+            ordinal=run.ordinal,
+            foreign_to=run.foreign_to,
+            seen=run.seen,
+            place=run.place,
+        )
+        self._teller = self._teller_of_run()
+
+    def _teller_of_run(self) -> Teller:
+        run = self.run
+        return Teller(
+            provider=PROVIDER, session=run.session, file=str(self._path), tools=TOOLS, calls=run.calls, ordinal=run.ordinal
+        )
+
+    # What a person typed
+
+    def _said(self, text: str) -> None:
+        text = text.strip()
+        self.run.calls.by_name.clear()
+        if not text or text == "<blank>" or text.startswith(_NOBODYS) or _CHOICE.search(text[-200:]):
+            return
+        if text[0] in "/!":
+            command = _COMMAND.match(text)
+            if command:
+                ran = kept((command["run"] or command["git"]).strip(), COMMAND_LIMIT)
+                event = self._teller.tell(EventType.COMMAND, "user", ran, tool=_SHELL, command=ran)
+                self.run.calls.open(_SHELL, OpenCall(event=event, tool=_SHELL, detail=ran))
+            elif _ADDRESSED.match(text):
+                self._teller.said(text)
+            return
+        self._teller.said(text)
+
+    # What Aider printed
+
+    def _printed(self, lines: list[str]) -> None:
+        teller = self._teller
+        if _SHELL in self.run.calls.by_name:
+            ran = self.run.calls.close(_SHELL)
+            output = "\n".join(line for line in lines if not _ABOUT_OUTPUT.match(line)).strip()
+            if output:
+                code = _CODE.search(output[-400:])
+                teller.returned("", ran, output, "failed" if code and int(code[1]) else "ok")
+            return
+        line = lines[0].strip()
+        for pattern, how in ((_EDITED, "edited"), (_CREATED, "created"), (_ADDED, "read")):
+            if (found := pattern.fullmatch(line)) and (path := self._whole(found["path"])):
+                teller.tell(EventType.FILE_ACTION, "tool", how, tool=_EDITOR, path=path, status="ok")
+                return
+        short = beginning(line, DETAIL_LIMIT)
+        if _COMMITTED.match(line):
+            teller.tell(EventType.COMMAND, "tool", short, tool=_SHELL, command="git commit", status="ok")
+        elif _STOPPED.fullmatch(line):
+            teller.resume_point("Interrupted", status="interrupted")
+        elif _NOT_APPLIED.match(line):
+            teller.tell(EventType.ERROR, "tool", short, tool=_EDITOR, status="failed")
+
+    def _whole(self, named: str) -> str:
+        """The path of a file that Aider names from the folder its history is in."""
+        if "\x00" in named or len(named) > PATH_LIMIT:
+            return ""
+        return os.path.normpath(Path(self._folder, named))
+
+
+def _as_document(event: Event) -> Event:
+    """In which nobody spoke, nothing was run and nothing failed, as far as we know."""
+    text = event.text or event.command or event.path
+    return replace(
+        event,
+        role="tool",
+        type=EventType.TOOL_RESULT,
+        text=text,
+        tool=_DOCUMENT,
+        command="",
+        path="",
+        status="",
+        parent="",
+        call="",
+    )
+
+
+def _moment(began: str) -> datetime | None:
+    """Local time, as far as this machine knows what that was."""
+    try:
+        return datetime.strptime(began, "%Y-%m-%d %H:%M:%S").astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -1,0 +1,1 @@
+"""Google Antigravity's conversations read into events."""

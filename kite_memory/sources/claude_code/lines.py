@@ -1,0 +1,495 @@
+"""From one line of a Claude Code transcript to the events it tells."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, assert_never
+
+from kite_memory.model.event import PLANNING, Event, EventType, Role, Status, Where
+from kite_memory.model.look import Problem
+from kite_memory.model.provenance import Passage
+from kite_memory.projects.project import project_of
+from kite_memory.redaction.cutting import beginning
+from kite_memory.sources.claude_code import results
+from kite_memory.sources.claude_code.queue import Queued, queued, typed
+from kite_memory.sources.claude_code.records import SKIPPED_ATTACHMENTS, SKIPPED_BLOCKS, SKIPPED_SYSTEM, SKIPPED_TYPES
+from kite_memory.sources.claude_code.thread import EarlyResult, OpenCall, Thread
+from kite_memory.sources.common import tool_text as tools
+from kite_memory.sources.common.event_builder import title_of
+from kite_memory.sources.common.fields import (
+    as_id,
+    blocks_of,
+    calls_answered,
+    content_of,
+    digest,
+    may_be_a_person,
+    moment,
+    safe,
+    short,
+    texts_in,
+)
+from kite_memory.sources.common.outcomes import telling_lines, verdict_of_tests
+from kite_memory.sources.common.words import (
+    Approved,
+    Continued,
+    Interrupted,
+    Notified,
+    Printed,
+    Ran,
+    Said,
+    Utterance,
+    summary,
+    utterances,
+    without_echo,
+)
+
+PROVIDER = "claude-code"
+
+_MESSAGE_LIMIT = 64_000
+_SUMMARY_LIMIT = 16_000
+_PLAN_LIMIT = 16_000
+_TITLE_LIMIT = 200
+_THOUGHTS = ("thinking", "redacted_thinking")
+_TITLES = {"summary": (1, "summary"), "ai-title": (2, "aiTitle"), "custom-title": (3, "customTitle")}
+
+
+class Interpreter:
+    """Reads lines in file order and collects what they tell. It changes the `Thread` it was given, and nothing else."""
+
+    def __init__(self, *, file: str, session: str, sub_agent: bool, thread: Thread) -> None:
+        self.events: list[Event] = []
+        self.problems: list[Problem] = []
+        self.passages: list[Passage] = []
+        self._file = file
+        self._session = session
+        self._sub_agent = sub_agent
+        self._thread = thread
+        self._row: Mapping[str, Any] = {}
+        self._id = ""
+        self._at = thread.last_at
+        self._start = self._end = 0
+        self._told_of_line = 0
+
+    def line(self, row: Mapping[str, Any], start: int, end: int, line: bytes) -> None:
+        """One object, standing at the bytes ``[start, end)`` of the file, on ``line``."""
+        self._row, self._start, self._end = row, start, end
+        self._told_of_line = 0
+        self._thread.ordinal = max(start, self._thread.ordinal)
+        kind = row.get("type")
+        if not isinstance(kind, str):
+            self.problem(start, "no type")
+        elif kind in _TITLES:
+            self._title(kind)
+        elif kind == "queue-operation":
+            self._at = self._moment()
+            self._queue_operation()
+        elif kind in ("user", "assistant", "system", "attachment"):
+            self._id = as_id(row.get("uuid")) or digest(line)
+            self._at = self._moment()
+            self._place()
+            match kind:
+                case "user" if any(name not in self._thread.calls for name in calls_answered(row)):
+                    self._thread.early.append(EarlyResult(row=row, line=self._id, start=start, end=end))
+                case "user":
+                    self._user()
+                case "assistant":
+                    self._assistant()
+                case "system":
+                    self._system()
+                case _:
+                    self._attachment()
+            self._late_results()
+        elif kind not in SKIPPED_TYPES:
+            self.problem(start, f"unknown type {safe(kind)}")
+
+    def _late_results(self) -> None:
+        """Tell results that stood before their calls, as if they stood here."""
+        for early in self._thread.due():
+            self._row, self._start, self._end, self._id = early.row, early.start, early.end, early.line
+            self._at = moment(early.row.get("timestamp")) or self._at
+            self._told_of_line = 0
+            self._user()
+
+    def problem(self, position: int, reason: str) -> None:
+        self.problems.append(Problem(file=self._file, position=position, reason=reason))
+
+    # What lines say of their session
+
+    def _moment(self) -> datetime:
+        thread = self._thread
+        found = moment(self._row.get("timestamp"))
+        if found is not None:
+            thread.last_at = found
+            if thread.started is None:
+                thread.started = found
+        return thread.last_at
+
+    def _place(self) -> None:
+        thread, row = self._thread, self._row
+        if not thread.cwd and isinstance(cwd := row.get("cwd"), str):
+            thread.cwd = beginning(cwd, 4096)
+        if isinstance(branch := row.get("gitBranch"), str) and branch and self._in_the_project(row.get("cwd")):
+            thread.branch = beginning(branch, _TITLE_LIMIT)
+        if not thread.parent:
+            forked_from = row if self._sub_agent else row.get("forkedFrom")
+            parent = as_id(forked_from.get("sessionId")) if isinstance(forked_from, dict) else ""
+            thread.parent = "" if parent == self._session else parent
+
+    def _in_the_project(self, cwd: object) -> bool:
+        """A line written while the agent stood in another repository names that one's branch."""
+        first = self._thread.cwd
+        return not isinstance(cwd, str) or cwd == first or project_of(beginning(cwd, 4096)) == project_of(first)
+
+    def _title(self, kind: str) -> None:
+        rank, key = _TITLES[kind]
+        title = self._row.get(key)
+        if rank >= self._thread.title_rank and isinstance(title, str) and title.strip():
+            self._thread.title_rank = rank
+            self._thread.title = title_of(title)
+
+    # What a person said
+
+    def _user(self) -> None:
+        row = self._row
+        content = content_of(row)
+        returned = [block for block in content if block.get("type") == "tool_result"]
+        text = self._text(content, beside=("tool_result",))
+        for block in returned:
+            self._result(block)
+        if not text or ("toolUseResult" in row and not returned):
+            self._heard(text)
+            return
+        parent = self._id if returned else self._line_before()
+        if not returned and self._notifications(text):
+            self._heard(text)
+            return
+        if self._sub_agent or row.get("isSidechain") is True:
+            if told := tools.kept(text, _MESSAGE_LIMIT).strip():
+                self._tell(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent)
+        elif row.get("isCompactSummary") is True:
+            self._utterance(Continued(summary=summary(text)), parent)
+        elif may_be_a_person(row):
+            known = len(self.events)
+            for utterance in utterances(text):
+                self._utterance(utterance, parent, begins_a_turn=not returned)
+            for event in self.events[known:]:
+                text = text.replace(event.whole or event.text, "\n")
+            self._heard(text)
+        else:
+            self._heard(text)
+
+    def _heard(self, text: str, tool: str = "") -> None:
+        """What nobody is said to have said: a skill's body, a reminder, what a hook put there."""
+        if (text := without_echo(text)) and not text.isspace():
+            self.passages.append(Passage(text=text, said_by="tool", at=self._at.timestamp(), start=self._start, tool=tool))
+
+    def _utterance(self, utterance: Utterance, parent: str, *, begins_a_turn: bool = False) -> None:
+        match utterance:
+            case Said(text=text):
+                if self._thread.queue.met(text, attached=False) == "new" and begins_a_turn:
+                    self._tell_queued(self._thread.queue.passed())
+                self._tell(EventType.USER_MESSAGE, "user", tools.kept(text, _MESSAGE_LIMIT), parent=parent, whole=text)
+            case Ran(command=command):
+                command = tools.kept(command, tools.COMMAND_LIMIT)
+                event = self._tell(EventType.COMMAND, "user", command, command=command, parent=parent)
+                self._thread.open_call(event, OpenCall(event=event, tool="Bash", detail=command))
+            case Printed(text=text):
+                ran = self._thread.calls.pop(parent, None) or OpenCall(event=parent, tool="Bash", detail="")
+                self._tell_result(results.Result(text=text, status=""), ran, "")
+            case Approved(plan=plan):
+                self._tell(EventType.DECISION, "user", tools.kept(plan, _PLAN_LIMIT), tool=PLANNING, parent=parent)
+            case Continued(summary=told):
+                self._tell(EventType.RESUME_POINT, "system", tools.kept(told, _SUMMARY_LIMIT), parent=parent)
+            case Interrupted(text=text):
+                self._tell(EventType.RESUME_POINT, "system", text, status="interrupted", parent=parent)
+            case Notified():
+                self._background_result(utterance)
+            case _:
+                assert_never(utterance)
+
+    def _notifications(self, text: str) -> bool:
+        """Tell the results of tasks in the background, if that is what ``text`` is; the client may mark it as nobody's words."""
+        if not text.startswith("<task-notification>"):
+            return False
+        for utterance in utterances(text):
+            self._utterance(utterance, "")
+        return True
+
+    def _background_result(self, told: Notified) -> None:
+        """Known by its task and its words: it stands in the queue, in a line of its own, or in both."""
+        name = digest(f"{told.task}\n{told.result}".encode())
+        if not self._thread.new_notification(name):
+            return
+        at_line = self._id, self._told_of_line
+        self._id, self._told_of_line = name, 0
+        call = self._thread.calls.get(told.call) or OpenCall(event="", tool=tools.AGENT, detail="")
+        self._tell_result(results.Result(text=told.result, status=results.BACKGROUND_STATUS.get(told.status, "")), call, told.call)
+        self._id, self._told_of_line = at_line
+
+    def _queue_operation(self) -> None:
+        row, queue = self._row, self._thread.queue
+        content = row.get("content")
+        text = content if isinstance(content, str) else ""
+        match row.get("operation"):
+            case "enqueue":
+                self._notifications(text)
+                self._tell_queued(queue.enqueue(queued(row, self._start, self._end)))
+            case "dequeue":
+                queue.dequeue(typed(text))
+            case "remove":
+                queue.remove(typed(text), self._at)
+            case "popAll":
+                queue.pop_all(text)
+            case operation:
+                self.problem(self._start, f"unknown queue operation {safe(operation)}")
+
+    # What the agent said and did
+
+    def _assistant(self) -> None:
+        row, thread = self._row, self._thread
+        message = row.get("message")
+        thread.answered = True
+        self._tell_queued(thread.queue.answered(self._at))
+        if row.get("isApiErrorMessage") is True or (isinstance(message, dict) and message.get("model") == "<synthetic>"):
+            return
+        parent = self._line_before()
+        for block in content_of(row):
+            match block:
+                case {"type": "text", "text": str(text)}:
+                    if told := tools.kept(text, _MESSAGE_LIMIT).strip():
+                        self._tell(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent, whole=text)
+                    self._heard("\n".join(texts_in(block.get("citations"))))
+                case {"type": "tool_use" | "server_tool_use" | "mcp_tool_use", "name": str(tool)}:
+                    self._call(short(tool), block, parent)
+                case _:
+                    self._passed_over(block)
+
+    def _call(self, tool: str, block: Mapping[str, Any], parent: str) -> None:
+        given = block.get("input")
+        tool_input: Mapping[str, Any] = given if isinstance(given, dict) else {}
+        name = short(block.get("id"))
+        command, path = tools.command_of(tool, tool_input), tools.path_of(tool_input)
+        event = self._tell(
+            EventType.TOOL_CALL,
+            "assistant",
+            tools.rendered_call(tool, tool_input),
+            tool=tool,
+            path=path,
+            call=name,
+            parent=parent,
+            whole="\n".join(texts_in(tool_input)),
+        )
+        detail = command or path
+        if tool in tools.SHELL_OUTPUTS:
+            detail = self._thread.tasks.get(short(tool_input.get(tools.SHELL_OUTPUTS[tool])), "")
+        if name:
+            self._thread.open_call(name, OpenCall(event=event, tool=tool, detail=detail))
+        if command:
+            self._tell(EventType.COMMAND, "assistant", command, tool=tool, command=command, call=name, parent=event)
+
+    def _result(self, block: Mapping[str, Any]) -> None:
+        row = self._row
+        name = short(block.get("tool_use_id"))
+        call = self._thread.calls.pop(name, None)
+        if call is None:
+            call = OpenCall(event=as_id(row.get("sourceToolAssistantUUID")), tool="", detail="")
+        structured = row.get("toolUseResult")
+        result = results.result_of(block, structured, refused=isinstance(row.get("toolDenialKind"), str))
+        event = self._tell_result(result, call, name, whole="\n".join(texts_in(block.get("content"))))
+        by_a_person = not self._sub_agent and row.get("isSidechain") is not True
+        if result.said and by_a_person:
+            for utterance in utterances(result.said):
+                self._utterance(utterance, event)
+        for decision in result.answered if by_a_person else ():
+            self._tell(EventType.DECISION, "user", decision, tool=call.tool, parent=event, call=name)
+        if result.status != "ok":
+            return
+        if action := results.file_action(call.tool, call.detail, structured):
+            self._tell(
+                EventType.FILE_ACTION, "tool", action.text, tool=call.tool, path=action.path, status="ok", parent=event, call=name
+            )
+        if by_a_person:
+            for decision in results.decisions(call.tool, structured, result.text):
+                self._tell(EventType.DECISION, "user", decision, tool=call.tool, parent=event, call=name)
+
+    def _tell_result(self, result: results.Result, call: OpenCall, name: str, *, whole: str = "") -> str:
+        of_shell = call.tool in tools.SHELLS or call.tool in tools.SHELL_OUTPUTS
+        command, path = (call.detail, "") if of_shell else ("", call.detail)
+        if call.tool in tools.SHELL_OUTPUTS:
+            result = results.of_a_task(result)
+        elif result.task:
+            self._thread.keep_task(result.task, command)
+        text = tools.kept(result.text, tools.result_limit(call.tool, result.status))
+        event = self._tell(
+            EventType.TOOL_RESULT,
+            "tool",
+            text,
+            tool=call.tool,
+            path=path,
+            status=result.status,
+            parent=call.event,
+            call=name,
+            whole=whole or result.text,
+        )
+        if of_shell and not result.running:
+            verdict = verdict_of_tests(command, result.text)
+            if verdict is not None:
+                self._tell(
+                    EventType.TEST_RESULT,
+                    "tool",
+                    verdict.summary,
+                    tool=call.tool,
+                    command=command,
+                    status=verdict.status,
+                    parent=event,
+                    call=name,
+                )
+        if result.status == "failed" and (telling := telling_lines(result.text)):
+            self._tell(
+                EventType.ERROR,
+                "tool",
+                telling,
+                tool=call.tool,
+                command=command,
+                path=path,
+                status="failed",
+                parent=event,
+                call=name,
+            )
+        return event
+
+    # What the client notes
+
+    def _system(self) -> None:
+        row = self._row
+        subtype, content = row.get("subtype"), row.get("content")
+        text = content if isinstance(content, str) else ""
+        match subtype:
+            case "away_summary":
+                if told := tools.kept(text.removesuffix("(disable recaps in /config)"), _SUMMARY_LIMIT).strip():
+                    self._tell(EventType.RESUME_POINT, "assistant", told, parent=self._line_before())
+            case "local_command":
+                for utterance in utterances(text):
+                    self._utterance(utterance, self._line_before())
+            case None:  # before 2.0.5 these lines had a text for the screen, and no more
+                pass
+            case str() if subtype in SKIPPED_SYSTEM:
+                pass
+            case _:
+                self.problem(self._start, f"unknown system line {safe(subtype)}")
+
+    def _attachment(self) -> None:
+        attachment = self._row.get("attachment")
+        kind = attachment.get("type") if isinstance(attachment, dict) else None
+        if kind == "queued_command" and isinstance(attachment, dict):
+            text = self._text(blocks_of(attachment.get("prompt")))
+            if not self._notifications(text) and _is_handed_over(attachment):
+                self._handed_over(text)
+            else:
+                self._heard("\n".join(texts_in(attachment)))
+            return
+        self._heard("\n".join(texts_in(attachment)))
+        if not isinstance(kind, str) or kind not in SKIPPED_ATTACHMENTS:
+            self.problem(self._start, f"unknown attachment {safe(kind)}")
+
+    def _handed_over(self, text: str) -> None:
+        """What was said amid a turn: by the person to the agent, or by the agent to one that works for it."""
+        parent = self._line_before()
+        if self._sub_agent or self._row.get("isSidechain") is True:
+            if told := tools.kept(text, _MESSAGE_LIMIT).strip():
+                self._tell(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent)
+            return
+        for utterance in utterances(text):
+            match utterance:
+                case Said(text=said):
+                    if self._thread.queue.met(said, attached=True) != "told":
+                        self._tell(EventType.USER_MESSAGE, "user", tools.kept(said, _MESSAGE_LIMIT), parent=parent)
+                case _:
+                    self._utterance(utterance, parent)
+
+    # Making events
+
+    def _tell(
+        self,
+        type: EventType,
+        role: Role,
+        text: str,
+        *,
+        tool: str = "",
+        command: str = "",
+        path: str = "",
+        status: Status = "",
+        parent: str = "",
+        call: str = "",
+        whole: str = "",
+    ) -> str:
+        """Add an event of this line; returns its id. The first has the line's own, the others count on from it."""
+        name = f"{self._id}:{self._told_of_line}" if self._told_of_line else self._id
+        self._told_of_line += 1
+        self.events.append(
+            Event(
+                id=name,
+                session=self._session,
+                provider=PROVIDER,
+                ordinal=self._thread.ordinal,
+                at=self._at,
+                role=role,
+                type=type,
+                text=text,
+                where=Where(file=self._file, start=self._start, end=self._end),
+                tool=tool,
+                command=command,
+                path=path,
+                status=status,
+                parent=parent,
+                call=call,
+                whole=without_echo(whole) if len(whole) > len(text) else "",
+            )
+        )
+        self._thread.ordinal += 1
+        return name
+
+    def _tell_queued(self, entries: Iterable[Queued]) -> None:
+        """Tell prompts that stand nowhere but in the queue; their ids come from what cannot change about them."""
+        for entry in entries:
+            self.events.append(
+                Event(
+                    id=digest(f"{entry.session}\n{entry.at.isoformat()}\n{entry.text}".encode()),
+                    session=self._session,
+                    provider=PROVIDER,
+                    ordinal=self._thread.ordinal,
+                    at=entry.at,
+                    role="user",
+                    type=EventType.USER_MESSAGE,
+                    text=tools.kept(entry.text, _MESSAGE_LIMIT),
+                    where=Where(file=self._file, start=entry.start, end=entry.end),
+                )
+            )
+            self._thread.ordinal += 1
+
+    def _line_before(self) -> str:
+        return as_id(self._row.get("parentUuid"))
+
+    def _text(self, blocks: Iterable[Mapping[str, Any]], *, beside: tuple[str, ...] = ()) -> str:
+        """The text blocks together; what is neither text nor known is counted."""
+        parts: list[str] = []
+        for block in blocks:
+            match block:
+                case {"type": "text", "text": str(text)}:
+                    if text.strip():
+                        parts.append(text)
+                case {"type": str(kind)} if kind in beside:
+                    continue
+                case _:
+                    self._passed_over(block)
+        return "\n\n".join(parts)
+
+    def _passed_over(self, block: Mapping[str, Any]) -> None:
+        kind = block.get("type")
+        if kind not in _THOUGHTS:
+            self._heard("\n".join(texts_in(block)))
+        if not isinstance(kind, str) or kind not in SKIPPED_BLOCKS:
+            self.problem(self._start, f"unknown block {safe(kind)}")
+
+
+def _is_handed_over(attachment: Mapping[str, Any]) -> bool:
+    return attachment.get("commandMode", "prompt") == "prompt" and may_be_a_person(attachment)

@@ -1,0 +1,117 @@
+"""Claude Code's transcripts: where they lie, and reading them on from a cursor."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kite_memory.model.event import Session
+from kite_memory.model.look import Cursor, Look
+from kite_memory.projects.project import project_of
+from kite_memory.sources.claude_code.lines import PROVIDER, Interpreter
+from kite_memory.sources.claude_code.thread import Thread
+from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, objects
+from kite_memory.sources.common.own_sessions import made_by_our_extractor
+from kite_memory.system.listing import is_text
+
+_OTHERS_FOLDERS = frozenset({"memory", "tool-results"})
+
+
+class ClaudeCode:
+    """Reads ``<root>/projects``, where ``root`` is ``${CLAUDE_CONFIG_DIR:-~/.claude}``.
+
+    A session is a file: its id is the file's stem, since the lines of a sub-agent name their parent's session and those
+    of a fork may name the old one. ``own_state`` is our state folder, whose sessions are never read.
+    """
+
+    def __init__(self, root: Path, *, own_state: Path, line_limit: int = LINE_LIMIT) -> None:
+        self._projects = root / "projects"
+        self._own_folders = (own_state, own_state.resolve())
+        self._line_limit = line_limit
+
+    @property
+    def provider(self) -> str:
+        return PROVIDER
+
+    def roots(self) -> tuple[Path, ...]:
+        return (self._projects,)
+
+    def transcripts(self) -> Iterator[Path]:
+        for folder, folders, files in os.walk(self._projects):
+            folders[:] = sorted(set(folders) - _OTHERS_FOLDERS)
+            paths = [path for name in sorted(files) if self.owns(path := Path(folder, name))]
+            yield from self.in_order(paths)
+
+    def in_order(self, paths: Iterable[Path]) -> list[Path]:
+        """Sub-agents come after the sessions they work for: some inherit their lines."""
+        return sorted(paths, key=lambda path: (_is_sub_agent(path), str(path)))
+
+    def owns(self, path: Path) -> bool:
+        if path.suffix != ".jsonl" or path.name == "journal.jsonl":
+            return False
+        try:
+            folders = path.relative_to(self._projects).parts[:-1]
+        except ValueError:
+            return False
+        return ".." not in folders and _OTHERS_FOLDERS.isdisjoint(folders) and is_text(path)
+
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+        return look_at(
+            path,
+            cursor,
+            within=self._projects,
+            line_limit=self._line_limit,
+            look=lambda file: self._look(path, file, cursor, budget),
+        )
+
+    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> Look:
+        def read_again(start: int, end: int) -> Mapping[str, Any]:
+            return next((found.row for found in objects(file.between(start, end)) if isinstance(found, Found)), {})
+
+        position, thread, changed = resumed(file, cursor, Thread, lambda carry: Thread.resumed(carry, read_again))
+        interpreter = Interpreter(file=str(path), session=path.stem, sub_agent=_is_sub_agent(path), thread=thread)
+        if changed:
+            interpreter.problem(0, changed)
+
+        def tell(found: Found, at: int, line: bytes) -> None:
+            if not thread.answered and not thread.ours:
+                cwd = thread.cwd or found.row.get("cwd")
+                first_cwd = cwd if isinstance(cwd, str) else ""
+                thread.ours = made_by_our_extractor(found.row, line, first_cwd=first_cwd, own_folders=self._own_folders)
+            if not thread.ours:
+                interpreter.line(found.row, at + found.start, at + found.end, line[found.start : found.end])
+
+        position, more = read_on(file, position, interpreter, tell, budget=budget, wanted=not thread.ours)
+        return looked(
+            path,
+            file,
+            interpreter,
+            session=self._session(path, thread),
+            position=position,
+            carry=thread.carried(),
+            more=more,
+            wanted=not thread.ours,
+            passages=interpreter.passages,
+        )
+
+    def _session(self, path: Path, thread: Thread) -> Session | None:
+        if thread.started is None or thread.ours:
+            return None
+        parent, folders = thread.parent, path.relative_to(self._projects).parts[1:-1]
+        if not parent and "subagents" in folders[1:]:
+            parent = folders[folders.index("subagents", 1) - 1]
+        return Session(
+            id=path.stem,
+            provider=PROVIDER,
+            started=thread.started,
+            project=project_of(thread.cwd),
+            cwd=thread.cwd,
+            branch=thread.branch,
+            parent=parent,
+            title=thread.title,
+        )
+
+
+def _is_sub_agent(path: Path) -> bool:
+    return path.name.startswith("agent-")

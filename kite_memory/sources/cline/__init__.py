@@ -1,0 +1,1 @@
+"""The tasks of Cline and Roo Code read into events."""

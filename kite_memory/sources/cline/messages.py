@@ -1,0 +1,412 @@
+"""From the documents of one task of Cline or Roo Code to the events they tell."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from kite_memory.model.event import Event, EventType
+from kite_memory.model.look import Problem
+from kite_memory.sources.cline.shown import SKIPPED_SAYS, Person, Shown, question_in
+from kite_memory.sources.cline.tools import SPEAKING, TOOLS
+from kite_memory.sources.cline.words import (
+    accompanied,
+    feedback_of,
+    heading,
+    outcome,
+    persons_words,
+    returned_text,
+    spoken,
+    starts_with_persons_words,
+    tells_of_the_person,
+    without_surroundings,
+)
+from kite_memory.sources.common.event_builder import ANSWER_LIMIT, OpenCall, OpenCalls, Teller
+from kite_memory.sources.common.fields import blocks_of, digest, moment, safe, short
+from kite_memory.sources.common.tool_text import kept
+
+_SKIPPED_BLOCKS = frozenset({"thinking", "redacted_thinking", "reasoning", "thoughtSignature", "image", "image_url", "document"})
+_CHANGES = {
+    "editedExistingFile": "edited",
+    "appliedDiff": "edited",
+    "insertContent": "edited",
+    "searchAndReplace": "edited",
+    "newFileCreated": "created",
+}
+_WORKSPACE = re.compile(r"# Current (?:Workspace|Working) Directory \((?P<path>[^)\n]{1,1024})\) Files")
+_WORKSPACES = re.compile(
+    r'# Workspace Configuration\s{1,8}\{\s{0,20}"workspaces"\s{0,4}:\s{0,4}\{\s{0,20}"(?P<path>[^"\n]{1,1024})"'
+)
+"""Where several folders may be open, the first is the one that tasks work in."""
+_READ_AT_ONCE = 20
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_APART = 1_000
+"""Ordinals between two messages: no real one tells of more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What the task's own documents do not say. ``by_an_agent``: its first words are those of the task it works for.
+
+    ``bare`` says that a person's words stand there without any wrapper.
+    """
+
+    provider: str
+    session: str
+    file: str
+    cwd: str = ""
+    started: datetime | None = None
+    by_an_agent: bool = False
+    bare: bool = False
+
+
+class Interpreter:
+    """Reads the messages that a task exchanged with its model, in order, and what was shown of those it has dropped since.
+
+    What the agent did up to ``told_to`` (Unix ms) was told while its messages were still there.
+    """
+
+    def __init__(self, origin: Origin, shown: Sequence[Shown], *, told_to: int = 0) -> None:
+        self.cwd = origin.cwd
+        self.started: datetime | None = None
+        self._origin = origin
+        self._shown = shown
+        self._person = Person(shown)
+        self._teller = Teller(provider=origin.provider, session=origin.session, file=origin.file, tools=TOOLS, calls=OpenCalls())
+        self._at = origin.started or _EPOCH
+        self._told_to = told_to
+        self._index = 0
+        self._name = ""
+        self._names: dict[str, int] = {}
+        self._heard = False
+        self._alone = 0
+        self._open = ""
+        self._asked = ""
+        self._read: list[str] = []
+        self._read_together: dict[str, list[str]] = {}
+        self._answered: dict[str, tuple[str, OpenCall]] = {}
+
+    @property
+    def events(self) -> list[Event]:
+        """Each once: what a person said just before a summary can stand behind it as well."""
+        last = {event.id: event.ordinal for event in self._teller.events}
+        return [event for event in self._teller.events if last[event.id] == event.ordinal]
+
+    @property
+    def problems(self) -> list[Problem]:
+        return self._teller.problems
+
+    def history(self, messages: Sequence[object]) -> None:
+        """``api_conversation_history.json``."""
+        dropped = self._dropped(messages)
+        for index, message in enumerate(messages):
+            self._index = index
+            if not isinstance(message, dict) or message.get("role") not in ("user", "assistant"):
+                self._teller.problem(index, "unknown message")
+                continue
+            if dropped and message.get("isSummary") is True:
+                self.show(dropped)
+                dropped = []
+            self._message(message)
+
+    def _dropped(self, messages: Sequence[object]) -> list[Shown]:
+        """What was shown between the first message and the first that is still there behind a summary."""
+        rows = [message for message in messages if isinstance(message, dict)]
+        if any("condenseParent" in row for row in rows):
+            return []  # since then they are only marked, and stay
+        begin = 0 if rows and rows[0].get("isSummary") is True else next((row["ts"] for row in rows if _has_time(row)), 0)
+        end = next((row["ts"] for row in rows if row.get("isSummary") is True and _has_time(row)), 0)
+        dropped = [each for each in self._shown if begin < each.at < end and each.kind != "task"]
+        return [each for each in dropped if each.at > self._told_to or each.kind in ("user_feedback", "followup")]
+
+    # What was exchanged with the model
+
+    @property
+    def last(self) -> int:
+        """When the last message was written that has been read, in Unix ms."""
+        return round(self._at.timestamp() * 1000)
+
+    def _record(self, name: str, at: int | None) -> None:
+        if at is not None and (found := moment(at)) is not None:
+            self._at = found
+        self.started = self.started or (self._at if self._at != _EPOCH else None)
+        self._name = name
+        name = digest(f"{self._origin.provider}\n{self._origin.session}\n{name}".encode())
+        self._teller.record(name, self._at, self._index, self._index, ordinal=self._index * _APART)
+
+    def _message(self, message: Mapping[str, Any]) -> None:
+        at = message["ts"] if _has_time(message) else None
+        role = message["role"]
+        name = self._unique(short(message.get("id")) or (role if at is None else f"{role} {at}"))
+        blocks = blocks_of(message.get("content"))
+        if message.get("isSummary") is True:
+            self._record(name, at)
+            self._teller.resume_point("\n\n".join(block["text"] for block in blocks if isinstance(block.get("text"), str)))
+        elif role == "assistant":
+            self._record(name, at)
+            self._assistant(blocks)
+        else:
+            self._user(blocks, name, at)
+
+    def _assistant(self, blocks: Sequence[Mapping[str, Any]]) -> None:
+        parent = ""
+        self._open = ""
+        native = any(block.get("type") == "tool_use" for block in blocks)
+        for block in blocks:
+            match block:
+                case {"type": "text", "text": str(text)}:
+                    told = spoken(text, calls=not native)
+                    parent = self._teller.answered(told.text, parent=parent)
+                    if told.tool:
+                        self._call(f"{self._index}", told.tool, told.given or {}, parent)
+                    if told.interrupted:
+                        self._teller.resume_point("Interrupted", status="interrupted", parent=parent)
+                case {"type": "tool_use", "name": str(tool)}:
+                    given = block.get("input")
+                    self._call(short(block.get("id")), short(tool), given if isinstance(given, dict) else {}, parent)
+                case _:
+                    self._passed_over(block)
+
+    def _call(self, name: str, tool: str, given: Mapping[str, Any], parent: str) -> None:
+        if tool in SPEAKING:
+            words = given.get(SPEAKING[tool])
+            self._teller.answered(words if isinstance(words, str) else "", parent=parent)
+            self._asked = tool
+            return
+        self._open = name
+        self._read = []
+        self._teller.called(name, tool, self._placed(tool, given), parent=parent)
+        if len(self._read) > 1:
+            self._read_together[name] = self._read
+
+    def _placed(self, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With a whole path where one is named from the workspace on, and one command where there are several."""
+        placed = dict(given)
+        paths = _paths(given)
+        if paths and not TOOLS.path_of(given):
+            placed["path"] = paths[0]
+            self._read = [self._whole(path) for path in paths] if tool in TOOLS.readers else []
+        match given:
+            case {"commands": [*commands]} if tool in TOOLS.shells:
+                placed["command"] = " && ".join(command for command in commands if isinstance(command, str))
+            case _:
+                pass
+        if tool in TOOLS.writers or tool in TOOLS.lookers:
+            for key in TOOLS.paths:
+                if isinstance(placed.get(key), str):
+                    placed[key] = self._whole(placed[key])
+        return placed
+
+    def _whole(self, path: str) -> str:
+        path = path.strip()
+        if not path or not self.cwd or path.startswith(("/", "\\", "~")) or path[1:2] == ":":
+            return path
+        return f"{self.cwd.rstrip('/')}/{path.removeprefix('./')}"
+
+    def _user(self, blocks: Sequence[Mapping[str, Any]], name: str, at: int | None) -> None:
+        self._record(name, at)
+        texts: list[str] = []
+        tool, result = "", False
+        for block in blocks:
+            match block:
+                case {"type": "tool_result"}:
+                    self._native_result(block)
+                case {"type": "text", "text": str(text)}:
+                    self._look_around(text)
+                    text = without_surroundings(text)
+                    head = heading(text)
+                    if head is not None:
+                        if result:
+                            self._result(tool, texts)
+                        tool, texts, result = head.tool, [head.rest] if head.rest.strip() else [], True
+                    elif result and (not texts or not starts_with_persons_words(text)):
+                        texts += [text] if text.strip() else []
+                    else:
+                        self._words(text, at)
+                case _:
+                    self._passed_over(block)
+        if result:
+            self._result(tool, texts)
+
+    def _look_around(self, text: str) -> None:
+        if self.cwd or "<environment_details>" not in text:
+            return
+        if found := _WORKSPACE.search(text) or _WORKSPACES.search(text):
+            path = found["path"].replace("\\\\", "\\")
+            self.cwd = path.replace("\\", "/") if path[1:2] == ":" else path
+
+    def _result(self, tool: str, texts: Sequence[str]) -> None:
+        text = "\n".join(texts).strip()
+        calls, name = self._teller.calls, self._open
+        self._open = ""
+        if name in calls.by_name:
+            self._answered[tool] = (name, calls.by_name[name])
+        name, call = self._answered.get(tool, ("", OpenCall(event="", tool=short(tool), detail="")))
+        calls.close(name)
+        if tool in SPEAKING:
+            self._words_in(text, call, "")
+        else:
+            self._came(name, call, text, failed=False)
+
+    def _native_result(self, block: Mapping[str, Any]) -> None:
+        name = short(block.get("tool_use_id"))
+        text, refused = returned_text(block.get("content"))
+        text = without_surroundings(text)
+        head = heading(text)
+        text = head.rest if head else text
+        call = self._teller.calls.close(name)
+        if not call.event and self._asked:
+            call, self._asked = OpenCall(event="", tool=self._asked, detail=""), ""
+            self._words_in(text, call, "")
+            return
+        self._look_around(text)
+        self._came(name, call, text, failed=refused or block.get("is_error") is True)
+
+    def _came(self, name: str, call: OpenCall, text: str, *, failed: bool) -> None:
+        teller, of_command = self._teller, call.tool in TOOLS.shells
+        result = accompanied(text, of_command=of_command)
+        told, status = outcome(result.text, failed=failed, of_command=of_command)
+        done = [(path, "read") for path in self._read_together.pop(name, [])] if call.tool in TOOLS.readers else []
+        if call.tool == "write_to_file" and "<operation>created</operation>" in text:
+            done = [(call.detail, "created")]
+        status = "" if result.running else status
+        event = teller.returned(name, call, told, status, done=done if call.detail else [], running=result.running)
+        if result.words:
+            self._say(result.words, parent=event)
+        else:
+            self._words_in(result.text, call, event)
+
+    def _words_in(self, text: str, call: OpenCall, event: str) -> None:
+        """What a person said as they were asked, or as they agreed or refused: it comes with the result."""
+        if feedback := feedback_of(text):
+            self._say(feedback, parent=event)
+        asked = call.tool in TOOLS.asking
+        if not (asked or call.tool in SPEAKING or tells_of_the_person(text)):
+            return
+        for words in persons_words(text):
+            self._say(words.text, parent=event, answered=call if asked or words.answer else None)
+
+    def _words(self, text: str, at: int | None) -> None:
+        if self._origin.bare:
+            text = next((words.text for words in persons_words(text)), text)
+            self._say(text, at=at)
+        elif starts_with_persons_words(text):
+            if feedback := feedback_of(text.strip()):
+                self._say(feedback, at=at)
+            for words in persons_words(text):
+                self._say(words.text, at=at)
+
+    def _say(self, text: str, *, at: int | None = None, parent: str = "", answered: OpenCall | None = None) -> None:
+        """A person's words. Those that answer a question are a decision."""
+        heard, self._heard = self._heard, True
+        if self._origin.by_an_agent and not heard:
+            self._teller.answered(text, parent=parent)  # the first words of a task that another gives out are that task's
+            return
+        name, back = self._name, self._at
+        near = round(back.timestamp() * 1000) if at is None else at
+        shown = self._person.moment_of(text, near)
+        self._record(self._unique(f"said {near if shown is None else shown}"), shown)
+        if answered is None:
+            self._teller.said(text, parent=parent)
+        else:
+            decided = f"{answered.detail}\nAnswer: {text}" if answered.detail else text
+            self._teller.tell(EventType.DECISION, "user", kept(decided, ANSWER_LIMIT), tool=answered.tool, parent=parent)
+        if at is not None or parent:
+            self._at = back
+        self._record(f"{name}, then", None)
+
+    def _unique(self, name: str) -> str:
+        """Two messages of one moment are two."""
+        count = self._names[name] = self._names.get(name, 0) + 1
+        return name if count == 1 else f"{name} #{count}"
+
+    # What was shown
+
+    def shown_only(self) -> None:
+        """``ui_messages.json``, of a task of which there is nothing else."""
+        self._alone = 1
+        self._index = -1
+        self.show(self._shown)
+
+    def show(self, shown: Iterable[Shown]) -> None:
+        """Messages of which nothing but the showing is left."""
+        asked, command, output = "", "", list[str]()
+        for each in shown:
+            self._index += self._alone
+            text = each.message.get("text")
+            text = text if isinstance(text, str) else ""
+            if command and each.kind != "command_output":
+                self._record(f"output of {command}", each.at)
+                told, status = outcome("\n".join(output), failed=False, of_command=True)
+                self._teller.returned(command, self._teller.calls.close(command), told, status)
+                command, output = "", []
+            match each.kind:
+                case "task" | "user_feedback":
+                    self._record(f"said {each.at}", each.at)
+                    if asked and each.kind == "user_feedback":
+                        decided = kept(f"{asked}\nAnswer: {text}", ANSWER_LIMIT)
+                        self._teller.tell(EventType.DECISION, "user", decided)
+                    elif each.kind == "task" and self._origin.by_an_agent:
+                        self._teller.answered(text)
+                    else:
+                        self._teller.said(text)
+                case "text" | "completion_result" | "plan_mode_respond":
+                    self._record(self._unique(f"shown {each.at}"), each.at)
+                    self._teller.answered(text)
+                case "command":
+                    command = self._unique(f"shown {each.at}")
+                    self._record(command, each.at)
+                    self._teller.called(command, "execute_command", {"command": text})
+                case "command_output":
+                    output.append(text)
+                case "tool":
+                    self._shown_tool(each.at, text)
+                case "condense_context":
+                    match each.message:
+                        case {"contextCondense": {"summary": str(summary)}}:
+                            self._record(self._unique(f"shown {each.at}"), each.at)
+                            self._teller.resume_point(summary)
+                        case _:
+                            pass
+                case "error" | "diff_error":
+                    self._record(self._unique(f"shown {each.at}"), each.at)
+                    self._teller.tell(EventType.ERROR, "tool", kept(text, ANSWER_LIMIT), status="failed")
+                case _:
+                    pass
+            asked = question_in(text) if each.kind == "followup" else asked if each.kind in SKIPPED_SAYS else ""
+        if command:
+            self._record(f"output of {command}", None)
+            told, status = outcome("\n".join(output), failed=False, of_command=True)
+            self._teller.returned(command, self._teller.calls.close(command), told, status)
+
+    def _shown_tool(self, at: int, text: str) -> None:
+        try:
+            told = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return
+        match told:
+            case {"tool": str(tool), "path": str(path)} if tool in _CHANGES:
+                self._record(self._unique(f"shown {at}"), at)
+                how = _CHANGES[tool]
+                self._teller.tell(EventType.FILE_ACTION, "tool", how, tool=tool, path=self._whole(path), status="ok")
+            case _:
+                pass
+
+    def _passed_over(self, block: Mapping[str, Any]) -> None:
+        kind = block.get("type")
+        if not isinstance(kind, str) or kind not in _SKIPPED_BLOCKS:
+            self._teller.problem(self._index, f"unknown block {safe(kind)}")
+
+
+def _has_time(message: Mapping[str, Any]) -> bool:
+    return isinstance(message.get("ts"), int)
+
+
+def _paths(given: Mapping[str, Any]) -> list[str]:
+    """The files that a call names as a list, in any of the ways that versions have named them."""
+    listed: list[object] = next((given[key] for key in ("files", "paths", "file_paths") if isinstance(given.get(key), list)), [])
+    named = (each.get("path") if isinstance(each, dict) else each for each in listed[:_READ_AT_ONCE])
+    return [path for path in named if isinstance(path, str) and path]

@@ -1,0 +1,295 @@
+"""What Cline and Roo Code put around words: the wrappers of a person's, the headings of results, tool calls written as XML."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from kite_memory.model.event import Status
+from kite_memory.sources.common.fields import blocks_of
+from kite_memory.sources.common.jsonl import mended
+from kite_memory.sources.common.words import without_blocks
+
+_WRAPPER = re.compile(r"<(task|user_message|feedback|answer|user_input)(?: mode=\"[^\"\n]{0,40}\")?>")
+_SURROUNDINGS = ("environment_details", "mode_notice", "system_reminder", "explicit_instructions", "workspace_diagnostics")
+_HEADING = re.compile(r"\s*\[([a-z][a-z0-9_]{1,60})(?=[\] :])")
+_AFTER_HEADING = "] Result:"
+_HEADING_LIMIT = 20_000
+_MENTIONED = re.compile(
+    r"\n\n<(?:file_content|folder_content|url_content|workspace_diagnostics|git_working_state|git_commit|terminal_output)[ >]"
+)
+"""What ``@file`` and the like in a person's words are spelled out to, behind them."""
+
+_EXIT = re.compile(r"(?:[Ee]xit code|[Ee]xited with code|exit status)[: ]{1,2}(-?\d{1,10})")
+_COMMAND_HEAD = re.compile(r"Command (?:was )?(?:executed|failed|completed|exited)[^\n]{0,1000}\n+(?:Output:\n?)?")
+_FAILED = ("The tool execution failed", "Error ", "[ERROR]", "Tool call failed", '{"status":"error"')
+_DENIED = ("The user denied this operation", "The user denied this", '{"status":"denied","message":"The user denied this')
+_NOT_RUN = "was not executed because"
+
+_OPENING = re.compile(r"^<([a-z][a-z0-9_]{1,40})>", re.MULTILINE)
+_PARAMETERS = 20
+_ANSWERS = 100
+_LONG = frozenset({"content", "diff", "arguments", "result", "message", "response"})
+"""Parameters that may hold their own closing tag; nothing of interest comes after them."""
+_PARAMETER = re.compile(r"<([a-z][a-z0-9_]{1,40})>")
+_THINKING = ("thinking", "think")
+_TOOLS = frozenset(
+    {
+        "execute_command",
+        "read_command_output",
+        "read_file",
+        "write_to_file",
+        "replace_in_file",
+        "apply_diff",
+        "apply_patch",
+        "edit_file",
+        "insert_content",
+        "search_and_replace",
+        "search_replace",
+        "search_files",
+        "list_files",
+        "list_code_definition_names",
+        "codebase_search",
+        "browser_action",
+        "web_fetch",
+        "web_search",
+        "use_mcp_tool",
+        "access_mcp_resource",
+        "load_mcp_documentation",
+        "fetch_instructions",
+        "ask_followup_question",
+        "attempt_completion",
+        "plan_mode_respond",
+        "act_mode_respond",
+        "new_task",
+        "new_rule",
+        "switch_mode",
+        "update_todo_list",
+        "focus_chain",
+        "condense",
+        "summarize_task",
+        "report_bug",
+        "run_slash_command",
+        "use_skill",
+        "use_subagents",
+        "generate_image",
+        "generate_explanation",
+    }
+)
+"""Other tags at the beginning of a line are code that the model writes about."""
+
+_INTERRUPTED = "[Response interrupted by "
+_BY_THE_PERSON = "[Response interrupted by user"
+
+
+_BEFORE_WORDS = re.compile(
+    r"\s*(?:<(?:task|user_message|feedback|answer|user_input)[ >]|New (?:instructions|message)[^\n]{0,200}:\s*<user_message>"
+    r"|\[TASK RESUMPTION\]|The user (?:has )?provided |You seem to be having trouble proceeding\. The user "
+    r'|\{"status":"guidance","message":"You seem to be having trouble )'
+)
+_OF_THE_PERSON = re.compile(
+    r"\s*The user (?:(?:has )?provided feedback|did not submit the bug|denied this operation and|provided the following)"
+)
+
+_AS_JSON = re.compile(
+    r'\{"status":"(denied|approved|guidance)","message":"(?:The user (?:denied|approved) this|You seem to be having trouble )'
+)
+"""What the client says of the person, as JSON. A tool may answer with a status and with feedback too, and that is nobody's."""
+_CONSENT = re.compile(r"The user approved this operation and provided the following context:\s{0,4}<feedback>")
+_STILL_RUNNING = "Command is still running in "
+_MEANWHILE = "The user provided the following feedback:"
+_DECODER = json.JSONDecoder(strict=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """``answer`` says that they answer a question of the agent's."""
+
+    text: str
+    answer: bool = False
+
+
+def without_surroundings(text: str) -> str:
+    """``text`` without what the client tells the model of the editor around it."""
+    for tag in _SURROUNDINGS:
+        text = without_blocks(text, tag, unclosed_too=tag == _SURROUNDINGS[0])
+    return text
+
+
+def persons_words(text: str) -> Iterator[Words]:
+    """What a person typed, from inside the wrappers that the client marks it with. Nothing else in ``text`` is theirs."""
+    at = 0
+    while wrapper := _WRAPPER.search(text, at):
+        closing = f"</{wrapper[1]}>"
+        end = text.rfind(closing) if wrapper[1] == "task" else text.find(closing, wrapper.end())
+        if end < wrapper.end():
+            return
+        typed = _MENTIONED.split(text[wrapper.end() : end], maxsplit=1)[0].strip()
+        if typed:
+            yield Words(text=typed, answer=wrapper[1] == "answer")
+        at = end + len(closing)
+
+
+def starts_with_persons_words(text: str) -> bool:
+    """Whether the client marks ``text``, which stands by itself, as holding a person's words."""
+    return _BEFORE_WORDS.match(text) is not None
+
+
+def tells_of_the_person(text: str) -> bool:
+    """Whether a result begins with what the client says of the person; a file that was read may hold the wrappers too."""
+    return _OF_THE_PERSON.match(text) is not None
+
+
+def feedback_of(text: str) -> str:
+    """What a person said with a refusal, or to help an agent that was at a loss, where the client tells it as JSON."""
+    told = _AS_JSON.match(text)
+    return _feedback_in(text)[0] if told and told[1] != "approved" else ""
+
+
+def _feedback_in(text: str) -> tuple[str, str]:
+    """The feedback of the object that ``text`` begins with, and what stands behind that."""
+    try:
+        told, end = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return "", text
+    feedback = told.get("feedback")
+    return mended(feedback)[0].strip() if isinstance(feedback, str) else "", text[end:].strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accompanied:
+    """A result, and what the person said as they agreed to its call, or while it still ran."""
+
+    text: str
+    words: str = ""
+    running: bool = False
+
+
+def accompanied(text: str, *, of_command: bool) -> Accompanied:
+    """Tell what a person said from the result that it came with: that may hold any wrapper, and nobody said what is in those."""
+    text = text.strip()
+    if (told := _AS_JSON.match(text)) and told[1] == "approved":
+        words, rest = _feedback_in(text)
+        return Accompanied(text=rest, words=words)
+    if (consent := _CONSENT.match(text)) and (end := text.find("</feedback>", consent.end())) >= 0:
+        return Accompanied(text=text[end + len("</feedback>") :].strip(), words=text[consent.end() : end].strip())
+    if not of_command or not text.startswith(_STILL_RUNNING):
+        return Accompanied(text=text)
+    for tag in ("feedback", "user_message"):
+        begin = text.rfind(f"\n<{tag}>\n") if text.endswith(f"</{tag}>") else -1
+        if begin >= 0:
+            words = text[begin:].strip().removeprefix(f"<{tag}>").removesuffix(f"</{tag}>").strip()
+            return Accompanied(text=text[:begin].removesuffix(_MEANWHILE).strip(), words=words, running=True)
+    return Accompanied(text=text, running=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    tool: str
+    rest: str
+
+
+def heading(text: str) -> Heading | None:
+    """``[read_file for 'a.py'] Result:`` and what follows it; ``None`` for text that no result begins with."""
+    begin = _HEADING.match(text)
+    end = text.find(_AFTER_HEADING, begin.end(), begin.end() + _HEADING_LIMIT) if begin and begin[1] in _TOOLS else -1
+    return Heading(tool=begin[1], rest=text[end + len(_AFTER_HEADING) :].lstrip()) if begin and end >= 0 else None
+
+
+def outcome(text: str, *, failed: bool, of_command: bool) -> tuple[str, Status]:
+    """A result's own text and how the call ended."""
+    text = text.strip()
+    if text.startswith(_DENIED):
+        return text.partition("\n")[0], "denied"
+    if _NOT_RUN in text[:300]:
+        return text, "interrupted"
+    if failed or text.startswith(_FAILED):
+        inner = text.partition("<error>")[2].rpartition("</error>")[0].strip()
+        return inner or text, "failed"
+    if of_command:
+        head = _COMMAND_HEAD.match(text)
+        code = _EXIT.search(text, 0, head.end() if head else min(len(text), 300))
+        return text[head.end() :] if head else text, "failed" if code and int(code[1]) else "ok"
+    return text, "ok"
+
+
+def returned_text(content: object) -> tuple[str, bool]:
+    """A native result as text, and whether all that was asked for failed.
+
+    A tool that is asked for several things at once answers with a list: ``{"query": …, "result": …, "success": …}`` each, as
+    blocks or as JSON.
+    """
+    if isinstance(content, str) and content.lstrip().startswith('[{"query"'):
+        try:
+            content = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            pass
+    parts = [part for part in content[:_ANSWERS] if isinstance(part, dict)] if isinstance(content, list) else []
+    answers = [part for part in parts if "query" in part and ("result" in part or "error" in part)]
+    if not answers:
+        return "\n".join(part["text"] for part in blocks_of(content) if isinstance(part.get("text"), str)), False
+    told = [_answer(part) for part in answers]
+    return "\n".join(filter(None, told)), all(part.get("success") is False for part in answers)
+
+
+def _answer(part: Mapping[str, Any]) -> str:
+    result = part.get("result") or part.get("error")
+    return "\n".join(block["text"] for block in blocks_of(result) if isinstance(block.get("text"), str))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """An answer of the model's in which a tool is called by XML: the words before, the tool and what it was given."""
+
+    text: str
+    tool: str = ""
+    given: Mapping[str, str] | None = None
+    interrupted: bool = False
+
+
+def spoken(text: str, *, calls: bool = True) -> Spoken:
+    """Only one call of an answer is carried out: the first. Without ``calls`` there are none to be found in words."""
+    interrupted = _BY_THE_PERSON in text[-300:]
+    cut = _INTERRUPTED in text[-300:]
+    if cut:
+        text = text.rpartition(_INTERRUPTED)[0].rstrip()
+    closings: dict[str, int] = {}
+    for tag in _THINKING:
+        text = without_blocks(text, tag)
+    for opening in _OPENING.finditer(text) if calls else ():
+        name = opening[1]
+        if name not in _TOOLS:
+            continue
+        if name not in closings:
+            closings[name] = text.rfind(f"</{name}>")
+        end = len(text) if cut and closings[name] < 0 else closings[name]
+        if end < opening.end():
+            continue
+        given = _parameters(text[opening.end() : end])
+        return Spoken(text=text[: opening.start()].strip(), tool=name, given=given, interrupted=interrupted)
+    return Spoken(text=text.strip(), interrupted=interrupted)
+
+
+def _parameters(body: str) -> dict[str, str]:
+    """The parameters between a call's tags. One that is wrapped in ``args`` and ``file`` counts as the call's own."""
+    given: dict[str, str] = {}
+    at = 0
+    for _ in range(_PARAMETERS):
+        opening = _PARAMETER.search(body, at)
+        if opening is None:
+            break
+        name = opening[1]
+        if name in ("args", "file"):
+            at = opening.end()
+            continue
+        closing = f"</{name}>"
+        end = body.rfind(closing) if name in _LONG else body.find(closing, opening.end())
+        if end < opening.end():
+            at = opening.end()
+            continue
+        given.setdefault(name, body[opening.end() : end].strip())
+        at = end + len(closing)
+    return given

@@ -1,0 +1,432 @@
+"""From one line of a Codex rollout to the events it tells."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from kite_memory.model.event import Event, EventType
+from kite_memory.model.look import Problem
+from kite_memory.projects.branches import branch_told
+from kite_memory.redaction.cutting import beginning
+from kite_memory.sources.codex import tools
+from kite_memory.sources.codex.records import SKIPPED_COMPLETED, SKIPPED_EVENTS, SKIPPED_ITEMS, SKIPPED_TYPES
+from kite_memory.sources.codex.thread import Header, Thread, born
+from kite_memory.sources.codex.words import person_said, persons_part, shell_command
+from kite_memory.sources.common.event_builder import (
+    ANSWER_LIMIT,
+    DETAIL_LIMIT,
+    MESSAGE_LIMIT,
+    SUMMARY_LIMIT,
+    OpenCall,
+    Teller,
+    title_of,
+)
+from kite_memory.sources.common.fields import moment, safe, short
+from kite_memory.sources.common.own_sessions import OWN_EXTRACTOR_MARK
+from kite_memory.sources.common.tool_text import COMMAND_LIMIT, kept
+
+PROVIDER = "codex"
+
+_ITEM, _EVENT = 0, 1
+"""The two renderings of a message."""
+
+_OLD_ITEMS = frozenset({"message", "reasoning", "function_call", "function_call_output", "local_shell_call", "custom_tool_call"})
+
+
+def named(*parts: str) -> str:
+    """An id out of what a fork's copy of a line keeps of it."""
+    return hashlib.blake2b("\x1f".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+class Interpreter:
+    """Reads lines in file order and collects what they tell. It changes the `Thread` it was given, and nothing else.
+
+    ``file_id`` is the session's id where no header says one.
+    """
+
+    def __init__(self, *, file: str, file_id: str, thread: Thread) -> None:
+        self._file = file
+        self._file_id = file_id
+        self._thread = thread
+        self._teller = self._new_teller()
+        self._row: Mapping[str, Any] = {}
+        self._start = self._end = 0
+        self._at = thread.last_at
+
+    @property
+    def events(self) -> list[Event]:
+        return self._teller.events
+
+    @property
+    def problems(self) -> list[Problem]:
+        return self._teller.problems
+
+    def _new_teller(self) -> Teller:
+        thread = self._thread
+        session = thread.header.id if thread.headers else self._file_id
+        return Teller(
+            provider=PROVIDER, session=session, file=self._file, tools=tools.TOOLS, calls=thread.calls, ordinal=thread.ordinal
+        )
+
+    def problem(self, position: int, reason: str) -> None:
+        self._teller.problem(position, reason)
+
+    def ends_here(self, row: Mapping[str, Any]) -> bool:
+        """Whether another session's turn begins with this line, so that this look must end before it."""
+        turn = _turn_begun(row)
+        return bool(turn and self.events and self._thread.headers) and self._thread.owner(turn) != self._thread.speaking
+
+    def line(self, row: Mapping[str, Any], start: int, end: int) -> None:
+        """One object, standing at the bytes ``[start, end)`` of the file."""
+        self._row, self._start, self._end = row, start, end
+        self._thread.ordinal = self._teller.ordinal = max(start, self._teller.ordinal)
+        kind, payload = row.get("type"), row.get("payload")
+        if not isinstance(payload, dict):
+            kind, payload = _of_old(row, kind)
+        self._at = self._moment(kind, payload)
+        match kind:
+            case "session_meta":
+                self._header(payload)
+            case "turn_context":
+                self._turn(payload)
+            case "response_item":
+                self._item(payload)
+            case "event_msg":
+                self._event(payload)
+            case "compacted":
+                self._compacted(payload)
+            case str() if kind in SKIPPED_TYPES:
+                pass
+            case str():
+                self._unknown(f"unknown type {safe(kind)}")
+            case _:
+                self._unknown("no type")
+        self._thread.ordinal = self._teller.ordinal
+
+    def _unknown(self, reason: str) -> None:
+        if self._thread.new_to_us(reason):
+            self.problem(self._start, reason)
+
+    # What lines say of their session
+
+    def _moment(self, kind: object, payload: Mapping[str, Any]) -> datetime:
+        """When it happened: a line that a fork repeats bears the time of the fork, but its turn knows better."""
+        thread = self._thread
+        found = moment(self._row.get("timestamp")) or moment(payload.get("timestamp"))
+        if found is not None:
+            thread.last_at = found
+            if not thread.headers and kind != "session_meta":
+                thread.add(Header(id=self._file_id, started=found))
+                self._speak()
+        if thread.speaking and (began := born(thread.turn)) is not None:
+            return datetime.fromtimestamp(began / 1000, UTC)
+        return thread.last_at
+
+    def _speak(self) -> None:
+        """Tell in the name of whoever is speaking now; nothing has been told in another's yet."""
+        problems = self._teller.problems
+        self._teller = self._new_teller()
+        self._teller.problems = problems
+        self._teller.ordinal = max(self._start, self._thread.ordinal)
+
+    def _header(self, payload: Mapping[str, Any]) -> None:
+        id = payload.get("id") or payload.get("session_id")
+        git = payload.get("git")
+        branch = git.get("branch") if isinstance(git, dict) else None
+        url = git.get("repository_url") if isinstance(git, dict) else None
+        cwd, source = payload.get("cwd"), payload.get("source")
+        parents = (payload.get("parent_thread_id"), payload.get("forked_from_id"), _spawned_by(source))
+        header = Header(
+            id=short(id) or self._file_id,
+            started=moment(payload.get("timestamp")) or self._at,
+            cwd=beginning(cwd, 4096) if isinstance(cwd, str) else "",
+            branch=beginning(branch, DETAIL_LIMIT) if isinstance(branch, str) else "",
+            parent=next((short(parent) for parent in parents if parent), ""),
+            sub_agent=_is_sub_agent(payload),
+            repository_url=beginning(url, DETAIL_LIMIT) if isinstance(url, str) else "",
+        )
+        if header.parent == header.id:
+            header.parent = ""
+        self._thread.add(header)
+        if not self.events:
+            self._speak()
+
+    def _turn(self, payload: Mapping[str, Any]) -> None:
+        thread = self._thread
+        turn = short(payload.get("turn_id"))
+        if turn and turn != thread.turn:
+            owner = thread.owner(turn) if thread.headers else 0
+            thread.turn = turn
+            if owner != thread.speaking:
+                thread.speaking = owner
+                thread.message = ""
+                self._speak()
+        if thread.headers and not thread.header.cwd and isinstance(cwd := payload.get("cwd"), str):
+            thread.header.cwd = beginning(cwd, 4096)
+
+    def _compacted(self, payload: Mapping[str, Any]) -> None:
+        message = payload.get("message")
+        if isinstance(message, str) and (told := kept(message, SUMMARY_LIMIT).strip()):
+            self._record(named(self._turn_key(), "compacted", message))
+            self._teller.tell(EventType.RESUME_POINT, "system", told, parent=self._thread.message)
+
+    # What was said
+
+    def _turn_key(self) -> str:
+        thread = self._thread
+        if thread.turn and born(thread.turn) is not None:
+            return thread.turn
+        return f"{thread.header.id if thread.headers else self._file_id}#{thread.turn or thread.turns}"
+
+    def _record(self, name: str) -> None:
+        self._teller.record(name, self._at, self._start, self._end)
+
+    def _said(self, role: str, text: str, rendering: int) -> str:
+        """The id of a message that was not told in its other rendering; empty for one that was."""
+        thread = self._thread
+        if role == "user" and thread.agent_spoke and not thread.turn:
+            thread.turns += 1
+        thread.agent_spoke = role != "user"
+        turn = self._turn_key()
+        count = thread.counted(named(turn, role, text)[:16], rendering)
+        return "" if count is None else named(turn, role, text, str(count))
+
+    def _person(self, text: str, rendering: int) -> None:
+        thread = self._thread
+        if not text:
+            return
+        if not thread.message and OWN_EXTRACTOR_MARK in text:
+            thread.ours = True
+        name = self._said("user", text, rendering)
+        if not name:
+            return
+        before = len(self.events)
+        self._record(name)
+        ran = shell_command(text)
+        if ran is not None:
+            self._ran(*ran)
+        elif thread.headers and thread.header.sub_agent:
+            if told := kept(text, MESSAGE_LIMIT).strip():
+                self._teller.tell(EventType.ASSISTANT_MESSAGE, "assistant", told)
+        else:
+            self._teller.said(text)
+        if len(self.events) > before:
+            thread.message = name
+
+    def _ran(self, command: str, output: str) -> None:
+        """What the person ran past the agent."""
+        if not command:
+            return
+        command = kept(command, COMMAND_LIMIT)
+        event = self._teller.tell(EventType.COMMAND, "user", command, command=command)
+        result = tools.output_of(output)
+        call = OpenCall(event=event, tool="shell", detail=command)
+        self._teller.returned("", call, result.text, result.status)
+
+    def _agent(self, text: str, rendering: int) -> None:
+        if not text.strip() or not (name := self._said("assistant", text, rendering)):
+            return
+        self._record(name)
+        self._thread.message = self._teller.answered(text, parent=self._thread.message)
+
+    # What the agent did
+
+    def _item(self, item: Mapping[str, Any]) -> None:
+        kind = item.get("type")
+        if kind is None and "role" in item:
+            kind = "message"
+        match kind:
+            case "message":
+                match item.get("role"):
+                    case "assistant":
+                        self._agent(tools.text_of(item.get("content")), _ITEM)
+                    case "user":
+                        self._person(persons_part(item), _ITEM)
+                    case _:
+                        pass
+            case str() if kind.endswith("_call"):
+                self._call(item)
+            case str() if kind.endswith("_output"):
+                self._output(item)
+            case str() if kind in SKIPPED_ITEMS:
+                pass
+            case _:
+                self._unknown(f"unknown item {safe(kind)}")
+
+    def _call(self, item: Mapping[str, Any]) -> None:
+        thread = self._thread
+        call = short(item.get("call_id"))
+        name = self._call_name(call) if call else self._unnamed(item)
+        if not name:
+            return
+        asked = tools.asked(item, thread.header.cwd if thread.headers else "")
+        self._record(name)
+        self._teller.called(call, asked.tool, asked.given, parent=thread.message)
+        if call and asked.elsewhere:
+            thread.run_elsewhere(call)
+        if call and asked.process in thread.processes:
+            thread.calls.open(call, OpenCall(event=name, tool=asked.tool, detail=thread.processes[asked.process]))
+        if call and asked.files:
+            thread.keep_patch(call, asked.files)
+        thread.agent_spoke = True
+
+    def _call_name(self, call: str) -> str:
+        return named(self._thread.header.id if self._thread.headers else self._file_id, "call", call)
+
+    def _unnamed(self, item: Mapping[str, Any]) -> str:
+        """An id for a call that has none, out of all that it says."""
+        said = {key: item.get(key) for key in ("type", "name", "action", "arguments", "status", "id")}
+        text = orjson.dumps(said, option=orjson.OPT_SORT_KEYS, default=str).decode()
+        return self._said("call", text, _ITEM)
+
+    def _output(self, item: Mapping[str, Any]) -> None:
+        thread = self._thread
+        call = short(item.get("call_id"))
+        opened = thread.calls.by_name.pop(call, None)
+        if opened is None:
+            opened = OpenCall(event=self._call_name(call) if call else "", tool="", detail="")
+        told = item.get("output") if "output" in item and item["output"] is not None else item.get("tools", item.get("result"))
+        result = tools.output_of(told)
+        if result.process and opened.detail:
+            thread.keep_process(result.process, opened.detail)
+        files = thread.patches.pop(call, [])
+        if result.status == "ok" and opened.tool in tools.COMMANDS and call not in thread.elsewhere and thread.headers:
+            thread.header.branch = beginning(branch_told(opened.detail, result.text), DETAIL_LIMIT) or thread.header.branch
+        self._record(named(opened.event or self._turn_key(), "result"))
+        running = bool(result.process)
+        event = self._teller.returned(call, opened, result.text, result.status, done=files, running=running)
+        thread.close(call[-12:])
+        if opened.tool in tools.ASKERS and result.status == "ok" and result.text and not thread.header.sub_agent:
+            decided = kept(f"{opened.detail}\nAnswer: {result.text}".strip(), ANSWER_LIMIT)
+            self._teller.tell(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
+
+    # What the client notes
+
+    def _event(self, payload: Mapping[str, Any]) -> None:
+        kind = payload.get("type")
+        match payload:
+            case {"type": "user_message", "message": str(text)}:
+                self._person(person_said(text), _EVENT)
+            case {"type": "agent_message", "message": str(text)}:
+                self._agent(text, _EVENT)
+            case {"type": "item_completed", "item": dict(item)}:
+                self._completed(item)
+            case {"type": "task_started" | "turn_started"}:
+                self._turn(payload)
+            case {"type": "turn_aborted"}:
+                self._aborted(payload)
+            case {"type": "thread_name_updated", "thread_name": str(title)}:
+                if not self._thread.speaking:
+                    self._thread.title = title_of(title) or self._thread.title
+            case {"type": "exec_command_end"}:
+                self._executed(payload, short(payload.get("call_id")))
+            case {"type": "patch_apply_end"}:
+                self._applied(payload, short(payload.get("call_id")))
+            case {"type": str()} if kind in SKIPPED_EVENTS or kind in ("user_message", "agent_message", "thread_name_updated"):
+                pass
+            case _:
+                self._unknown(f"unknown event {safe(kind)}")
+
+    def _completed(self, item: Mapping[str, Any]) -> None:
+        kind = item.get("type")
+        match kind:
+            case "UserMessage":
+                self._person(person_said(_joined(item.get("content"))), _EVENT)
+            case "AgentMessage":
+                self._agent(_joined(item.get("content")), _EVENT)
+            case "CommandExecution":
+                self._executed(item, short(item.get("id")))
+            case "FileChange":
+                self._applied(item, short(item.get("id")))
+            case str() if kind in SKIPPED_COMPLETED:
+                pass
+            case _:
+                self._unknown(f"unknown completed item {safe(kind)}")
+
+    def _aborted(self, payload: Mapping[str, Any]) -> None:
+        reason = payload.get("reason")
+        if reason in ("replaced", "review_ended"):
+            return
+        self._record(named(self._turn_key(), "aborted"))
+        said = "The person interrupted the agent." if reason == "interrupted" else f"The turn was aborted: {safe(reason)}."
+        self._teller.tell(EventType.RESUME_POINT, "system", said, status="interrupted", parent=self._thread.message)
+
+    def _told_elsewhere(self, call: str) -> bool:
+        """Whether a call that was executed stands in the rollout as an item too. Those that scripts make do not.
+
+        What a person runs past the agent stands in a message.
+        """
+        return not call or call in self._thread.calls.by_name or call[-12:] in self._thread.answered
+
+    def _executed(self, told: Mapping[str, Any], call: str) -> None:
+        if self._told_elsewhere(call) or told.get("source") in ("user_shell", "userShell"):
+            return
+        name = self._call_name(call)
+        self._record(name)
+        given = {"command": tools.command_line(told.get("command"))}
+        opened = self._teller.called(call, "exec_command", given, parent=self._thread.message)
+        self._thread.calls.by_name.pop(call, None)
+        code = told.get("exit_code")
+        output = told.get("aggregated_output", told.get("formatted_output"))
+        text = output if isinstance(output, str) else ""
+        self._record(named(name, "result"))
+        self._teller.returned(call, opened, text.strip(), "failed" if isinstance(code, int) and code else "ok")
+        self._thread.close(call[-12:])
+
+    def _applied(self, told: Mapping[str, Any], call: str) -> None:
+        if self._told_elsewhere(call):
+            return
+        files = tools.changed(told.get("changes"), self._thread.header.cwd if self._thread.headers else "")
+        name = self._call_name(call)
+        self._record(name)
+        opened = self._teller.called(call, "apply_patch", {"path": files[0][0] if files else ""}, parent=self._thread.message)
+        self._thread.calls.by_name.pop(call, None)
+        said = [text for key in ("stdout", "stderr") if isinstance(text := told.get(key), str) and text.strip()]
+        well = told.get("success") is True or told.get("status") == "completed"
+        self._record(named(name, "result"))
+        self._teller.returned(call, opened, "\n".join(said).strip(), "ok" if well else "failed", done=files)
+        self._thread.close(call[-12:])
+
+
+def _turn_begun(row: Mapping[str, Any]) -> str:
+    match row:
+        case {"type": "turn_context", "payload": {"turn_id": str(turn)}}:
+            return turn
+        case {"type": "event_msg", "payload": {"type": "task_started" | "turn_started", "turn_id": str(turn)}}:
+            return turn
+        case _:
+            return ""
+
+
+def _of_old(row: Mapping[str, Any], kind: object) -> tuple[object, Mapping[str, Any]]:
+    """Before 0.4 a line was an item itself, and the first one the header."""
+    if isinstance(kind, str) and kind in _OLD_ITEMS:
+        return "response_item", row
+    if kind is None and "id" in row and "timestamp" in row:
+        return "session_meta", row
+    if kind is None and row.get("record_type") == "state":
+        return "world_state", {}
+    return kind, {}
+
+
+def _spawned_by(source: object) -> object:
+    match source:
+        case {"subagent": {"thread_spawn": {"parent_thread_id": str(parent)}}}:
+            return parent
+        case _:
+            return None
+
+
+def _is_sub_agent(payload: Mapping[str, Any]) -> bool:
+    source = payload.get("source")
+    return (isinstance(source, dict) and "subagent" in source) or payload.get("thread_source") == "subagent"
+
+
+def _joined(content: object) -> str:
+    """The text of an item's content, whatever case its parts are written in."""
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else ""
+    return "\n".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))

@@ -1,0 +1,204 @@
+"""Codex's rollouts: where they lie, and reading them on from a cursor. The same for its CLI, its desktop and its editor."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from kite_memory.model.event import Session
+from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.projects.project import project_with_remote
+from kite_memory.sources.codex.lines import PROVIDER, Interpreter
+from kite_memory.sources.codex.thread import Thread
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, Found, Stretch, Unreadable, objects
+from kite_memory.sources.common.zstd_lines import CompressedLines
+
+_PROBLEMS_AT_ONCE = 1_000
+_EVENTS_AT_ONCE = 20_000
+_ENDINGS = (".jsonl", ".jsonl.zst")
+_ID_AT_END = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+
+
+class Codex:
+    """Reads ``<root>/sessions`` and ``<root>/archived_sessions``, where ``root`` is ``${CODEX_HOME:-~/.codex}``.
+
+    A session is a thread: its id stands in the file's first line. A fork's file repeats what was said before it; that is told
+    as what it is, a part of the session it was said in, under the ids it has there. A look at such a file ends where another
+    session begins. ``own_state`` is our state folder, whose sessions are never read.
+    """
+
+    def __init__(self, root: Path, *, own_state: Path, line_limit: int = LINE_LIMIT) -> None:
+        self._root = root
+        self._folders = (root / "sessions", root / "archived_sessions")
+        self._own_folders = (own_state, own_state.resolve())
+        self._line_limit = line_limit
+        self._unpacking: tuple[Path, CompressedLines] | None = None
+
+    @property
+    def provider(self) -> str:
+        return PROVIDER
+
+    def roots(self) -> tuple[Path, ...]:
+        return self._folders
+
+    def transcripts(self) -> Iterator[Path]:
+        found = (
+            (name, folder)
+            for root in self._folders
+            for folder, _, names in os.walk(root)
+            for name in names
+            if name.endswith(_ENDINGS) and _is_text(folder + name)
+        )
+        yield from (Path(folder, name) for name, folder in sorted(found))
+
+    def in_order(self, paths: Iterable[Path]) -> list[Path]:
+        """By the time in their names: a fork comes after what it was forked from."""
+        return sorted(paths, key=lambda path: (path.name, str(path)))
+
+    def owns(self, path: Path) -> bool:
+        inside = any(path.is_relative_to(folder) for folder in self._folders)
+        return inside and path.name.endswith(_ENDINGS) and _is_text(str(path)) and ".." not in path.parts
+
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+        try:
+            if path.suffix == ".zst":
+                return self._read_compressed(path, cursor, budget)
+            with AppendOnlyFile(path, within=self._around(path), line_limit=self._line_limit) as file:
+                return self._read(path, file, cursor, budget)
+        except Unreadable as error:
+            reason = str(error)
+        except OSError:
+            reason = "file cannot be read"
+        unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
+        problem = Problem(file=str(path), position=unmoved.position, reason=reason)
+        return Look(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved)
+
+    def _around(self, path: Path) -> Path:
+        """The folder of sessions that a rollout lies in: it may be a link, and links must not lead out of it."""
+        return next((folder for folder in self._folders if path.is_relative_to(folder)), self._root)
+
+    def _read(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> Look:
+        position, thread, changed = 0, None, ""
+        if cursor is not None and cursor.position:
+            changed = file.changed(cursor.identity, cursor.position)
+            thread = None if changed else Thread.resumed(cursor.carry)
+            changed = changed or ("" if thread else "unknown cursor")
+            position = cursor.position if thread else 0
+        look, position = self._look(path, position, thread or Thread(), file.lines(position, budget, to_the_end=True), changed)
+        mtime_ns = 0 if file.unfinished else file.mtime_ns
+        moved = replace(look.cursor, position=position, size=file.size, mtime_ns=mtime_ns, identity=file.identity(position))
+        return replace(look, cursor=moved)
+
+    def _read_compressed(self, path: Path, cursor: Cursor | None, budget: int) -> Look:
+        """What is compressed is finished: it is read through once, and anew if it is another file."""
+        file = self._unpack(path)
+        identity = file.identity()
+        position, thread = 0, None
+        if cursor is not None and cursor.identity.startswith(identity):
+            thread = Thread.resumed(cursor.carry)
+            position = _unpacked(cursor.identity, identity) if thread else 0
+        if cursor is not None and thread is not None and cursor.position == file.size:
+            self._let_go()
+            return Look(path=str(path), session=_session(thread), events=(), problems=(), cursor=cursor)
+        look, position = self._look(path, position, thread or Thread(), file.lines(position, budget), "")
+        problems = look.problems
+        if file.damage and not look.more:
+            problems = (*problems, Problem(file=str(path), position=position, reason=file.damage))
+        done = file.read_of_it if look.more else file.size
+        if not look.more:
+            self._let_go()
+        moved = replace(look.cursor, position=done, size=file.size, mtime_ns=file.mtime_ns, identity=f"{identity}@{position}")
+        return replace(look, cursor=moved, problems=problems)
+
+    def _unpack(self, path: Path) -> CompressedLines:
+        """The file, open still where the last look at it left off: unpacking cannot begin in the middle."""
+        if self._unpacking is not None:
+            known, file = self._unpacking
+            if known == path and file.is_still(path):
+                return file
+            self._let_go()
+        file = CompressedLines(path, within=self._around(path), line_limit=self._line_limit)
+        self._unpacking = (path, file)
+        return file
+
+    def _let_go(self) -> None:
+        if self._unpacking is not None:
+            self._unpacking[1].close()
+            self._unpacking = None
+
+    def _look(self, path: Path, position: int, thread: Thread, stretch: Stretch, changed: str) -> tuple[Look, int]:
+        interpreter = Interpreter(file=str(path), file_id=_id_of(path), thread=thread)
+        if changed:
+            interpreter.problem(0, changed)
+        if stretch.too_long and not thread.ours:
+            interpreter.problem(position, "line too long")
+        if stretch.torn and not thread.ours:
+            interpreter.problem(stretch.end, "unfinished line")
+        if not (stretch.too_long or thread.ours or stretch.end == position):
+            position = min(self._read_lines(stretch.data, position, interpreter, thread), stretch.end)
+        else:
+            position = stretch.end
+        look = Look(
+            path=str(path),
+            session=_session(thread),
+            events=() if thread.ours else tuple(interpreter.events),
+            problems=() if thread.ours else tuple(interpreter.problems),
+            cursor=Cursor(position=position, size=0, mtime_ns=0, carry=thread.carried()),
+            more=stretch.more or position < stretch.end,
+        )
+        return look, position
+
+    def _read_lines(self, data: bytes, position: int, interpreter: Interpreter, thread: Thread) -> int:
+        """The position after the last object that was read: the end, unless another session begins or too much was told at once."""
+        for line in data.split(b"\n"):
+            if len(interpreter.problems) >= _PROBLEMS_AT_ONCE or len(interpreter.events) >= _EVENTS_AT_ONCE:
+                return position
+            for found in objects(line) if line else ():
+                match found:
+                    case Damage(start=start, reason=reason):
+                        interpreter.problem(position + start, reason)
+                    case Found(start=start, end=end, row=row):
+                        if interpreter.ends_here(row):
+                            return position + start
+                        interpreter.line(row, position + start, position + end)
+                        thread.ours = thread.ours or self._is_ours(thread)
+            position += len(line) + 1
+        return position
+
+    def _is_ours(self, thread: Thread) -> bool:
+        cwd = thread.headers[0].cwd if thread.headers and not thread.message else ""
+        return bool(cwd) and any(Path(cwd).is_relative_to(folder) for folder in self._own_folders)
+
+
+def _is_text(path: str) -> bool:
+    """Names that are not UTF-8 cannot be written down, so such files cannot be read on from where we were."""
+    return path.isascii() or path.encode("utf-8", "replace").decode() == path
+
+
+def _id_of(path: Path) -> str:
+    stem = path.name.removesuffix(".zst").removesuffix(".jsonl")
+    found = _ID_AT_END.search(stem)
+    return found[0] if found else stem[-128:]
+
+
+def _unpacked(identity: str, known: str) -> int:
+    """The unpacked position that stands behind what tells the file."""
+    told = identity.removeprefix(known).removeprefix("@")
+    return int(told) if told.isdecimal() and len(told) < 20 else 0
+
+
+def _session(thread: Thread) -> Session | None:
+    if not thread.headers or thread.ours:
+        return None
+    header = thread.header
+    return Session(
+        id=header.id,
+        provider=PROVIDER,
+        started=header.started,
+        project=project_with_remote(header.cwd, header.repository_url),
+        cwd=header.cwd,
+        branch=header.branch,
+        parent=header.parent,
+        title=thread.title if not thread.speaking else "",
+    )

@@ -1,0 +1,168 @@
+"""Reading JSON documents that their owner writes anew as a whole, and telling only what has changed of them."""
+
+import codecs
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kite_memory.model.event import Event, Session
+from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.sources.common.growing import unread
+from kite_memory.sources.common.jsonl import Unreadable, mended, open_regular
+
+DOCUMENT_LIMIT = 32 * 1024 * 1024
+"""Larger ones are passed over: a document is in memory as a whole, and as objects it is several times its size."""
+
+_VERSION = 1
+_TAIL = 200
+_MARK = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """``value`` is ``None`` where there is no JSON yet: it is being written."""
+
+    size: int
+    mtime_ns: int
+    value: Any
+
+
+class TooLarge(Unreadable):
+    """``size`` and ``mtime_ns`` tell when it is another one."""
+
+    def __init__(self, size: int, mtime_ns: int) -> None:
+        super().__init__("document too large")
+        self.size = size
+        self.mtime_ns = mtime_ns
+
+
+def read_document(path: Path, *, within: Path, limit: int = DOCUMENT_LIMIT) -> Document:
+    """Raises `Unreadable` for what is no file below ``within``, and `OSError`."""
+    with os.fdopen(open_regular(path, within), "rb") as file:
+        found = os.fstat(file.fileno())
+        if found.st_size > limit:
+            raise TooLarge(found.st_size, found.st_mtime_ns)
+        data = file.read(limit + 1)
+    return Document(size=len(data), mtime_ns=found.st_mtime_ns, value=_value(data))
+
+
+def _value(data: bytes) -> Any:
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        pass
+    try:  # texts that were cut amid a character, which orjson refuses
+        return mended(json.loads(data.decode("utf-8", "replace"), strict=False))[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """All that a document says now. A problem's position is the index of its message, of which there are ``messages``.
+
+    ``note`` is given back to whoever reads the next version of it.
+    """
+
+    session: Session | None
+    messages: int
+    events: Sequence[Event] = ()
+    problems: Sequence[Problem] = ()
+    note: str = ""
+
+
+def look_at(path: Path, cursor: Cursor | None, *, within: Path, limit: int, tell: Callable[[Any, str], Told | str]) -> Look:
+    """One look at the document at ``path``: the events of the messages that are new, or not what they were.
+
+    ``tell`` says what a whole document means, given the note of the version before, or why it must be waited for. Then, and
+    while the document is half written, the cursor keeps what is known, and only a change is a reason to look again.
+    """
+    unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
+    try:
+        document = read_document(path, within=within, limit=limit)
+    except TooLarge as error:
+        return unread(path, replace(unmoved, size=error.size, mtime_ns=error.mtime_ns), str(error), amends=True)
+    except Unreadable as error:
+        return unread(path, cursor, str(error), amends=True)
+    except OSError:
+        return unread(path, cursor, "file cannot be read", amends=True)
+    seen = replace(unmoved, size=document.size, mtime_ns=document.mtime_ns)
+    before = Known.resumed(unmoved.carry)
+    told = "half-written document" if document.value is None else tell(document.value, before.note)
+    if isinstance(told, str):
+        return unread(path, seen, told, amends=True)
+    events, known = only_changed(told.events, before)
+    return Look(
+        path=str(path),
+        session=told.session,
+        events=events,
+        problems=tuple(problem for problem in told.problems if problem.position >= before.seen),
+        cursor=replace(seen, position=document.size, carry=replace(known, seen=told.messages, note=told.note).carried()),
+        amends=True,
+    )
+
+
+def only_changed(events: Iterable[Event], known: "Known") -> tuple[tuple[Event, ...], "Known"]:
+    """Those events of a document that stand in messages which were not told as they are now, and what is known then."""
+    messages = [tuple(group) for _, group in groupby(events, key=lambda event: event.where.start)]
+    marks = [_mark(repr(message), 6) for message in messages]
+    same = known.head if len(marks) >= known.head and _mark("".join(marks[: known.head]), 8) == known.together else 0
+    tail = known.tail if same or not known.head else ()
+    told = [
+        event
+        for index, (mark, message) in enumerate(zip(marks, messages, strict=True))
+        if index >= same and not (index - same < len(tail) and tail[index - same] == mark)
+        for event in message
+    ]
+    head = max(0, len(marks) - _TAIL)
+    return tuple(told), Known(head=head, together=_mark("".join(marks[:head]), 8), tail=tuple(marks[head:]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What was told of a document. Its last messages are remembered one by one, the ``head`` of them before together: when
+    anything has changed there all is told again, which costs time and nothing else. ``seen`` messages were there.
+    """
+
+    seen: int = 0
+    head: int = 0
+    together: str = ""
+    tail: tuple[str, ...] = ()
+    note: str = ""
+
+    def carried(self) -> str:
+        return orjson.dumps(
+            {
+                "v": _VERSION,
+                "seen": self.seen,
+                "head": self.head,
+                "together": self.together,
+                "tail": "".join(self.tail),
+                "note": self.note,
+            }
+        ).decode()
+
+    @staticmethod
+    def resumed(carry: str) -> "Known":
+        """The inverse of `carried`; nothing is known of what another version wrote."""
+        try:
+            known = orjson.loads(carry)
+            seen, head, together, tail, note = known["seen"], known["head"], known["together"], known["tail"], known["note"]
+            if known["v"] == _VERSION and isinstance(seen, int) and isinstance(head, int) and isinstance(tail, str):
+                marks = tuple(tail[at : at + _MARK] for at in range(0, len(tail), _MARK))
+                return Known(seen=seen, head=head, together=together, tail=marks, note=note)
+        except (ValueError, KeyError, TypeError):
+            pass
+        return Known()
+
+
+def _mark(text: str, size: int) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=size).hexdigest()

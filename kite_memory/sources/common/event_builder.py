@@ -1,0 +1,332 @@
+"""Making events of what an agent's records say: what is alike whichever agent wrote them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, Protocol, TypeVar, assert_never
+
+import orjson
+
+from kite_memory.model.event import PLANNING, Event, EventType, Role, Status, Where
+from kite_memory.model.look import Problem
+from kite_memory.redaction import drop_private, redact
+from kite_memory.redaction.cutting import beginning
+from kite_memory.sources.common.fields import texts_in
+from kite_memory.sources.common.outcomes import telling_lines, verdict_of_tests
+from kite_memory.sources.common.todo_text import todo_lines
+from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, READING_LIMIT, RESULT_LIMIT, TODOS_LIMIT, kept
+from kite_memory.sources.common.words import (
+    Approved,
+    Continued,
+    Interrupted,
+    Notified,
+    Printed,
+    Ran,
+    Said,
+    Utterance,
+    utterances,
+    without_echo,
+)
+
+MESSAGE_LIMIT = 64_000
+SUMMARY_LIMIT = 16_000
+ANSWER_LIMIT = 2_000
+TITLE_LIMIT = 200
+DETAIL_LIMIT = 200
+_CALL_LIMIT = 2_000
+_QUESTION_LIMIT = 600
+_VALUE_LIMIT = 400
+_VALUES = 20
+_TODOS = frozenset({"todos", "task_progress"})
+"""Arguments that hold a list as Markdown."""
+_OPEN_CALLS = 200
+_WHOLE_CALLS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolbox:
+    """An agent's tools by name: which run commands, which look at things, which change files and how one says so.
+
+    ``outputs`` are those that show what an earlier command printed. ``paths`` are the arguments that hold a path, the likeliest
+    first; a reader's path is a file that it read. ``asking`` names those that ask the person, and the argument that holds the
+    question.
+    """
+
+    shells: frozenset[str] = frozenset()
+    readers: frozenset[str] = frozenset()
+    lookers: frozenset[str] = frozenset()
+    writers: Mapping[str, str] = field(default_factory=dict)
+    paths: tuple[str, ...] = ()
+    asking: Mapping[str, str] = field(default_factory=dict)
+    outputs: frozenset[str] = frozenset()
+
+    def path_of(self, given: Mapping[str, Any]) -> str:
+        for key in self.paths:
+            if isinstance(value := given.get(key), str):
+                return without_echo(beginning(value, PATH_LIMIT)).strip()
+        return ""
+
+    def command_of(self, tool: str, given: Mapping[str, Any]) -> str:
+        command = given.get("command") if tool in self.shells else None
+        return kept(command.strip(), COMMAND_LIMIT) if isinstance(command, str) else ""
+
+    def rendered(self, tool: str, given: Mapping[str, Any]) -> str:
+        """What a call asks for, but for its path and for a shell's command, which have places of their own."""
+        lines: list[str] = []
+        limit = _CALL_LIMIT
+        for key in list(given)[:_VALUES]:
+            value = given[key]
+            if value is None or value is False or value == "" or key in self.paths or (tool in self.shells and key == "command"):
+                continue
+            if todos := value if key in _TODOS and isinstance(value, str) else todo_lines(value):
+                lines.append(f"{beginning(key, 60)}:\n{kept(todos, TODOS_LIMIT)}")
+                limit = _CALL_LIMIT + TODOS_LIMIT
+                continue
+            lines.append(f"{beginning(key, 60)}: {kept(value if isinstance(value, str) else compact(value), _VALUE_LIMIT)}")
+        return kept("\n".join(lines), limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCall:
+    """A tool call whose result has not come. ``detail`` is a shell's command, a file tool's path, or what was asked."""
+
+    event: str
+    tool: str
+    detail: str
+
+
+class _Detailed(Protocol):
+    @property
+    def detail(self) -> str: ...
+
+
+_Call = TypeVar("_Call", bound=_Detailed)
+
+
+def shorten_older(calls: dict[str, _Call], limit: int) -> None:
+    """Keep the details of the last few calls whole. Asked at each call that is opened: those of which no result comes pile up."""
+    if len(calls) > _WHOLE_CALLS:
+        name = next(islice(reversed(calls), _WHOLE_CALLS, None))
+        if len(calls[name].detail) > limit:
+            calls[name] = replace(calls[name], detail=beginning(calls[name].detail, limit))  # type: ignore[type-var]
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenCalls:
+    """By the agent's own names of them; the oldest are forgotten where too many stay open, and before that shortened."""
+
+    by_name: dict[str, OpenCall] = field(default_factory=dict)
+
+    def open(self, name: str, call: OpenCall) -> None:
+        self.by_name[name] = call
+        shorten_older(self.by_name, DETAIL_LIMIT)
+        while len(self.by_name) > _OPEN_CALLS:
+            del self.by_name[next(iter(self.by_name))]
+
+    def close(self, name: str) -> OpenCall:
+        """What was called so; a call of nothing where nobody remembers."""
+        return self.by_name.pop(name, None) or OpenCall(event="", tool="", detail="")
+
+    def carried(self) -> list[list[str]]:
+        return [[name, call.event, call.tool, call.detail] for name, call in self.by_name.items()]
+
+    @staticmethod
+    def resumed(carried: Iterable[Iterable[str]]) -> "OpenCalls":
+        return OpenCalls(by_name={name: OpenCall(event=event, tool=tool, detail=detail) for name, event, tool, detail in carried})
+
+
+class Teller:
+    """Collects the events of one session. Say which record is being read with `record`, then tell what it says."""
+
+    def __init__(self, *, provider: str, session: str, file: str, tools: Toolbox, calls: OpenCalls, ordinal: int = 0) -> None:
+        self.events: list[Event] = []
+        self.problems: list[Problem] = []
+        self.ordinal = ordinal
+        self.calls = calls
+        self._provider = provider
+        self._session = session
+        self._file = file
+        self._tools = tools
+        self._id = ""
+        self._at = datetime.fromtimestamp(0, UTC)
+        self._start = self._end = 0
+        self._told = 0
+
+    def record(self, name: str, at: datetime, start: int, end: int, *, ordinal: int | None = None) -> None:
+        """The record that stands at ``[start, end)``: its events have its name, its time and its place.
+
+        Their ordinals go on from ``ordinal``, or from ``start``, where those before do not reach farther.
+        """
+        self._id, self._at, self._start, self._end = name, at, start, end
+        self._told = 0
+        self.ordinal = max(self.ordinal, start if ordinal is None else ordinal)
+
+    def problem(self, position: int, reason: str) -> None:
+        self.problems.append(Problem(file=self._file, position=position, reason=reason))
+
+    def tell(
+        self,
+        type: EventType,
+        role: Role,
+        text: str,
+        *,
+        tool: str = "",
+        command: str = "",
+        path: str = "",
+        status: Status = "",
+        parent: str = "",
+        call: str = "",
+        whole: str = "",
+    ) -> str:
+        """Add an event of this record; returns its id. The first has the record's own, the others count on from it."""
+        name = f"{self._id}:{self._told}" if self._told else self._id
+        self._told += 1
+        self.events.append(
+            Event(
+                id=name,
+                session=self._session,
+                provider=self._provider,
+                ordinal=self.ordinal,
+                at=self._at,
+                role=role,
+                type=type,
+                text=text,
+                where=Where(file=self._file, start=self._start, end=self._end),
+                tool=tool,
+                command=command,
+                path=path,
+                status=status,
+                parent=parent,
+                call=call,
+                whole=without_echo(whole) if len(whole) > len(text) else "",
+            )
+        )
+        self.ordinal += 1
+        return name
+
+    def said(self, text: str, *, parent: str = "") -> None:
+        """What stands in a person's place: their words, or what machines put there."""
+        for utterance in utterances(text):
+            self._utterance(utterance, parent)
+
+    def _utterance(self, utterance: Utterance, parent: str) -> None:
+        match utterance:
+            case Said(text=text):
+                self.tell(EventType.USER_MESSAGE, "user", kept(text, MESSAGE_LIMIT), parent=parent)
+            case Ran(command=command):
+                command = kept(command, COMMAND_LIMIT)
+                self.tell(EventType.COMMAND, "user", command, command=command, parent=parent)
+            case Approved(plan=plan):
+                self.tell(EventType.DECISION, "user", kept(plan, SUMMARY_LIMIT), tool=PLANNING, parent=parent)
+            case Continued(summary=summary):
+                self.resume_point(summary, parent=parent)
+            case Interrupted(text=text):
+                self.resume_point(text, status="interrupted", parent=parent)
+            case Printed() | Notified():
+                pass
+            case _:
+                assert_never(utterance)
+
+    def resume_point(self, text: str, *, status: Status = "", parent: str = "") -> None:
+        if told := kept(text, SUMMARY_LIMIT).strip():
+            self.tell(EventType.RESUME_POINT, "system", told, status=status, parent=parent)
+
+    def answered(self, text: str, *, parent: str = "") -> str:
+        """The agent's words; the id of their event, or ``parent`` where there are none."""
+        told = kept(text, MESSAGE_LIMIT).strip()
+        return self.tell(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent) if told else parent
+
+    def called(self, name: str, tool: str, given: Mapping[str, Any], *, parent: str = "", by_a_person: bool = False) -> OpenCall:
+        """A call of ``tool``, open under ``name`` from now on."""
+        command, path = self._tools.command_of(tool, given), self._tools.path_of(given)
+        role: Role = "user" if by_a_person else "assistant"
+        event = self.tell(
+            EventType.TOOL_CALL,
+            role,
+            self._tools.rendered(tool, given),
+            tool=tool,
+            path=path,
+            call=name,
+            parent=parent,
+            whole="\n".join(texts_in(given)),
+        )
+        asked = given.get(self._tools.asking.get(tool, ""))
+        detail = kept(asked.strip(), _QUESTION_LIMIT) if isinstance(asked, str) else command or path
+        call = OpenCall(event=event, tool=tool, detail=detail)
+        if name:
+            self.calls.open(name, call)
+        if command:
+            self.tell(EventType.COMMAND, role, command, tool=tool, command=command, call=name, parent=event)
+        return call
+
+    def returned(
+        self,
+        name: str,
+        call: OpenCall,
+        text: str,
+        status: Status,
+        *,
+        done: Iterable[tuple[str, str]] = (),
+        running: bool = False,
+    ) -> str:
+        """What came of ``call``. ``done`` are the files it changed and how, where the record says more than the call did.
+
+        While it is still ``running``, what it printed so far says nothing of the tests.
+        """
+        tools, tool = self._tools, call.tool
+        of_command = tool in tools.shells or tool in tools.outputs
+        command, path = (call.detail, "") if of_command else ("", "" if tool in tools.asking else call.detail)
+        limit = READING_LIMIT if tool in tools.lookers and status == "ok" else RESULT_LIMIT
+        event = self.tell(
+            EventType.TOOL_RESULT,
+            "tool",
+            kept(text, limit),
+            tool=tool,
+            path=path,
+            status=status,
+            parent=call.event,
+            call=name,
+            whole=text,
+        )
+        verdict = verdict_of_tests(command, text) if of_command and not running else None
+        if verdict is not None:
+            self.tell(
+                EventType.TEST_RESULT,
+                "tool",
+                verdict.summary,
+                tool=tool,
+                command=command,
+                status=verdict.status,
+                parent=event,
+                call=name,
+            )
+        if status == "failed" and (telling := telling_lines(text)):
+            self.tell(
+                EventType.ERROR, "tool", telling, tool=tool, command=command, path=path, status="failed", parent=event, call=name
+            )
+        if status == "ok":
+            for changed, how in done or self._done(tool, path):
+                self.tell(EventType.FILE_ACTION, "tool", how, tool=tool, path=changed, status="ok", parent=event, call=name)
+        return event
+
+    def _done(self, tool: str, path: str) -> list[tuple[str, str]]:
+        if not path:
+            return []
+        if tool in self._tools.readers:
+            return [(path, "read")]
+        return [(path, self._tools.writers[tool])] if tool in self._tools.writers else []
+
+
+def compact(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # nested deeper, or a number larger, than orjson goes
+        return "[…]"
+
+
+def title_of(text: object) -> str:
+    """On one line. Looked through before: a secret that is wrapped over two would not be known any more."""
+    if not isinstance(text, str):
+        return ""
+    return " ".join(redact(drop_private(kept(beginning(text, 8 * TITLE_LIMIT), 4 * TITLE_LIMIT))).split())[:TITLE_LIMIT]

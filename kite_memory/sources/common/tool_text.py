@@ -1,0 +1,89 @@
+"""Claude Code's tools: which are which, and what a call asks for as bounded text."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from kite_memory.model.event import PLANNING, Status
+from kite_memory.redaction.cutting import beginning, ends
+from kite_memory.sources.common.todo_text import todo_lines
+from kite_memory.sources.common.words import without_echo
+
+SHELLS = frozenset({"Bash", "PowerShell", "Monitor"})
+SHELL_OUTPUTS = {"BashOutput": "bash_id", "TaskOutput": "task_id"}
+"""And the argument that names the command which went to the background."""
+AGENT = "Agent"
+"""The tool by which work is given to a sub-agent. Before 2.1.91 it was called Task."""
+READERS = frozenset({"Read", "NotebookRead"})
+LOOKERS = READERS | {"Glob", "LS"}
+WRITERS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+
+COMMAND_LIMIT = 4_000
+RESULT_LIMIT = 4_000
+READING_LIMIT = 1_200
+"""What a file held is on the disk; of one that was read, only enough is kept to know it again."""
+
+_CALL_LIMIT = 2_000
+PLAN_LIMIT = 12_000
+TODOS_LIMIT = 6_000
+"""All of a list: what is left to do is told from it."""
+_VALUE_LIMIT = 400
+PATH_LIMIT = 1_024
+_VALUES = 20
+_PATH_KEYS = ("file_path", "notebook_path")
+
+
+def kept(text: str, limit: int) -> str:
+    """``text`` without our own echo, and with its middle left out when it is longer than ``limit``."""
+    text = without_echo(text)
+    if len(text) <= limit:
+        return text
+    head = limit * 3 // 5
+    first, last = ends(text, head, limit - head)
+    return f"{first}\n[… {len(text) - len(first) - len(last):,} characters left out …]\n{last}"
+
+
+def path_of(tool_input: Mapping[str, Any]) -> str:
+    for key in _PATH_KEYS:
+        if isinstance(value := tool_input.get(key), str):
+            return without_echo(beginning(value, PATH_LIMIT))
+    return ""
+
+
+def command_of(tool: str, tool_input: Mapping[str, Any]) -> str:
+    command = tool_input.get("command") if tool in SHELLS else None
+    return kept(command.strip(), COMMAND_LIMIT) if isinstance(command, str) else ""
+
+
+def rendered_call(tool: str, tool_input: Mapping[str, Any]) -> str:
+    """What the call asks for, but for its path and for a shell's command, which have places of their own."""
+    if tool in SHELLS:
+        description = tool_input.get("description")
+        return kept(description, _VALUE_LIMIT) if isinstance(description, str) else ""
+    if tool == PLANNING and isinstance(plan := tool_input.get("plan"), str):
+        return kept(plan, PLAN_LIMIT)
+    lines: list[str] = []
+    limit = _CALL_LIMIT
+    for key in list(tool_input)[:_VALUES]:
+        value = tool_input[key]
+        if value is None or value is False or value == "" or key in _PATH_KEYS:
+            continue
+        if todos := todo_lines(value):
+            lines.append(f"{beginning(key, 60)}:\n{kept(todos, TODOS_LIMIT)}")
+            limit = _CALL_LIMIT + TODOS_LIMIT
+            continue
+        told = value if isinstance(value, str) else _compact(value)
+        lines.append(f"{beginning(key, 60)}: {kept(told, _VALUE_LIMIT)}")
+    return kept("\n".join(lines), limit)
+
+
+def _compact(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # nested deeper, or a number larger, than orjson goes
+        return "[…]"
+
+
+def result_limit(tool: str, status: Status) -> int:
+    return READING_LIMIT if tool in LOOKERS and status == "ok" else RESULT_LIMIT

@@ -1,0 +1,272 @@
+"""From Cursor's bubbles, each a message or a tool's call with what came of it, to the events they tell."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from kite_memory.model.event import EventType, Session, Status
+from kite_memory.projects.project import project_of
+from kite_memory.redaction.cutting import beginning
+from kite_memory.sources.common.event_builder import (
+    ANSWER_LIMIT,
+    SUMMARY_LIMIT,
+    OpenCall,
+    OpenCalls,
+    Teller,
+    Toolbox,
+    compact,
+    title_of,
+)
+from kite_memory.sources.common.fields import as_id, digest, moment, safe, short
+from kite_memory.sources.common.foreign_sqlite import object_in
+from kite_memory.sources.common.scalars import scalar
+from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
+from kite_memory.sources.common.words import without_blocks, without_echo
+
+PROVIDER = "cursor"
+
+TOOLS = Toolbox(
+    shells=frozenset({"run_terminal_cmd", "run_terminal_command", "run_terminal_command_v2", "Shell"}),
+    readers=frozenset({"read_file", "read_file_v2", "Read"}),
+    lookers=frozenset(
+        {
+            "read_file",
+            "read_file_v2",
+            "Read",
+            "list_dir",
+            "list_dir_v2",
+            "LS",
+            "grep",
+            "grep_search",
+            "ripgrep_raw_search",
+            "Grep",
+            "codebase_search",
+            "semantic_search_full",
+            "SemanticSearch",
+            "file_search",
+            "glob_file_search",
+            "Glob",
+        }
+    ),
+    writers={
+        "edit_file": "edited",
+        "edit_file_v2": "edited",
+        "search_replace": "edited",
+        "MultiEdit": "edited",
+        "StrReplace": "edited",
+        "edit_notebook": "edited",
+        "EditNotebook": "edited",
+        "reapply": "edited",
+        "apply_patch": "edited",
+        "ApplyPatch": "edited",
+        "write": "written",
+        "Write": "written",
+        "delete_file": "deleted",
+        "Delete": "deleted",
+    },
+    paths=(
+        "target_file",
+        "file_path",
+        "targetFile",
+        "relativeWorkspacePath",
+        "path",
+        "filePath",
+        "target_notebook",
+        "target_directory",
+    ),
+)
+_ASKING = frozenset({"ask_question", "AskQuestion"})
+_PLANNING = frozenset({"create_plan", "CreatePlan"})
+_TOLD_BY = ("output", "contents", "content", "result", "text", "error", "message")
+_FAILED = re.compile(r"\s*(?:Exit code: |Command failed with exit code )(-?[1-9]\d{0,9})\b")
+_REFUSED = ("Rejected:", "User rejected", "The user rejected", "User chose to skip", "User declined")
+
+_AROUND = (
+    "user_info",
+    "project_layout",
+    "git_status",
+    "rules",
+    "agent_skills",
+    "mcp_file_system",
+    "attached_files",
+    "additional_data",
+    "open_and_recently_viewed_files",
+    "system_reminder",
+    "timestamp",
+    "cursor_commands",
+    "manually_attached_skills",
+    "agent_transcripts",
+)
+"""Blocks that the client puts around a person's words, where it does not mark the words themselves."""
+
+_YEAR_2000 = 946_684_800_000
+_EVENTS_OF_A_BUBBLE = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bubble:
+    """``row`` is where it stands; ``place`` counts the bubbles of its conversation. ``known`` is told already, and only read for
+    what stands after it; ``growing`` is still being written.
+    """
+
+    row: int
+    place: int
+    content: Mapping[str, Any]
+    known: bool = False
+    growing: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """``helper`` says that another conversation's agent speaks in the person's place."""
+
+    session: Session
+    helper: bool
+
+
+def conversation(name: str, about: Mapping[str, Any], *, folder: str, parent: str, helper: bool) -> Conversation:
+    started = moment(about.get("createdAt")) or moment(about.get("lastUpdatedAt")) or moment(about.get("lastSendTime"))
+    return Conversation(
+        session=Session(
+            id=name,
+            provider=PROVIDER,
+            started=started or datetime.fromtimestamp(0, UTC),
+            project=project_of(folder),
+            cwd=beginning(folder, PATH_LIMIT),
+            parent="" if parent == name else parent,
+            title=title_of(about.get("name") or about.get("chatTitle")),
+        ),
+        helper=helper,
+    )
+
+
+def tell(conversation: Conversation, bubbles: Iterable[Bubble], *, file: str, names_by_words: bool = False) -> Teller:
+    """The events of ``bubbles``, in their order.
+
+    ``names_by_words`` is for conversations that were copied bubble by bubble under new names: what was said again in the same
+    words, and answered in the same words, is the same.
+    """
+    session = conversation.session
+    teller = Teller(provider=PROVIDER, session=session.id, file=file, tools=TOOLS, calls=OpenCalls())
+    said_last, at = "", session.started
+    for bubble in bubbles:
+        content = bubble.content
+        name = as_id(content.get("bubbleId")) or digest(f"{session.id}\n{bubble.place}".encode("utf-8", "replace"))
+        if names_by_words and isinstance(words := content.get("words"), str):
+            name = digest(words.encode("utf-8", "replace"))
+        at = _said_at(content) or at
+        text = content.get("text")
+        text = text if isinstance(text, str) else ""
+        former = content.get("toolFormerData")
+        is_call = isinstance(former, dict) and isinstance(former.get("name"), str)
+        if bubble.known:
+            said_last = name if text.strip() and not is_call else said_last
+            continue
+        teller.record(name, at, bubble.row, bubble.row, ordinal=bubble.place * _EVENTS_OF_A_BUBBLE)
+        match content.get("type"):
+            case 1 | "user":
+                said_last = ""
+                if conversation.helper:
+                    teller.answered(words_of(text))
+                else:
+                    teller.said(words_of(text))
+            case 2 | "ai" if is_call and isinstance(former, dict):
+                _tool(teller, former, name, at, bubble, parent=said_last, helper=conversation.helper)
+            case 2 | "ai":
+                if text.strip() and not bubble.growing:
+                    said_last = teller.answered(text)
+            case kind:
+                teller.problem(bubble.row, f"unknown bubble {safe(scalar(kind))}")
+    return teller
+
+
+def words_of(text: str) -> str:
+    """What a person wrote of a message that the client wrapped."""
+    _, opening, rest = text.partition("<user_query>")
+    if opening:
+        return (rest.partition("</user_query>")[0]).strip()
+    if "<" in text:
+        for tag in _AROUND:
+            text = without_blocks(text, tag)
+    return text.strip()
+
+
+def _said_at(content: Mapping[str, Any]) -> datetime | None:
+    """The clock of the time a message was begun; in old versions a stretch of time before it ended."""
+    if (at := moment(content.get("createdAt"))) is not None:
+        return at
+    timing = content.get("timingInfo")
+    if not isinstance(timing, dict):
+        return None
+    times = [timing.get(key) for key in ("clientRpcSendTime", "clientStartTime", "clientSettleTime", "clientEndTime")]
+    return next((moment(value) for value in times if isinstance(value, int | float) and value > _YEAR_2000), None)
+
+
+def _tool(teller: Teller, former: Mapping[str, Any], name: str, at: datetime, bubble: Bubble, *, parent: str, helper: bool) -> None:
+    tool = short(former.get("name"))
+    called = short(former.get("toolCallId")) or name
+    given = _arguments(former)
+    call = teller.called(called, tool, given, parent=parent)
+    teller.calls.by_name.pop(called, None)
+    status = former.get("status")
+    if status in ("loading", "pending", "running", "generating") and former.get("result") in (None, ""):
+        return
+    text, outcome = outcome_of(former.get("result"))
+    match former.get("error"):
+        case str(error) if error:
+            text = text or error
+        case {"clientVisibleErrorMessage": str(error)} | {"modelVisibleErrorMessage": str(error)} | {"message": str(error)}:
+            text = text or error
+        case _:
+            pass
+    if former.get("userDecision") == "rejected":
+        outcome = "denied"
+    elif status == "error":
+        outcome = "failed"
+    elif status in ("cancelled", "canceled", "aborted"):
+        outcome = "interrupted"
+    teller.record(f"{name}:r", at, bubble.row, bubble.row)
+    event = teller.returned(called, call, text, outcome)
+    if outcome == "ok" and not helper:
+        decided(teller, call, given, text, event, called, accepted=former.get("userDecision") == "accepted")
+
+
+def decided(teller: Teller, call: OpenCall, given: Mapping[str, Any], text: str, event: str, name: str, *, accepted: bool) -> None:
+    """What the person chose in a call that asked them, or the plan that they accepted."""
+    if call.tool in _ASKING and text:
+        teller.tell(EventType.DECISION, "user", kept(text, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+    elif call.tool in _PLANNING and accepted and isinstance(plan := given.get("plan"), str):
+        teller.tell(EventType.DECISION, "user", kept(plan, SUMMARY_LIMIT), tool=call.tool, parent=event, call=name)
+
+
+def _arguments(former: Mapping[str, Any]) -> Mapping[str, Any]:
+    """As the agent gave them, or as the client understood them. Only the latter are whole in some versions."""
+    raw, params = (object_in(former.get(key)) for key in ("rawArgs", "params"))
+    given = dict(raw) if isinstance(raw, dict) else {}
+    understood = params if isinstance(params, dict) else {}
+    if not given:
+        return understood
+    missing = () if any(isinstance(given.get(key), str) for key in TOOLS.paths) else TOOLS.paths
+    for key in (*missing, *(() if "command" in given else ("command",))):
+        if isinstance(value := understood.get(key), str):
+            given[key] = value
+    return given
+
+
+def outcome_of(result: object) -> tuple[str, Status]:
+    """The text of a result and how it ended, as far as it says so itself."""
+    found = object_in(result) if isinstance(result, str) and result[:1] == "{" else result
+    if isinstance(found, dict):
+        text = next((found[key] for key in _TOLD_BY if isinstance(found.get(key), str) and found[key]), "")
+        text = text or (compact(found) if found else "")
+        code = next((found[key] for key in ("exitCodeV2", "exitCode") if isinstance(found.get(key), int)), 0)
+        if found.get("rejected") is True:
+            return text, "denied"
+        failed = bool(code) or found.get("applyFailed") is True
+        return without_echo(text), "failed" if failed else "ok"
+    text = without_echo(result) if isinstance(result, str) else "" if result is None else compact(result)
+    if text.startswith(_REFUSED):
+        return text, "denied"
+    return text, "failed" if _FAILED.match(text) else "ok"

@@ -1,0 +1,94 @@
+"""Cursor's conversations, those of its editor and those of its command line: where they lie, and which way each is read."""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from kite_memory.model.look import Cursor, Look
+from kite_memory.sources.common import foreign_sqlite
+from kite_memory.sources.common.growing import unread
+from kite_memory.sources.common.jsonl import Unreadable
+from kite_memory.sources.cursor.bubbles import PROVIDER
+from kite_memory.sources.cursor.cli import look_at_export, look_at_store
+from kite_memory.sources.cursor.ide import Ide
+
+_NAME = re.compile(r"[\w.-]{1,200}")
+_STATE, _STORE = ("state.vscdb", "state.vscdb-wal"), ("store.db", "store.db-wal")
+
+
+class CursorApp:
+    """Reads the databases below ``user``, the editor's ``User`` folder, and what the command line keeps in ``cli``, ``~/.cursor``.
+
+    A conversation that stands in several places is read from the one that holds most of it: the editor's database, then the
+    command line's, then an export.
+    """
+
+    def __init__(self, user: Path, cli: Path, *, clock: Callable[[], float] = time.time) -> None:
+        self._user = user
+        self._cli = cli
+        self._ide = Ide(user)
+        self._clock = clock
+
+    @property
+    def provider(self) -> str:
+        return PROVIDER
+
+    def roots(self) -> tuple[Path, ...]:
+        return (self._cli / "chats", self._cli / "projects")
+
+    def flat_roots(self) -> tuple[Path, ...]:
+        """The database of every workspace is written to all day, and holds nothing since 2025: it is only compared."""
+        return (self._user / "globalStorage",)
+
+    def transcripts(self) -> Iterator[Path]:
+        for pattern, folder in (
+            ("globalStorage/state.vscdb", self._user),
+            ("workspaceStorage/*/state.vscdb", self._user),
+            ("chats/*/*/store.db", self._cli),
+            ("projects/*/agent-transcripts/**/*.jsonl", self._cli),
+        ):
+            yield from sorted(path for path in folder.glob(pattern) if self.owns(path))
+
+    def owns(self, path: Path) -> bool:
+        for root in (self._user, self._cli):
+            try:
+                parts = path.relative_to(root).parts
+            except ValueError:
+                continue
+            if not all(_NAME.fullmatch(part) for part in parts) or ".." in parts:
+                return False
+            match parts:
+                case ("globalStorage", file) | ("workspaceStorage", _, file) if root == self._user:
+                    return file in _STATE
+                case ("chats", _, _, file) if root == self._cli:
+                    return file in _STORE
+                case ("projects", _, "agent-transcripts", *_, file) if root == self._cli:
+                    return file.endswith(".jsonl")
+                case _:
+                    return False
+        return False
+
+    def in_order(self, paths: Iterable[Path]) -> list[Path]:
+        """Sub-agents after those that they work for."""
+        return sorted({foreign_sqlite.database_of(path) for path in paths}, key=lambda path: ("subagents" in path.parts, str(path)))
+
+    def stamp(self, path: Path) -> tuple[int, int]:
+        return foreign_sqlite.stamp(path)
+
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+        try:
+            if path.suffix == ".jsonl":
+                better = self._better(path.stem)
+                return look_at_export(path, cursor, root=self._cli, budget=budget, better=better, now=self._clock())
+            if path.name == "store.db":
+                return look_at_store(path, cursor, root=self._cli, budget=budget)
+            return self._ide.look_at(path, cursor, budget=budget)
+        except Unreadable as error:
+            return unread(path, cursor, str(error))
+        except OSError:
+            return unread(path, cursor, "file cannot be read")
+
+    def _better(self, name: str) -> bool:
+        """Whether a conversation stands anywhere but in an export. Raises `Unreadable` while that cannot be told."""
+        return any(True for _ in self._cli.glob(f"chats/*/{name}/store.db")) or self._ide.holds(name)

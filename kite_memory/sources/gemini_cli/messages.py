@@ -1,0 +1,319 @@
+"""From a message of a Gemini CLI session to the events it tells, whichever of the client's two formats holds it."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kite_memory.model.event import Event, EventType
+from kite_memory.model.look import Problem
+from kite_memory.redaction.cutting import beginning
+from kite_memory.sources.common.event_builder import (
+    ANSWER_LIMIT,
+    MESSAGE_LIMIT,
+    SUMMARY_LIMIT,
+    OpenCall,
+    OpenCalls,
+    Teller,
+    title_of,
+)
+from kite_memory.sources.common.fields import moment, safe, short
+from kite_memory.sources.common.own_sessions import OWN_EXTRACTOR_MARK
+from kite_memory.sources.common.scalars import scalar
+from kite_memory.sources.common.tool_text import kept
+from kite_memory.sources.gemini_cli.tools import TOOLS, Came, asked, came, came_of, response_text
+from kite_memory.sources.gemini_cli.words import NOT_THE_AGENTS, is_injected, persons_words, snapshot_of, text_of
+
+PROVIDER = "gemini-cli"
+
+_VERSION = 1
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_SILENT = frozenset({"info", "warning", "error", "about", "help", "stats", "model_stats", "tool_stats", "quit", "compression"})
+"""What the client shows on the screen, and says to nobody."""
+
+_TOLD = 128
+_UNKNOWN = 32
+_CALLS = 200
+_WORKSPACE = re.compile(
+    r"(?:Workspace Directories:\*\*\n\s*- |working in the directory: |Current Working Directory: )([^\n]{1,4096})"
+)
+_ABSOLUTE = re.compile(r"/[^\s\"'`,;:*?<>|()\[\]{}\\]{1,1024}")
+_CANDIDATES = 16
+_DEEPEST = 32
+
+
+def named(*parts: str) -> str:
+    return hashlib.blake2b("\x1f".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+@dataclass(slots=True, kw_only=True)
+class Conversation:
+    """What a later message needs to know of earlier ones, small enough to travel in a cursor.
+
+    ``told`` remembers what was last told under an id, for as long as a message may be written again.
+    """
+
+    id: str = ""
+    started: datetime | None = None
+    last_at: datetime = _EPOCH
+    ordinal: int = 0
+    hash: str = ""
+    cwd: str = ""
+    title: str = ""
+    sub_agent: bool = False
+    ours: bool = False
+    answered: bool = False
+    message: str = ""
+    told: dict[str, str] = field(default_factory=dict)
+    unknown: list[str] = field(default_factory=list)
+
+    def new_to_us(self, what: str) -> bool:
+        if what in self.unknown or len(self.unknown) >= _UNKNOWN:
+            return False
+        self.unknown.append(what)
+        return True
+
+    def was_told(self, id: str) -> bool:
+        """Of late; what was told long ago is forgotten."""
+        return named(id)[:12] in self.told
+
+    def news(self, event: Event) -> bool:
+        """Whether an event says what was not told under its id of late."""
+        name = named(event.id)[:12]
+        said = named(event.type, event.text, event.status, event.path, event.command)[:8]
+        known = self.told.pop(name, "")
+        self.told[name] = said
+        while len(self.told) > _TOLD:
+            del self.told[next(iter(self.told))]
+        return known != said
+
+    def describe(self, facts: Mapping[str, Any]) -> None:
+        """Take in what a document says of itself, or a line of its changes."""
+        self.id = self.id or short(facts.get("sessionId"))
+        self.hash = self.hash or short(facts.get("projectHash"))
+        self.sub_agent = self.sub_agent or facts.get("kind") == "subagent"
+        self.title = title_of(facts.get("summary")) or self.title
+        if self.started is None:
+            self.started = moment(facts.get("startTime"))
+        match facts.get("directories"):
+            case [str(first), *_] if not self.cwd:
+                self.cwd = beginning(first, 4096)
+            case _:
+                pass
+
+    def carried(self) -> str:
+        return orjson.dumps(
+            {
+                "v": _VERSION,
+                "id": self.id,
+                "started": self.started,
+                "at": self.last_at,
+                "ordinal": self.ordinal,
+                "hash": self.hash,
+                "cwd": self.cwd,
+                "title": self.title,
+                "flags": [self.sub_agent, self.ours, self.answered],
+                "message": self.message,
+                "told": self.told,
+                "unknown": self.unknown,
+            }
+        ).decode()
+
+    @staticmethod
+    def resumed(carry: str) -> "Conversation | None":
+        """The inverse of `carried`, ``None`` for what another version wrote."""
+        try:
+            known: dict[str, Any] = orjson.loads(carry)
+            if known["v"] != _VERSION:
+                return None
+            return Conversation(
+                id=known["id"],
+                started=datetime.fromisoformat(known["started"]) if known["started"] else None,
+                last_at=datetime.fromisoformat(known["at"]),
+                ordinal=known["ordinal"],
+                hash=known["hash"],
+                cwd=known["cwd"],
+                title=known["title"],
+                sub_agent=known["flags"][0],
+                ours=known["flags"][1],
+                answered=known["flags"][2],
+                message=known["message"],
+                told=dict(known["told"]),
+                unknown=list(known["unknown"]),
+            )
+        except (ValueError, KeyError, TypeError, IndexError):
+            return None
+
+
+class Interpreter:
+    """Reads messages in order and collects what they tell. It changes the `Conversation` it was given, and nothing else."""
+
+    def __init__(self, *, file: str, conversation: Conversation) -> None:
+        self.events: list[Event] = []
+        self.problems: list[Problem] = []
+        self._file = file
+        self._conversation = conversation
+        self._calls = OpenCalls()
+        self._at = conversation.last_at
+        self._place = (0, 0, 0)
+        self._teller = self._new_teller()
+
+    def _new_teller(self) -> Teller:
+        conversation = self._conversation
+        return Teller(
+            provider=PROVIDER,
+            session=conversation.id,
+            file=self._file,
+            tools=TOOLS,
+            calls=self._calls,
+            ordinal=conversation.ordinal,
+        )
+
+    def problem(self, position: int, reason: str) -> None:
+        self.problems.append(Problem(file=self._file, position=position, reason=reason))
+
+    def unknown(self, position: int, reason: str) -> None:
+        if self._conversation.new_to_us(reason):
+            self.problem(position, reason)
+
+    def message(self, message: Mapping[str, Any], start: int, end: int, *, ordinal: int) -> None:
+        """One message, standing at ``[start, end)``. What it repeats of a moment ago is not told again."""
+        conversation = self._conversation
+        self._teller = self._new_teller()
+        self._place = (start, end, ordinal)
+        at = moment(message.get("timestamp"))
+        if at is not None:
+            conversation.last_at = at
+            conversation.started = conversation.started or at
+        self._at = conversation.last_at
+        name = self._name(message)
+        match message.get("type"):
+            case "user":
+                self._user(message, name)
+            case "gemini" | "model":
+                self._agent(message, name)
+            case str() as kind if kind in _SILENT:
+                pass
+            case kind:
+                self.unknown(start, f"unknown message {safe(kind)}")
+        self.events += [event for event in self._teller.events if conversation.news(event)]
+        conversation.ordinal = self._teller.ordinal
+
+    def _name(self, message: Mapping[str, Any]) -> str:
+        """The client's id, unless another session may use it too."""
+        told = message.get("id")
+        if isinstance(told, str) and _UUID.fullmatch(told):
+            return told
+        text = told if isinstance(told, str) and told else f"{scalar(message.get('timestamp'))}\n{text_of(message.get('content'))}"
+        return named(self._conversation.id, text)
+
+    def _record(self, name: str) -> None:
+        start, end, ordinal = self._place
+        self._teller.record(name, self._at, start, end, ordinal=ordinal)
+
+    def _user(self, message: Mapping[str, Any], name: str) -> None:
+        conversation = self._conversation
+        content = message.get("content")
+        for part in content[:_CALLS] if isinstance(content, list) else ():
+            match part:
+                case {"functionResponse": {"id": str(call), "name": str(tool)}}:
+                    self._returned(short(call), short(tool), part)
+                case _:
+                    continue
+        text = text_of(content)
+        if not conversation.cwd and (conversation.sub_agent or is_injected(text)) and (found := _WORKSPACE.search(text, 0, 20_000)):
+            conversation.cwd = found[1].strip()
+        if snapshot := snapshot_of(text):
+            self._record(name)
+            self._teller.tell(EventType.RESUME_POINT, "system", kept(snapshot, SUMMARY_LIMIT), parent=conversation.message)
+            return
+        words = persons_words(message)
+        if not words:
+            return
+        if not conversation.answered and OWN_EXTRACTOR_MARK in words:
+            conversation.ours = True
+        before = len(self._teller.events)
+        self._record(name)
+        if not conversation.sub_agent:
+            self._teller.said(words)
+        elif told := kept(words, MESSAGE_LIMIT).strip():
+            self._teller.tell(EventType.ASSISTANT_MESSAGE, "assistant", told)
+        if len(self._teller.events) > before:
+            conversation.message = name
+
+    def _returned(self, call: str, tool: str, part: Mapping[str, Any]) -> None:
+        """A result that stands in a message of its own; mostly it stood in its call before."""
+        name = self._call_name(call)
+        if not self._conversation.was_told(named(name, "result")):
+            text, failed = response_text([part])
+            opened = self._calls.by_name.get(call) or OpenCall(event=name, tool=tool, detail="")
+            self._came(call, came(tool, text, failed=failed), opened)
+
+    def _agent(self, message: Mapping[str, Any], name: str) -> None:
+        conversation = self._conversation
+        conversation.answered = True
+        content = message.get("content")
+        text = text_of(content).strip()
+        if text and text not in NOT_THE_AGENTS:
+            self._record(name)
+            conversation.message = self._teller.answered(text, parent=conversation.message)
+        listed = message.get("toolCalls")
+        calls = [call for call in listed[:_CALLS] if isinstance(call, dict)] if isinstance(listed, list) else []
+        for n, call in enumerate(calls):
+            self._call(short(call.get("id")) or f"{name}:{n}", call)
+        known = {short(call.get("id")) for call in calls}
+        for part in content[:_CALLS] if isinstance(content, list) else ():
+            match part:
+                case {"functionCall": {"id": str(id)} as called} if short(id) not in known:
+                    self._call(short(id), called)
+                case _:
+                    continue
+
+    def _call_name(self, call: str) -> str:
+        return named(self._conversation.id, "call", call)
+
+    def _call(self, call: str, told: Mapping[str, Any]) -> None:
+        conversation = self._conversation
+        tool = short(told.get("name")) or "unknown"
+        given = asked(tool, told.get("args"), conversation.cwd)
+        self._find_folder(told.get("args"))
+        name = self._call_name(call)
+        at, self._at = self._at, moment(told.get("timestamp")) or self._at
+        self._record(name)
+        opened = self._teller.called(call, tool, given, parent=conversation.message)
+        if (result := came_of(tool, told, conversation.cwd)) is not None:
+            self._came(call, result, opened)
+        self._at = at
+
+    def _came(self, call: str, result: Came, opened: OpenCall) -> None:
+        """The result is told under its call's name, so that it is the same wherever it stands."""
+        self._record(named(opened.event, "result"))
+        event = self._teller.returned(call, opened, result.text, result.status, done=result.done)
+        asks = opened.tool in TOOLS.asking and result.status == "ok" and result.text
+        if asks and not self._conversation.sub_agent:
+            decided = kept(f"{opened.detail}\nAnswer: {result.text}".strip(), ANSWER_LIMIT)
+            self._teller.tell(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
+
+    def _find_folder(self, args: object) -> None:
+        """The folder whose hash the session bears is known when a path in or above which it lies is named."""
+        conversation = self._conversation
+        if conversation.cwd or len(conversation.hash) != 64 or not isinstance(args, dict):
+            return
+        text = " ".join(value[:2000] for value in args.values() if isinstance(value, str))
+        conversation.cwd = folder_of(conversation.hash, _ABSOLUTE.findall(text)[:_CANDIDATES])
+
+
+def folder_of(hash: str, paths: list[str]) -> str:
+    """The one of ``paths``, or of the folders they lie in, that has this SHA-256."""
+    for path in paths:
+        folder = Path(path)
+        for candidate in (folder, *list(folder.parents)[:_DEEPEST]):
+            if hashlib.sha256(str(candidate).encode("utf-8", "surrogatepass")).hexdigest() == hash:
+                return str(candidate)
+    return ""

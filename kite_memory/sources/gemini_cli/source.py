@@ -1,0 +1,241 @@
+"""Gemini CLI's sessions: where they lie, and reading both of its formats on from a cursor."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kite_memory.model.event import Session
+from kite_memory.model.look import Cursor, Look
+from kite_memory.projects.project import project_of
+from kite_memory.redaction.cutting import beginning
+from kite_memory.sources.common import documents
+from kite_memory.sources.common.documents import DOCUMENT_LIMIT, Told
+from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable, open_regular
+from kite_memory.sources.gemini_cli.messages import PROVIDER, Conversation, Interpreter, folder_of
+from kite_memory.system.listing import folders_in, is_text
+
+_SMALL = 1 << 20
+_PER_MESSAGE = 1_000
+
+
+class Gemini:
+    """Reads ``<root>/tmp/<project>/chats``, where ``root`` is ``${GEMINI_CLI_HOME:-~}/.gemini``.
+
+    Until 0.39 a session was one JSON document, written anew at every change. Since then it is a file of lines: a message that
+    changes is written again under its id, and now and then all of them together, shortened and with the time of that moment.
+    What such a checkpoint repeats stays as it was first told, so a look ends before it and after it. A document that is
+    resumed goes on as lines, in the same session and under the same ids. ``own_state`` is our state folder.
+    """
+
+    def __init__(self, root: Path, *, own_state: Path, line_limit: int = LINE_LIMIT, document_limit: int = DOCUMENT_LIMIT) -> None:
+        self._root = root
+        self._tmp = root / "tmp"
+        self._own_folders = (own_state, own_state.resolve())
+        self._line_limit = line_limit
+        self._document_limit = document_limit
+
+    @property
+    def provider(self) -> str:
+        return PROVIDER
+
+    def roots(self) -> tuple[Path, ...]:
+        return (self._tmp,)
+
+    def transcripts(self) -> Iterator[Path]:
+        for project in folders_in(self._tmp):
+            found = (Path(folder, name) for folder, _, files in os.walk(project / "chats") for name in files)
+            yield from self.in_order(path for path in found if self.owns(path))
+
+    def in_order(self, paths: Iterable[Path]) -> list[Path]:
+        """Sessions by the time in their names, before the agents that work for them; a document before its lines."""
+        return sorted(paths, key=lambda path: (len(path.parts), path.stem, path.suffix, str(path)))
+
+    def owns(self, path: Path) -> bool:
+        if path.suffix not in (".json", ".jsonl") or not path.is_relative_to(self._tmp):
+            return False
+        inside = path.relative_to(self._tmp).parts
+        return len(inside) in (3, 4) and inside[1] == "chats" and ".." not in inside and is_text(path)
+
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+        if path.suffix == ".json":
+            return documents.look_at(path, cursor, within=self._tmp, limit=self._document_limit, tell=partial(self._document, path))
+        return look_at(
+            path,
+            cursor,
+            within=self._tmp,
+            line_limit=self._line_limit,
+            look=lambda file: self._look(path, file, cursor, budget),
+            amends=True,
+        )
+
+    # A document
+
+    def _document(self, path: Path, document: object, note: str) -> Told | str:
+        if not isinstance(document, dict) or not isinstance(messages := document.get("messages"), list):
+            return "not a session"
+        conversation = Conversation()
+        conversation.describe(document)
+        self._settle(path, conversation)
+        interpreter = Interpreter(file=str(path), conversation=conversation)
+        for index, message in enumerate(messages):
+            if isinstance(message, dict):
+                interpreter.message(message, index, index, ordinal=index * _PER_MESSAGE)
+            else:
+                interpreter.unknown(index, "not a message")
+        self._settle(path, conversation)
+        if conversation.ours or self._is_own(conversation):
+            return Told(session=None, messages=len(messages))
+        return Told(
+            session=_session(path, conversation) if interpreter.events else None,
+            messages=len(messages),
+            events=interpreter.events,
+            problems=interpreter.problems,
+        )
+
+    # Lines
+
+    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> Look:
+        position, conversation, changed = resumed(file, cursor, Conversation, Conversation.resumed)
+        reading = _Lines(path, conversation, settle=self._settle)
+        if changed:
+            reading.interpreter.problem(0, changed)
+        wanted = not conversation.ours
+        position, more = read_on(file, position, reading.interpreter, reading.tell, budget=budget, wanted=wanted)
+        conversation.ours = conversation.ours or self._is_own(conversation)
+        return looked(
+            path,
+            file,
+            reading.interpreter,
+            session=_session(path, conversation),
+            position=position,
+            carry=conversation.carried(),
+            more=more,
+            wanted=not conversation.ours,
+            amends=not reading.checkpoint,
+        )
+
+    # What lies beside them
+
+    def _settle(self, path: Path, conversation: Conversation) -> None:
+        """Who and where, as far as the file itself does not say."""
+        conversation.id = conversation.id or path.stem[-128:]
+        conversation.sub_agent = conversation.sub_agent or path.parent.parent.name == "chats"
+        if not conversation.cwd:
+            conversation.cwd = beginning(self._folder(path, conversation.hash), 4096)
+
+    def _folder(self, path: Path, hash: str) -> str:
+        """Where the project is, as the client itself notes: beside its sessions, or in the list of all projects."""
+        project = self._tmp / path.relative_to(self._tmp).parts[0]
+        if noted := _small_text(project / ".project_root", self._root).strip():
+            return noted
+        known = _projects(_small_text(self._root / "projects.json", self._root))
+        by_name = next((folder for folder, name in known.items() if name == project.name), "")
+        return by_name or folder_of(hash or project.name, list(known))
+
+    def _is_own(self, conversation: Conversation) -> bool:
+        cwd = conversation.cwd
+        return bool(cwd) and any(Path(cwd).is_relative_to(folder) for folder in self._own_folders)
+
+
+class _Lines:
+    """Reads lines until the budget's end, or until what they are changes: a checkpoint is a look of its own."""
+
+    def __init__(self, path: Path, conversation: Conversation, *, settle: Callable[[Path, Conversation], None]) -> None:
+        self.checkpoint = False
+        self._path = path
+        self._conversation = conversation
+        self._settle = settle
+        self._settled = False
+        self.interpreter = Interpreter(file=str(path), conversation=conversation)
+
+    def tell(self, found: Found, at: int, line: bytes) -> bool:
+        """Whether the look ends before this line."""
+        row, begun = found.row, bool(self.interpreter.events)
+        if self._conversation.ours:
+            return False
+        if begun and _is_checkpoint(row) != self.checkpoint and _tells(row):
+            return True
+        self.checkpoint = self.checkpoint if begun else _is_checkpoint(row)
+        self._line(row, at + found.start, at + found.end)
+        return False
+
+    def _line(self, row: Mapping[str, Any], start: int, end: int) -> None:
+        conversation = self._conversation
+        ordinal = max(start, conversation.ordinal)
+        match row:
+            case {"$set": dict(changes)}:
+                conversation.describe(changes)
+                messages = changes.get("messages")
+                self._begin()
+                for message in messages if isinstance(messages, list) else ():
+                    if isinstance(message, dict):
+                        self.interpreter.message(message, start, end, ordinal=ordinal)
+            case {"$rewindTo": str()}:
+                pass
+            case {"sessionId": str()} if "type" not in row:
+                conversation.describe(row)
+                self._begin()
+            case {"type": str(), "id": str()} | {"type": str(), "timestamp": str()}:
+                self._begin()
+                self.interpreter.message(row, start, end, ordinal=ordinal)
+            case _:
+                self.interpreter.unknown(start, "unknown line")
+
+    def _begin(self) -> None:
+        """Before anything is told it must be known whose it is."""
+        if not self._settled:
+            self._settle(self._path, self._conversation)
+            self._settled = True
+
+
+def _is_checkpoint(row: Mapping[str, Any]) -> bool:
+    match row:
+        case {"$set": {"messages": list()}}:
+            return True
+        case _:
+            return False
+
+
+def _tells(row: Mapping[str, Any]) -> bool:
+    return "type" in row or _is_checkpoint(row)
+
+
+def _session(path: Path, conversation: Conversation) -> Session | None:
+    if conversation.started is None or not conversation.id:
+        return None
+    parent = path.parent.name if path.parent.parent.name == "chats" else ""
+    return Session(
+        id=conversation.id,
+        provider=PROVIDER,
+        started=conversation.started,
+        project=project_of(conversation.cwd),
+        cwd=conversation.cwd,
+        parent="" if parent == conversation.id else parent,
+        title=conversation.title,
+    )
+
+
+def _small_text(path: Path, within: Path) -> str:
+    try:
+        with os.fdopen(open_regular(path, within), "rb") as file:
+            return file.read(_SMALL).decode("utf-8", "replace")
+    except (Unreadable, OSError):
+        return ""
+
+
+def _projects(text: str) -> dict[str, str]:
+    """``{folder: name}``."""
+    try:
+        told = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {}
+    match told:
+        case {"projects": dict(projects)}:
+            return {folder: name for folder, name in projects.items() if isinstance(name, str)}
+        case _:
+            return {}

@@ -1,0 +1,1 @@
+"""The commits of known repositories read into events."""

@@ -1,0 +1,337 @@
+"""From OpenCode's messages and their parts to the events they tell. Its database and its older files hold the same objects."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from kite_memory.model.event import EventType, Session, Status
+from kite_memory.projects.project import project_of
+from kite_memory.redaction.cutting import beginning
+from kite_memory.sources.common.event_builder import (
+    ANSWER_LIMIT,
+    SUMMARY_LIMIT,
+    OpenCall,
+    OpenCalls,
+    Teller,
+    Toolbox,
+    compact,
+    title_of,
+)
+from kite_memory.sources.common.fields import digest, moment, safe, short
+from kite_memory.sources.common.scalars import scalar
+from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
+from kite_memory.sources.common.words import without_echo
+
+PROVIDER = "opencode"
+
+TOOLS = Toolbox(
+    shells=frozenset({"bash", "shell"}),
+    readers=frozenset({"read"}),
+    lookers=frozenset({"read", "glob", "grep", "list", "codesearch", "lsp"}),
+    writers={"write": "written", "edit": "edited", "multiedit": "edited", "patch": "edited", "apply_patch": "edited"},
+    paths=("filePath", "path"),
+)
+_ASKING = "question"
+_PLANNING = "plan_exit"
+_INVALID = "invalid"
+
+_SKIPPED = frozenset(
+    {"reasoning", "step-start", "step-finish", "snapshot", "patch", "file", "agent", "retry", "compaction", "subtask"}
+)
+"""What the agent thought, its counters, copies of what its tools tell, attachments, and tasks worded by a command's template."""
+
+_ABANDONED = 600.0
+"""Seconds after which a text that was never finished will not be."""
+
+_OWN_TEMPLATES = (
+    "Please analyze this codebase and create an AGENTS.md file containing",
+    "Create or update `AGENTS.md` for this repository",
+)
+"""Prompts that a command of the client's puts in a person's place, word for word."""
+
+_UNTITLED = ("New session - ", "Child session - ")
+_REFUSED = ("The user rejected permission", "The user dismissed", "The user has specified a rule which prevents")
+_WITH_A_REFUSAL = " with the following feedback: "
+_STOPPED = ("Tool execution aborted", "User aborted the command")
+_PATCHED = {"add": "created", "delete": "deleted", "move": "moved", "update": "edited"}
+_CHANGED_FILES = 50
+_LATEST = 4e9
+_EVENTS_OF_A_PART = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """``row`` is where it stands; ``changed`` the Unix time when it was written last."""
+
+    row: int
+    content: Mapping[str, Any]
+    changed: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """With all of its parts. ``place`` counts the parts of the session before it."""
+
+    name: str
+    info: Mapping[str, Any]
+    parts: Sequence[Part]
+    place: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """``helper`` says that another session's agent speaks in the person's place."""
+
+    session: Session
+    helper: bool
+
+
+def conversation(info: Mapping[str, Any], messages: Iterable[Mapping[str, Any]]) -> Conversation | None:
+    """Out of a session's record; ``None`` without a name. The folder is ``/`` where the client did not know it."""
+    name = short(info.get("id"))
+    if not name:
+        return None
+    folder = _text(info.get("directory"))
+    if folder in ("", "/"):
+        folder = next((cwd for message in messages if (cwd := _cwd(message))), folder)
+    title = title_of(info.get("title"))
+    parent = short(info.get("parent_id") or info.get("parentID"))
+    return Conversation(
+        session=Session(
+            id=name,
+            provider=PROVIDER,
+            started=_started(info),
+            project=project_of(folder),
+            cwd=folder,
+            parent="" if parent == name else parent,
+            title="" if title.startswith(_UNTITLED) else title,
+        ),
+        helper=bool(parent),
+    )
+
+
+def _started(info: Mapping[str, Any]) -> datetime:
+    times = info.get("time")
+    created = times.get("created") if isinstance(times, dict) else info.get("time_created")
+    return moment(created) or datetime.fromtimestamp(0, UTC)
+
+
+def _cwd(message: Mapping[str, Any]) -> str:
+    match message.get("path"):
+        case {"cwd": str(cwd)} if cwd != "/":
+            return beginning(cwd, PATH_LIMIT)
+        case _:
+            return ""
+
+
+def _text(value: object) -> str:
+    return beginning(value, PATH_LIMIT) if isinstance(value, str) else ""
+
+
+def tell(conversation: Conversation, messages: Iterable[Message], *, file: str, last: str, now: float) -> Teller:
+    """The events of ``messages``, in their order. ``last`` names the session's last message: what is unfinished there is still
+    being written, and is told when it is whole.
+    """
+    teller = Teller(provider=PROVIDER, session=conversation.session.id, file=file, tools=TOOLS, calls=OpenCalls())
+    for message in messages:
+        _Telling(teller, conversation, message, may_go_on=message.name == last, now=now).tell()
+    return teller
+
+
+class _Telling:
+    """One message being told."""
+
+    def __init__(self, teller: Teller, conversation: Conversation, message: Message, *, may_go_on: bool, now: float) -> None:
+        self._teller = teller
+        self._helper = conversation.helper
+        self._message = message
+        self._info = message.info
+        times = message.info.get("time")
+        self._times: Mapping[str, Any] = times if isinstance(times, dict) else {}
+        self._may_go_on = may_go_on and not self._times.get("completed") and message.info.get("error") is None
+        self._now = now
+        self._answer = ""
+
+    def tell(self) -> None:
+        role = self._info.get("role")
+        for index, part in enumerate(self._message.parts):
+            content, kind = part.content, part.content.get("type")
+            ordinal = (self._message.place + index) * _EVENTS_OF_A_PART
+            match kind, role:
+                case "text", "user":
+                    self._begin(part, self._name(index, content), content, ordinal)
+                    self._user(content)
+                case "text", "assistant":
+                    self._begin(part, self._name(index, content), content, ordinal)
+                    self._assistant(part, content)
+                case "tool", _:
+                    self._tool(part, self._name(index, content), content, ordinal)
+                case str(), _ if kind in _SKIPPED:
+                    pass
+                case str(), _:
+                    self._teller.problem(part.row, f"unknown part {safe(kind)}")
+                case _:
+                    self._teller.problem(part.row, "no type")
+        match self._info.get("error"):
+            case {"name": "MessageAbortedError"} if self._message.parts:
+                self._begin(self._message.parts[-1], self._name(-1, {}), {}, 0)
+                self._teller.tell(EventType.RESUME_POINT, "system", "Interrupted by the user", status="interrupted")
+            case _:
+                pass
+
+    def _begin(self, part: Part, name: str, timed: Mapping[str, Any], ordinal: int, key: str = "start") -> None:
+        own = timed.get("time")
+        at = (moment(own.get(key)) if isinstance(own, dict) else None) or moment(self._times.get("created"))
+        written = datetime.fromtimestamp(min(max(0.0, part.changed), _LATEST), UTC)
+        self._teller.record(name, at or written, part.row, part.row, ordinal=ordinal)
+
+    def _name(self, index: int, content: Mapping[str, Any]) -> str:
+        """Of what a fork copies with it, so that a copy is known again: a fork gives new names to messages and parts.
+
+        Of a text only the beginning, which stays when it grows.
+        """
+        created = self._times.get("created")
+        if not isinstance(created, int | float | str):
+            return digest(f"{PROVIDER}\n{self._message.name}\n{index}".encode("utf-8", "replace"))
+        told = content.get("callID") if content.get("type") == "tool" else content.get("text")
+        words = told.strip()[:80] if isinstance(told, str) else ""
+        role, kind = scalar(self._info.get("role")), scalar(content.get("type"))
+        name = f"{PROVIDER}\n{created}\n{role}\n{index}\n{kind}\n{words}"
+        return digest(name.encode("utf-8", "replace"))
+
+    def _user(self, content: Mapping[str, Any]) -> None:
+        text = content.get("text")
+        if not isinstance(text, str) or _injected(content):
+            return
+        if self._helper:
+            self._teller.answered(text)
+        elif not text.startswith(_OWN_TEMPLATES):
+            self._teller.said(text)
+
+    def _assistant(self, part: Part, content: Mapping[str, Any]) -> None:
+        text = content.get("text")
+        if not isinstance(text, str) or _injected(content):
+            return
+        times = content.get("time")
+        ended = isinstance(times, dict) and times.get("end") is not None
+        if self._may_go_on and not ended and self._now - part.changed < _ABANDONED:
+            return
+        if self._info.get("summary") is True or self._info.get("mode") == "compaction":
+            if told := kept(text, SUMMARY_LIMIT).strip():
+                self._teller.tell(EventType.RESUME_POINT, "system", told)
+        else:
+            self._answer = self._teller.answered(text)
+
+    def _tool(self, part: Part, name: str, content: Mapping[str, Any], ordinal: int) -> None:
+        teller, state = self._teller, content.get("state")
+        tool, called = short(content.get("tool")), short(content.get("callID"))
+        if not isinstance(state, dict) or not tool:
+            teller.problem(part.row, "tool without a state")
+            return
+        status = state.get("status")
+        if status == "pending":  # what it is called with is still being written
+            return
+        given = state.get("input")
+        self._begin(part, name, state, ordinal)
+        call = teller.called(called, tool, given if isinstance(given, dict) else {}, parent=self._answer)
+        teller.calls.by_name.pop(called, None)
+        match status:
+            case "completed" | "success" | "error":
+                self._begin(part, f"{name}:r", state, ordinal, key="end")
+                self._returned(state, call, called)
+            case "running":
+                pass
+            case _:
+                teller.problem(part.row, f"unknown state {safe(status)}")
+
+    def _returned(self, state: Mapping[str, Any], call: OpenCall, name: str) -> None:
+        text, status = _outcome(state, call.tool)
+        text, _, words = text.partition(_WITH_A_REFUSAL) if status == "denied" else (text, "", "")
+        event = self._teller.returned(name, call, text, status, done=_changed(state))
+        if words.strip() and not self._helper:
+            self._teller.said(words.strip(), parent=event)
+        if status != "ok" or self._helper:
+            return
+        decided = _answers(state) if call.tool == _ASKING else ["The plan was approved."] if call.tool == _PLANNING else []
+        for answer in decided:
+            self._teller.tell(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+
+
+def _injected(content: Mapping[str, Any]) -> bool:
+    return content.get("synthetic") is True or content.get("ignored") is True
+
+
+def _outcome(state: Mapping[str, Any], tool: str) -> tuple[str, Status]:
+    """Of a command only its exit code says that it failed; a tool that does not exist has run, by its state."""
+    if state.get("status") == "error":
+        text = state.get("error")
+        text = text if isinstance(text, str) else ""
+        if text.startswith(_REFUSED):
+            return text, "denied"
+        match state.get("metadata"):
+            case {"interrupted": True}:
+                return text, "interrupted"
+            case _:
+                return text, "interrupted" if text.startswith(_STOPPED) or text == "Cancelled" else "failed"
+    output = state.get("output")
+    text = without_echo(output) if isinstance(output, str) else ""
+    match state.get("metadata"):
+        case {"exit": int(code)} if code:
+            return text, "failed"
+        case {"interrupted": True}:
+            return text, "interrupted"
+        case _:
+            return text, "failed" if tool == _INVALID else "ok"
+
+
+def _changed(state: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The files that a patch touched; other tools name theirs in the call."""
+    match state.get("metadata"):
+        case {"files": list(files)}:
+            pass
+        case _:
+            return []
+    found: list[tuple[str, str]] = []
+    for file in files[:_CHANGED_FILES]:
+        match file:
+            case {"filePath": str(path), "type": str(how)} if path:
+                found.append((beginning(path, PATH_LIMIT), _PATCHED.get(how, "edited")))
+            case _:
+                continue
+    return found
+
+
+def _answers(state: Mapping[str, Any]) -> Iterator[str]:
+    """Each question with what the person chose."""
+    given, metadata = state.get("input"), state.get("metadata")
+    questions = given.get("questions") if isinstance(given, dict) else None
+    answers = metadata.get("answers") if isinstance(metadata, dict) else None
+    if not isinstance(questions, list) or not isinstance(answers, list):
+        if isinstance(output := state.get("output"), str) and output.strip():
+            yield output.strip()
+        return
+    for question, answer in zip(questions[:20], answers[:20], strict=False):
+        asked = question.get("question") if isinstance(question, dict) else None
+        chosen = ", ".join(map(_chosen, answer[:20])) if isinstance(answer, list) else _chosen(answer)
+        if not chosen:
+            continue
+        lines = [*([asked] if isinstance(asked, str) else []), f"Answer: {chosen}"]
+        options = question.get("options") if isinstance(question, dict) else None
+        others = [
+            option["label"]
+            for option in (options[:20] if isinstance(options, list) else [])
+            if isinstance(option, dict) and isinstance(option.get("label"), str) and option["label"] not in chosen
+        ]
+        yield "\n".join([*lines, *([f"Not chosen: {'; '.join(others)}"] if others else [])])
+
+
+def _chosen(answer: object) -> str:
+    return answer if isinstance(answer, str) else compact(answer)
+
+
+def said_at(info: Mapping[str, Any]) -> float:
+    """When a message was begun, to put messages in order by."""
+    times = info.get("time")
+    created = moment(times.get("created") if isinstance(times, dict) else info.get("time_created"))
+    return created.timestamp() if created else 0.0
