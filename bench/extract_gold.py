@@ -33,7 +33,7 @@ from typing import Any
 from bench.recall_gold import Labelled, commit, events_of, labelled
 from bench.recorded import Answers
 from kite_memory import assets
-from kite_memory.daemon.pipeline import redacted
+from kite_memory.app.pipeline import redacted
 from kite_memory.distill import prompts
 from kite_memory.distill.admit import admitted, question
 from kite_memory.distill.chunking import FREE, ChunkPolicy, Span, finished, worth_asking

@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from kite_memory.daemon.gardening import Gardening
+from kite_memory.app.vault_pages import Gardening
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.model.note import NoteKind
 from kite_memory.vault import links

@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from kite_memory.daemon.echo import said_about
+from kite_memory.app.session_context import said_about
 from kite_memory.model.event import Event, EventType, Session, evidence_reference
 from kite_memory.model.hit import Question
 from kite_memory.model.judging import Judged, Verdict

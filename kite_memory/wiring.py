@@ -19,6 +19,21 @@ from typing import TYPE_CHECKING, Any, assert_never
 import orjson
 
 from kite_memory import __version__, assets, endpoint, paths
+from kite_memory.app.agent_hooks import Moments
+from kite_memory.app.code_anchors import Anchoring
+from kite_memory.app.consolidation import Consolidating
+from kite_memory.app.forgetting import LettingGo
+from kite_memory.app.importer import TakingIn
+from kite_memory.app.launch import daemon_command, daemon_environment
+from kite_memory.app.operations import Operations, known_project
+from kite_memory.app.pipeline import Pipeline
+from kite_memory.app.prompt_capture import Saying
+from kite_memory.app.question_answering import History
+from kite_memory.app.review import Reviewing
+from kite_memory.app.session_context import said_about
+from kite_memory.app.trace import Tracer
+from kite_memory.app.vault_git import commit
+from kite_memory.app.vault_pages import Gardening
 from kite_memory.bridge.bridge import Bridge
 from kite_memory.bridge.colleagues import Colleagues
 from kite_memory.bridge.local import LocalStore
@@ -31,21 +46,7 @@ from kite_memory.bridge.team import Team
 from kite_memory.bridge.tools import tools_of
 from kite_memory.bridge.working import heard, working
 from kite_memory.config import Config, LogLevel
-from kite_memory.daemon.anchoring import Anchoring
-from kite_memory.daemon.consolidating import Consolidating
-from kite_memory.daemon.echo import said_about
-from kite_memory.daemon.gardening import Gardening
-from kite_memory.daemon.history import History
-from kite_memory.daemon.letting_go import LettingGo
 from kite_memory.daemon.lock import DaemonLock, holder
-from kite_memory.daemon.moments import Moments
-from kite_memory.daemon.operations import Operations, known_project
-from kite_memory.daemon.pipeline import Pipeline
-from kite_memory.daemon.reviewing import Reviewing
-from kite_memory.daemon.saying import Saying
-from kite_memory.daemon.taking_in import TakingIn
-from kite_memory.daemon.trace import Tracer
-from kite_memory.daemon.vault_git import commit
 from kite_memory.distill import prompts
 from kite_memory.distill.booking import Allowance
 from kite_memory.distill.chunking import FREE, ChunkPolicy
@@ -84,7 +85,6 @@ from kite_memory.sources.cursor.source import CursorApp
 from kite_memory.sources.gemini_cli.source import Gemini
 from kite_memory.sources.git_history.source import GitLog
 from kite_memory.sources.opencode.source import OpenCode
-from kite_memory.starting import daemon_command, daemon_environment
 from kite_memory.system.checksums import broken, seal
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.text.ages import age
@@ -96,10 +96,10 @@ from kite_memory.vault.lifecycle import Rulings
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from kite_memory.app.requests import Requests
     from kite_memory.bridge.wire import Perform
     from kite_memory.daemon.daemon import Daemon
     from kite_memory.daemon.protocol import Held, Reply, Request
-    from kite_memory.daemon.requests import Requests
     from kite_memory.daemon.service_units import Manager, Service
     from kite_memory.distill.answering import Answerer
     from kite_memory.distill.backend import Backend
@@ -605,7 +605,7 @@ def requests_of(house: House, tracer: Tracer) -> "Iterator[Requests]":
     """What the models that are configured would be sent; without one, what one would be sent that was."""
     from tempfile import TemporaryDirectory
 
-    from kite_memory.daemon.requests import Askers, Recorder, Requests
+    from kite_memory.app.requests import Askers, Recorder, Requests
     from kite_memory.distill.answering import Answerer
     from kite_memory.distill.judge import ModelJudge
     from kite_memory.distill.model_extractor import ModelExtractor
@@ -751,7 +751,7 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
 def run_daemon(config: Config, lock: DaemonLock) -> int:
     """Answer the socket, work until told to stop. The caller holds the ``lock`` meanwhile."""
     from kite_memory.daemon.daemon import Daemon
-    from kite_memory.daemon.heap import few_arenas
+    from kite_memory.daemon.malloc_tuning import few_arenas
     from kite_memory.daemon.server import Server
 
     few_arenas()

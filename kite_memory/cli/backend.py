@@ -50,7 +50,7 @@ def perform(op: str, **arguments: Any) -> Any:
 
 def _look_back(settings: Config, op: str, asked: dict[str, Any]) -> Any:
     """Without the rest of the house, which takes longer to open than this takes."""
-    from kite_memory.daemon.looking_back import LookingBack, NoShelf
+    from kite_memory.app.timeline_queries import LookingBack, NoShelf
     from kite_memory.timeline.store import Timeline
 
     with ExitStack() as closing:
@@ -74,10 +74,10 @@ def _see_the_vault(settings: Config, op: str, asked: dict[str, Any]) -> Any:
     clock = partial(datetime.now, UTC)
     with Vault(settings.vault, settings.state / "vault.sqlite") as vault:
         if op == "show":
-            from kite_memory.daemon.showing import Showing
+            from kite_memory.app.note_view import Showing
 
             return Showing(vault=vault, clock=clock).operations()[op](**asked)
-        from kite_memory.daemon.gardening import Gardening
+        from kite_memory.app.vault_pages import Gardening
 
         return Gardening(vault=vault, lock=RLock(), clock=clock).operations()[op](**asked)
 

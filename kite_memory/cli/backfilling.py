@@ -14,7 +14,7 @@ from kite_memory.errors import KiteError
 from kite_memory.sources.common.source import Source
 
 if TYPE_CHECKING:
-    from kite_memory.daemon.pipeline import PassedOver
+    from kite_memory.app.pipeline import PassedOver
     from kite_memory.wiring import House
 
 Unread = Sequence[tuple[Source, Path, int]]

@@ -11,10 +11,10 @@ from kite_memory.agents import commands, instruction_lines
 from kite_memory.agents.connections import Connection, Places, connections
 from kite_memory.agents.mcp_entry import Server
 from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, apply, backed_up, diff, read_settings
+from kite_memory.app.launch import mcp_command, mcp_environment
 from kite_memory.cli.console import ask, say, tell
 from kite_memory.cli.hooking import backups
 from kite_memory.config import Config
-from kite_memory.starting import mcp_command, mcp_environment
 from kite_memory.system.editors import extension_storages, user_folder
 
 

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from kite_memory.app.launch import daemon_command, daemon_environment
 from kite_memory.cli.backend import daemon_runs
 from kite_memory.config import Config
 from kite_memory.daemon.client import DaemonSilent
 from kite_memory.errors import KiteError
-from kite_memory.starting import daemon_command, daemon_environment
 from kite_memory.system.private_files import make_private_folder
 
 _SECONDS = 20.0

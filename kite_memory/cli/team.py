@@ -15,8 +15,8 @@ def asked(config: Config, query: str, *, project: str, limit: int, seconds: floa
     """Asks at once; what is returned takes this machine's hits, and gives them with those that the team had in time."""
     if config.team.ask == "off" or not config.team.bridge:
         return lambda hits: hits
+    from kite_memory.app.searching import searched_for
     from kite_memory.bridge.team import Asking, Team, together
-    from kite_memory.daemon.searching import searched_for
     from kite_memory.keys import keys_beside
     from kite_memory.redaction import drop_private, redact
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from kite_memory.daemon.heap import give_back
-from kite_memory.daemon.pipeline import Pipeline
+from kite_memory.app.pipeline import Pipeline
+from kite_memory.daemon.malloc_tuning import give_back
 from kite_memory.daemon.watch import Roused, Wake, Watch
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.errors import KiteError, StateNotWritten, StateTakenAway

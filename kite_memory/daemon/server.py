@@ -13,9 +13,9 @@ from pathlib import Path
 from time import monotonic
 from types import TracebackType
 
+from kite_memory.daemon.acceptor import BUSY, Limits, Reception, Report, turn_away
 from kite_memory.daemon.listener import Transport, listen
 from kite_memory.daemon.protocol import Failure, Held, Reply, Request, render_reply
-from kite_memory.daemon.reception import BUSY, Limits, Reception, Report, turn_away
 from kite_memory.endpoint import RECEIVED
 from kite_memory.errors import KiteError
 

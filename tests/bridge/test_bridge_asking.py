@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kite_memory.app.question_answering import History
 from kite_memory.bridge.access import OWNER, Asker, Grant, NotAllowed
 from kite_memory.bridge.asking import EventsElsewhere
 from kite_memory.bridge.near import Near
 from kite_memory.bridge.wire import error_told
-from kite_memory.daemon.history import History
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
 from kite_memory.model.plan import Create
 from kite_memory.model.scope import Scope

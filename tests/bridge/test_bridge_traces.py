@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from kite_memory.app.timeline_queries import LookingBack, NoShelf
 from kite_memory.bridge import resuming
 from kite_memory.bridge.access import Asker, Grant
 from kite_memory.bridge.near import Near
 from kite_memory.bridge.working import working
-from kite_memory.daemon.looking_back import LookingBack, NoShelf
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.scope import Scope

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory import assets
-from kite_memory.daemon import anchoring
-from kite_memory.daemon.anchoring import Anchoring, anchored, digest_of, folder_of, has_drifted, within
+from kite_memory.app import code_anchors
+from kite_memory.app.code_anchors import Anchoring, anchored, digest_of, folder_of, has_drifted, within
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.note import Note
@@ -390,7 +390,7 @@ def test_a_repository_of_another_project_says_nothing_about_a_branch(tmp_path: P
 def test_a_merged_branch_is_noticed_at_the_next_look_however_many_notes_there_are(
     rounds: Rounds, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(anchoring, "_LOOKED_AT", 2)
+    monkeypatch.setattr(code_anchors, "_LOOKED_AT", 2)
     id = rounds.write(made(repository, event(), branch="fix/press"))
     for number in range(8):
         rounds.vault.remember(f"Nothing waits for number {number}, it is a fact.", project="orchard")

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from kite_memory.app.agent_hooks import TEAM_SECONDS, Moments
+from kite_memory.app.usage_report import helping, occasion_told
 from kite_memory.bridge.colleagues import Colleagues, Telling
 from kite_memory.bridge.team import Team
 from kite_memory.config import Config, TeamConfig
-from kite_memory.daemon.helping import helping, occasion_told
-from kite_memory.daemon.moments import TEAM_SECONDS, Moments
 from kite_memory.errors import UsageError
 from kite_memory.keys import keys_beside
 from kite_memory.model.hit import Hit, Injection

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from kite_memory.daemon.pipeline import Pipeline
+from kite_memory.app.pipeline import Pipeline
 from kite_memory.daemon.watch import Watch
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.outbox import Outbox

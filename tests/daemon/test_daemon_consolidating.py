@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from kite_memory import assets
-from kite_memory.daemon.consolidating import Consolidating
-from kite_memory.daemon.gardening import Gardening
-from kite_memory.daemon.vault_git import commit
+from kite_memory.app.consolidation import Consolidating
+from kite_memory.app.vault_git import commit
+from kite_memory.app.vault_pages import Gardening
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Create

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.daemon.echo import before, said_about
+from kite_memory.app.session_context import before, said_about
 from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.look import Cursor, Look
 from kite_memory.model.note import Note, NoteKind

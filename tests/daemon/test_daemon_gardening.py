@@ -8,7 +8,7 @@ from threading import RLock
 
 import pytest
 
-from kite_memory.daemon.gardening import Gardening
+from kite_memory.app.vault_pages import Gardening
 from kite_memory.distill import prompts
 from kite_memory.distill.backend import Ending, Inquiry, Reply
 from kite_memory.distill.booking import Allowance

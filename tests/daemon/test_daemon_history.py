@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.daemon import asking, looking_back
-from kite_memory.daemon.history import History
-from kite_memory.daemon.looking_back import SessionNotFound
+from kite_memory.app import evidence_search, timeline_queries
+from kite_memory.app.question_answering import History
+from kite_memory.app.timeline_queries import SessionNotFound
 from kite_memory.distill import prompts
 from kite_memory.distill.answering import Answerer
 from kite_memory.distill.backend import Ending, Inquiry, Reply
@@ -143,14 +143,14 @@ class TestTimeline:
         told = perform(worked, "timeline", session=cited["reference"])
 
         assert cited["id"] in [event["id"] for event in told["events"]]
-        assert len(told["events"]) <= 2 * looking_back._AROUND + 20
+        assert len(told["events"]) <= 2 * timeline_queries._AROUND + 20
 
     def test_a_long_session_comes_in_pieces_that_are_the_whole(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
         work = Work()
         for number in range(40):
             work.asked(f"tree {number}").said("watered " * number)
         house.timeline.commit([work.look()], SESSION.provider)
-        monkeypatch.setattr(looking_back, "_PAGE_CHARACTERS", 1_500)
+        monkeypatch.setattr(timeline_queries, "_PAGE_CHARACTERS", 1_500)
 
         told: list[str] = []
         after: int | None = -1
@@ -349,15 +349,15 @@ class TestAsk:
 class TestExtracting:
     AT = datetime(2026, 3, 1, tzinfo=UTC)
 
-    def piece(self, text: str, *, kind: str = "note", title: str = "", score: float = 0.3) -> asking.Evidence:
+    def piece(self, text: str, *, kind: str = "note", title: str = "", score: float = 0.3) -> evidence_search.Evidence:
         named = title or ("fact: the orchard" if kind == "note" else "user message in orchard")
         note = kind == "note"
-        return asking.Evidence(
+        return evidence_search.Evidence(
             kind="note" if note else "event", reference="facts/a.md", title=named, at=self.AT, text=text, score=score, name="a"
         )
 
     def test_the_sentence_that_says_it_is_picked(self) -> None:
-        told = asking.extract(
+        told = evidence_search.extract(
             "which stock bears the pear?", [self.piece("The gate is green. The pear stands on a quince stock. Water weekly.")]
         )
 
@@ -366,23 +366,23 @@ class TestExtracting:
     def test_what_several_say_is_told_once_and_names_them_all(self) -> None:
         pieces = [self.piece("The pear stands on a quince stock."), self.piece("The pear stands on a quince stock.", kind="event")]
 
-        (sentence,) = asking.extract("which stock bears the pear?", pieces)
+        (sentence,) = evidence_search.extract("which stock bears the pear?", pieces)
 
         assert set(sentence.rests_on) == {0, 1}
 
     def test_a_question_is_no_answer(self) -> None:
-        assert asking.extract("which stock bears the pear?", [self.piece("Which stock does the pear stand on?")]) == ()
+        assert evidence_search.extract("which stock bears the pear?", [self.piece("Which stock does the pear stand on?")]) == ()
 
     def test_what_a_tool_printed_is_no_answer(self) -> None:
         printed = self.piece("The pear stands on a quince stock.", kind="event", title="tool result in orchard")
 
-        assert asking.extract("which stock bears the pear?", [printed]) == ()
+        assert evidence_search.extract("which stock bears the pear?", [printed]) == ()
 
     def test_a_note_that_is_near_in_meaning_answers_without_a_shared_word(self) -> None:
         near, far = self.piece("Quince bears it well.", score=0.8), self.piece("Quince bears it well.", score=0.2)
 
-        assert [each.rests_on for each in asking.extract("unterlage der birne", [far, near])] == [(1,)]
-        assert asking.extract("unterlage der birne", [far]) == ()
+        assert [each.rests_on for each in evidence_search.extract("unterlage der birne", [far, near])] == [(1,)]
+        assert evidence_search.extract("unterlage der birne", [far]) == ()
 
     def test_a_question_about_nothing_that_is_known_has_no_answer(self) -> None:
         pieces = [
@@ -390,17 +390,17 @@ class TestExtracting:
             self.piece("Mean while, water it.", kind="event"),
         ]
 
-        assert asking.extract("what is the meaning of life?", pieces) == ()
+        assert evidence_search.extract("what is the meaning of life?", pieces) == ()
 
     def test_a_note_that_is_about_it_needs_to_say_less_of_it_again(self) -> None:
         question = "which stock bears the old pear where it floods?"
         near, far = self.piece("Pears are on quince here.", score=0.5), self.piece("Pears are on quince here.", score=0.3)
 
-        assert [each.rests_on for each in asking.extract(question.replace("pear", "pears"), [far, near])] == [(1,)]
+        assert [each.rests_on for each in evidence_search.extract(question.replace("pear", "pears"), [far, near])] == [(1,)]
 
     @given(st.text(max_size=80), st.lists(st.text(max_size=400), max_size=6))
     def test_whatever_is_asked_of_whatever_there_is(self, question: str, texts: list[str]) -> None:
-        told = asking.extract(question, [self.piece(text) for text in texts])
+        told = evidence_search.extract(question, [self.piece(text) for text in texts])
 
         assert len(told) <= 5
         assert all(each.rests_on and max(each.rests_on) < len(texts) for each in told)
@@ -409,9 +409,9 @@ class TestExtracting:
 @pytest.mark.parametrize("room", range(1, 70, 5))
 def test_a_page_never_tears_events_of_one_ordinal_apart(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     events = [replace(event, ordinal=event.ordinal // 2, text="x" * 10) for event in Work().asked("a").ran("b").ran("c").events]
-    monkeypatch.setattr(looking_back, "_PAGE_CHARACTERS", room)
+    monkeypatch.setattr(timeline_queries, "_PAGE_CHARACTERS", room)
 
-    page = looking_back._page(events)
+    page = timeline_queries._page(events)
 
     assert page
     assert len(page) in (1, len(events)) or page[-1].ordinal != events[len(page)].ordinal
@@ -419,7 +419,7 @@ def test_a_page_never_tears_events_of_one_ordinal_apart(room: int, monkeypatch: 
 
 def test_looking_back_waits_for_nothing_that_finds_by_meaning() -> None:
     heavy = ("numpy", "yaml", "kite_memory.wiring", "kite_memory.redaction", "kite_memory.vault", "kite_memory.distill")
-    asked = f"import sys, kite_memory.daemon.looking_back; print([name for name in {heavy!r} if name in sys.modules])"
+    asked = f"import sys, kite_memory.app.timeline_queries; print([name for name in {heavy!r} if name in sys.modules])"
 
     told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
 

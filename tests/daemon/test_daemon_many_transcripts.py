@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.daemon import pipeline
+from kite_memory.app import pipeline
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
 from tests.sources.transcript import Transcript

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kite_memory.daemon.moments import LeftToDo, Mode, Moments
+from kite_memory.app.agent_hooks import LeftToDo, Mode, Moments
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.hit import Injection, Question

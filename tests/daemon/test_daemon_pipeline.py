@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.daemon.letting_go import Ground, LettingGo
+from kite_memory.app.forgetting import Ground, LettingGo
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.distill.scheduler import Asked, Idle

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kite_memory.daemon import reviewing as reviewing_module
-from kite_memory.daemon.consolidating import Consolidating
-from kite_memory.daemon.gardening import Gardening
-from kite_memory.daemon.reviewing import Changed, Reviewing
+from kite_memory.app import review as reviewing_module
+from kite_memory.app.consolidation import Consolidating
+from kite_memory.app.review import Changed, Reviewing
+from kite_memory.app.vault_pages import Gardening
 from kite_memory.errors import NoteNotFound, UsageError
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.daemon.moments import Moments
-from kite_memory.daemon.saying import TAG, Saying
+from kite_memory.app.agent_hooks import Moments
+from kite_memory.app.prompt_capture import TAG, Saying
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Outcome
 from kite_memory.distill.offline import OfflineExtractor, said_to_keep

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kite_memory.daemon.searching import SearchedFor, searched_for
+from kite_memory.app.searching import SearchedFor, searched_for
 from kite_memory.model.event import EventType
 from kite_memory.model.note import NoteKind
 

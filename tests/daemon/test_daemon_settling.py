@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.daemon.settling import QUIET, Settling, turns
+from kite_memory.app.outcome_tracker import QUIET, Settling, turns
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Cursor, Look
 from kite_memory.model.note import NoteKind

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kite_memory.daemon.looking_back import SessionNotFound
-from kite_memory.daemon.trace import Tracer
+from kite_memory.app.timeline_queries import SessionNotFound
+from kite_memory.app.trace import Tracer
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Busy, Refused, Usage
 from kite_memory.model.record import Record

@@ -15,8 +15,8 @@ import pytest
 from kite_memory.agents.claude_code import plan_install
 from kite_memory.agents.hook_command import fast_command
 from kite_memory.agents.settings_edit import Edit
+from kite_memory.app.agent_hooks import Moments
 from kite_memory.config import Config, ExtractorConfig
-from kite_memory.daemon.moments import Moments
 from kite_memory.daemon.protocol import Ok, Reply, Request
 from kite_memory.daemon.server import Server
 from kite_memory.distill.outbox import Outbox

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kite_memory.daemon.taking_in import TakingIn
+from kite_memory.app.importer import TakingIn
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.exchange.exporting import as_json, jsonl, note_of, zipped
 from kite_memory.exchange.foreign import Foreign, Kept, PassedOver, drafts

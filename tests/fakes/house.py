@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kite_memory import assets
-from kite_memory.daemon.pipeline import Pipeline
+from kite_memory.app.pipeline import Pipeline
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.outbox import Budget, Outbox

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from kite_memory.daemon.pipeline import redacted
+from kite_memory.app.pipeline import redacted
 from kite_memory.model.look import Cursor, Look
 from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.sources.common.jsonl import AppendOnlyFile, Unreadable

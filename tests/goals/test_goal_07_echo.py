@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from kite_memory.daemon.pipeline import redacted
+from kite_memory.app.pipeline import redacted
 from kite_memory.distill.extractor import Answer, Outcome, Usage
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event

@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from kite_memory.app.pipeline import redacted
 from kite_memory.bridge.access import OWNER, Asker
 from kite_memory.config import Config, ExtractorConfig
-from kite_memory.daemon.pipeline import redacted
 from kite_memory.distill.backend import Ending, Inquiry, Reply
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.model_extractor import ModelExtractor
@@ -269,7 +269,7 @@ def test_no_secret_of_a_transcript_is_kept_or_sent(tmp_path: Path) -> None:
 
 
 def test_control_without_the_door_they_are_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kite_memory.daemon.pipeline.redact_event", lambda event, known=None: event)
+    monkeypatch.setattr("kite_memory.app.pipeline.redact_event", lambda event, known=None: event)
 
     search, secrets, model = walked(tmp_path)
 

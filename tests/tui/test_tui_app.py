@@ -7,7 +7,7 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from kite_memory.daemon.looking_back import SessionNotFound, _event, _session
+from kite_memory.app.timeline_queries import SessionNotFound, _event, _session
 from kite_memory.tui.app import Lines, NoteScreen, TimelineApp
 from tests.fakes.work import Work, session
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.daemon.looking_back import _event
+from kite_memory.app.timeline_queries import _event
 from kite_memory.model.event import EventType
 from kite_memory.tui.rows import JUMPS, Row, following, matching, rows
 from tests.fakes.work import Work

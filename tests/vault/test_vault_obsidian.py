@@ -12,7 +12,7 @@ from typing import Any
 import frontmatter
 import pytest
 
-from kite_memory.daemon.gardening import Gardening
+from kite_memory.app.vault_pages import Gardening
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.model.note import NoteKind
 from kite_memory.model.record import Rejected

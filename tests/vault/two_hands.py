@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from threading import RLock
 
-from kite_memory.daemon.gardening import Gardening
+from kite_memory.app.vault_pages import Gardening
 from kite_memory.errors import KiteError, VaultMissing
 from kite_memory.model.note import NoteStatus
 from kite_memory.model.plan import Supersede

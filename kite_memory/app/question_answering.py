@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from kite_memory.daemon import asking
-from kite_memory.daemon.looking_back import LookingBack, named
-from kite_memory.daemon.looking_back import since as time_since
+from kite_memory.app import evidence_search
+from kite_memory.app.timeline_queries import LookingBack, named
+from kite_memory.app.timeline_queries import since as time_since
 from kite_memory.distill.answering import Answerer, Said, Sentence, Unsaid
 from kite_memory.distill.polishing import Polisher
 from kite_memory.errors import KiteError, UsageError
@@ -75,7 +75,7 @@ class History(LookingBack):
                 case Unsaid(reason=reason):
                     remark = f"the model was of no help: {plain_line(reason)}"
         if by == "offline":
-            told = asking.extract(words, evidence)
+            told = evidence_search.extract(words, evidence)
         kept = [each for sentence in told if (each := self._resolved(sentence, evidence)) is not None]
         used = list(dict.fromkeys(place for sentence in kept for place in sentence.rests_on))
         number = {place: count for count, place in enumerate(used, 1)}
@@ -99,17 +99,17 @@ class History(LookingBack):
             "took_ms": time_since(began),
         }
 
-    def _evidence(self, question: str, project: str, since: datetime | None, cwd: str) -> list[asking.Evidence]:
+    def _evidence(self, question: str, project: str, since: datetime | None, cwd: str) -> list[evidence_search.Evidence]:
         here = project or project_of(cwd)
-        notes = self._recall.search(Query(text=question, project=here, within=project, since=since, limit=asking.NOTES))
-        events = self._timeline.search(EventQuery(text=question, project=project, since=since, limit=asking.EVENTS))
-        return [*map(asking.of_note, notes), *map(asking.of_event, events)]
+        notes = self._recall.search(Query(text=question, project=here, within=project, since=since, limit=evidence_search.NOTES))
+        events = self._timeline.search(EventQuery(text=question, project=project, since=since, limit=evidence_search.EVENTS))
+        return [*map(evidence_search.of_note, notes), *map(evidence_search.of_event, events)]
 
-    def _resolved(self, sentence: Sentence, evidence: Sequence[asking.Evidence]) -> Sentence | None:
+    def _resolved(self, sentence: Sentence, evidence: Sequence[evidence_search.Evidence]) -> Sentence | None:
         rests_on = tuple(place for place in sentence.rests_on if self._resolves(evidence[place]))
         return Sentence(text=sentence.text, rests_on=rests_on) if rests_on else None
 
-    def _resolves(self, piece: asking.Evidence) -> bool:
+    def _resolves(self, piece: evidence_search.Evidence) -> bool:
         """Whether whoever follows it now finds something there."""
         if piece.kind == "event":
             reference = EvidenceReference.parse(piece.reference)
@@ -120,7 +120,7 @@ class History(LookingBack):
             return False
 
 
-def _citation(piece: asking.Evidence, number: int) -> Json:
+def _citation(piece: evidence_search.Evidence, number: int) -> Json:
     return {
         "number": number,
         "kind": piece.kind,

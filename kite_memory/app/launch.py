@@ -9,7 +9,7 @@ from kite_memory.config import Config
 
 def daemon_command() -> tuple[str, ...]:
     """By the path of the package and with ``-P``, so that no folder it is started in can come in between."""
-    return (sys.executable, "-P", str(Path(__file__).resolve().with_name("__main__.py")), "daemon")
+    return (sys.executable, "-P", str(Path(__file__).resolve().parent.parent / "__main__.py"), "daemon")
 
 
 def mcp_command() -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from kite_memory.daemon.desk import Report
+from kite_memory.app.judge_queue import Report
 from kite_memory.distill.prose import stems
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType, evidence_reference

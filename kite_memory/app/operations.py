@@ -12,21 +12,21 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Protocol, get_args, get_origin
 
+from kite_memory.app import forgetting as letting_go
+from kite_memory.app.forgetting import LettingGo
+from kite_memory.app.importer import TakingIn
+from kite_memory.app.note_view import Showing, note_told
+from kite_memory.app.pipeline import Pipeline, Survey
+from kite_memory.app.question_answering import History
+from kite_memory.app.review import Reviewing
+from kite_memory.app.searching import BESIDE_NOTES, event_told, searched_for, worth_listing
+from kite_memory.app.session_context import before
+from kite_memory.app.usage_report import by_name, helping, occasion_told
+from kite_memory.app.vault_pages import Gardening
 from kite_memory.bridge import wire
 from kite_memory.bridge.bridge import Bridge
 from kite_memory.bridge.given import writable_key, written_tags
 from kite_memory.bridge.store import Place
-from kite_memory.daemon import letting_go
-from kite_memory.daemon.echo import before
-from kite_memory.daemon.gardening import Gardening
-from kite_memory.daemon.helping import by_name, helping, occasion_told
-from kite_memory.daemon.history import History
-from kite_memory.daemon.letting_go import LettingGo
-from kite_memory.daemon.pipeline import Pipeline, Survey
-from kite_memory.daemon.reviewing import Reviewing
-from kite_memory.daemon.searching import BESIDE_NOTES, event_told, searched_for, worth_listing
-from kite_memory.daemon.showing import Showing, note_told
-from kite_memory.daemon.taking_in import TakingIn
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox, Spending
 from kite_memory.distill.scheduler import Idle

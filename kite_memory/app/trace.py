@@ -10,8 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, assert_never
 
-from kite_memory.daemon.looking_back import LookingBack
-from kite_memory.daemon.pipeline import PassedOver, Pipeline
+from kite_memory.app.pipeline import PassedOver, Pipeline
+from kite_memory.app.timeline_queries import LookingBack
 from kite_memory.distill.outbox import ChunkEntry, Outbox, WaitingChunk
 from kite_memory.errors import KiteError
 from kite_memory.model.chunk import Chunk

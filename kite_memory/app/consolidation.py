@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Literal, Protocol
 
-from kite_memory.daemon.gardening import Gardening
+from kite_memory.app.vault_pages import Gardening
 from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, VaultMissing
 from kite_memory.model.note import Note
 from kite_memory.model.plan import Create

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 import orjson
 
-from kite_memory.daemon.anchoring import anchored
-from kite_memory.daemon.saying import attested, heard_before
-from kite_memory.daemon.settling import Settling
+from kite_memory.app.code_anchors import anchored
+from kite_memory.app.outcome_tracker import Settling
+from kite_memory.app.prompt_capture import attested, heard_before
 from kite_memory.distill.chunking import ChunkPolicy, Span, finished, silence_needed, worth_asking
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import AnsweredChunk, Outbox, WaitingChunk

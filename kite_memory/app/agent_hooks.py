@@ -16,11 +16,11 @@ from typing import Literal, Protocol
 
 import orjson
 
+from kite_memory.app.judge_queue import Desk, Report
+from kite_memory.app.last_work import ABOUT, last_work
+from kite_memory.app.prompt_hook import TOOL_EVENTS, HookInput, ToolCall, read_hook_input
+from kite_memory.app.session_context import before
 from kite_memory.bridge.colleagues import Colleagues, Telling
-from kite_memory.daemon.desk import Desk, Report
-from kite_memory.daemon.echo import before
-from kite_memory.daemon.last_work import ABOUT, last_work
-from kite_memory.daemon.prompt_hook import TOOL_EVENTS, HookInput, ToolCall, read_hook_input
 from kite_memory.errors import KiteError
 from kite_memory.model.event import EventType
 from kite_memory.model.hit import Hit, Injection, Question

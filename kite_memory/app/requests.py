@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from kite_memory.daemon.echo import before
-from kite_memory.daemon.history import History
-from kite_memory.daemon.moments import as_judged
-from kite_memory.daemon.trace import Tracer
+from kite_memory.app.agent_hooks import as_judged
+from kite_memory.app.question_answering import History
+from kite_memory.app.session_context import before
+from kite_memory.app.trace import Tracer
 from kite_memory.distill.answering import Answerer
 from kite_memory.distill.backend import Ending, Inquiry
 from kite_memory.distill.extractor import Extractor, Refused, Usage

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any, Protocol
 
-from kite_memory.daemon.showing import note_told
+from kite_memory.app.note_view import note_told
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.note import Note, NoteKind, NoteStatus

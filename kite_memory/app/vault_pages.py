@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from kite_memory.daemon.page_wording import Asked, PageWording, key, nobody
+from kite_memory.app.page_wording import Asked, PageWording, key, nobody
 from kite_memory.errors import KiteError, UsageError, VaultMissing
 from kite_memory.model.note import Note
 from kite_memory.vault import Vault, memory_page

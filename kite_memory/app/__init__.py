@@ -1,0 +1,1 @@
+"""The use cases, which daemon and command line both run."""
