@@ -29,12 +29,12 @@ import orjson
 
 from bench.hook_latency import percentile
 from bench.recall_gold import commit, events_of, labelled
-from kite_memory.bridge import wire
-from kite_memory.bridge.access import OWNER, Asker
-from kite_memory.bridge.store import Conflict
 from kite_memory.daemon import client
 from kite_memory.errors import KiteError
 from kite_memory.recall.rendering import estimated_tokens
+from kite_memory.tools import wire
+from kite_memory.tools.access import OWNER, Asker
+from kite_memory.tools.store import Conflict
 
 _PROJECT = "orchard"
 _ASKER = Asker(grant=OWNER, project=_PROJECT, session="bench", ai="bench")

@@ -36,16 +36,6 @@ from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 
 from kite_memory import assets
-from kite_memory.bridge import conversations
-from kite_memory.bridge.access import OWNER, Asker, Grant
-from kite_memory.bridge.conversation_notes import journal_id
-from kite_memory.bridge.local import LocalStore
-from kite_memory.bridge.local_conversations import LocalConversations
-from kite_memory.bridge.local_state import LocalState
-from kite_memory.bridge.near import Near
-from kite_memory.bridge.postgres import migrate, open_postgres
-from kite_memory.bridge.postgres.rows import encoded, record_json
-from kite_memory.bridge.store import Asked, Conflict, Conversation, Place, Store, Wanted
 from kite_memory.errors import KiteError
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
@@ -58,6 +48,16 @@ from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.team.postgres import migrate, open_postgres
+from kite_memory.team.postgres.rows import encoded, record_json
+from kite_memory.tools import conversations
+from kite_memory.tools.access import OWNER, Asker, Grant
+from kite_memory.tools.conversation_notes import journal_id
+from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_conversations import LocalConversations
+from kite_memory.tools.local_state import LocalState
+from kite_memory.tools.local_store import LocalStore
+from kite_memory.tools.store import Asked, Conflict, Conversation, Place, Store, Wanted
 from kite_memory.vault import Vault
 from tests.fakes.postgres_server import PostgresServer
 

@@ -34,17 +34,6 @@ from kite_memory.app.session_context import said_about
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_git import commit
 from kite_memory.app.vault_pages import Gardening
-from kite_memory.bridge.bridge import Bridge
-from kite_memory.bridge.colleagues import Colleagues
-from kite_memory.bridge.local import LocalStore
-from kite_memory.bridge.local_conversations import LocalConversations
-from kite_memory.bridge.local_state import LocalState
-from kite_memory.bridge.near import Near
-from kite_memory.bridge.resuming import left_to_do
-from kite_memory.bridge.store import StoreUnavailable
-from kite_memory.bridge.team import Team
-from kite_memory.bridge.tools import tools_of
-from kite_memory.bridge.working import heard, working
 from kite_memory.config import Config, LogLevel
 from kite_memory.daemon.lock import DaemonLock, holder
 from kite_memory.distill import prompts
@@ -87,9 +76,20 @@ from kite_memory.sources.git_history.source import GitLog
 from kite_memory.sources.opencode.source import OpenCode
 from kite_memory.system.checksums import broken, seal
 from kite_memory.system.private_files import make_private_folder, replace_file
+from kite_memory.team.recall import Colleagues
+from kite_memory.team.search import Team
 from kite_memory.text.ages import age
 from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.store import Timeline
+from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_conversations import LocalConversations
+from kite_memory.tools.local_state import LocalState
+from kite_memory.tools.local_store import LocalStore
+from kite_memory.tools.registry import tools_of
+from kite_memory.tools.resuming import left_to_do
+from kite_memory.tools.store import StoreUnavailable
+from kite_memory.tools.working import heard, working
 from kite_memory.vault import Vault
 from kite_memory.vault.lifecycle import Rulings
 
@@ -97,7 +97,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from kite_memory.app.requests import Requests
-    from kite_memory.bridge.wire import Perform
     from kite_memory.daemon.daemon import Daemon
     from kite_memory.daemon.protocol import Held, Reply, Request
     from kite_memory.daemon.service_units import Manager, Service
@@ -106,6 +105,7 @@ if TYPE_CHECKING:
     from kite_memory.distill.offline import OfflineExtractor
     from kite_memory.distill.polishing import Polisher
     from kite_memory.distill.superseding import Arbiter
+    from kite_memory.tools.wire import Perform
 
 log = logging.getLogger("kite_memory")
 
@@ -429,7 +429,7 @@ def migrate_store(config: Config, store_url: str, tell: Callable[[str], None] = 
 
 def _postgres() -> "ModuleType":
     try:
-        return importlib.import_module("kite_memory.bridge.postgres")
+        return importlib.import_module("kite_memory.team.postgres")
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("kite_memory"):
             raise

@@ -36,11 +36,11 @@ AT_HOME = {
     "mcp": {"bridge/mcp"},
     "starlette": {"bridge/mcp"},
     "uvicorn": {"bridge/mcp"},
-    "psycopg": {"bridge/postgres"},
-    "psycopg_pool": {"bridge/postgres"},
-    "pgvector": {"bridge/postgres"},
-    "boto3": {"bridge/postgres"},
-    "botocore": {"bridge/postgres"},
+    "psycopg": {"team/postgres"},
+    "psycopg_pool": {"team/postgres"},
+    "pgvector": {"team/postgres"},
+    "boto3": {"team/postgres"},
+    "botocore": {"team/postgres"},
 }
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.bridge.local_state import LocalState
-from kite_memory.bridge.tokens import Tokens
 from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError, StateDamaged
+from kite_memory.mcp_server.tokens import Tokens
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.system import sqlite
 from kite_memory.timeline.store import Timeline
+from kite_memory.tools.local_state import LocalState
 from kite_memory.vault.ledger import Ledger
 
 

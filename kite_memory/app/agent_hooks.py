@@ -20,7 +20,6 @@ from kite_memory.app.judge_queue import Desk, Report
 from kite_memory.app.last_work import ABOUT, last_work
 from kite_memory.app.prompt_hook import TOOL_EVENTS, HookInput, ToolCall, read_hook_input
 from kite_memory.app.session_context import before
-from kite_memory.bridge.colleagues import Colleagues, Telling
 from kite_memory.errors import KiteError
 from kite_memory.model.event import EventType
 from kite_memory.model.hit import Hit, Injection, Question
@@ -35,6 +34,7 @@ from kite_memory.recall.session_memory import Delivery
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.common.words import Approved, Said, utterances
+from kite_memory.team.recall import Colleagues, Telling
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
 

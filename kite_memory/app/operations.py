@@ -23,10 +23,6 @@ from kite_memory.app.searching import BESIDE_NOTES, event_told, searched_for, wo
 from kite_memory.app.session_context import before
 from kite_memory.app.usage_report import by_name, helping, occasion_told
 from kite_memory.app.vault_pages import Gardening
-from kite_memory.bridge import wire
-from kite_memory.bridge.bridge import Bridge
-from kite_memory.bridge.given import writable_key, written_tags
-from kite_memory.bridge.store import Place
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox, Spending
 from kite_memory.distill.scheduler import Idle
@@ -48,6 +44,10 @@ from kite_memory.text.ages import age, duration
 from kite_memory.timeline.bundles import Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import EventHit, Timeline
+from kite_memory.tools import wire
+from kite_memory.tools.argument_parsing import writable_key, written_tags
+from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.store import Place
 from kite_memory.vault import Vault
 
 Json = dict[str, Any]

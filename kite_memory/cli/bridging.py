@@ -18,9 +18,9 @@ from kite_memory.errors import KiteError, UsageError
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from kite_memory.bridge.access import Asker
-    from kite_memory.bridge.tokens import Kept, Tokens
+    from kite_memory.mcp_server.tokens import Kept, Tokens
     from kite_memory.model.scope import Scope
+    from kite_memory.tools.access import Asker
 
 PANEL = "Agents"
 
@@ -45,13 +45,13 @@ def mcp(
     """
     import anyio
 
-    from kite_memory.bridge.access import OWNER, Asker
-    from kite_memory.bridge.mcp.agent import agent_of
-    from kite_memory.bridge.mcp.server import client_of, server_over
-    from kite_memory.bridge.mcp.stdio import own_ends
-    from kite_memory.bridge.mcp.stdio import serve as serve_lines
     from kite_memory.cli.calling import LocalBridge
+    from kite_memory.mcp_server.agent import agent_of
+    from kite_memory.mcp_server.server import client_of, server_over
+    from kite_memory.mcp_server.stdio import own_ends
+    from kite_memory.mcp_server.stdio import serve as serve_lines
     from kite_memory.projects.project import project_of
+    from kite_memory.tools.access import OWNER, Asker
 
     project = project_of(str(Path(cwd or ".").absolute()))
     session = os.environ.get(_SESSION, "")
@@ -267,7 +267,7 @@ def revoke_token(
 
 
 def _tokens() -> "Tokens":
-    from kite_memory.bridge.tokens import Tokens
+    from kite_memory.mcp_server.tokens import Tokens
 
     return Tokens(configuration.load().state)
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from kite_memory.bridge import wire
-from kite_memory.bridge.access import Asker
-from kite_memory.bridge.wire import Json
 from kite_memory.config import Config
 from kite_memory.daemon import client
 from kite_memory.errors import DaemonUnreachable
+from kite_memory.tools import wire
+from kite_memory.tools.access import Asker
+from kite_memory.tools.wire import Json
 
 if TYPE_CHECKING:
     from kite_memory.wiring import House

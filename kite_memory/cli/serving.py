@@ -20,10 +20,10 @@ from kite_memory.errors import KiteError, UsageError
 from kite_memory.system.private_files import replace_file
 
 if TYPE_CHECKING:
-    from kite_memory.bridge.access import Asker
-    from kite_memory.bridge.mcp.http import Certificate
-    from kite_memory.bridge.tokens import Tokens
-    from kite_memory.bridge.wire import Json
+    from kite_memory.mcp_server.http import Certificate
+    from kite_memory.mcp_server.tokens import Tokens
+    from kite_memory.tools.access import Asker
+    from kite_memory.tools.wire import Json
     from kite_memory.wiring import TeamBridge
 
 STORE_VARIABLE = "KMEM_STORE"
@@ -81,10 +81,10 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
     """Until SIGINT or SIGTERM. Raises `UsageError` for what would not be safe, `KiteError` where it cannot listen."""
     import anyio
 
-    from kite_memory.bridge.mcp.audit import Audit
-    from kite_memory.bridge.mcp.gate import Door
-    from kite_memory.bridge.mcp.http import serve
-    from kite_memory.bridge.tokens import Tokens
+    from kite_memory.mcp_server.audit import Audit
+    from kite_memory.mcp_server.auth_middleware import Door
+    from kite_memory.mcp_server.http import serve
+    from kite_memory.mcp_server.tokens import Tokens
 
     for name in wanted.names:
         if not _NAME.fullmatch(name.rpartition(":")[0] if name.rpartition(":")[2].isdecimal() else name):
@@ -182,7 +182,7 @@ class Late:
     def __init__(
         self, open: Callable[[], "TeamBridge"], *, tell: Callable[[str], None], first: float = 0.5, longest: float = 10.0
     ) -> None:
-        from kite_memory.bridge.store import StoreUnavailable
+        from kite_memory.tools.store import StoreUnavailable
 
         self._open = open
         self._tell = tell
@@ -202,7 +202,7 @@ class Late:
             self._trying.start()
 
     def perform(self, tool: str, arguments: "Json", asker: "Asker") -> "Json":
-        from kite_memory.bridge.store import StoreUnavailable
+        from kite_memory.tools.store import StoreUnavailable
 
         if self._bridge is None:
             raise StoreUnavailable(self._reason, hint="try again in a moment")
@@ -292,7 +292,7 @@ def _path(config: Config, prefix: str) -> str:
 def _certificate(wanted: Wanted) -> "Certificate | None":
     import ssl
 
-    from kite_memory.bridge.mcp.http import Certificate
+    from kite_memory.mcp_server.http import Certificate
 
     if wanted.certificate is None or wanted.key is None:
         return None

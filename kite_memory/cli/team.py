@@ -16,9 +16,9 @@ def asked(config: Config, query: str, *, project: str, limit: int, seconds: floa
     if config.team.ask == "off" or not config.team.bridge:
         return lambda hits: hits
     from kite_memory.app.searching import searched_for
-    from kite_memory.bridge.team import Asking, Team, together
     from kite_memory.keys import keys_beside
     from kite_memory.redaction import drop_private, redact
+    from kite_memory.team.search import Asking, Team, together
 
     wanted = searched_for(query)
     token = keys_beside(config.file).find("team-token")

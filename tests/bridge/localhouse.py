@@ -7,15 +7,15 @@ from pathlib import Path
 from threading import RLock
 
 from kite_memory import assets
-from kite_memory.bridge.local import LocalStore
-from kite_memory.bridge.local_conversations import LocalConversations
-from kite_memory.bridge.local_state import LocalState
 from kite_memory.model.note import Note
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.tools.local_conversations import LocalConversations
+from kite_memory.tools.local_state import LocalState
+from kite_memory.tools.local_store import LocalStore
 from kite_memory.vault import Vault
 
 START = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)

@@ -13,11 +13,11 @@ from typing import Any
 
 import anyio
 
-from kite_memory.bridge.mcp.audit import Audit
-from kite_memory.bridge.mcp.gate import Door
-from kite_memory.bridge.mcp.http import serve
-from kite_memory.bridge.tokens import Tokens
-from kite_memory.bridge.wire import Perform
+from kite_memory.mcp_server.audit import Audit
+from kite_memory.mcp_server.auth_middleware import Door
+from kite_memory.mcp_server.http import serve
+from kite_memory.mcp_server.tokens import Tokens
+from kite_memory.tools.wire import Perform
 
 HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 

@@ -10,10 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kite_memory.app.question_answering import History
-from kite_memory.bridge.access import OWNER, Asker, Grant, NotAllowed
-from kite_memory.bridge.asking import EventsElsewhere
-from kite_memory.bridge.near import Near
-from kite_memory.bridge.wire import error_told
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
 from kite_memory.model.plan import Create
 from kite_memory.model.scope import Scope
@@ -22,6 +18,10 @@ from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.timeline.store import Timeline
+from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
+from kite_memory.tools.asking import EventsElsewhere
+from kite_memory.tools.local_context import Near
+from kite_memory.tools.wire import error_told
 from kite_memory.vault import Vault
 from tests.bridge.conversing import START, Conversing, conversing, tools_over
 from tests.counts import examples

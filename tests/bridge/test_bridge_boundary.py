@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.bridge import wire
-from kite_memory.bridge.access import Asker, Grant
-from kite_memory.bridge.bridge import Bridge
-from kite_memory.bridge.near import Near
-from kite_memory.bridge.tokens import Kept, Tokens
-from kite_memory.bridge.tools import tools_of
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import Saving
 from kite_memory.errors import KiteError
+from kite_memory.mcp_server.tokens import Kept, Tokens
 from kite_memory.text.ages import age
+from kite_memory.tools import wire
+from kite_memory.tools.access import Asker, Grant
+from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.local_context import Near
+from kite_memory.tools.registry import tools_of
 from tests.bridge.conversing import conversing
 from tests.bridge.test_bridge_conversations_boundary import MARK, PROJECTS, World, grant, question
 from tests.vault.building import MEMORY_DISK

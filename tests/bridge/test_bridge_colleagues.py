@@ -19,13 +19,13 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.bridge import asking
-from kite_memory.bridge.access import OWNER
-from kite_memory.bridge.bridge import Bridge
-from kite_memory.bridge.colleagues import MARGIN, SCORE, Colleagues, Reliance, note_of, standing_out
-from kite_memory.bridge.near import Near
-from kite_memory.bridge.team import Team, hits_of
 from kite_memory.model.note import NoteKind
+from kite_memory.team.recall import MARGIN, SCORE, Colleagues, Reliance, note_of, standing_out
+from kite_memory.team.search import Team, hits_of
+from kite_memory.tools import asking
+from kite_memory.tools.access import OWNER
+from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.local_context import Near
 from tests.bridge.serving import serving
 from tests.bridge.test_bridge_team import Open
 from tests.contract.bridge_store_contract import HARBOUR, MORNING, ORCHARD

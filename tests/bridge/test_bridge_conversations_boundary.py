@@ -17,15 +17,15 @@ from uuid import UUID
 
 import pytest
 
-from kite_memory.bridge.access import OWNER, Asker, Grant
-from kite_memory.bridge.bridge import Bridge
-from kite_memory.bridge.near import Near
-from kite_memory.bridge.tools import tools_of
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import Saving
 from kite_memory.errors import KiteError
 from kite_memory.model.scope import Scope
 from kite_memory.text.ages import age
+from kite_memory.tools.access import OWNER, Asker, Grant
+from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.local_context import Near
+from kite_memory.tools.registry import tools_of
 from tests.bridge.conversing import conversing
 from tests.vault.building import MEMORY_DISK
 

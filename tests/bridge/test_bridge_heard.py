@@ -3,8 +3,8 @@
 from datetime import timedelta
 from pathlib import Path
 
-from kite_memory.bridge.working import heard
 from kite_memory.timeline.store import Timeline
+from kite_memory.tools.working import heard
 from tests.fakes.work import Work, session
 
 

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.bridge.access import OWNER, Grant, NotAllowed
-from kite_memory.bridge.local import LocalStore
-from kite_memory.bridge.local_state import VERSION, LocalState
-from kite_memory.bridge.store import Asked, Conflict, JsonValue, Memory, Place, State, Todo, Wanted
 from kite_memory.errors import StateNewer
 from kite_memory.model.note import NoteKind
 from kite_memory.model.scope import Scope
+from kite_memory.tools.access import OWNER, Grant, NotAllowed
+from kite_memory.tools.local_state import VERSION, LocalState
+from kite_memory.tools.local_store import LocalStore
+from kite_memory.tools.store import Asked, Conflict, JsonValue, Memory, Place, State, Todo, Wanted
 from tests.bridge.localhouse import START, Clock, local_store
 
 ORCHARD = Place(scope=Scope.PROJECT, project="orchard")
@@ -29,8 +29,8 @@ SHARED = Place(scope=Scope.SHARED)
 _COUNT_UP = """
 import sys
 from pathlib import Path
-from kite_memory.bridge.access import OWNER
-from kite_memory.bridge.store import Conflict, Place, Wanted
+from kite_memory.tools.access import OWNER
+from kite_memory.tools.store import Conflict, Place, Wanted
 from kite_memory.model.scope import Scope
 from tests.bridge.localhouse import local_store
 with local_store(Path(sys.argv[1])) as store:

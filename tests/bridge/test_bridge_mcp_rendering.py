@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.bridge.mcp.rendering import bounded, refusal, text_of
-from kite_memory.bridge.store import Conflict, StoreUnavailable
 from kite_memory.errors import KiteError
+from kite_memory.mcp_server.rendering import bounded, refusal, text_of
 from kite_memory.text.json_escape import written
+from kite_memory.tools.store import Conflict, StoreUnavailable
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=200),

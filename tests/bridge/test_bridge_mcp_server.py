@@ -11,11 +11,11 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from kite_memory.bridge.access import OWNER, Asker
-from kite_memory.bridge.given import NAMED_BEFORE
-from kite_memory.bridge.mcp.agent import agent_of
-from kite_memory.bridge.mcp.declarations import TOOLS
-from kite_memory.bridge.mcp.server import client_of, server_over
+from kite_memory.mcp_server.agent import agent_of
+from kite_memory.mcp_server.declarations import TOOLS
+from kite_memory.mcp_server.server import client_of, server_over
+from kite_memory.tools.access import OWNER, Asker
+from kite_memory.tools.argument_parsing import NAMED_BEFORE
 from tests.fakes.performers import Performer
 
 CONTRACT = (

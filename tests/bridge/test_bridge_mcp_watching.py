@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kite_memory.bridge.mcp.http import Waiting
+from kite_memory.mcp_server.http import Waiting
 from tests.bridge.serving import HEADERS, serving
 from tests.fakes.performers import Performer
 

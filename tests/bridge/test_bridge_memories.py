@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.bridge.access import OWNER, Asker, Grant, NotAllowed
-from kite_memory.bridge.bridge import Json
-from kite_memory.bridge.mcp.declarations import TOOLS
-from kite_memory.bridge.mcp.rendering import bounded
-from kite_memory.bridge.memories import tools
-from kite_memory.bridge.near import Near
-from kite_memory.bridge.store import Conflict, JsonValue
 from kite_memory.errors import KiteError, UsageError
+from kite_memory.mcp_server.declarations import TOOLS
+from kite_memory.mcp_server.rendering import bounded
 from kite_memory.text.json_escape import written
+from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
+from kite_memory.tools.bridge import Json
+from kite_memory.tools.local_context import Near
+from kite_memory.tools.memories import tools
+from kite_memory.tools.store import Conflict, JsonValue
 from tests.bridge.localhouse import START
 from tests.fakes.memory_store import MemoryStore
 

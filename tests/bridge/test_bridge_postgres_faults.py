@@ -14,13 +14,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from kite_memory.bridge.access import OWNER
-from kite_memory.bridge.postgres import Housekeeping, Patience, PostgresStore, SchemaMissing, migrate, open_postgres
-from kite_memory.bridge.postgres.connections import Connections
-from kite_memory.bridge.store import Asked, StoreUnavailable, Wanted
 from kite_memory.errors import UsageError
 from kite_memory.model.note import NoteKind
 from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.team.postgres import Housekeeping, Patience, PostgresStore, SchemaMissing, migrate, open_postgres
+from kite_memory.team.postgres.connections import Connections
+from kite_memory.tools.access import OWNER
+from kite_memory.tools.store import Asked, StoreUnavailable, Wanted
 from tests.contract.bridge_store_contract import CHAT, ORCHARD, conversation, only, state
 from tests.fakes.object_shelf import ObjectShelf
 from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server

@@ -7,14 +7,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from kite_memory.bridge.access import OWNER, Grant
-from kite_memory.bridge.postgres import SchemaMissing, migrate, open_postgres
-from kite_memory.bridge.postgres.migrating import index_name
-from kite_memory.bridge.postgres.schema import PERSONS_SINCE, VERSION
-from kite_memory.bridge.store import Asked, Place, StoreUnavailable, Wanted
 from kite_memory.errors import StateNewer, UsageError
 from kite_memory.model.scope import Scope
 from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.team.postgres import SchemaMissing, migrate, open_postgres
+from kite_memory.team.postgres.migrating import index_name
+from kite_memory.team.postgres.schema import PERSONS_SINCE, VERSION
+from kite_memory.tools.access import OWNER, Grant
+from kite_memory.tools.store import Asked, Place, StoreUnavailable, Wanted
 from tests.contract.bridge_store_contract import CHAT, ORCHARD
 from tests.fakes.postgres_server import PostgresServer, postgres_server
 

@@ -10,14 +10,14 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from kite_memory.bridge.access import OWNER, Grant
-from kite_memory.bridge.postgres import NotPermitted, migrate, open_postgres
-from kite_memory.bridge.postgres.connections import settings_of
-from kite_memory.bridge.postgres.schema import GUARDED
-from kite_memory.bridge.store import Wanted
 from kite_memory.model.note import NoteKind
 from kite_memory.model.scope import Scope
 from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.team.postgres import NotPermitted, migrate, open_postgres
+from kite_memory.team.postgres.connections import settings_of
+from kite_memory.team.postgres.schema import GUARDED
+from kite_memory.tools.access import OWNER, Grant
+from kite_memory.tools.store import Wanted
 from tests.contract.bridge_store_contract import GRANTS, ORCHARD, PLACES, conversation, state
 from tests.fakes.postgres_server import PostgresServer, postgres_server
 

@@ -11,12 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kite_memory.bridge import wire
-from kite_memory.bridge.access import OWNER, Asker, Grant
-from kite_memory.bridge.bridge import Json
-from kite_memory.bridge.near import Near
-from kite_memory.bridge.resuming import MOST_TOKENS, Part, briefing, context, cost, state_lines, tools
-from kite_memory.bridge.store import Memory, Place, State, Todo
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.event import EventType, Session
@@ -24,6 +18,12 @@ from kite_memory.model.look import Cursor, Look
 from kite_memory.model.note import NoteKind
 from kite_memory.model.scope import Scope
 from kite_memory.recall.rendering import estimated_tokens
+from kite_memory.tools import wire
+from kite_memory.tools.access import OWNER, Asker, Grant
+from kite_memory.tools.bridge import Json
+from kite_memory.tools.local_context import Near
+from kite_memory.tools.resuming import MOST_TOKENS, Part, briefing, context, cost, state_lines, tools
+from kite_memory.tools.store import Memory, Place, State, Todo
 from kite_memory.wiring import House, open_house
 from tests.bridge.localhouse import START
 from tests.fakes.events import SESSION, event

@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from kite_memory.bridge.access import OWNER, Asker, Grant, NotAllowed
-from kite_memory.bridge.bridge import Json
-from kite_memory.bridge.near import Near
-from kite_memory.bridge.states import joined, tools
-from kite_memory.bridge.store import State, Todo
 from kite_memory.errors import UsageError
+from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
+from kite_memory.tools.bridge import Json
+from kite_memory.tools.local_context import Near
+from kite_memory.tools.states import joined, tools
+from kite_memory.tools.store import State, Todo
 from tests.bridge.localhouse import START, Clock
 from tests.fakes.memory_store import MemoryStore
 

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.bridge import asking
-from kite_memory.bridge.access import OWNER
-from kite_memory.bridge.bridge import Bridge
-from kite_memory.bridge.near import Near
-from kite_memory.bridge.team import Asking, Line, Team, together
 from kite_memory.cli.team import asked
 from kite_memory.config import Config, TeamConfig
 from kite_memory.errors import UsageError
 from kite_memory.model.note import NoteKind
 from kite_memory.model.record import Origin, RecordItem
+from kite_memory.team.search import Asking, Line, Team, together
+from kite_memory.tools import asking
+from kite_memory.tools.access import OWNER
+from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.local_context import Near
 from tests.bridge.serving import Served, serving
 from tests.contract.bridge_store_contract import HARBOUR, ORCHARD
 from tests.fakes.memory_store import MemoryStore

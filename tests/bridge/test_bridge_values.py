@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.bridge.patterns import fits
-from kite_memory.bridge.store import JsonValue
-from kite_memory.bridge.values import body_of, value_of
+from kite_memory.tools.patterns import fits
+from kite_memory.tools.store import JsonValue
+from kite_memory.tools.values import body_of, value_of
 from kite_memory.vault.wording import text_block
 
 TEXTS = st.text() | st.sampled_from(

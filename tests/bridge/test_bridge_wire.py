@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.bridge import wire
-from kite_memory.bridge.access import OWNER, Asker, Grant, NotAllowed
-from kite_memory.bridge.store import Conflict, StoreUnavailable
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
 from kite_memory.model.scope import Scope
+from kite_memory.tools import wire
+from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
+from kite_memory.tools.store import Conflict, StoreUnavailable
 
 GRANTS = st.builds(
     Grant,

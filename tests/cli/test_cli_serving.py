@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from kite_memory.bridge.access import OWNER, Asker
-from kite_memory.bridge.store import StoreUnavailable
-from kite_memory.bridge.tokens import Kept
 from kite_memory.cli.bridging import _global_and_states
 from kite_memory.cli.serving import STORE_VARIABLE, Late, _password_in
 from kite_memory.errors import UsageError
+from kite_memory.mcp_server.tokens import Kept
 from kite_memory.model.scope import Scope
+from kite_memory.tools.access import OWNER, Asker
+from kite_memory.tools.store import StoreUnavailable
 from kite_memory.wiring import TeamBridge
 
 ASKER = Asker(grant=OWNER)

@@ -14,9 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kite_memory.bridge.access import OWNER, Grant, NotAllowed
-from kite_memory.bridge.patterns import fits
-from kite_memory.bridge.store import (
+from kite_memory.errors import UsageError
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.record import TURNED_DOWN, Decision, Fact, Insight, OpenQuestion, Preference, Record, Rejected, Topic
+from kite_memory.model.scope import Scope
+from kite_memory.tools.access import OWNER, Grant, NotAllowed
+from kite_memory.tools.patterns import fits
+from kite_memory.tools.store import (
     Asked,
     Conflict,
     Conversation,
@@ -29,10 +33,6 @@ from kite_memory.bridge.store import (
     Todo,
     Wanted,
 )
-from kite_memory.errors import UsageError
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.record import TURNED_DOWN, Decision, Fact, Insight, OpenQuestion, Preference, Record, Rejected, Topic
-from kite_memory.model.scope import Scope
 from tests.contract.whole_note import ELSEWHERE, OTHERS, differing, whole_note
 from tests.counts import examples
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.bridge.store import Store
 from kite_memory.model.note import Note
 from kite_memory.model.plan import Create
 from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.tools.store import Store
 from kite_memory.vault import Vault
 from tests.bridge.localhouse import local_store
 from tests.contract.bridge_store_contract import BridgeStoreContract

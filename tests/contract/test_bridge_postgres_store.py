@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from kite_memory.bridge.access import OWNER, Grant
-from kite_memory.bridge.postgres import Objects, migrate, notes, open_postgres
-from kite_memory.bridge.postgres.connections import Connections
-from kite_memory.bridge.postgres.finding import indexed
-from kite_memory.bridge.postgres.rows import note_row
-from kite_memory.bridge.store import Asked, Store, Wanted
 from kite_memory.errors import EmbedderUnavailable
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.model.scope import Scope
 from kite_memory.recall.embedder import Purpose, Vectors
 from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.team.postgres import Objects, migrate, notes, open_postgres
+from kite_memory.team.postgres.connections import Connections
+from kite_memory.team.postgres.finding import indexed
+from kite_memory.team.postgres.rows import note_row
+from kite_memory.tools.access import OWNER, Grant
+from kite_memory.tools.store import Asked, Store, Wanted
 from tests.contract.bridge_store_contract import CHAT, GLOBAL, SHARED, BridgeStoreContract, conversation
 from tests.fakes.object_shelf import ObjectShelf
 from tests.fakes.postgres_server import postgres_server

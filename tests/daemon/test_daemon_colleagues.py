@@ -11,8 +11,6 @@ import pytest
 
 from kite_memory.app.agent_hooks import TEAM_SECONDS, Moments
 from kite_memory.app.usage_report import helping, occasion_told
-from kite_memory.bridge.colleagues import Colleagues, Telling
-from kite_memory.bridge.team import Team
 from kite_memory.config import Config, TeamConfig
 from kite_memory.errors import UsageError
 from kite_memory.keys import keys_beside
@@ -23,6 +21,8 @@ from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import block, estimated_tokens
 from kite_memory.recall.session_memory import Delivery, SessionMemory
+from kite_memory.team.recall import Colleagues, Telling
+from kite_memory.team.search import Team
 from kite_memory.timeline.store import Timeline
 from kite_memory.wiring import colleagues_of
 from tests.recall.notes import VAULT, Pile, hit

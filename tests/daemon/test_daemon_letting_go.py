@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from kite_memory.bridge.access import OWNER, Asker
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import Budget
@@ -22,6 +21,7 @@ from kite_memory.system import sqlite
 from kite_memory.timeline import letting_go
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
+from kite_memory.tools.access import OWNER, Asker
 from kite_memory.vault import memory_page
 from kite_memory.wiring import House, open_house
 from tests.daemon.test_daemon_operations import config_in

@@ -7,8 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-from kite_memory.bridge.access import Grant, NotAllowed
-from kite_memory.bridge.conversation_notes import (
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.record import Origin, Record, RecordItem
+from kite_memory.model.scope import Scope
+from kite_memory.recall.lexical import terms
+from kite_memory.tools.access import Grant, NotAllowed
+from kite_memory.tools.conversation_notes import (
     drafts_of,
     item_id,
     journal_id,
@@ -18,8 +22,8 @@ from kite_memory.bridge.conversation_notes import (
     refuse_elsewhere,
     without,
 )
-from kite_memory.bridge.patterns import fits
-from kite_memory.bridge.store import (
+from kite_memory.tools.patterns import fits
+from kite_memory.tools.store import (
     Asked,
     Conflict,
     Conversation,
@@ -32,10 +36,6 @@ from kite_memory.bridge.store import (
     Version,
     Wanted,
 )
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.record import Origin, Record, RecordItem
-from kite_memory.model.scope import Scope
-from kite_memory.recall.lexical import terms
 from kite_memory.vault.drafting import remembered
 from kite_memory.vault.identity import note_id
 from kite_memory.vault.planning import plain_body

@@ -4,8 +4,8 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from kite_memory.bridge.postgres.objects import ObjectMissing
-from kite_memory.bridge.store import StoreUnavailable
+from kite_memory.team.postgres.objects import ObjectMissing
+from kite_memory.tools.store import StoreUnavailable
 
 
 class ObjectShelf:

@@ -3,10 +3,10 @@
 import threading
 from dataclasses import dataclass, field
 
-from kite_memory.bridge.access import Asker
-from kite_memory.bridge.store import Conflict
-from kite_memory.bridge.wire import Json
 from kite_memory.errors import NoteNotFound
+from kite_memory.tools.access import Asker
+from kite_memory.tools.store import Conflict
+from kite_memory.tools.wire import Json
 
 NOTE = {"id": "n1", "path": "topics/tea-mar26.md", "title": "Tea & biscuits", "kind": "fact", "project": "mycelia"}
 

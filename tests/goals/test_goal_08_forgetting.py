@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from kite_memory.bridge.access import OWNER, Asker
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import Budget
 from kite_memory.model.event import Event
 from kite_memory.model.record import Decision, Fact, Insight, Record, Rejected, Topic
 from kite_memory.system import sqlite
+from kite_memory.tools.access import OWNER, Asker
 from kite_memory.wiring import House, open_house
 from tests.counts import how_many
 from tests.daemon.test_daemon_operations import config_in

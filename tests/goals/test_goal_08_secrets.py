@@ -25,7 +25,6 @@ import numpy.typing as npt
 import pytest
 
 from kite_memory.app.pipeline import redacted
-from kite_memory.bridge.access import OWNER, Asker
 from kite_memory.config import Config, ExtractorConfig
 from kite_memory.distill.backend import Ending, Inquiry, Reply
 from kite_memory.distill.extractor import Usage
@@ -36,6 +35,7 @@ from kite_memory.recall.embedder import Purpose, Vectors
 from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.redaction import redact
 from kite_memory.sources.common.tool_text import kept
+from kite_memory.tools.access import OWNER, Asker
 from kite_memory.wiring import House, open_house
 from tests.contract.held_sources import HELD
 from tests.counts import how_many

@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from kite_memory.bridge.access import OWNER, Asker
-from kite_memory.bridge.mcp.declarations import TOOLS
-from kite_memory.bridge.mcp.rendering import bounded, refusal, text_of
 from kite_memory.config import Config
 from kite_memory.errors import KiteError
 from kite_memory.log_lines import OneLine
+from kite_memory.mcp_server.declarations import TOOLS
+from kite_memory.mcp_server.rendering import bounded, refusal, text_of
 from kite_memory.model.note import NoteKind, NoteStatus
 from kite_memory.model.scope import Scope
 from kite_memory.recall.rendering import block, digest, plain, quoted, remarks
+from kite_memory.tools.access import OWNER, Asker
 from kite_memory.vault.graph import FORMATS, graph
 from kite_memory.vault.memory_page import BEGIN, page
 from kite_memory.vault.review_page import Waiting
@@ -400,7 +400,7 @@ def test_widgets_show_what_is_plain() -> None:
             assert any(keyword.arg == "markup" and ast.unparse(keyword.value) == "False" for keyword in node.keywords)
 
 
-_FRAMES = {"recall/rendering.py", "bridge/showing.py"}
+_FRAMES = {"recall/rendering.py", "tools/note_view.py"}
 
 
 @pytest.mark.parametrize("path", SPEAKERS, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kite_memory.bridge.access import OWNER, Asker
 from kite_memory.errors import KiteError
 from kite_memory.model.record import Decision, Fact, Insight, Preference, Record, Rejected, Topic
+from kite_memory.tools.access import OWNER, Asker
 from kite_memory.vault import taming
 from kite_memory.vault.drafting import draft
 from kite_memory.vault.notefile import body_of

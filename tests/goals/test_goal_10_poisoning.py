@@ -14,8 +14,6 @@ from uuid import UUID
 
 import pytest
 
-from kite_memory.bridge.access import OWNER, Asker
-from kite_memory.bridge.near import Near
 from kite_memory.distill import admit
 from kite_memory.distill.condense import condense
 from kite_memory.distill.extractor import Answer, Outcome, Usage
@@ -29,6 +27,8 @@ from kite_memory.recall.answer import Prompt as Asked
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.local import LocalEmbedder
 from kite_memory.text.shell import Action
+from kite_memory.tools.access import OWNER, Asker
+from kite_memory.tools.local_context import Near
 from kite_memory.vault.graph import graph
 from kite_memory.vault.memory_page import page
 from tests.bridge.conversing import conversing

@@ -1,0 +1,389 @@
+"""Who gets through to the MCP server over HTTP. Every request passes here, and nothing of it is looked at before it has."""
+
+import hmac
+import ipaddress
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import anyio
+
+from kite_memory.mcp_server.audit import Audit
+from kite_memory.mcp_server.limits import Buckets
+from kite_memory.mcp_server.messages import Envelope, Unfit, read, too_long
+from kite_memory.mcp_server.metrics import Metrics
+from kite_memory.mcp_server.tokens import Kept, Tokens
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LONGEST_BODY = 4 << 20
+ADMITTED = "kite.admitted"
+"""Where in the scope of a request stands who it is from."""
+
+_SECONDS_FOR_A_BODY = 30.0
+_READ_TO_ITS_END = 2 * LONGEST_BODY
+_LOOKED_AT_AT_ONCE = 1 << 16
+"""What is longer is looked at in a thread."""
+_LONGEST_HEADER = 1_024
+_ONCE = frozenset({b"host", b"origin", b"authorization", b"content-length", b"kite-project"})
+
+_MOST_AT_ONCE = 200
+"""Requests that are being answered; whoever comes while there are so many is told to come again."""
+HEALTH = "/healthz"
+METRICS = "/metrics"
+
+Why = Literal["headers", "host", "origin", "path", "too often", "token", "method", "too long", "too slow", "busy", "not ready"]
+_STATUS: dict[Why, int] = {
+    "headers": 400,
+    "host": 421,
+    "origin": 403,
+    "path": 404,
+    "too often": 429,
+    "token": 401,
+    "method": 405,
+    "too long": 413,
+    "too slow": 408,
+    "busy": 503,
+    "not ready": 503,
+}
+_WORDS: dict[int, bytes] = {
+    400: b"bad request",
+    401: b"a token is needed: Authorization: Bearer ...",
+    403: b"this origin is not allowed",
+    404: b"not found",
+    405: b"only POST",
+    408: b"too slow",
+    413: b"too long",
+    421: b"this server does not answer to that name",
+    429: b"too many requests; try again in a moment",
+    503: b"busy; try again in a moment",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """What is let in. ``names`` are those that clients call us by, as in a Host header, with or without a port.
+
+    ``private`` says that only this machine can reach us; only then is the local token good.
+    """
+
+    names: frozenset[str]
+    origins: frozenset[str]
+    path: str
+    private: bool
+    behind_proxy: bool = False
+
+    @classmethod
+    def of(
+        cls, *, host: str, port: int, names: Iterable[str], origins: Iterable[str], path: str, private: bool, behind_proxy: bool
+    ) -> "Door":
+        """A name without a port may come with any: a proxy's port is its own affair. On loopback the port is ours."""
+        local = ("127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host)
+        own = {f"{name.lower()}:{port}" for name in local} if private or behind_proxy else set()
+        return cls(
+            names=frozenset(own | {name.lower() for name in names}),
+            origins=frozenset({f"http://{name}" for name in own} | {origin.lower().rstrip("/") for origin in origins}),
+            path=path,
+            private=private,
+            behind_proxy=behind_proxy,
+        )
+
+    def answers_to(self, host: str) -> bool:
+        name, colon, port = host.rpartition(":")
+        bare = name if colon and port.isdecimal() else host
+        return host in self.names or bare in self.names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    kept: Kept
+    address: str
+    project: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """``detail`` is for the log alone."""
+
+    why: Why
+    address: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The metrics are asked for, by somebody who may read them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preflight:
+    """A browser asks whether a page that may ask us may send what it is about to send. It has no token yet."""
+
+    headers: bytes
+
+
+class Gate:
+    """An ASGI application before another. Refusals say no more than their kind: whose token it was not is for the log.
+
+    A browser shows a page our answers only where they name its origin; they do where it may ask. ``starting`` says why nothing can
+    be answered yet, ``health`` why nothing can be answered now, which may take a while to find out; both are empty otherwise.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        door: Door,
+        tokens: Tokens,
+        audit: Audit,
+        per_token: Buckets,
+        per_address: Buckets,
+        failures: Buckets,
+        starting: Callable[[], str] = lambda: "",
+        health: Callable[[], str] = lambda: "",
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._app = app
+        self._door = door
+        self._tokens = tokens
+        self._audit = audit
+        self._per_token = per_token
+        self._per_address = per_address
+        self._failures = failures
+        self._starting = starting
+        self._health = health
+        self._metrics = metrics
+        self._at_once = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return  # no websockets, no lifespan
+        if scope["path"] == HEALTH:
+            await self._tell_health(scope, send)
+            return
+        self._at_once += 1
+        try:
+            await self._answered(scope, receive, _readable_by(self._page(scope), send))
+        finally:
+            self._at_once -= 1
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._at_once > _MOST_AT_ONCE:
+            judged: Judged = Refused(why="busy", address=self._address(scope, scope["headers"]))
+        else:
+            judged = await anyio.to_thread.run_sync(self.judge, scope)  # the tokens lie on a disk
+        if self._metrics is not None:
+            self._metrics.request(judged.why if isinstance(judged, Refused) else "ok")
+        if isinstance(judged, Preflight):
+            await _agree(judged, send)
+            return
+        if isinstance(judged, Refused):
+            await self._refuse(judged, send)
+            return
+        if isinstance(judged, Measured):
+            await self._tell_metrics(send)
+            return
+        body = await _body(receive)
+        if not isinstance(body, bytes | Envelope):
+            await self._refuse(Refused(why=body, address=judged.address, detail=judged.kept.name), send)
+            return
+        try:
+            text = await _fit(body)
+        except Unfit as unfit:
+            outcome = "too long" if isinstance(body, Envelope) else "not to be read"
+            await anyio.to_thread.run_sync(
+                lambda: self._audit.note(token=judged.kept.name, address=judged.address, what="request", outcome=outcome)
+            )
+            await _answer(unfit, 413 if isinstance(body, Envelope) else 400, send)
+        else:
+            await self._app({**scope, ADMITTED: judged}, _again(text, receive), send)
+
+    def judge(self, scope: Scope) -> "Judged":
+        headers: list[tuple[bytes, bytes]] = scope["headers"]
+        address = self._address(scope, headers)
+
+        def refused(why: Why, detail: str = "") -> Refused:
+            return Refused(why=why, address=address, detail=detail)
+
+        often = Counter(name for name, _ in headers)
+        if any(often[name] > 1 for name in _ONCE) or any(len(value) > _LONGEST_HEADER for name, value in headers if name in _ONCE):
+            return refused("headers")
+        told = {name: value.decode("latin-1") for name, value in headers if name in _ONCE}
+        if not self._door.answers_to(told.get(b"host", "").lower()):
+            return refused("host")
+        origin = told.get(b"origin")
+        if origin is not None and origin.lower() not in self._door.origins:
+            return refused("origin")
+        measured = scope["path"] == METRICS and scope["method"] == "GET" and self._metrics is not None
+        if not measured and not hmac.compare_digest(str(scope["path"]).encode(), self._door.path.encode()):
+            return refused("path")
+        if not self._per_address.take(address):
+            return refused("too often")
+        if measured and self._door.private and b"authorization" not in told:
+            return Measured()
+        if scope["method"] == "OPTIONS" and origin is not None and (b"access-control-request-method", b"POST") in headers:
+            return Preflight(headers=next((value for name, value in headers if name == b"access-control-request-headers"), b""))
+        scheme, _, token = told.get(b"authorization", "").partition(" ")
+        kept = self._tokens.find(token.strip() if scheme.lower() == "bearer" else "", loopback=self._door.private)
+        if not isinstance(kept, Kept):
+            return refused("token", kept)
+        if not self._per_token.take(kept.id):
+            return refused("too often", kept.name)
+        if measured:
+            return Measured()
+        if scope["method"] != "POST":
+            return refused("method", kept.name)
+        if self._starting():
+            return refused("not ready", kept.name)
+        project = _utf_8_first(told.get(b"kite-project", "")).strip()
+        return Admitted(kept=kept, address=address, project=project if project.isprintable() else "")
+
+    def _page(self, scope: Scope) -> bytes:
+        """The origin of a page that may ask; empty for any other request."""
+        origins: list[bytes] = [value for name, value in scope["headers"] if name == b"origin"]
+        allowed = len(origins) == 1 and origins[0].decode("latin-1").lower() in self._door.origins
+        return origins[0] if allowed else b""
+
+    def _address(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> str:
+        """A proxy adds whom it speaks for at the end, some with a port; what stands before that anybody can have written."""
+        peer = scope.get("client")
+        address = str(peer[0]) if peer else ""
+        if not self._door.behind_proxy:
+            return address
+        forwarded = [value for name, value in headers if name == b"x-forwarded-for"]
+        last = forwarded[-1].decode("latin-1").rpartition(",")[2].strip() if forwarded else ""
+        try:
+            return str(ipaddress.ip_address(_without_port(last)))
+        except ValueError:
+            return address
+
+    async def _refuse(self, refused: Refused, send: Send) -> None:
+        """Who fails often is told so, and no longer fills the log.
+
+        A good token is bounded by its own rate: clients ask by GET, too, each time they begin, and must hear that we have no such.
+        """
+        status = _STATUS[refused.why]
+        ours = refused.why in ("method", "busy", "not ready")
+        if not ours and not self._failures.take(refused.address):
+            status = 429
+        else:
+            outcome = f"{refused.why}: {refused.detail}" if refused.detail else refused.why
+            await anyio.to_thread.run_sync(
+                lambda: self._audit.note(token="", address=refused.address, what="request", outcome=outcome)
+            )
+        words = self._starting().encode() or _WORDS[503] if refused.why == "not ready" else _WORDS[status]
+        headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(words)).encode()), (b"connection", b"close")]
+        match status:
+            case 401:
+                headers.append((b"www-authenticate", b"Bearer"))
+            case 405:
+                headers.append((b"allow", b"POST"))
+            case 429 | 503:
+                headers.append((b"retry-after", b"1"))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": words})
+
+    async def _tell_health(self, scope: Scope, send: Send) -> None:
+        """For whoever watches over the server: asked without a token and by any name, and told nothing but whether it works."""
+        if scope["method"] not in ("GET", "HEAD"):
+            await _tell(405, b"only GET", b"text/plain", send)
+            return
+        reason = self._starting() or await anyio.to_thread.run_sync(self._health)
+        told = {"status": "unavailable", "reason": reason} if reason else {"status": "ok"}
+        await _tell(503 if reason else 200, json.dumps(told).encode(), b"application/json", send)
+
+    async def _tell_metrics(self, send: Send) -> None:
+        if self._metrics is not None:
+            await _tell(200, self._metrics.text(), self._metrics.content_type.encode(), send)
+
+
+Judged = Admitted | Preflight | Measured | Refused
+
+
+async def _tell(status: int, words: bytes, kind: bytes, send: Send) -> None:
+    headers = [(b"content-type", kind), (b"content-length", str(len(words)).encode()), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": words})
+
+
+def _readable_by(origin: bytes, send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            told = [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
+            message = {**message, "headers": [*message.get("headers", ()), *told]}
+        await send(message)
+
+    return sent if origin else send
+
+
+async def _agree(preflight: Preflight, send: Send) -> None:
+    headers = [(b"access-control-allow-methods", b"POST"), (b"access-control-max-age", b"600")]
+    if 0 < len(preflight.headers) <= _LONGEST_HEADER:
+        headers.append((b"access-control-allow-headers", preflight.headers))
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _without_port(address: str) -> str:
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address
+
+
+def _utf_8_first(header: str) -> str:
+    """As most clients write it; the standard's own latin-1 where it is no UTF-8."""
+    try:
+        return header.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return header
+
+
+async def _body(receive: Receive) -> bytes | Envelope | Literal["too long", "too slow"]:
+    """Of one that is too long, its envelope, read to its end: who is told before that, hears of a broken connection instead."""
+    body: bytearray | Envelope = bytearray()
+    length = 0
+    with anyio.move_on_after(_SECONDS_FOR_A_BODY):
+        while True:
+            message = await receive()
+            piece = message.get("body", b"")
+            length += len(piece)
+            if isinstance(body, Envelope):
+                body.feed(piece)
+            else:
+                body += piece
+                body = body if length <= LONGEST_BODY else Envelope(bytes(body))
+            if length > _READ_TO_ITS_END:
+                return "too long"
+            if message["type"] != "http.request" or not message.get("more_body", False):
+                return body if isinstance(body, Envelope) else bytes(body)
+    return "too slow"
+
+
+async def _fit(body: bytes | Envelope) -> bytes:
+    """As the SDK reads it. Raises `Unfit`."""
+    if isinstance(body, Envelope):
+        raise too_long(body, LONGEST_BODY)
+    return (await anyio.to_thread.run_sync(read, body) if len(body) > _LOOKED_AT_AT_ONCE else read(body))[0]
+
+
+async def _answer(unfit: Unfit, status: int, send: Send) -> None:
+    words = unfit.answer.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(words)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": words})
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """As if the body had not been read yet."""
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def received() -> Message:
+        return left.pop() if left else await receive()
+
+    return received

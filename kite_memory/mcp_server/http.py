@@ -1,0 +1,235 @@
+"""MCP over streamable HTTP: every request stands alone, so that a restart, or a second server beside this one, loses nothing."""
+
+import asyncio
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import h11
+import uvicorn
+from mcp.server.context import ServerRequestContext
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from kite_memory.errors import KiteError
+from kite_memory.mcp_server.agent import agent_of
+from kite_memory.mcp_server.audit import Audit
+from kite_memory.mcp_server.auth_middleware import ADMITTED, LONGEST_BODY, Admitted, Door, Gate
+from kite_memory.mcp_server.limits import Buckets
+from kite_memory.mcp_server.metrics import Metrics, MetricsMissing
+from kite_memory.mcp_server.server import Report, client_of, server_over
+from kite_memory.mcp_server.tokens import Tokens
+from kite_memory.tools import wire
+from kite_memory.tools.access import Asker, NotAllowed
+from kite_memory.tools.wire import Json, Perform
+
+_CALLS_AT_ONCE = 16
+_MOST_WAITING = 200
+_BURST_SECONDS = 4.0
+_ADDRESS_RATE = 2.0
+"""An address may ask so many times as often as a token: several people work behind one."""
+_FAILURES_PER_SECOND = 0.5
+_FAILURES_AT_ONCE = 20.0
+_SECONDS_TO_ASK = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visitor(Asker):
+    """An asker from the network; ``token`` is the name of theirs. Both are for the log."""
+
+    address: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    file: Path
+    key: Path
+
+
+class Waiting:
+    """Connections whose next request has not come yet. Of more than ``most``, one is closed to make room for the newest.
+
+    It is the one that has waited longest among those of the address that has most of them: who opens hundreds and asks for
+    nothing crowds out their own.
+    """
+
+    def __init__(self, most: int = _MOST_WAITING) -> None:
+        self._most = most
+        self._count = 0
+        self._of: dict[str, OrderedDict[object, Callable[[], None]]] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, address: str, connection: object, close: Callable[[], None]) -> None:
+        self._of.setdefault(address, OrderedDict())[connection] = close
+        self._count += 1
+        if self._count > self._most:
+            crowded = max(self._of, key=lambda each: len(self._of[each]))
+            oldest, close_oldest = next(iter(self._of[crowded].items()))
+            self.remove(crowded, oldest)
+            close_oldest()
+
+    def remove(self, address: str, connection: object) -> None:
+        here = self._of.get(address, OrderedDict())
+        if here.pop(connection, None) is not None:
+            self._count -= 1
+        if not here:
+            self._of.pop(address, None)
+
+
+class _Impatient(H11Protocol):
+    """uvicorn's, which waits for a request for ever; a few hundred who send none would keep everybody out."""
+
+    seconds: float
+    waiting: Waiting
+    _address = ""
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        self._address = str(peer[0]) if peer else ""
+        if (connected := transport.get_extra_info("socket")) is not None:
+            # asyncio does so only where a socket names its protocol; else an answer in two pieces waits for the peer's delayed ACK
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_longer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._timer is None and self.conn.their_state is h11.IDLE:  # the first of another request's
+            self._wait()
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._wait_no_longer()
+
+    def _wait(self) -> None:
+        self._timer = self.loop.call_later(self.seconds, self.transport.close)
+        self.waiting.add(self._address, self, self.transport.close)
+
+    def _wait_no_longer(self) -> None:
+        self.waiting.remove(self._address, self)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+async def serve(
+    perform: Perform,
+    *,
+    listening: socket.socket,
+    door: Door,
+    tokens: Tokens,
+    audit: Audit,
+    report: Report,
+    certificate: Certificate | None = None,
+    rate: float = 20.0,
+    failures_at_once: float = _FAILURES_AT_ONCE,
+    seconds_to_ask: float = _SECONDS_TO_ASK,
+    starting: Callable[[], str] = lambda: "",
+    health: Callable[[], str] = lambda: "",
+    team: bool = False,
+    started: Callable[[Callable[[], None]], None] = lambda stop: None,
+) -> None:
+    """Until SIGINT or SIGTERM, or what ``started`` is given is called. ``rate`` is what a token may ask each second.
+
+    An address that was refused ``failures_at_once`` times is only told that it comes too often, until some time has passed. Who
+    has opened a connection has ``seconds_to_ask`` for the head of a request. ``starting`` and ``health`` are as `Gate` has them.
+    ``team`` says that this is a team's store, where a token that names no person is one.
+    """
+    waits = Waiting()
+
+    class Impatient(_Impatient):
+        seconds = seconds_to_ask
+        waiting = waits
+
+    metrics = _metrics(starting, waits)
+    server = server_over(audited(perform, audit, metrics), partial(who, team=team), report, at_once=_CALLS_AT_ONCE)
+    manager = StreamableHTTPSessionManager(app=server, json_response=True, stateless=True, max_request_body_size=LONGEST_BODY)
+    gate = Gate(
+        manager.handle_request,
+        door=door,
+        tokens=tokens,
+        audit=audit,
+        per_token=Buckets(rate=rate, burst=rate * _BURST_SECONDS),
+        per_address=Buckets(rate=rate * _ADDRESS_RATE, burst=rate * _ADDRESS_RATE * _BURST_SECONDS),
+        failures=Buckets(rate=_FAILURES_PER_SECOND, burst=failures_at_once),
+        starting=starting,
+        health=health,
+        metrics=metrics,
+    )
+    listens = uvicorn.Server(
+        uvicorn.Config(
+            gate,
+            http=Impatient,
+            lifespan="off",
+            log_config=None,
+            access_log=False,  # addresses may hold what should not lie about
+            proxy_headers=False,  # the gate reads them itself, and only where a proxy was promised
+            server_header=False,
+            timeout_graceful_shutdown=5,
+            ssl_certfile=certificate.file if certificate else None,
+            ssl_keyfile=certificate.key if certificate else None,
+            ws="none",
+        )
+    )
+
+    def stop() -> None:
+        listens.should_exit = True
+
+    async with manager.run():
+        started(stop)
+        await listens.serve(sockets=[listening])
+
+
+def _metrics(starting: Callable[[], str], waiting: Waiting) -> Metrics | None:
+    try:
+        return Metrics(ready=lambda: not starting(), waiting=lambda: len(waiting))
+    except MetricsMissing:
+        return None
+
+
+def who(context: ServerRequestContext[Any, Any], *, team: bool = False) -> Visitor:
+    """Raises `NotAllowed` for whoever did not come through the gate."""
+    request = context.request
+    admitted = request.scope.get(ADMITTED) if request is not None else None
+    if not isinstance(admitted, Admitted):
+        raise NotAllowed("nobody has said who asks")
+    grant = admitted.kept.team_grant if team else admitted.kept.grant
+    only = next(iter(grant.projects)) if grant.projects is not None and len(grant.projects) == 1 else ""
+    return Visitor(
+        grant=grant,
+        project=admitted.project or only,
+        ai=agent_of(client_of(context)),
+        address=admitted.address,
+        token=admitted.kept.name,
+    )
+
+
+def audited(perform: Perform, audit: Audit, metrics: Metrics | None = None) -> Perform:
+    def performed(tool: str, arguments: Json, asker: Asker) -> Json:
+        began, outcome = time.perf_counter(), "failed: a bug"
+        try:
+            result = perform(tool, arguments, asker)
+            outcome = "ok"
+            return result
+        except KiteError as error:
+            outcome = str(wire.error_told(error)["kind"])
+            raise
+        finally:
+            told = {"token": asker.token, "address": asker.address} if isinstance(asker, Visitor) else {"token": "", "address": ""}
+            took = time.perf_counter() - began
+            audit.note(**told, what=tool, outcome=outcome, took_ms=took * 1000)
+            if metrics is not None:
+                metrics.call(tool, outcome, took)
+
+    return performed

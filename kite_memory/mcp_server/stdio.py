@@ -1,0 +1,207 @@
+"""JSON-RPC by lines over a process's two ends, for one client that may vanish at any moment.
+
+The SDK's own transport reads lines of any length, leaves what is not JSON unanswered, drops the answers that are still due when
+the input ends, and cannot end while its input is open but nobody reads its output. Reading and writing cannot be broken off, so
+threads do it that nobody waits for at the end.
+"""
+
+import asyncio
+import contextlib
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from typing import Any
+
+import anyio
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.lowlevel import Server
+from mcp.shared.message import SessionMessage
+
+from kite_memory.mcp_server.messages import Envelope, Unfit, read, too_long
+
+LONGEST_LINE = 4 << 20
+_PIECE = 1 << 16
+_SECONDS_TO_FINISH = 30.0
+
+Item = SessionMessage | Exception
+
+
+class Lines:
+    """Whole lines of a file descriptor; of one that is too long, only its envelope."""
+
+    def __init__(self, fd: int, longest: int = LONGEST_LINE) -> None:
+        self._fd = fd
+        self._longest = longest
+
+    def __iter__(self) -> Iterator[bytes | Envelope]:
+        """What comes after the last newline counts as a line."""
+        line: bytearray | Envelope = bytearray()
+        while piece := self._read():
+            *ends, rest = piece.split(b"\n")
+            for end in ends:
+                line = self._longer(line, end)
+                yield line if isinstance(line, Envelope) else bytes(line)
+                line = bytearray()
+            line = self._longer(line, rest)
+        if line:
+            yield line if isinstance(line, Envelope) else bytes(line)
+
+    def _longer(self, line: bytearray | Envelope, piece: bytes) -> bytearray | Envelope:
+        if isinstance(line, bytearray):
+            line += piece
+            return line if len(line) <= self._longest else Envelope(bytes(line))
+        line.feed(piece)
+        return line
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._fd, _PIECE)
+        except OSError:  # a terminal that has gone
+            return b""
+
+
+class _Due:
+    """The answers that have not been written yet: to requests by their id, and those to lines that were none."""
+
+    def __init__(self) -> None:
+        self._ids: set[types.RequestId] = set()
+        self._refusals: list[types.JSONRPCError] = []
+        self._changed = asyncio.Event()
+
+    def refused(self, answer: types.JSONRPCError) -> None:
+        self._refusals.append(answer)
+
+    def came_in(self, message: types.JSONRPCMessage) -> None:
+        match message:
+            case types.JSONRPCRequest(id=number):
+                self._ids.add(number)
+            case types.JSONRPCNotification(method="notifications/cancelled", params={"requestId": str() | int() as number}):
+                self._settle(number)
+            case _:
+                pass
+
+    def went_out(self, message: types.JSONRPCMessage) -> None:
+        if any(message is each for each in self._refusals):
+            self._refusals = [each for each in self._refusals if each is not message]
+            self._changed.set()
+        elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and message.id is not None:
+            self._settle(message.id)
+
+    async def settled(self) -> None:
+        while self._ids or self._refusals:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _settle(self, number: types.RequestId) -> None:
+        self._ids.discard(number)
+        self._changed.set()
+
+
+async def serve(server: Server[Any], *, read_fd: int, write_fd: int, longest: int = LONGEST_LINE) -> None:
+    """Until the input ends and what was asked is answered, or nobody reads the output any more."""
+    incoming, taken = anyio.create_memory_object_stream[Item](0)
+    given, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    errors, due = given.clone(), _Due()
+    with incoming, taken, given, errors, outgoing:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_read, read_fd, longest, incoming, errors, due)
+            group.start_soon(_write, write_fd, outgoing, due, group.cancel_scope.cancel)
+            await server.run(taken, given, server.create_initialization_options())
+            group.cancel_scope.cancel()
+
+
+async def _read(
+    fd: int, longest: int, incoming: MemoryObjectSendStream[Item], errors: MemoryObjectSendStream[SessionMessage], due: _Due
+) -> None:
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+    async def deal_with(line: bytes | Envelope) -> None:
+        with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            try:
+                message = _message(line, longest)
+            except Unfit as unfit:
+                due.refused(unfit.answer)
+                await errors.send(SessionMessage(unfit.answer))
+            else:
+                due.came_in(message)
+                await incoming.send(SessionMessage(message))
+
+    def read() -> None:
+        """No more is read than is dealt with. The loop may have been left behind: then there is nobody to read for."""
+        with contextlib.suppress(RuntimeError, CancelledError):
+            for line in Lines(fd, longest):
+                if isinstance(line, bytes) and not line.strip():
+                    continue
+                asyncio.run_coroutine_threadsafe(deal_with(line), loop).result()
+            loop.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=read, name="kmem-mcp-input", daemon=True).start()
+    with incoming, errors:
+        await ended.wait()
+        with anyio.move_on_after(_SECONDS_TO_FINISH):
+            await due.settled()
+
+
+async def _write(fd: int, outgoing: MemoryObjectReceiveStream[SessionMessage], due: _Due, leave: Callable[[], None]) -> None:
+    loop = asyncio.get_running_loop()
+    lines: queue.SimpleQueue[tuple[bytes, asyncio.Future[bool]] | None] = queue.SimpleQueue()
+
+    def write() -> None:
+        while (taken := lines.get()) is not None:
+            line, written = taken
+            with contextlib.suppress(RuntimeError):  # the loop has been left behind
+                loop.call_soon_threadsafe(_set, written, _write_all(fd, line))
+
+    threading.Thread(target=write, name="kmem-mcp-output", daemon=True).start()
+    try:
+        async for told in outgoing:
+            written: asyncio.Future[bool] = loop.create_future()
+            lines.put((told.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n", written))
+            if not await written:
+                leave()
+                break
+            due.went_out(told.message)
+    finally:
+        lines.put(None)
+
+
+def _set(written: asyncio.Future[bool], well: bool) -> None:
+    if not written.cancelled():
+        written.set_result(well)
+
+
+def _message(line: bytes | Envelope, longest: int) -> types.JSONRPCMessage:
+    if isinstance(line, Envelope):
+        raise too_long(line, longest)
+    return read(line)[1]
+
+
+def _write_all(fd: int, line: bytes) -> bool:
+    """Whether somebody was there to read it."""
+    left = memoryview(line)
+    try:
+        while left:
+            left = left[os.write(fd, left) :]
+    except OSError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def own_ends() -> Iterator[tuple[int, int]]:
+    """This process's standard input and output for the protocol alone: what anything else prints goes to standard error."""
+    read_fd, write_fd = os.dup(0), os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.close(nowhere)
+    os.dup2(2, 1)
+    try:
+        yield read_fd, write_fd
+    finally:
+        sys.stdout.flush()
+        os.dup2(write_fd, 1)
+        os.dup2(read_fd, 0)

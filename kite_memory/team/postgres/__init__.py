@@ -1,0 +1,25 @@
+"""The team's store. Import from here, inside the function that needs it: the packages behind it come with ``kite-memory[team]``."""
+
+from kite_memory.team.postgres.connections import Patience, SchemaMissing
+from kite_memory.team.postgres.housekeeping import Housekeeping
+from kite_memory.team.postgres.migrating import NotPermitted, migrate
+from kite_memory.team.postgres.objects import Objects, S3Objects
+from kite_memory.team.postgres.store import PostgresStore, open_postgres
+
+__all__ = [
+    "Housekeeping",
+    "NotPermitted",
+    "Objects",
+    "Patience",
+    "PostgresStore",
+    "S3Objects",
+    "SchemaMissing",
+    "migrate",
+    "objects_of",
+    "open_postgres",
+]
+
+
+def objects_of(*, bucket: str, endpoint: str = "", prefix: str = "kite-memory", region: str = "") -> Objects | None:
+    """``None`` without a bucket: long transcripts are then refused."""
+    return S3Objects(bucket=bucket, endpoint=endpoint, prefix=prefix, region=region) if bucket else None

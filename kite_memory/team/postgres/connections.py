@@ -1,0 +1,240 @@
+"""Transactions on PostgreSQL: each under one grant's settings and our own role, bounded in time, repeated where that is safe.
+
+A pool of our own instead of `psycopg_pool`: that one connects in the background and waits longer and longer between its
+attempts, so that calls go on failing for seconds after a server is back. Here whoever needs a connection makes it.
+"""
+
+import json
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg import errors, sql
+from psycopg.rows import dict_row
+
+from kite_memory.errors import KiteError, UsageError
+from kite_memory.model.scope import Scope
+from kite_memory.tools.access import Grant, NotAllowed
+from kite_memory.tools.store import StoreUnavailable
+
+ROLE: Final = "kite_app"
+"""Who we are in every transaction, whoever logged in: owns nothing, and no policy passes it by."""
+
+Row = dict[str, Any]
+Connection = psycopg.Connection[Row]
+Cursor = psycopg.Cursor[Row]
+_T = TypeVar("_T")
+
+_ATTEMPTS = 3
+_PAUSE = 0.1
+_CONNECT_SECONDS = 4
+_TURNED_AWAY = re.compile(r"authentication failed|no password supplied|pg_hba\.conf|role \S+ does not exist")
+_MOVED_UNDER_US = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation)
+"""Somebody else was at it in the same instant; the same work again sees what they did."""
+
+
+class SchemaMissing(KiteError):
+    """The database answers, but holds no tables of ours, or not those of this version."""
+
+
+class Unsure(StoreUnavailable):
+    """It went away while it was committing: all of it was written, or nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """Seconds: for a free connection, and for one statement."""
+
+    connection: float = 5.0
+    statement: float = 10.0
+
+
+class Connections:
+    """Thread-safe. A connection serves one transaction at a time; at most ``most`` are open."""
+
+    def __init__(self, url: str, *, tenant: str, password: str = "", most: int = 16, patience: Patience | None = None) -> None:
+        self._url = url
+        self._tenant = tenant
+        self._password = password
+        self._patience = patience or Patience()
+        self._room = threading.BoundedSemaphore(most)
+        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def tenant(self) -> str:
+        return self._tenant
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def connect(self) -> Connection:
+        """A new one, for whoever needs it for itself. Raises `psycopg.Error`."""
+        return connect(self._url, self._password, tcp_user_timeout=int(self._patience.statement * 1000) + 5000)
+
+    def run(self, grant: Grant, work: Callable[[Cursor], _T]) -> _T:
+        """What ``work`` returns, committed; or nothing has happened. It may be called again, on a new transaction."""
+        if not self._room.acquire(timeout=self._patience.connection):
+            raise StoreUnavailable("the team's store is busy: no connection became free", hint="try again in a moment")
+        try:
+            for attempt in range(1, _ATTEMPTS + 1):
+                if attempt > 1:
+                    time.sleep(_PAUSE * 2 ** (attempt - 2) * random.uniform(0.5, 1.5))  # noqa: S311 - spreads, hides nothing
+                last = attempt == _ATTEMPTS
+                try:
+                    return self._once(grant, work)
+                except _MOVED_UNDER_US as error:
+                    if last:
+                        raise StoreUnavailable("others kept writing the same thing", hint="try again in a moment") from error
+                except errors.QueryCanceled as error:
+                    raise StoreUnavailable(
+                        f"the team's store took longer than {self._patience.statement:g} seconds", hint="try again, or ask for less"
+                    ) from error
+                except errors.ProgramLimitExceeded as error:
+                    raise UsageError("a name in it is too long for the team's database", hint="say it in fewer letters") from error
+                except psycopg.OperationalError as error:
+                    if last:
+                        raise unavailable(error) from error
+                except psycopg.Error as error:
+                    raise _ours(error) from error
+            raise AssertionError("the last attempt returns or raises")
+        finally:
+            self._room.release()
+
+    def _once(self, grant: Grant, work: Callable[[Cursor], _T]) -> _T:
+        connection = self._taken()
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(self._opening(grant))
+                while cursor.nextset():
+                    pass
+                result = work(cursor)
+                try:
+                    cursor.execute("COMMIT")
+                except psycopg.OperationalError as error:
+                    raise Unsure(
+                        "the team's store went away while this was being committed: it was written whole, or not at all",
+                        hint="read before you write it again",
+                    ) from error
+        except BaseException:
+            self._ended(connection)
+            raise
+        self._put_back(connection)
+        return result
+
+    def _taken(self) -> Connection:
+        with self._lock:
+            if self._closed:
+                raise StoreUnavailable("the team's store is closed")
+            if self._idle:
+                return self._idle.pop()
+        return self.connect()
+
+    def _put_back(self, connection: Connection) -> None:
+        with self._lock:
+            if not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _ended(self, connection: Connection) -> None:
+        """Rolled back and kept; or, where the server is gone, let go with all that lay idle, which it has left as well."""
+        try:
+            connection.execute("ROLLBACK")
+        except psycopg.Error:
+            with self._lock:
+                idle, self._idle = self._idle, []
+            for each in (connection, *idle):
+                each.close()
+        else:
+            self._put_back(connection)
+
+    def _opening(self, grant: Grant) -> sql.Composed:
+        """All in one message, and all of it gone with the transaction: a pooler may give the session to anybody next."""
+        return sql.SQL("BEGIN; SET LOCAL ROLE {}; SELECT {}").format(
+            sql.Identifier(ROLE),
+            sql.SQL(", ").join(
+                sql.SQL("set_config({}, {}, true)").format(sql.Literal(name), sql.Literal(value))
+                for name, value in settings_of(grant, self._tenant, self._patience.statement).items()
+            ),
+        )
+
+
+def connect(url: str, password: str, **parameters: int) -> Connection:
+    """Raises `UsageError` for what is no URL, and `psycopg.Error` otherwise."""
+    given: dict[str, Any] = {**parameters, **({"password": password} if password else {})}
+    try:
+        return psycopg.connect(
+            url,
+            autocommit=True,
+            row_factory=dict_row,
+            prepare_threshold=None,  # plans depend on whose rows are asked for, and poolers between us share sessions
+            connect_timeout=_CONNECT_SECONDS,
+            application_name="kite-memory",
+            **given,
+        )
+    except psycopg.ProgrammingError:  # which may quote it, with the password
+        raise UsageError("the store's URL is not one", hint="write it as postgresql://user@host/database") from None
+
+
+def settings_of(grant: Grant, tenant: str, statement_seconds: float) -> dict[str, str]:
+    """What the policies of the database know of a grant."""
+    scopes: Sequence[Scope] = sorted(grant.scopes) if grant.scopes is not None else list(Scope)
+    return {
+        "kite.tenant": tenant,
+        "kite.scopes": ",".join(scopes),
+        "kite.all_projects": "on" if grant.projects is None else "off",
+        "kite.projects": json.dumps(sorted(map(storable, grant.projects or ())), ensure_ascii=False),
+        "kite.writes": "on" if grant.write else "off",
+        "kite.person": storable(grant.person or ""),
+        "kite.everybody": "on" if grant.person is None else "off",
+        "statement_timeout": str(int(statement_seconds * 1000)),
+        "timezone": "UTC",
+        "jit": "off",  # takes longer to compile these than they take
+        "hnsw.iterative_scan": "relaxed_order",
+        "hnsw.ef_search": "100",
+    }
+
+
+def storable(text: str) -> str:
+    """What PostgreSQL cannot hold (NUL, half a surrogate pair) is replaced, never dropped: two names stay two."""
+    if text.isascii():
+        return text.replace("\0", "\ufffd") if "\0" in text else text
+    return "".join("\ufffd" if char == "\0" or "\ud800" <= char <= "\udfff" else char for char in text)
+
+
+def unavailable(error: psycopg.Error) -> StoreUnavailable:
+    """Without the server's words where they may hold an address."""
+    match error:
+        case errors.DiskFull():
+            return StoreUnavailable("the team's database has no space left", hint="tell who runs it")
+        case errors.TooManyConnections():
+            return StoreUnavailable("the team's database takes no more connections", hint="try again in a moment")
+        case _ if _TURNED_AWAY.search(str(error)):  # while connecting there is no code, and words alone tell
+            return StoreUnavailable(
+                "the team's store does not know this user or password", hint="`kmem keys set team` keeps the password"
+            )
+        case _:
+            return StoreUnavailable("the team's store does not answer", hint="try again in a moment; nothing was written by halves")
+
+
+def _ours(error: psycopg.Error) -> Exception:
+    match error:
+        case errors.InsufficientPrivilege():
+            return NotAllowed("this token does not reach that far", hint="`kmem token create` says what a token reaches")
+        case errors.ReadOnlySqlTransaction():
+            return StoreUnavailable("the team's database only reads just now", hint="name the primary in the store's URL")
+        case errors.UndefinedTable() | errors.UndefinedFunction() | errors.InvalidSchemaName() | errors.UndefinedObject():
+            return SchemaMissing("the team's database is not set up", hint="`kmem serve --store URL --migrate` does it")
+        case _:
+            return error

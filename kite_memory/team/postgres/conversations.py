@@ -1,0 +1,300 @@
+"""Saved conversations: the record, its journal and what it yields in one transaction; a long transcript beside it."""
+
+import contextlib
+import hashlib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.record import RecordItem
+from kite_memory.model.scope import Scope
+from kite_memory.recall.embedder import Embedder
+from kite_memory.team.postgres import notes
+from kite_memory.team.postgres.connections import Cursor, Row, storable
+from kite_memory.team.postgres.finding import Indexed, indexed
+from kite_memory.team.postgres.objects import ObjectMissing, Objects
+from kite_memory.team.postgres.rows import aware, clean, encoded, note_row, record_json, record_of
+from kite_memory.tools.access import OWNER, Grant
+from kite_memory.tools.conversation_notes import drafts_of, identity, item_id, journal_of, merged, opposite, without
+from kite_memory.tools.store import Conversation, Saved, StoreUnavailable
+from kite_memory.vault.lifecycle import standing_until
+from kite_memory.vault.planning import compose
+
+LONG: Final = 40_000
+"""Bytes, about 10,000 tokens: a longer transcript lies in object storage."""
+_COLUMNS: Final = (
+    "uuid, scope, project, source, record, overall, created, updated, created_by, object, kite.person() AS person,"
+    " transcript IS NOT NULL OR object <> '' AS has_transcript"
+)
+_KEEPS: Final = "%(object)s = '' AND %(transcript)s::bytea IS NULL"
+_WRITE: Final = f"""
+INSERT INTO kite.conversation AS known (tenant, uuid, scope, project, source, record, overall, created, updated, created_by,
+                                        transcript, object, object_hash, person)
+VALUES (%(tenant)s, %(uuid)s, %(scope)s, %(project)s, %(source)s, %(record)s::json, %(overall)s::json, %(created)s, %(updated)s,
+        %(created_by)s, %(transcript)s::bytea, %(object)s, %(hash)s, kite.whose(%(scope)s))
+ON CONFLICT (tenant, uuid, scope, project, person) DO UPDATE SET
+    record = excluded.record, overall = excluded.overall, source = excluded.source,
+    updated = greatest(excluded.updated, known.updated + interval '1 microsecond'),
+    transcript = CASE WHEN {_KEEPS} THEN known.transcript ELSE excluded.transcript END,
+    object = CASE WHEN {_KEEPS} THEN known.object ELSE excluded.object END,
+    object_hash = CASE WHEN {_KEEPS} THEN known.object_hash ELSE excluded.object_hash END
+"""  # noqa: S608 - every part is ours
+_HINT: Final = "set `bucket` in `[team]`, or save the conversation without its transcript"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A transcript in its row, or where it lies, with what it must hash to."""
+
+    content: bytes | None = None
+    object: str = ""
+    hash: str = ""
+
+    def fetched(self, objects: Objects | None) -> str | None:
+        if not self.object:
+            return None if self.content is None else self.content.decode("utf-8", "surrogatepass")
+        if objects is None:
+            raise StoreUnavailable("this transcript lies in object storage, which is not set up here", hint="see `[team]`")
+        content = objects.get(self.object)
+        if hashlib.sha256(content).hexdigest() != self.hash:
+            raise ObjectMissing("the transcript in object storage is not what was put there", hint="tell who runs it")
+        return content.decode("utf-8", "surrogatepass")
+
+
+def ready(conversation: Conversation, objects: Objects | None, tenant: str) -> Kept:
+    """Put away, where it is long, before anything of the database is held."""
+    if not conversation.transcript:
+        return Kept()
+    content = conversation.transcript.encode("utf-8", "surrogatepass")
+    if len(content) <= LONG:
+        return Kept(content=content)
+    if objects is None:
+        raise StoreUnavailable("a transcript this long needs object storage, which is not set up", hint=_HINT)
+    return Kept(object=objects.put(tenant, content), hash=hashlib.sha256(content).hexdigest())
+
+
+def take_away(objects: Objects | None, name: str) -> None:
+    """What cannot be taken away now, `PostgresStore.sweep` takes later."""
+    if objects is not None and name:
+        with contextlib.suppress(StoreUnavailable):
+            objects.remove(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """All that is to be written, thought out before anything is held. ``over``: when what it amends was last changed.
+
+    ``forgotten`` are titles of what nobody shall be told again: neither the conversation nor its journal says it.
+    """
+
+    conversation: Conversation
+    over: datetime | None
+    journal: tuple[Note, Indexed]
+    notes: tuple[tuple[Note, Indexed], ...]
+    forgotten: tuple[str, ...] = ()
+
+
+def prepared(
+    conversation: Conversation, old: Conversation | None, gone: Collection[str], grant: Grant, embedder: Embedder
+) -> Prepared:
+    """``gone`` are the ids of notes that were forgotten."""
+    over = old.updated if old else None
+    if old is not None:
+        conversation = merged(old, conversation)
+    everywhere = grant.sees(Scope.GLOBAL, "")
+    forgotten = tuple(note.title for note in _notes(conversation, everywhere=everywhere) if note.id in gone)
+    conversation = _unsaid(conversation, gone)
+    made = tuple(_notes(conversation, everywhere=everywhere))
+    journal = clean(journal_of(conversation, [note.path.rpartition("/")[2].removesuffix(".md") for note in made]))
+    return Prepared(
+        conversation=conversation,
+        over=over,
+        journal=(journal, indexed(journal, embedder)),
+        notes=tuple((note, indexed(note, embedder)) for note in made),
+        forgotten=forgotten,
+    )
+
+
+def telling_less(id: str, conversation: Conversation, *, embedder: Embedder) -> Prepared:
+    """What is left of a conversation without the note of this id; none of its others changes."""
+    less = prepared(conversation, None, {id}, OWNER, embedder)
+    return replace(less, over=conversation.updated, notes=())
+
+
+def note_ids(conversation: Conversation) -> list[str]:
+    return [id for item in conversation.record.items() for id in _ids(conversation, item)]
+
+
+def _unsaid(conversation: Conversation, gone: Collection[str]) -> Conversation:
+    items = {
+        item_id(conversation, item) for item in conversation.record.items() if not set(_ids(conversation, item)).isdisjoint(gone)
+    }
+    return replace(conversation, record=without(conversation, items))
+
+
+def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: Kept) -> tuple[Saved, str] | None:
+    """What was saved, and the name of an object that is no longer needed; ``None`` where it was amended or forgotten meanwhile."""
+    conversation = prepared.conversation
+    _take_turn(cursor, tenant, conversation.uuid)
+    old = _row(cursor, tenant, conversation.uuid)
+    if (old["updated"] if old else None) != prepared.over or forgotten(cursor, tenant, [note.id for note, _ in prepared.notes]):
+        return None
+    _write(cursor, tenant, conversation, kept)
+    row = note_row(prepared.journal[0], by=conversation.created_by, conversation=conversation.uuid)
+    cursor.execute("DELETE FROM kite.trash WHERE tenant = %s AND id = %s", (tenant, row["id"]))  # who saves it wants it again
+    notes.put(cursor, tenant, row, prepared.journal[1])
+    contraries = {item_id(conversation, item): opposite(conversation, item) for item in conversation.record.items()}
+    for note, index in prepared.notes:
+        if (contrary := contraries.get(note.id)) and (stem := notes.replace_by(cursor, tenant, contrary, note)):
+            note = replace(note, supersedes=(stem,), valid_from=standing_until(note))
+        notes.put(cursor, tenant, note_row(note, by=conversation.created_by, conversation=conversation.uuid), index)
+    saved = Saved(
+        uuid=conversation.uuid,
+        journal=prepared.journal[0].id,
+        notes=tuple(note.id for note, _ in prepared.notes),
+        refused=tuple((title, "it was forgotten") for title in prepared.forgotten),
+        amended=old is not None,
+        scope=conversation.scope,
+        project=conversation.project,
+    )
+    return saved, old["object"] if old and (kept.object or kept.content is not None) else ""
+
+
+def telling(cursor: Cursor, grant: Grant, tenant: str, name: str) -> tuple[str, Conversation] | None:
+    """The id of a note by its name, and the conversation that yielded it; ``None`` where none did."""
+    note = notes.called(cursor, grant, tenant, name)
+    if note is None or note.kind is NoteKind.JOURNAL:
+        return None
+    rows = cursor.execute(
+        f"SELECT {_COLUMNS} FROM kite.conversation WHERE tenant = %(tenant)s AND uuid ="  # noqa: S608 - ours
+        " (SELECT conversation FROM kite.note WHERE tenant = %(tenant)s AND id = %(id)s)",
+        {"tenant": tenant, "id": note.id},
+    ).fetchall()
+    return next(((note.id, told) for told in map(_conversation, rows) if note.id in note_ids(told)), None)
+
+
+def forget(cursor: Cursor, grant: Grant, tenant: str, name: str, less: Prepared | None) -> tuple[bool, str] | None:
+    """As `notes.forget`; ``less`` is what the conversation that yielded the note tells without it. ``None`` where that is old."""
+    if less is not None:
+        _take_turn(cursor, tenant, less.conversation.uuid)
+    told = telling(cursor, grant, tenant, name)
+    if (told[1].updated if told else None) != (less.over if less else None):
+        return None
+    if less is not None:
+        _write(cursor, tenant, less.conversation, Kept())
+        journal, index = less.journal
+        row = note_row(journal, by=less.conversation.created_by, conversation=less.conversation.uuid)
+        notes.put(cursor, tenant, row, index)
+    return notes.forget(cursor, grant, tenant, name)
+
+
+def _take_turn(cursor: Cursor, tenant: str, uuid: str) -> None:
+    cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s || chr(10) || %s, 0))", (tenant, storable(uuid)))
+
+
+def _notes(conversation: Conversation, *, everywhere: bool) -> Iterator[Note]:
+    for draft in drafts_of(conversation, everywhere=everywhere):
+        note = draft.note
+        lifted = note.scope is not conversation.scope
+        yield clean(
+            replace(
+                note,
+                id=_lifted(conversation, note.id, note.scope) if lifted else note.id,
+                body=compose(draft, {}, ()),
+                session=conversation.uuid if note.scope is Scope.SESSION else note.session,
+                updated=conversation.updated,
+            )
+        )
+
+
+def _lifted(conversation: Conversation, id: str, scope: Scope) -> str:
+    """Another note than it would be in the conversation's own place: who may not see that far must not meet it."""
+    return identity(conversation, scope.value, *filter(None, [conversation.person]), id)
+
+
+def _standing(cursor: Cursor, tenant: str, conversation: Conversation) -> Conversation:
+    """Without the items whose notes were forgotten, turned down or replaced since."""
+    ids = note_ids(conversation)
+    rows = cursor.execute(
+        "SELECT id FROM kite.trash WHERE tenant = %(tenant)s AND id = ANY (%(ids)s::text[]) UNION ALL SELECT id FROM kite.note"
+        " WHERE tenant = %(tenant)s AND id = ANY (%(ids)s::text[]) AND status IN ('rejected', 'superseded')",
+        {"tenant": tenant, "ids": ids},
+    ).fetchall()
+    return _unsaid(conversation, {row["id"] for row in rows})
+
+
+def _ids(conversation: Conversation, item: RecordItem) -> tuple[str, str]:
+    return item_id(conversation, item), _lifted(conversation, item_id(conversation, item), Scope.GLOBAL)
+
+
+def _write(cursor: Cursor, tenant: str, conversation: Conversation, kept: Kept) -> None:
+    cursor.execute(
+        _WRITE,
+        {
+            "tenant": tenant,
+            "uuid": storable(conversation.uuid),
+            "scope": conversation.scope.value,
+            "project": storable(conversation.project),
+            "source": storable(conversation.source),
+            "record": encoded(record_json(conversation.record)),
+            "overall": encoded(conversation.overall),
+            "created": aware(conversation.created),
+            "updated": aware(conversation.updated),
+            "created_by": storable(conversation.created_by),
+            "transcript": kept.content,
+            "object": kept.object,
+            "hash": kept.hash,
+        },
+    )
+
+
+def forgotten(cursor: Cursor, tenant: str, ids: list[str]) -> frozenset[str]:
+    """Those of them that are ids of notes that somebody has forgotten."""
+    rows = cursor.execute("SELECT id FROM kite.trash WHERE tenant = %s AND id = ANY (%s::text[])", (tenant, ids)).fetchall()
+    return frozenset(row["id"] for row in rows)
+
+
+def saved(cursor: Cursor, tenant: str, uuid: str) -> Conversation | None:
+    row = _row(cursor, tenant, uuid)
+    return _standing(cursor, tenant, _conversation(row)) if row else None
+
+
+def transcript(cursor: Cursor, tenant: str, uuid: str) -> Kept | None:
+    row = cursor.execute(
+        "SELECT transcript, object, object_hash FROM kite.conversation WHERE tenant = %s AND uuid = %s"
+        " ORDER BY updated DESC LIMIT 1",
+        (tenant, storable(uuid)),
+    ).fetchone()
+    return Kept(content=row["transcript"], object=row["object"], hash=row["object_hash"]) if row else None
+
+
+def refers(cursor: Cursor, tenant: str, name: str) -> bool:
+    return (
+        cursor.execute("SELECT 1 FROM kite.conversation WHERE tenant = %s AND object = %s", (tenant, name)).fetchone() is not None
+    )
+
+
+def _row(cursor: Cursor, tenant: str, uuid: str) -> Row | None:
+    """Without the transcript: it is fetched when it is asked for."""
+    return cursor.execute(
+        f"SELECT {_COLUMNS} FROM kite.conversation WHERE tenant = %s AND uuid = %s ORDER BY updated DESC LIMIT 1",  # noqa: S608 - ours
+        (tenant, storable(uuid)),
+    ).fetchone()
+
+
+def _conversation(row: Row) -> Conversation:
+    return Conversation(
+        uuid=row["uuid"],
+        source=row["source"],
+        project=row["project"],
+        record=record_of(row["record"]),
+        overall=row["overall"],
+        created=row["created"],
+        updated=row["updated"],
+        scope=Scope(row["scope"]),
+        has_transcript=row["has_transcript"],
+        created_by=row["created_by"],
+        person=row["person"],
+    )

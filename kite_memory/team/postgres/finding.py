@@ -1,0 +1,202 @@
+"""Search: what lies near in meaning and what holds the words, scored together as local recall does it."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from kite_memory.errors import EmbedderUnavailable
+from kite_memory.model.note import Note, NoteStatus
+from kite_memory.model.scope import Scope
+from kite_memory.recall import scoring
+from kite_memory.recall.embedder import Embedder, Space
+from kite_memory.recall.lexical import SMALL_VAULT
+from kite_memory.recall.prose import passages
+from kite_memory.recall.search import snippet
+from kite_memory.team.postgres.connections import Cursor, Row, storable
+from kite_memory.team.postgres.rows import aware, note_of
+from kite_memory.team.postgres.words import Held, Term, held, matched, terms
+from kite_memory.tools.access import Grant
+from kite_memory.tools.store import Asked, Found
+
+_FEW: Final = 20_000
+"""So many notes are compared one by one; above, the index of vectors chooses."""
+_COUNTED: Final = 3_000
+"""So many are counted exactly; above, the database's own statistics are believed."""
+_CANDIDATES: Final = 50
+_POSTINGS: Final = 4_000
+_TERMS_AT_LEAST: Final = 2
+_PASSAGES: Final = 16
+_FAINT: Final = 0.25
+"""As for local search: a note that shares no word with the question, and less meaning than this, is no answer."""
+_FOREIGN: Final = 0.10
+_REPLACED: Final = 0.10
+"""What says otherwise now shall stand before it."""
+_K1: Final = 1.2
+_B: Final = 0.75
+_USUAL_LENGTH: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexed:
+    """What finds a note. ``vectors`` are in pgvector's spelling, none where the embedder did not answer; ``space`` is theirs."""
+
+    words: Held
+    vectors: tuple[str, ...]
+    space: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Ready to be asked; made outside of a transaction, since embedding takes its time."""
+
+    asked: Asked
+    terms: tuple[Term, ...]
+    vector: str
+
+
+def indexed(note: Note, embedder: Embedder) -> Indexed:
+    try:
+        rows = embedder.embed(passages(note)[:_PASSAGES], "document")
+    except EmbedderUnavailable:
+        return Indexed(words=held(note), vectors=(), space="")  # found by its words until `PostgresStore.catch_up` comes by
+    return Indexed(words=held(note), vectors=tuple(map(spelled, rows)), space=embedder.space.tag)
+
+
+def spelled(vector: Iterable[float]) -> str:
+    return "[" + ",".join(f"{each:.5g}" for each in vector) + "]"
+
+
+def question(asked: Asked, embedder: Embedder) -> Question:
+    text = storable(asked.text[:20_000])
+    try:
+        vector = embedder.embed([text], "query")[0]
+        spelling = spelled(vector) if vector.any() else ""
+    except EmbedderUnavailable:
+        spelling = ""
+    return Question(asked=asked, terms=tuple(terms(text)), vector=spelling)
+
+
+def put_index(cursor: Cursor, tenant: str, note: Row, index: Indexed) -> None:
+    """``note`` is its row; what found it before is gone."""
+    place = {name: note[name] for name in ("id", "scope", "project", "kind", "created", "expires", "person")} | {"tenant": tenant}
+    drop_index(cursor, tenant, note["id"])  # "on conflict" would take the right to read
+    cursor.execute(
+        "INSERT INTO kite.words (tenant, id, scope, project, kind, created, expires, length, tsv, person) VALUES (%(tenant)s,"
+        " %(id)s, %(scope)s, %(project)s, %(kind)s, %(created)s, %(expires)s, %(length)s, %(tsv)s::tsvector, %(person)s)",
+        {**place, "length": index.words.length, "tsv": index.words.vector},
+    )
+    cursor.executemany(
+        "INSERT INTO kite.passage (tenant, id, place, scope, project, kind, created, expires, space, embedding, person) VALUES"
+        " (%(tenant)s, %(id)s, %(place)s, %(scope)s, %(project)s, %(kind)s, %(created)s, %(expires)s, %(space)s, %(vector)s,"
+        " %(person)s)",
+        [{**place, "place": number, "space": index.space, "vector": vector} for number, vector in enumerate(index.vectors)],
+    )
+
+
+def drop_index(cursor: Cursor, tenant: str, id: str) -> None:
+    cursor.execute("DELETE FROM kite.words WHERE tenant = %s AND id = %s", (tenant, id))
+    cursor.execute("DELETE FROM kite.passage WHERE tenant = %s AND id = %s", (tenant, id))
+
+
+def find(cursor: Cursor, grant: Grant, tenant: str, question: Question, space: Space) -> list[Found]:
+    asked = question.asked
+    around = {
+        "project": storable(asked.project) if asked.within else "",
+        "kinds": sorted(asked.kinds),
+        "since": aware(asked.since) if asked.since else None,
+    }
+    about = cursor.execute(
+        "SELECT notes, holding, reading FROM kite.about(%(terms)s::text[], %(project)s, %(kinds)s::text[],"
+        " %(since)s::timestamptz, %(few)s)",
+        {**around, "terms": [term.query for term in question.terms], "few": _COUNTED},
+    ).fetchone()
+    if about is None:
+        return []
+    chosen = _telling(question.terms, about["holding"], about["reading"])
+    rarities = [rarity(holding, about["notes"]) for _, holding in chosen]
+    heard = cursor.execute(
+        "SELECT * FROM kite.find(%(vector)s, %(space)s, %(dim)s, %(terms)s::text[], %(titled)s::text[],"
+        " %(weights)s::real[], %(project)s, %(kinds)s::text[], %(since)s::timestamptz, %(few)s, %(exact)s, %(most)s)",
+        {
+            **around,
+            "vector": question.vector,
+            "space": space.tag,
+            "dim": space.dim,
+            "terms": [term.query for term, _ in chosen],
+            "titled": [term.titled for term, _ in chosen],
+            "weights": rarities,
+            "few": about["notes"] <= _COUNTED,
+            "exact": about["notes"] <= _FEW,
+            "most": max(_CANDIDATES, 2 * asked.limit),
+        },
+    ).fetchall()
+    heard = [row for row in heard if row["matched"] or row["cosine"] >= _FAINT]
+    if not heard:
+        return []
+    bm25 = np.array([_bm25(row, rarities) for row in heard])
+    cosine = np.array([row["cosine"] for row in heard], np.float32)
+    scores = scoring.fused(cosine, bm25, notes=int(about["notes"]), terms=max(1, len(question.terms)))
+    notes = _notes(cursor, tenant, [row["id"] for row in heard])
+    found = [
+        _found(note, float(score), row, matched(row["matched"], [term for term, _ in chosen]), asked)
+        for row, score in zip(heard, scores, strict=True)
+        if (note := notes.get(row["id"])) and grant.reads(note) and note.status is not NoteStatus.REJECTED
+    ]
+    found.sort(key=lambda one: (-one.score, -one.note.created.timestamp(), one.note.id))
+    return found[: asked.limit]
+
+
+def rarity(holding: int, notes: int) -> float:
+    """BM25's, as for a vault of some size: among few notes a word's rarity says little."""
+    size = max(notes, SMALL_VAULT)
+    expected = min(size, holding) * math.sqrt(size / max(1, notes))
+    return max(math.log((size + 0.5) / (min(size, expected) + 0.5)), 1e-6)
+
+
+def _telling(asked: Sequence[Term], holding: Sequence[int], reading: Sequence[int]) -> list[tuple[Term, int]]:
+    """The rarest, as many as can be looked up while somebody waits, each with how many notes hold it; in their order."""
+    chosen: set[int] = set()
+    postings = 0
+    for place in sorted(range(len(asked)), key=reading.__getitem__):
+        postings += reading[place]
+        if chosen and postings > (_POSTINGS if len(chosen) >= _TERMS_AT_LEAST else 2 * _POSTINGS):
+            break
+        chosen.add(place)
+    return [(asked[place], holding[place]) for place in sorted(chosen)]
+
+
+def _bm25(row: Row, rarities: Sequence[float]) -> float:
+    """A word counts once, or twice as much again where the title or a name has it."""
+    long = 1 - _B + _B * row["length"] / _USUAL_LENGTH
+    in_title = set(row["in_title"])
+    return math.fsum(
+        rarities[place - 1] * frequency * (_K1 + 1) / (frequency + _K1 * long)
+        for place in row["matched"]
+        for frequency in (4 if place in in_title else 2,)
+    )
+
+
+def _notes(cursor: Cursor, tenant: str, ids: Sequence[str]) -> dict[str, Note]:
+    """Read through the policy: an id alone leads nowhere."""
+    rows = cursor.execute(
+        "SELECT * FROM kite.note WHERE tenant = %s AND id = ANY (%s) AND (expires IS NULL OR expires > now())", (tenant, list(ids))
+    ).fetchall()
+    return {row["id"]: note_of(row) for row in rows}
+
+
+def _found(note: Note, score: float, row: Row, words: tuple[str, ...], asked: Asked) -> Found:
+    reasons = [f"meaning {row['cosine']:.2f}"] if row["cosine"] > 0 else []
+    if words:
+        reasons.append("words: " + " ".join(words[:5]))
+    if asked.project and note.project:
+        reasons.append("this project" if note.project == asked.project else "another project")
+        if note.project != asked.project and note.scope is not Scope.SHARED:
+            score -= _FOREIGN
+    if note.status is not NoteStatus.ACCEPTED:
+        reasons.append(str(note.status))
+    if note.status is NoteStatus.SUPERSEDED:
+        score -= _REPLACED
+    return Found(note=note, score=round(min(1.0, max(0.0, score)), 4), why=", ".join(reasons), snippet=snippet(note, words))

@@ -1,0 +1,265 @@
+"""Our values as rows, and back."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.record import (
+    Decision,
+    Fact,
+    Insight,
+    OpenQuestion,
+    Preference,
+    Record,
+    RecordItem,
+    Rejected,
+    Topic,
+)
+from kite_memory.model.scope import Scope
+from kite_memory.team.postgres.connections import Row, storable
+from kite_memory.tools.store import JsonValue, Memory, Place, State, Todo, Version
+from kite_memory.vault.identity import note_id
+from kite_memory.vault.notefile import FOLDERS
+from kite_memory.vault.slugs import slug
+from kite_memory.vault.wording import one_line, text_block
+
+_AS_THEY_ARE: Final = ("id", "path", "title", "body", "project", "session", "key", "created", "updated", "expires")
+_MORE: Final = tuple(
+    each.name for each in dataclasses.fields(Note) if each.name not in (*_AS_THEY_ARE, "kind", "scope", "status", "tags")
+)
+"""What nobody asks the database for: texts, lists of texts, moments and numbers, in a column together."""
+_ITEMS: Final[dict[str, type[RecordItem]]] = {
+    "decision": Decision,
+    "insight": Insight,
+    "fact": Fact,
+    "preference": Preference,
+    "question": OpenQuestion,
+}
+
+
+def encoded(value: JsonValue) -> str:
+    """ASCII alone: what PostgreSQL cannot hold as text it holds as an escape, and gives back as it was."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+
+
+def aware(at: datetime) -> datetime:
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def note_row(note: Note, *, by: str = "", conversation: str = "") -> Row:
+    note = clean(note)
+    return {
+        "id": note.id,
+        "path": note.path,
+        "kind": note.kind.value,
+        "title": note.title,
+        "body": note.body,
+        "scope": note.scope.value,
+        "project": storable(note.project),
+        "session": storable(note.session),
+        "tags": list(note.tags),
+        "status": note.status.value,
+        "more": more_of(**{name: getattr(note, name) for name in _MORE}),
+        "created": aware(note.created),
+        "updated": aware(note.updated),
+        "expires": aware(note.expires) if note.expires else None,
+        "created_by": storable(by),
+        "conversation": storable(conversation),
+    }
+
+
+def more_of(**fields: object) -> str:
+    """Some of a note's fields as they stand in the column that gathers what nobody asks the database for."""
+    return encoded({name: _told(value) for name, value in fields.items()})
+
+
+def clean(note: Note) -> Note:
+    """As it would stand in a vault: no control characters, no halves of surrogate pairs.
+
+    Its path ends in its own id: a number for a name that is taken would tell of notes that the asker does not see.
+    """
+    title = one_line(note.title) or "Untitled"
+    return replace(
+        note,
+        title=title,
+        body=text_block(note.body),
+        tags=tuple(map(one_line, note.tags)),
+        path=f"{FOLDERS[note.kind]}/{slug(title)}-{note.id[-8:].lower()}.md",
+    )
+
+
+def note_of(row: Row) -> Note:
+    """What a version before this one did not know of a note is as if nobody had said it."""
+    values = {name: _meant(value) for name, value in row["more"].items() if name in _MORE}
+    return Note(
+        **{name: row[name] for name in _AS_THEY_ARE},
+        kind=NoteKind(row["kind"]),
+        scope=Scope(row["scope"]),
+        status=NoteStatus(row["status"]),
+        tags=tuple(row["tags"]),
+        **values,
+    )
+
+
+def _told(value: Any) -> JsonValue:
+    match value:
+        case datetime():
+            return {"at": aware(value).isoformat()}
+        case tuple():
+            return [one_line(each) for each in value]
+        case str():
+            return one_line(value)
+        case _:
+            told: JsonValue = value
+            return told
+
+
+def _meant(value: Any) -> Any:
+    match value:
+        case {"at": str(at)}:
+            return datetime.fromisoformat(at)
+        case list():
+            return tuple(value)
+        case _:
+            return value
+
+
+def memory_note(key: str, value: JsonValue, place: Place, at: datetime, seed: str) -> Note:
+    """What search finds of a memory and people read: the key, and what it says."""
+    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+    return Note(
+        id=note_id(at, "memory", place.scope.value, place.project, place.session, key, seed),
+        path="",
+        kind=NoteKind.FACT,
+        title=key,
+        body=shown,
+        created=at,
+        updated=at,
+        scope=place.scope,
+        project=place.project,
+        session=place.session,
+        key=key,
+    )
+
+
+def memory_of(row: Row) -> Memory:
+    return Memory(
+        id=row["id"],
+        key=row["key"],
+        value=row["value"],
+        place=Place(scope=Scope(row["scope"]), project=row["project"], session=row["session"]),
+        version=row["version"],
+        created=row["created"],
+        updated=row["updated"],
+        tags=tuple(row["tags"]),
+        created_by=row["created_by"],
+        expires=row["expires"],
+        accessed=row.get("accessed"),
+        access_count=row.get("count") or 0,
+        context=row["context"],
+    )
+
+
+def version_of(row: Row) -> Version:
+    return Version(version=row["version"], at=row["at"], by=row["author"], value=row["value"])
+
+
+def state_row(state: State) -> Row:
+    body: JsonValue = {
+        "todos": [todo.packed() for todo in state.todos],
+        "working_notes": state.working_notes,
+        "context_summary": state.context_summary,
+        "transferred_from": state.transferred_from,
+        "transferred_at": state.transferred_at.isoformat() if state.transferred_at else None,
+    }
+    return {
+        "ai": storable(state.ai),
+        "session": storable(state.session),
+        "project": storable(state.project),
+        "saved": aware(state.saved),
+        "body": encoded(body),
+    }
+
+
+def state_of(row: Row) -> State:
+    body: dict[str, Any] = row["body"]
+    at = body["transferred_at"]
+    return State(
+        ai=row["ai"],
+        session=row["session"],
+        project=row["project"],
+        todos=tuple(map(Todo.unpacked, body["todos"])),
+        working_notes=body["working_notes"],
+        context_summary=body["context_summary"],
+        saved=row["saved"],
+        transferred_from=body["transferred_from"],
+        transferred_at=datetime.fromisoformat(at) if at else None,
+    )
+
+
+def record_json(record: Record) -> JsonValue:
+    return {
+        "topics": [
+            {
+                "name": topic.name,
+                "summary": topic.summary,
+                "categories": list(topic.categories),
+                "entities": list(topic.entities),
+                "items": [_item_json(item) for item in topic.items],
+            }
+            for topic in record.topics
+        ],
+        "cross_topic_insights": list(record.cross_topic_insights),
+    }
+
+
+def record_of(held: dict[str, Any]) -> Record:
+    """The inverse of `record_json`: these rows are ours, and strict."""
+    return Record(
+        topics=tuple(
+            Topic(
+                name=topic["name"],
+                summary=topic["summary"],
+                categories=tuple(topic["categories"]),
+                entities=tuple(topic["entities"]),
+                items=tuple(map(_item_of, topic["items"])),
+            )
+            for topic in held["topics"]
+        ),
+        cross_topic_insights=tuple(held["cross_topic_insights"]),
+    )
+
+
+def _item_json(item: RecordItem) -> JsonValue:
+    told: dict[str, JsonValue] = {
+        "kind": next(name for name, kind in _ITEMS.items() if type(item) is kind),
+        "title": item.title,
+        "body": item.body,
+        "evidence": list(item.evidence),
+        "importance": item.importance,
+        "origin": item.origin,
+        "entities": list(item.entities),
+        "triggers": list(item.triggers),
+    }
+    match item:
+        case Decision():
+            told["rejected"] = [[each.alternative, each.reason] for each in item.rejected]
+        case Insight():
+            told["symptom"] = item.symptom
+        case Preference():
+            told["everywhere"] = item.everywhere
+        case Fact() | OpenQuestion():
+            pass
+    return told
+
+
+def _item_of(held: dict[str, Any]) -> RecordItem:
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in held.items()}
+    kind: Callable[..., RecordItem] = _ITEMS[values.pop("kind")]
+    if "rejected" in values:
+        values["rejected"] = tuple(Rejected(alternative=one, reason=reason) for one, reason in held["rejected"])
+    return kind(**values)

@@ -1,0 +1,294 @@
+"""The team's store: PostgreSQL for what is asked for, object storage for long transcripts."""
+
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Final, TypeVar
+
+import psycopg
+
+from kite_memory.errors import UsageError
+from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.record import Origin
+from kite_memory.model.scope import Scope
+from kite_memory.recall.embedder import Embedder
+from kite_memory.team.postgres import conversations, memories, notes, states
+from kite_memory.team.postgres.connections import Connections, Cursor, Patience, Unsure, storable, unavailable
+from kite_memory.team.postgres.finding import find, indexed, question
+from kite_memory.team.postgres.listening import Listener
+from kite_memory.team.postgres.migrating import check
+from kite_memory.team.postgres.objects import ObjectMissing, Objects
+from kite_memory.team.postgres.rows import clean, encoded, memory_note, note_of, note_row
+from kite_memory.tools.access import EVERYBODY, Grant, NotAllowed
+from kite_memory.tools.conversation_notes import merged, refuse_elsewhere
+from kite_memory.tools.store import (
+    Asked,
+    Conversation,
+    Found,
+    JsonValue,
+    Memory,
+    Place,
+    Saved,
+    State,
+    StoreUnavailable,
+    Version,
+    Wanted,
+)
+from kite_memory.vault.drafting import remembered
+from kite_memory.vault.identity import note_id
+
+_T = TypeVar("_T")
+
+_AMENDED_MEANWHILE: Final = 5
+_ORPHANED_AFTER: Final = timedelta(hours=1)
+"""Until then an object without a row may be one whose row is being written."""
+
+
+def open_postgres(
+    url: str,
+    *,
+    embedder: Embedder,
+    objects: Objects | None = None,
+    tenant: str = "team",
+    password: str = "",
+    connections: int = 16,
+    patience: Patience | None = None,
+) -> "PostgresStore":
+    """Raises `StoreUnavailable`, `SchemaMissing`, `StateNewer` or `NotPermitted`. ``password`` where the URL holds none."""
+    if not tenant or storable(tenant) != tenant or len(tenant) > 100:
+        raise UsageError("a tenant is a name of at most 100 characters", hint="see `tenant` in `[team]`")
+    pool = Connections(url, tenant=tenant, password=password, most=connections, patience=patience)
+    try:
+        with pool.connect() as connection:
+            check(connection)
+    except psycopg.OperationalError as error:
+        raise unavailable(error) from error
+    return PostgresStore(pool, embedder=embedder, objects=objects)
+
+
+class PostgresStore:
+    """`Store` for one tenant. Each call is one transaction under the asker's grant, which the database's own policies hold to."""
+
+    def __init__(self, connections: Connections, *, embedder: Embedder, objects: Objects | None = None) -> None:
+        self._connections = connections
+        self._embedder = embedder
+        self._objects = objects
+
+    @property
+    def name(self) -> str:
+        return "postgres"
+
+    @property
+    def _tenant(self) -> str:
+        return self._connections.tenant
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def write_memory(
+        self,
+        grant: Grant,
+        key: str,
+        value: JsonValue,
+        place: Place,
+        *,
+        by: str = "",
+        tags: Sequence[str] = (),
+        expires: datetime | None = None,
+        expected: int | None = None,
+        context: Mapping[str, JsonValue] | None = None,
+    ) -> Memory:
+        grant.demand(place.scope, place.project)
+        note = memory_note(key, value, place, datetime.now(UTC), uuid.uuid4().hex)
+        index = indexed(note, self._embedder)
+        row = {**note_row(note), "key": storable(key), "tags": list(map(storable, tags)), "context": encoded(dict(context or {}))}
+        by = by or grant.name
+
+        def work(cursor: Cursor) -> Memory:
+            written = memories.write(cursor, self._tenant, row, index, value=value, by=by, expires=expires, expected=expected)
+            self._tell(cursor)
+            return written
+
+        return self._connections.run(grant, work)
+
+    def memories(self, grant: Grant, wanted: Wanted, *, touch: bool = False) -> list[Memory]:
+        return self._connections.run(grant, lambda cursor: memories.wanted(cursor, self._tenant, wanted, touch=touch))
+
+    def delete_memory(self, grant: Grant, key: str, place: Place) -> bool:
+        grant.demand(place.scope, place.project)
+        return self._changing(grant, lambda cursor: memories.delete(cursor, self._tenant, key, place))
+
+    def versions(self, grant: Grant, key: str, place: Place) -> list[Version]:
+        return self._connections.run(grant, lambda cursor: memories.versions(cursor, self._tenant, key, place))
+
+    def save_conversation(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
+        """A long transcript is put into object storage first; where the row then fails, it is taken away again."""
+        grant.demand(conversation.scope, conversation.project)
+        kept = conversations.ready(conversation, self._objects, self._tenant)
+        try:
+            conversation = replace(conversation, created_by=conversation.created_by or grant.name, person=grant.person or "")
+            saved, replaced = self._saved(grant, conversation, kept, named)
+        except Unsure:
+            raise  # its row may be there; if not, `sweep` takes the object
+        except BaseException:
+            conversations.take_away(self._objects, kept.object)
+            raise
+        conversations.take_away(self._objects, replaced)
+        return saved
+
+    def _saved(
+        self, grant: Grant, conversation: Conversation, kept: conversations.Kept, named: Collection[str]
+    ) -> tuple[Saved, str]:
+        for _ in range(_AMENDED_MEANWHILE):
+            old = self.conversation(grant, conversation.uuid)
+            if old is not None:
+                refuse_elsewhere(old, conversation, named)
+            ids = conversations.note_ids(merged(old, conversation) if old else conversation)
+            gone = self._connections.run(grant, partial(conversations.forgotten, tenant=self._tenant, ids=ids))
+            prepared = conversations.prepared(conversation, old, gone, grant, self._embedder)
+            work = partial(conversations.save, tenant=self._tenant, prepared=prepared, kept=kept)
+            if (found := self._changing(grant, work)) is not None:
+                return found
+        raise StoreUnavailable("others kept amending the same conversation", hint="try again in a moment")
+
+    def conversation(self, grant: Grant, uuid: str) -> Conversation | None:
+        return self._connections.run(grant, lambda cursor: conversations.saved(cursor, self._tenant, uuid))
+
+    def transcript(self, grant: Grant, uuid: str) -> str | None:
+        kept = self._kept(grant, uuid)
+        try:
+            return None if kept is None else kept.fetched(self._objects)
+        except ObjectMissing:
+            now = self._kept(grant, uuid)
+            if now == kept:
+                raise
+            return None if now is None else now.fetched(self._objects)  # another one has just taken its place
+
+    def _kept(self, grant: Grant, uuid: str) -> conversations.Kept | None:
+        return self._connections.run(grant, lambda cursor: conversations.transcript(cursor, self._tenant, uuid))
+
+    def search(self, grant: Grant, asked: Asked) -> list[Found]:
+        if asked.limit < 1:
+            return []
+        ready = question(asked, self._embedder)
+        return self._connections.run(grant, lambda cursor: find(cursor, grant, self._tenant, ready, self._embedder.space))
+
+    def note(self, grant: Grant, name: str) -> Note | None:
+        return self._connections.run(grant, lambda cursor: notes.called(cursor, grant, self._tenant, name))
+
+    def titled(self, grant: Grant, title: str) -> list[Note]:
+        return self._connections.run(grant, lambda cursor: notes.titled(cursor, grant, self._tenant, title))
+
+    def recent(self, grant: Grant, project: str, kinds: frozenset[NoteKind], limit: int) -> list[Note]:
+        return self._connections.run(grant, lambda cursor: notes.recent(cursor, grant, self._tenant, project, kinds, limit))
+
+    def remember(
+        self,
+        grant: Grant,
+        text: str,
+        kind: NoteKind,
+        place: Place,
+        *,
+        by: str = "",
+        tags: Sequence[str] = (),
+        title: str = "",
+        origin: Origin = "assistant",
+    ) -> Note:
+        """The same words again, of the same kind and in the same place, are the same note."""
+        grant.demand(place.scope, place.project)
+        note = remembered(
+            text,
+            at=datetime.now(UTC),
+            kind=kind,
+            title=title,
+            project=place.project,
+            scope=place.scope,
+            session=place.session,
+            tags=tags,
+            origin=origin,
+            evidence=(),
+            importance=2,
+            expires=None,
+        )
+        id = note_id(note.created, "remembered", uuid.uuid4().hex)  # two in one millisecond are two
+        note = clean(replace(note, id=id, scope=place.scope, project=place.project, session=place.session))
+        row, index = note_row(note, by=by or grant.name), indexed(note, self._embedder)
+        return self._changing(grant, lambda cursor: notes.remember(cursor, self._tenant, row, index))
+
+    def forget(self, grant: Grant, name: str) -> bool:
+        if not grant.write:
+            raise NotAllowed("this token may only read", hint="ask for one that may write")
+        for _ in range(_AMENDED_MEANWHILE):
+            told = self._connections.run(grant, partial(conversations.telling, grant=grant, tenant=self._tenant, name=name))
+            less = conversations.telling_less(*told, embedder=self._embedder) if told else None
+            work = partial(conversations.forget, grant=grant, tenant=self._tenant, name=name, less=less)
+            if (found := self._changing(grant, work)) is not None:
+                gone, object = found
+                conversations.take_away(self._objects, object)
+                return gone
+        raise StoreUnavailable("others kept amending the conversation that it comes from", hint="try again in a moment")
+
+    def save_state(self, grant: Grant, state: State, *, only: Collection[str] | None = None) -> State:
+        grant.demand(Scope.SESSION, state.project)
+        return self._connections.run(grant, lambda cursor: states.save(cursor, self._tenant, state, only))
+
+    def states(self, grant: Grant, *, ai: str = "", session: str = "", project: str = "", limit: int = 20) -> list[State]:
+        return self._connections.run(
+            grant, lambda cursor: states.saved(cursor, self._tenant, ai=ai, session=session, project=project, limit=limit)
+        )
+
+    def transfer_state(self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime) -> State | None:
+        if not grant.write:
+            raise NotAllowed("this token may only read", hint="ask for one that may write")
+        return self._connections.run(
+            grant,
+            lambda cursor: states.transfer(cursor, self._tenant, ai, from_session=from_session, to_session=to_session, at=at),
+        )
+
+    def ping(self) -> None:
+        """Raises what a call would raise now."""
+        self._connections.run(EVERYBODY, lambda cursor: cursor.execute("SELECT 1"))
+
+    def listen(self, on_change: Callable[[], None]) -> Listener:
+        """For readers that keep something: called soon after anybody has written for this tenant, and after every reconnection."""
+        return Listener(self._connections, on_change)
+
+    def catch_up(self, most: int = 100) -> int:
+        """Give notes vectors that have none in this embedder's space: written while it did not answer, or by another one."""
+        space = self._embedder.space
+        missing = self._connections.run(EVERYBODY, lambda cursor: notes.without_vectors(cursor, self._tenant, space, most))
+        for row in missing:
+            index = indexed(note_of(row), self._embedder)
+            if not index.vectors:
+                return 0  # the embedder does not answer; later, then
+            self._connections.run(EVERYBODY, partial(notes.index_again, tenant=self._tenant, row=row, index=index))
+        return len(missing)
+
+    def sweep(self, *, orphaned_after: timedelta = _ORPHANED_AFTER) -> int:
+        """Take away what no row refers to (objects of broken writes), what has run out, and the words of what was long forgotten.
+
+        How many of the first two there were.
+        """
+        count = self._connections.run(EVERYBODY, partial(notes.drop_expired, tenant=self._tenant))
+        self._connections.run(EVERYBODY, partial(notes.drop_forgotten, tenant=self._tenant))
+        if self._objects is None:
+            return count
+        for name in list(self._objects.names(self._tenant, before=datetime.now(UTC) - orphaned_after)):
+            if not self._connections.run(EVERYBODY, partial(conversations.refers, tenant=self._tenant, name=name)):
+                self._objects.remove(name)
+                count += 1
+        return count
+
+    def _changing(self, grant: Grant, work: Callable[[Cursor], _T]) -> _T:
+        def told(cursor: Cursor) -> _T:
+            result = work(cursor)
+            self._tell(cursor)
+            return result
+
+        return self._connections.run(grant, told)
+
+    def _tell(self, cursor: Cursor) -> None:
+        """That something changed, and not what: whoever may listen on a database hears every channel."""
+        cursor.execute("SELECT pg_notify(%s, '')", (Listener.channel(self._tenant),))

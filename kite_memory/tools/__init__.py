@@ -1,0 +1,1 @@
+"""What agents may call, over a store: memories, conversations, states, notes; and the store of this machine."""

@@ -1,0 +1,271 @@
+"""What a saved conversation becomes: a journal note that tells all of it, and a note for each thing decided, found or left open.
+
+Pure, for every store. A conversation is who it belongs to and its uuid; its notes' ids follow from that and from what they are
+about, so that saving it again names the same notes, whatever the order of its topics.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from kite_memory.errors import UsageError
+from kite_memory.model.chunk import Chunk
+from kite_memory.model.event import EvidenceReference, Session, evidence_reference
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.record import TURNED_DOWN, Decision, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
+from kite_memory.model.scope import Scope
+from kite_memory.tools.store import Conversation
+from kite_memory.vault import links
+from kite_memory.vault.drafting import Draft, draft, entities_of, kind_of, tags_of, title_of
+from kite_memory.vault.identity import note_id
+from kite_memory.vault.notefile import FOLDERS
+from kite_memory.vault.slugs import note_stem
+from kite_memory.vault.taming import tame, tame_line, tame_name
+from kite_memory.vault.wording import shortened, text_block, title_key
+
+RECORD = "record"
+"""The event that what an agent has told of a conversation rests on: the telling itself."""
+TURN = "turn"
+"""How the events of a transcript that was handed over begin: no agent's own ids do, which are hexadecimal."""
+
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_NO_TIME = datetime.fromtimestamp(0, UTC)
+_BODY = 36_000
+"""About what recall embeds of a note: a longer one would not be found by its last topics."""
+_LENGTHS = ((4_000, 8_000), (600, 2_000), (200, 500), (90, 200))
+"""Of an item and of a summary, tried one after the other until all topics have room."""
+_SEPARATOR = " · "
+
+
+def identity(conversation: Conversation, *place: str) -> str:
+    """The id of one of its notes."""
+    whose = (conversation.scope.value, conversation.project, conversation.uuid)
+    person = (conversation.person,) if conversation.person and conversation.scope is Scope.GLOBAL else ()
+    return note_id(_NO_TIME, "conversation", *whose, *person, *place)
+
+
+def journal_id(conversation: Conversation) -> str:
+    return identity(conversation, "journal")
+
+
+def item_id(conversation: Conversation, item: RecordItem) -> str:
+    return identity(conversation, *name_of(item))
+
+
+def uuid_of(note: Note) -> str:
+    """The saved conversation that a note tells, or has come from; empty for any other note."""
+    if note.kind is NoteKind.JOURNAL:
+        return note.session if _UUID.fullmatch(note.session) else ""
+    for reference in map(EvidenceReference.parse, note.evidence):
+        if reference is not None and _UUID.fullmatch(reference.session) and reference.event.startswith((RECORD, TURN)):
+            return reference.session
+    return ""
+
+
+def uuids_of(note: Note) -> frozenset[str]:
+    """All saved conversations that a note may have to do with; of some there may be none."""
+    references = filter(None, map(EvidenceReference.parse, note.evidence))
+    return frozenset(uuid for uuid in (note.session, *(each.session for each in references)) if _UUID.fullmatch(uuid))
+
+
+def without(conversation: Conversation, gone: Collection[str]) -> Record:
+    """Its record without the items whose notes have these ids."""
+    record = conversation.record
+    topics = (
+        replace(topic, items=tuple(item for item in topic.items if item_id(conversation, item) not in gone))
+        for topic in record.topics
+    )
+    return replace(record, topics=tuple(topics))
+
+
+def drafts_of(conversation: Conversation, *, everywhere: bool) -> list[Draft]:
+    """A draft for each item. ``everywhere`` says whether wishes may be lifted out of their project."""
+    session = Session(
+        id=conversation.uuid, provider=conversation.source, started=conversation.created, project=conversation.project
+    )
+    record = conversation.record if everywhere else _kept_in(conversation.record)
+    made = draft(record, Chunk(id=conversation.uuid, session=session, events=()))
+    ids = {each.note.id: item_id(conversation, item) for each, item in zip(made, record.items(), strict=True)}
+
+    def told(note: Note) -> Note:
+        scope = Scope.GLOBAL if note.scope is Scope.GLOBAL else conversation.scope
+        waits = scope is Scope.GLOBAL and note.status is NoteStatus.ACCEPTED  # an agent's word is not said everywhere unseen
+        return replace(note, id=ids[note.id], scope=scope, status=NoteStatus.PROPOSED if waits else note.status)
+
+    return [replace(each, note=told(each.note), siblings=tuple(ids[one] for one in each.siblings)) for each in made]
+
+
+def _kept_in(record: Record) -> Record:
+    def kept(item: RecordItem) -> RecordItem:
+        return replace(item, everywhere=False) if isinstance(item, Preference) else item
+
+    return replace(record, topics=tuple(replace(topic, items=tuple(map(kept, topic.items))) for topic in record.topics))
+
+
+def journal_of(conversation: Conversation, stems: Sequence[str] = ()) -> Note:
+    """``stems`` are the file names of the notes that it yielded."""
+    topics = conversation.record.topics
+    title = title_of(_SEPARATOR.join(topic.name for topic in topics), conversation.overall or "A conversation")
+    body = text_block(f"{journal_body(conversation)}\n\n{related(stems)}")
+    return Note(
+        id=journal_id(conversation),
+        path=f"{FOLDERS[NoteKind.JOURNAL]}/{note_stem(title, conversation.created)}.md",
+        kind=NoteKind.JOURNAL,
+        title=title,
+        body=body,
+        created=conversation.created,
+        updated=conversation.updated,
+        links=links.targets(body),
+        aliases=(title,),
+        tags=tags_of(("conversation", *(category for topic in topics for category in topic.categories))),
+        triggers=tuple(dict.fromkeys(tame_name(topic.name) for topic in topics if topic.name))[:8],
+        entities=tuple(entity.name for entity in entities_of(_entities(conversation.record))),
+        scope=conversation.scope,
+        project=conversation.project,
+        session=conversation.uuid,
+        evidence=(evidence_reference(conversation.source, conversation.uuid, RECORD),),
+    )
+
+
+def related(stems: Sequence[str]) -> str:
+    return f"**Related:** {', '.join(map(links.write, stems))}" if stems else ""
+
+
+def journal_body(conversation: Conversation) -> str:
+    """All topics with all that was said of them; long records in fewer words, rather than with topics left out."""
+    body = ""
+    for item, summary in _LENGTHS:
+        body = text_block("\n\n".join(filter(None, _paragraphs(conversation, item, summary))))
+        if len(body) <= _BODY:
+            break
+    return tame(body, 2 * _BODY)  # each piece is, but what stands beside it now decides what is code
+
+
+def _paragraphs(conversation: Conversation, item: int, summary: int) -> Iterator[str]:
+    record = conversation.record
+    yield shortened(tame(conversation.overall), summary)
+    for topic in record.topics:
+        yield f"## {tame_line(topic.name) or 'Topic'}"
+        yield shortened(tame(topic.summary), summary)
+        yield _line("Categories", topic.categories)
+        yield _list(
+            "Decisions", [_told(each, item) for each in topic.items if isinstance(each, Decision) and not turned_down(each)]
+        )
+        yield _list("Rejected", list(_rejected(topic, item)))
+        yield _list("Insights", [_told(each, item) for each in topic.items if isinstance(each, Insight)])
+        others = (each for each in topic.items if not isinstance(each, Decision | Insight | OpenQuestion))
+        yield _list("Noted", [_told(each, item) for each in others])
+        yield _list("Open questions", [_told(each, item) for each in topic.items if isinstance(each, OpenQuestion)])
+        yield _line("Entities", topic.entities)
+    if record.cross_topic_insights:
+        yield "## Across topics"
+        yield "\n".join(f"- {_in_list(shortened(tame(each), item))}" for each in record.cross_topic_insights)
+
+
+def turned_down(decision: Decision) -> bool:
+    """Whether it says only what was not chosen."""
+    return decision.title.startswith(TURNED_DOWN)
+
+
+def _rejected(topic: Topic, length: int) -> Iterator[str]:
+    for item in topic.items:
+        if isinstance(item, Decision):
+            for one in item.rejected:
+                alternative, reason = tame_line(one.alternative), tame_line(one.reason)
+                yield shortened(f"{alternative}: {reason}" if reason else alternative, length)
+
+
+def _told(item: RecordItem, length: int) -> str:
+    """The title leads where the body does not say it anyway."""
+    title, body = tame_line(item.title), tame(item.body)
+    if isinstance(item, Insight) and item.symptom:
+        body = f"{body}\nSymptom: {tame_line(item.symptom)}"
+    words = body if title_key(body).startswith(title_key(title).rstrip("…")) else f"**{title}**: {body}"
+    return _in_list(shortened(words, length))
+
+
+def _in_list(text: str) -> str:
+    return text.replace("\n", "\n  ")
+
+
+def _list(heading: str, entries: Sequence[str]) -> str:
+    return "\n".join([f"**{heading}**", "", *(f"- {entry}" for entry in entries)]) if entries else ""
+
+
+def _line(heading: str, names: Sequence[str]) -> str:
+    return f"**{heading}:** {', '.join(filter(None, map(tame_line, names)))}" if names else ""
+
+
+def _entities(record: Record) -> tuple[str, ...]:
+    named = (
+        *(name for topic in record.topics for name in topic.entities),
+        *(name for item in record.items() for name in item.entities),
+    )
+    return tuple(dict.fromkeys(named))
+
+
+def name_of(item: RecordItem) -> tuple[str, str]:
+    """What tells two items of one conversation apart: kind and title."""
+    return kind_of(item).value, title_key(title_of(item.title, item.body))
+
+
+def opposite(conversation: Conversation, item: RecordItem) -> str:
+    """The id of the note that says the contrary: of what was turned down that it was chosen, and the other way round."""
+    return identity(conversation, *_contrary(item)) if isinstance(item, Decision) else ""
+
+
+def _contrary(item: RecordItem) -> tuple[str, str]:
+    chosen = item.title.removeprefix(TURNED_DOWN)
+    title = chosen if chosen != item.title else f"{TURNED_DOWN}{chosen}"
+    return name_of(replace(item, title=title))
+
+
+def refuse_elsewhere(old: Conversation, new: Conversation, named: Collection[str]) -> None:
+    """Raises `UsageError` where ``named`` fields of its place say another one than that which it is kept in, and stays in."""
+    if any(getattr(old, name) != getattr(new, name) for name in named):
+        where = f"project {old.project!r}" if old.project else "no project"
+        raise UsageError(
+            f"this conversation is kept in {where}, with scope {old.scope.value!r}",
+            hint="leave project and scope out to add to it there, or save what belongs elsewhere under a new id",
+        )
+
+
+def merged(old: Conversation, new: Conversation) -> Conversation:
+    """What holds after a second save: the new words for what both tell, and of the old what the new do not mention.
+
+    It stays where it was, with its first source. Old topics go when all they held has moved elsewhere, or where either
+    conversation has only the one.
+    """
+    told = {name for item in new.record.items() for name in (name_of(item), _contrary(item))}
+    old_topics = {title_key(topic.name): topic for topic in old.record.topics}
+    topics = [_joined(old_topics.pop(title_key(topic.name), None), topic, told) for topic in new.record.topics]
+    for topic in old_topics.values():
+        left = tuple(item for item in topic.items if name_of(item) not in told)
+        if left or not (topic.items or len(old.record.topics) == len(new.record.topics) == 1):
+            topics.append(replace(topic, items=left))
+    insights = (*new.record.cross_topic_insights, *old.record.cross_topic_insights)
+    return replace(
+        new,
+        source=old.source,
+        project=old.project,
+        scope=old.scope,
+        record=Record(topics=tuple(topics), cross_topic_insights=tuple(dict.fromkeys(insights))),
+        overall=new.overall or old.overall,
+        created=old.created,
+        created_by=old.created_by,
+        transcript=new.transcript,
+        has_transcript=new.has_transcript or old.has_transcript,
+    )
+
+
+def _joined(old: Topic | None, new: Topic, told: set[tuple[str, str]]) -> Topic:
+    if old is None:
+        return new
+    return replace(
+        new,
+        summary=new.summary or old.summary,
+        items=(*new.items, *(item for item in old.items if name_of(item) not in told)),
+        categories=new.categories or old.categories,
+        entities=tuple(dict.fromkeys((*new.entities, *old.entities))),
+    )

@@ -1,0 +1,316 @@
+"""Saved conversations: generate-conversation-id, get-context, save-conversation."""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Protocol
+from uuid import UUID, uuid4
+
+from kite_memory.errors import UsageError
+from kite_memory.model.chunk import Chunk
+from kite_memory.model.event import Event, EventType, Where
+from kite_memory.model.provenance import Provenance
+from kite_memory.model.record import Fact, Origin, Record, RecordItem, Topic
+from kite_memory.model.scope import Scope
+from kite_memory.recall.lexical import folded, terms
+from kite_memory.recall.rendering import plain_line, quoted
+from kite_memory.tools import argument_parsing, key_scope
+from kite_memory.tools.access import Asker
+from kite_memory.tools.bridge import Json, Tool
+from kite_memory.tools.context_builder import fitted, pieces
+from kite_memory.tools.conversation_notes import RECORD, name_of
+from kite_memory.tools.local_context import Near
+from kite_memory.tools.record_reading import Given, read_record, source_named
+from kite_memory.tools.store import Asked, Conversation, Found, Place, Store
+from kite_memory.tools.transcripts import chunk_of
+from kite_memory.vault.wording import shortened
+
+_LONGEST_QUERY = 4_000
+_RECORDS, _MOST_RECORDS = 5, 20
+_TOKENS, _LEAST_TOKENS, _MOST_TOKENS = 2_000, 100, 6_000
+"""The most is what a tool's answer holds."""
+_OPENING = 600
+_GREETINGS = 20
+"""Among so many turns the first that says something is looked for."""
+_LEAST_SCORE = 0.3
+"""Below this a record only shares a word with the question, or less. Of 40 questions about other things 34 get none so (18
+without), and of 20 about the notes 16 get theirs (17 without)."""
+_OF_ANOTHER_PROJECT = 0.1
+"""So much less do another project's notes score."""
+_FROM_A_CONVERSATION = 3
+"""So many of its notes may stand among what is found for each record that is told."""
+
+
+class Gate(Protocol):
+    """Why something may not be kept; empty for what may. ``text`` asks only whether it is dangerous, not whether it says enough."""
+
+    def item(self, item: RecordItem, evidence: Sequence[Event], /) -> str: ...
+
+    def text(self, text: str, /) -> str: ...
+
+    def says_nothing(self, text: str, /) -> str:
+        """Why a text is not worth its place beside what is; empty for one that says something."""
+        ...
+
+    def whose(self, item: RecordItem, heard: Sequence[Event], provenance: Provenance | None, /) -> Origin:
+        """A tool's, where a tool said it first in what was ``heard`` or is known, and no person did."""
+        ...
+
+
+Decompose = Callable[[Chunk], tuple[Record, str]]
+"""From a transcript's turns to its record, and what there is to say of how it came about."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def tools(
+    store: Store,
+    near: Near,
+    *,
+    gate: Gate,
+    decompose: Decompose,
+    clock: Callable[[], datetime] = _now,
+    new_uuid: Callable[[], UUID] = uuid4,
+) -> Mapping[str, Tool]:
+    return {
+        "generate-conversation-id": partial(_generate, new_uuid),
+        "get-context": partial(_context, store, near),
+        "save-conversation": partial(_save, store, near, gate, decompose, clock),
+    }
+
+
+def _generate(new_uuid: Callable[[], UUID], asker: Asker, arguments: Json) -> Json:
+    """Nothing is kept of it: whoever saves under it later makes it a conversation's."""
+    return {"claude_conversation_uuid": str(new_uuid())}
+
+
+def _context(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
+    began = time.perf_counter()
+    query = argument_parsing.clean(argument_parsing.text(arguments, "query", longest=_LONGEST_QUERY, needed=True)).strip()
+    within = key_scope.project_named(asker, near, argument_parsing.line(arguments, "project", longest=1_024))
+    limit = argument_parsing.whole(arguments, "limit", least=1, most=_MOST_RECORDS, otherwise=_RECORDS)
+    budget = argument_parsing.whole(arguments, "token_budget", least=_LEAST_TOKENS, most=_MOST_TOKENS, otherwise=_TOKENS)
+    asked = Asked(text=query, project=within or asker.project, within=bool(within), limit=limit * _FROM_A_CONVERSATION)
+    asked_about = terms(query)
+    found = [hit for hit in store.search(asker.grant, asked) if _answers(hit, asked.project, asked_about)]
+    made = pieces(store, asker.grant, query, found, limit)
+    text, tokens, kept = fitted(made, budget)
+    return {
+        "text": text or "Nothing in memory speaks of this.",
+        "records": [piece.reference for piece in kept],
+        "tokens": tokens,
+        "left_out": len(made) - len(kept),
+        "took_ms": round((time.perf_counter() - began) * 1000, 1),
+    }
+
+
+def _answers(hit: Found, project: str, asked_about: Sequence[str]) -> bool:
+    """Whether it is near enough, or holds every word of the question."""
+    note = hit.note
+    elsewhere = bool(project and note.project and note.project != project)
+    if hit.score >= _LEAST_SCORE - _OF_ANOTHER_PROJECT * elsewhere:
+        return True
+    said = folded(" ".join((note.title, note.body, *note.entities, *note.aliases, *note.triggers)))
+    return bool(asked_about) and all(term.replace(" ", "") in said for term in asked_about)
+
+
+def _save(
+    store: Store,
+    near: Near,
+    gate: Gate,
+    decompose: Decompose,
+    clock: Callable[[], datetime],
+    asker: Asker,
+    arguments: Json,
+) -> Json:
+    told = read_record(arguments)
+    place = _place(asker, near, told)
+    asker.grant.demand(place.scope, place.project)
+    now = clock()
+    source = told.source or source_named(argument_parsing.clean(asker.ai)) or "mcp"
+    chunk = chunk_of(told.uuid, source, place.project, told.transcript, now)
+    record, remarks = told.record, list(told.remarks)
+    if not record.topics:
+        record, remark = decompose(chunk)
+        record = _nobodys_own_word(record) if record.topics else _opening(chunk, gate)
+        remarks += [remark] if remark else []
+    conversation = Conversation(
+        uuid=told.uuid,
+        source=source,
+        project=place.project,
+        record=record,
+        overall=told.overall,
+        created=now,
+        updated=now,
+        scope=place.scope,
+        transcript=told.transcript,
+        has_transcript=bool(told.transcript),
+        created_by=argument_parsing.clean(asker.name),
+    )
+    heard, known = near.heard_by(asker.grant, place.project), near.provenance(asker.grant, place.project)
+    passed, refused = _gated(conversation, gate, chunk, heard, known)
+    if not (passed.record.topics or passed.overall) and told.record.topics and told.transcript:
+        own = _nobodys_own_word(decompose(chunk)[0])
+        passed, more = _gated(replace(conversation, record=own, overall=""), gate, chunk, heard, known)
+        refused += more
+    if not (passed.record.topics or passed.overall) and _is_worth_keeping(told.transcript):
+        count = len(chunk.events)
+        passed = replace(passed, overall=f"A conversation of {count} turn{'s' if count > 1 else ''}; its transcript is kept.")
+    if not (passed.record.topics or passed.overall):
+        return _nothing_saved(told, refused, remarks)
+    named = [name for name, asked in (("scope", told.scope), ("project", told.project)) if asked]
+    saved = store.save_conversation(asker.grant, passed, named=named)
+    refused += [_Refused(what=what, why=why) for what, why in saved.refused]
+    return {
+        "saved": bool(saved.journal),
+        "amended": saved.amended,
+        "claude_conversation_uuid": saved.uuid,
+        "project": saved.project,
+        "scope": saved.scope.value,
+        "journal": saved.journal,
+        "notes": list(saved.notes),
+        "refused": [each.told() for each in refused],
+        "remarks": [plain_line(remark, 400) for remark in remarks],
+    }
+
+
+def _is_worth_keeping(transcript: str) -> bool:
+    """Whether there is more to it than a greeting and a report of routine."""
+    return len(set(_WORD.findall(transcript.lower()))) >= _WORDS_OF_A_CONVERSATION
+
+
+_WORD = re.compile(r"\w{4,}|[^\W\d_a-zA-Z]{2}")
+_WORDS_OF_A_CONVERSATION = 12
+
+
+def _place(asker: Asker, near: Near, told: Given) -> Place:
+    """The project's, where one is known; else everybody's."""
+    try:
+        scope = Scope(told.scope) if told.scope else None
+    except ValueError:
+        raise UsageError("scope is none that is known", hint="choose one of: global, project, shared") from None
+    if scope is Scope.SESSION:
+        raise UsageError("a conversation is not kept for one session", hint='use scope "project", or leave it out')
+    arguments = {"project": told.project} if told.project else {}
+    project, _ = key_scope.around(asker, near, arguments)
+    return key_scope.place_of(asker, near, arguments, scope or (Scope.PROJECT if project else Scope.GLOBAL))
+
+
+def _nobodys_own_word(record: Record) -> Record:
+    """What an agent hands over is the agent's word, whoever is said to have said it; the same item counts once."""
+    seen: set[tuple[str, str]] = set()
+
+    def kept(items: Sequence[RecordItem]) -> Iterator[RecordItem]:
+        for item in items:
+            if name_of(item) not in seen:
+                seen.add(name_of(item))
+                yield replace(item, origin="assistant") if item.origin == "user" else item
+
+    return replace(record, topics=tuple(replace(topic, items=tuple(kept(topic.items))) for topic in record.topics))
+
+
+def _opening(chunk: Chunk, gate: Gate) -> Record:
+    """Of a transcript in which nothing is worth a note: what it began with, past the greetings, so that it can be found."""
+    spoken = sorted((event for event in chunk.events if event.text), key=lambda event: (event.role != "user", event.ordinal))
+    said = [(shortened(" ".join(event.text.split()), _OPENING), event) for event in spoken[:_GREETINGS]]
+    telling = (text for text, event in said if not gate.item(_summing_up(text), [event]))
+    summary = next(telling, said[0][0] if said else "")
+    name = shortened(" ".join(summary.split()[:5]).rstrip(".,:;?!"), 80)
+    return Record(topics=(Topic(name=name, summary=summary, items=()),) if summary else ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refused:
+    what: str
+    why: str
+
+    def told(self) -> Json:
+        return {"what": plain_line(quoted(plain_line(self.what, 160)), 160), "why": self.why}
+
+
+def _gated(
+    conversation: Conversation, gate: Gate, chunk: Chunk, heard: Sequence[Event], provenance: Provenance | None
+) -> tuple[Conversation, list[_Refused]]:
+    """What may be kept of a conversation, and what may not; what only repeats a tool is the tool's word."""
+    refused: list[_Refused] = []
+    events = {event.id: event for event in chunk.events}
+
+    def text(value: str, what: str) -> str:
+        if value and (why := gate.text(value)):
+            refused.append(_Refused(what=what, why=why))
+            return ""
+        return value
+
+    def summing_up(value: str, what: str, *, alone: bool) -> str:
+        """``alone``: what stands for all of a record is held to what a note is held to."""
+        item = _summing_up(value)
+        if value and (why := gate.item(item, [_telling(item, conversation)]) if alone else gate.says_nothing(value)):
+            refused.append(_Refused(what=what, why=why))
+            return ""
+        return text(value, what)
+
+    def passes(item: RecordItem) -> bool:
+        evidence = [events[id] for id in item.evidence if id in events] or [_telling(item, conversation)]
+        if why := gate.item(item, evidence) or gate.text("\n".join(item.entities)):
+            refused.append(_Refused(what=item.title, why=why))
+            return False
+        return True
+
+    def topics() -> Iterator[Topic]:
+        for topic in conversation.record.topics:
+            items = tuple(replace(item, origin=gate.whose(item, heard, provenance)) for item in topic.items if passes(item))
+            name = text(topic.name, "a topic's name")
+            summary = summing_up(topic.summary, f"summary of {topic.name}", alone=not items)
+            names = text("\n".join((*topic.categories, *topic.entities)), f"categories and entities of {topic.name}")
+            if items or summary:
+                yield replace(
+                    topic,
+                    name=name or "A topic",
+                    summary=summary,
+                    items=items,
+                    categories=topic.categories if names else (),
+                    entities=topic.entities if names else (),
+                )
+
+    kept = tuple(topics())
+    insights = tuple(each for each in conversation.record.cross_topic_insights if summing_up(each, each, alone=False))
+    overall = summing_up(conversation.overall, "overall summary", alone=not kept)
+    record = Record(topics=kept, cross_topic_insights=insights if kept else ())
+    return replace(conversation, record=record, overall=overall), refused
+
+
+def _summing_up(text: str) -> Fact:
+    return Fact(title="", body=text, evidence=(), importance=2, origin="assistant")
+
+
+def _telling(item: RecordItem, conversation: Conversation) -> Event:
+    """An agent's record rests on the agent's telling."""
+    return Event(
+        id=RECORD,
+        session=conversation.uuid,
+        provider=conversation.source,
+        ordinal=0,
+        at=conversation.created,
+        role="assistant",
+        type=EventType.ASSISTANT_MESSAGE,
+        text=f"{item.title}\n{item.body}",
+        where=Where(file="", start=0, end=0),
+    )
+
+
+def _nothing_saved(told: Given, refused: Sequence[_Refused], remarks: Sequence[str]) -> Json:
+    why = "nothing of it passed the quality gate" if refused else "nothing worth a note was found in it"
+    return {
+        "saved": False,
+        "amended": False,
+        "claude_conversation_uuid": told.uuid,
+        "journal": "",
+        "notes": [],
+        "refused": [each.told() for each in refused],
+        "remarks": [why, "give topic, summary and decisions to have it saved as you tell it", *remarks],
+    }

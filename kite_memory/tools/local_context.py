@@ -1,0 +1,57 @@
+"""What this machine knows beside the store: each a callable, or ``None`` where nobody knows, as for a team's store."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kite_memory.model.event import Event
+from kite_memory.model.provenance import Provenance
+from kite_memory.model.scope import Scope
+from kite_memory.tools.access import Grant
+from kite_memory.tools.store import State
+
+Json = dict[str, Any]
+
+
+def _as_it_is(name: str) -> str:
+    return name
+
+
+def _nobody(project: str) -> Provenance | None:
+    return None
+
+
+def _nothing(project: str) -> Sequence[Event]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Near:
+    """``project_of`` names the project of a folder, ``known_project`` that of a name or a folder that somebody gave.
+
+    ``timeline`` and ``resume`` answer as the commands of these names do, and take the same arguments. ``working`` tells what
+    agents had to do in a project's last sessions, or in one session, as their transcripts say. ``heard`` is what happened in a
+    project's last sessions, ``known_of`` who had said something first in all of them. ``resume`` and ``working`` are told
+    ``projects`` where there are others that whoever asks does not see: what happened in those is not even looked at.
+    """
+
+    project_of: Callable[[str], str] = _as_it_is
+    known_project: Callable[[str], str] = _as_it_is
+    timeline: Callable[..., Json] | None = None
+    resume: Callable[..., Json] | None = None
+    working: Callable[..., Sequence[State]] | None = None
+    heard: Callable[[str], Sequence[Event]] = _nothing
+    known_of: Callable[[str], Provenance | None] = _nobody
+
+    def provenance(self, grant: Grant, project: str) -> Provenance | None:
+        return self.known_of(project) if grant.sees(Scope.PROJECT, project) else None
+
+    def heard_by(self, grant: Grant, project: str) -> Sequence[Event]:
+        return self.heard(project) if grant.sees(Scope.PROJECT, project) else ()
+
+
+def within(grant: Grant, scope: Scope) -> dict[str, list[str]]:
+    """The argument ``projects`` of `Near.resume` and `Near.working`; none where all are seen."""
+    if grant.scopes is not None and scope not in grant.scopes:
+        return {"projects": []}
+    return {} if grant.projects is None else {"projects": sorted(grant.projects)}

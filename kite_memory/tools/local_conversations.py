@@ -1,0 +1,322 @@
+"""Saved conversations on this machine: their notes are in the vault, and beside it lies what a note has no room for.
+
+A folder for each uuid, a record and a compressed transcript for each that has it (`conversation_notes.identity`: another
+project's or scope's conversation of the same uuid is another one). The journal note comes last when a conversation is saved,
+and without it none of the rest is there for anybody; so whatever a crash leaves, saving again mends it.
+"""
+
+import contextlib
+import gzip
+import logging
+import re
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import assert_never
+
+from kite_memory.errors import KiteError, StateNotWritten
+from kite_memory.model.event import Event, EventType, EvidenceReference, Where
+from kite_memory.model.note import Note, NoteStatus
+from kite_memory.model.plan import Action, Amend, Create, Supersede
+from kite_memory.model.record import Decision, Record
+from kite_memory.model.scope import Scope
+from kite_memory.system.private_files import make_private_folder, replace_file
+from kite_memory.tools.access import OWNER, Grant
+from kite_memory.tools.conversation_json import from_json, to_json
+from kite_memory.tools.conversation_notes import (
+    RECORD,
+    drafts_of,
+    item_id,
+    journal_body,
+    journal_id,
+    journal_of,
+    merged,
+    opposite,
+    refuse_elsewhere,
+    related,
+    uuids_of,
+    without,
+)
+from kite_memory.tools.store import Conversation, Saved
+from kite_memory.tools.transcripts import chunk_of
+from kite_memory.vault import Vault
+from kite_memory.vault.drafting import Draft
+from kite_memory.vault.planning import addition
+from kite_memory.vault.writing import AlreadyWritten, Amended, LeftAlone, Outcome, Skipped, Superseded, Written
+
+log = logging.getLogger("kite_memory.conversations")
+
+MOST_TRANSCRIPT = 8_000_000
+"""Characters of one; what a store is given to keep is not longer."""
+_RECORD, _TRANSCRIPT = ".json", ".txt.gz"
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_STANDING = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value, NoteStatus.MUTED.value)
+
+
+class LocalConversations:
+    """Thread-safe. ``lock`` is held by whoever writes to the vault; ``take_up`` makes what lies at these paths findable."""
+
+    def __init__(
+        self, *, vault: Vault, folder: Path, lock: AbstractContextManager[object], take_up: Callable[[Collection[str]], object]
+    ) -> None:
+        self._vault = vault
+        self._folder = folder
+        self._lock = lock
+        self._take_up = take_up
+
+    def save(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
+        """Amends the conversation of this uuid that the grant sees, where it is; else it is a new one."""
+        grant.demand(conversation.scope, conversation.project)
+        with self._lock:
+            with self._vault.undisturbed():  # what another process amends meanwhile would be lost
+                saved, paths = self._saved(grant, conversation, named)
+            if paths:
+                self._take_up(paths)
+            return saved
+
+    def _saved(self, grant: Grant, conversation: Conversation, named: Collection[str]) -> tuple[Saved, set[str]]:
+        old = next(self._kept(grant, conversation.uuid), None)
+        if old is not None:
+            grant.demand(old.scope, old.project)
+            refuse_elsewhere(old, conversation, named)
+        told = merged(old, conversation) if old is not None else conversation
+        told = replace(told, transcript="", has_transcript=told.has_transcript or bool(conversation.transcript))
+        if self._vault.is_buried(journal_id(told)):
+            because = "its owner has deleted this conversation; save what is new under a new id"
+            nothing = Saved(
+                uuid=told.uuid,
+                journal="",
+                notes=(),
+                refused=((told.uuid, because),),
+                amended=False,
+                scope=told.scope,
+                project=told.project,
+            )
+            return nothing, set()
+        try:
+            self._keep(told, _TRANSCRIPT, conversation.transcript.encode("utf-8", "replace"))
+            notes, refused, paths = self._write_notes(grant, told)
+            told = self._unforgotten(told, grant)
+            self._keep(told, _RECORD, to_json(told))
+        except OSError as error:
+            raise StateNotWritten(
+                f"the conversation cannot be kept: {error.strerror}", hint="nothing is lost; free some space, and save it again"
+            ) from error
+        paths.add(self._write_journal(told, notes))
+        saved = Saved(
+            uuid=told.uuid,
+            journal=journal_id(told),
+            notes=tuple(notes),
+            refused=tuple(refused),
+            amended=old is not None,
+            scope=told.scope,
+            project=told.project,
+        )
+        return saved, paths
+
+    def _write_notes(self, grant: Grant, told: Conversation) -> tuple[list[str], list[tuple[str, str]], set[str]]:
+        """Ids of the notes of all items, what was refused and why, and the paths of all that was touched."""
+        drafts = drafts_of(told, everywhere=grant.sees(Scope.GLOBAL, ""))
+        planned = self._vault.plan(drafts, sees=grant.reads)
+        actions: list[Action] = [*self._changes_of_mind(told, planned), *self._said_anew(drafts)]
+        outcomes = self._vault.carry_out(actions)
+        skipped = {outcome.title: outcome.because for outcome in outcomes if isinstance(outcome, Skipped)}
+        notes: list[str] = []
+        refused: list[tuple[str, str]] = []
+        for draft in drafts:
+            known = self._vault.known_as(draft.note.id)
+            if known is not None:
+                notes.append(known.id)
+            else:
+                refused.append((draft.note.title, skipped.get(draft.note.title, "it could not be written")))
+        return list(dict.fromkeys(notes)), refused, _paths(outcomes)
+
+    def _changes_of_mind(self, told: Conversation, planned: Sequence[Action]) -> Iterator[Action]:
+        """What was chosen and is turned down now, or the other way round, replaces the note that said the contrary."""
+        contraries = {item_id(told, item): opposite(told, item) for item in told.record.items() if isinstance(item, Decision)}
+        for action in planned:
+            contrary = contraries.get(action.note.id, "") if isinstance(action, Create) else ""
+            old = self._vault.known_as(contrary) if contrary else None
+            stands = old is not None and old.id == contrary and old.status in _STANDING
+            if isinstance(action, Create) and old is not None and stands and action.note.status is not NoteStatus.PROPOSED:
+                yield Supersede(note=action.note, old_id=old.id, old_path=old.path, because="decided otherwise since")
+            else:
+                yield action
+
+    def _said_anew(self, drafts: list[Draft]) -> Iterator[Amend]:
+        """What a note that is there already is to say besides."""
+        for draft in drafts:
+            known = self._vault.known_as(draft.note.id)
+            if known is None or known.id != draft.note.id or known.status not in _STANDING:
+                continue
+            if draft.note.status is NoteStatus.PROPOSED and known.status != NoteStatus.PROPOSED.value:
+                continue  # what waits for review adds nothing to what does not
+            note = self._vault.read(known.path)
+            if note is not None and (text := addition(draft, note)):
+                yield Amend(id=known.id, path=known.path, evidence=(), addition=text, because="said anew")
+
+    def _write_journal(self, told: Conversation, notes: list[str]) -> str:
+        stems = [PurePosixPath(known.path).stem for id in notes if (known := self._vault.known_as(id)) is not None]
+        journal = journal_of(told, stems)
+        if self._vault.known_as(journal.id) is None:
+            if self._vault.is_buried("", journal.title, journal.project):  # another conversation's, that was thrown away
+                journal = replace(journal, title=f"{journal.title} ({told.uuid[:8]})")
+            (outcome,) = self._vault.carry_out([Create(note=journal, because="saved by an agent")])
+            if not isinstance(outcome, AlreadyWritten):  # else another process was quicker
+                return _path_of(outcome)
+        known = self._vault.known_as(journal.id)
+        linked = self._linked_from(known.path) if known is not None else ()
+        return _path_of(self._vault.restate(journal, addition=related([stem for stem in stems if stem not in linked])))
+
+    def _linked_from(self, path: str) -> tuple[str, ...]:
+        note = self._vault.read(path)
+        return note.links if note is not None else ()
+
+    def conversation(self, grant: Grant, uuid: str) -> Conversation | None:
+        """Without what no longer stands of it. ``None`` also where a person has rewritten its note: then that is what counts."""
+        for kept in self._kept(grant, uuid):
+            if (known := self._vault.known_as(journal_id(kept))) is None:
+                continue
+            note = self._vault.called(known.id)
+            if note is not None and note.status.value in _STANDING and self._vault.is_ours(note):
+                return replace(kept, record=self._standing(kept))
+        return None
+
+    def transcript(self, grant: Grant, uuid: str) -> str | None:
+        for kept in self._kept(grant, uuid):
+            file = self._file(kept, _TRANSCRIPT)
+            with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(file) as text:
+                return text.read(4 * MOST_TRANSCRIPT).decode("utf-8", "replace")
+        return None
+
+    def evidence(self, reference: EvidenceReference) -> list[Event]:
+        """What a note of a conversation rests on, for the vault's owner: what an agent told of it, or a turn of its transcript."""
+        kept = next(self._kept(OWNER, reference.session), None)
+        if kept is None:
+            return []
+        if reference.event == RECORD:
+            told = Event(
+                id=RECORD,
+                session=kept.uuid,
+                provider=kept.source,
+                ordinal=0,
+                at=kept.created,
+                role="assistant",
+                type=EventType.ASSISTANT_MESSAGE,
+                text=journal_body(kept),
+                where=Where(file=str(self._file(kept, _RECORD)), start=0, end=len(to_json(kept))),
+            )
+            return [told]
+        chunk = chunk_of(kept.uuid, kept.source, kept.project, self.transcript(OWNER, kept.uuid) or "", kept.created)
+        file = str(self._file(kept, _TRANSCRIPT))
+        return [replace(event, where=replace(event.where, file=file)) for event in chunk.events if event.id == reference.event]
+
+    def forgot(self, note: Note) -> None:
+        """Remove what was kept of the conversation that a deleted note told, or what those it came from tell of it."""
+        for uuid in uuids_of(note):
+            self._sweep(self._folder / uuid)
+            self._tell_less(self._folder / uuid)
+
+    def tidy(self) -> None:
+        """`forgot` for every note of a conversation that was deleted, by whatever hand."""
+        for folder in self._folders():
+            self._sweep(folder)
+            self._tell_less(folder)
+
+    def _tell_less(self, folder: Path) -> None:
+        """Neither record nor journal keep words of a note that was deleted. The record comes last: till then this is done again."""
+        with self._lock:
+            for kept in list(self._read(folder)):
+                told = self._unforgotten(kept, OWNER)
+                if told.record == kept.record:
+                    continue
+                known = [self._vault.known_as(item_id(told, item)) for item in told.record.items()]
+                stems = dict.fromkeys(PurePosixPath(each.path).stem for each in known if each is not None)
+                outcome = self._vault.restate(journal_of(told, list(stems)), addition="")
+                try:
+                    self._keep(told, _RECORD, to_json(told))
+                except OSError as error:
+                    raise StateNotWritten(
+                        f"a conversation still tells what was forgotten: {error.strerror}",
+                        hint="free some space; it is tried again",
+                    ) from error
+                if isinstance(outcome, Amended):
+                    self._take_up({outcome.path})
+
+    def _unforgotten(self, told: Conversation, grant: Grant) -> Conversation:
+        """Without the items whose notes were deleted, or would have the title of one that was."""
+        drafts = drafts_of(told, everywhere=grant.sees(Scope.GLOBAL, ""))
+        gone = {
+            draft.note.id
+            for draft in drafts
+            if self._vault.known_as(draft.note.id) is None
+            and self._vault.is_buried(draft.note.id, draft.note.title, draft.note.project)
+        }
+        return replace(told, record=without(told, gone)) if gone else told
+
+    def _sweep(self, folder: Path) -> None:
+        with self._lock, contextlib.suppress(FileNotFoundError):
+            for file in list(folder.iterdir()):
+                if self._vault.is_buried(file.name.partition(".")[0]):
+                    file.unlink(missing_ok=True)
+            if not any(folder.iterdir()):
+                folder.rmdir()
+
+    def _standing(self, kept: Conversation) -> Record:
+        """Without the items whose notes were deleted, turned down or replaced since."""
+
+        def stands(id: str) -> bool:
+            known = self._vault.known_as(id)
+            return known.status in _STANDING if known is not None else not self._vault.is_buried(id)
+
+        return without(kept, {id for item in kept.record.items() if not stands(id := item_id(kept, item))})
+
+    def _kept(self, grant: Grant, uuid: str) -> Iterator[Conversation]:
+        """Those of this uuid that the grant sees and that are whole, the last saved first."""
+        if not _UUID.fullmatch(uuid):
+            return
+        seen = [kept for kept in self._read(self._folder / uuid) if kept.uuid == uuid and grant.sees(kept.scope, kept.project)]
+        for kept in sorted(seen, key=lambda kept: kept.updated, reverse=True):
+            if self._vault.known_as(journal_id(kept)) is not None:
+                yield kept
+
+    def _read(self, folder: Path) -> Iterator[Conversation]:
+        for file in sorted(folder.glob(f"*{_RECORD}")):
+            try:
+                yield from_json(file.read_bytes())
+            except (OSError, KiteError) as error:
+                log.warning("a saved conversation cannot be read: %s", error)
+
+    def _folders(self) -> list[Path]:
+        try:
+            return sorted(folder for folder in self._folder.iterdir() if _UUID.fullmatch(folder.name))
+        except OSError:
+            return []
+
+    def _file(self, conversation: Conversation, ending: str) -> Path:
+        return self._folder / conversation.uuid / f"{journal_id(conversation)}{ending}"
+
+    def _keep(self, conversation: Conversation, ending: str, content: bytes) -> None:
+        if not content:
+            return
+        file = self._file(conversation, ending)
+        make_private_folder(self._folder)
+        make_private_folder(file.parent)
+        replace_file(file, gzip.compress(content, 6, mtime=0) if ending == _TRANSCRIPT else content)
+
+
+def _path_of(journal: Outcome) -> str:
+    match journal:
+        case Written() | AlreadyWritten() | Amended() | Superseded():
+            return journal.path
+        case Skipped() | LeftAlone():
+            raise KiteError(f"the conversation's note could not be written: {journal.because}", hint="save it again")
+        case _:
+            assert_never(journal)
+
+
+def _paths(outcomes: list[Outcome]) -> set[str]:
+    paths = {outcome.path for outcome in outcomes if isinstance(outcome, Written | Amended | AlreadyWritten | Superseded)}
+    return paths | {outcome.old_path for outcome in outcomes if isinstance(outcome, Superseded)}

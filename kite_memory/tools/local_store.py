@@ -1,0 +1,458 @@
+"""The vault on this machine as the bridge's store: memories are notes under a key, and a person may edit them all."""
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice
+from threading import RLock
+from typing import Protocol
+
+from kite_memory.errors import KiteError, NoteNotFound
+from kite_memory.model.event import Event, EvidenceReference
+from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.record import Origin
+from kite_memory.model.scope import Scope
+from kite_memory.recall.catalogue import Sight
+from kite_memory.recall.recall import Recall
+from kite_memory.recall.search import Query, name
+from kite_memory.text.unicode import mended
+from kite_memory.tools.access import OWNER, Grant, NotAllowed
+from kite_memory.tools.local_state import LocalState, Reads
+from kite_memory.tools.patterns import beginning, fits, is_pattern
+from kite_memory.tools.store import (
+    MOST_TITLED,
+    Asked,
+    Conflict,
+    Conversation,
+    Found,
+    JsonValue,
+    Memory,
+    Place,
+    Saved,
+    State,
+    Version,
+    Wanted,
+)
+from kite_memory.tools.values import body_of, value_of
+from kite_memory.vault import Vault
+from kite_memory.vault.keeping import Changed, Kept, KeyPlace
+from kite_memory.vault.ledger import Keyed
+
+log = logging.getLogger("kite_memory.bridge")
+
+_NEAREST = (Scope.SESSION, Scope.PROJECT, Scope.SHARED, Scope.GLOBAL)
+
+
+class Conversations(Protocol):
+    """Where conversations are kept; see `bridge.local_conversations`."""
+
+    def save(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved: ...
+
+    def conversation(self, grant: Grant, uuid: str) -> Conversation | None: ...
+
+    def transcript(self, grant: Grant, uuid: str) -> str | None: ...
+
+    def evidence(self, reference: EvidenceReference) -> list[Event]: ...
+
+    def forgot(self, note: Note) -> None: ...
+
+    def tidy(self) -> None: ...
+
+
+class TakeUp(Protocol):
+    def __call__(self, paths: Collection[str], *, meaning: bool) -> None:
+        """Have these found by the next search: by their words, with ``meaning`` by that, too."""
+        ...
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class LocalStore:
+    """Thread-safe, and safe beside other processes. ``lock`` is held by whoever changes the vault in this process."""
+
+    def __init__(
+        self,
+        *,
+        vault: Vault,
+        recall: Recall,
+        state: LocalState,
+        conversations: Conversations,
+        lock: RLock,
+        take_up: TakeUp,
+        let_go: Callable[[Note], None] = lambda note: None,
+        forgotten: Callable[[Note], None] = lambda note: None,
+        clock: Callable[[], datetime] = _now,
+    ) -> None:
+        """``let_go`` sees to it that nobody is offered what a note rests on that is about to be forgotten; ``forgotten``, once that
+        note is gone, that nothing tells of it which is made of the notes as a whole."""
+        self._vault = vault
+        self._recall = recall
+        self._state = state
+        self._conversations = conversations
+        self._lock = lock
+        self._take_up = take_up
+        self._let_go = let_go
+        self._told_no_more = forgotten
+        self._clock = clock
+
+    @property
+    def name(self) -> str:
+        return "vault"
+
+    def close(self) -> None:
+        self._state.close()
+
+    def write_memory(
+        self,
+        grant: Grant,
+        key: str,
+        value: JsonValue,
+        place: Place,
+        *,
+        by: str = "",
+        tags: Sequence[str] = (),
+        expires: datetime | None = None,
+        expected: int | None = None,
+        context: Mapping[str, JsonValue] | None = None,
+    ) -> Memory:
+        return self._written(
+            grant,
+            key,
+            value,
+            place,
+            kind=NoteKind.FACT,
+            origin="assistant",
+            by=by,
+            tags=tags,
+            expires=expires,
+            expected=expected,
+            context=context,
+        )
+
+    def keep(
+        self,
+        key: str,
+        text: str,
+        place: Place,
+        *,
+        kind: NoteKind = NoteKind.FACT,
+        tags: Sequence[str] = (),
+        expires: datetime | None = None,
+    ) -> Note:
+        """`write_memory` by the vault's owner in person, whose word goes over what is there."""
+        memory = self._written(
+            OWNER, key, text, place, kind=kind, origin="user", by="you", tags=tags, expires=expires, overrule=True
+        )
+        return self._vault.find(memory.id)
+
+    def _written(
+        self,
+        grant: Grant,
+        key: str,
+        value: JsonValue,
+        place: Place,
+        *,
+        kind: NoteKind,
+        origin: Origin,
+        by: str,
+        tags: Sequence[str],
+        expires: datetime | None,
+        expected: int | None = None,
+        overrule: bool = False,
+        context: Mapping[str, JsonValue] | None = None,
+    ) -> Memory:
+        grant = grant.in_a_vault
+        grant.demand(place.scope, place.project)
+        by = mended(by or grant.name)
+        with self._lock:
+            try:
+                kept = self._vault.keys.keep(
+                    _key_place(key, place),
+                    lambda before: body_of(value, before, tamed=origin != "user"),
+                    kind=kind,
+                    tags=mended(tuple(tags)),
+                    origin=origin,
+                    by=by,
+                    expires=expires,
+                    expected=expected,
+                    overrule=overrule,
+                )
+            except Changed as changed:
+                raise Conflict(str(changed), version=changed.version, hint=changed.hint) from changed
+            if kept.is_new:
+                with _beside():
+                    self._state.made(name(kept.note), by)
+            with _beside():
+                self._state.describe(name(kept.note), context or {})
+            self._take_up({kept.note.path}, meaning=False)
+        return self._memories([kept])[0]
+
+    def memories(self, grant: Grant, wanted: Wanted, *, touch: bool = False) -> list[Memory]:
+        grant = grant.in_a_vault
+        found: list[Kept] = []
+        all_there = True
+        wanted = mended(wanted)
+        left = self._wanted(grant, wanted)
+        while len(found) < wanted.limit and (some := list(islice(left, wanted.limit - len(found)))):
+            for keyed, kept in zip(some, self._vault.keys.at(some), strict=True):
+                all_there = all_there and (kept is not None or self._is_there(keyed))
+                if kept is not None and set(wanted.tags) <= set(kept.note.tags):
+                    found.append(kept)
+        if not all_there:
+            with self._lock:
+                self._vault.must_be_whole()
+        if touch and found:
+            self._state.touch([name(kept.note) for kept in found], self._clock())
+        return self._memories(found)
+
+    def _wanted(self, grant: Grant, wanted: Wanted) -> Iterator[Keyed]:
+        """Without looking into any note: by key, the nearest first; or the newest first."""
+        if wanted.newest:
+            keys = self._vault.keys.newest(beginning(wanted.pattern), project=wanted.project, session=wanted.session)
+            yield from (
+                keyed for keyed in keys if fits(wanted.pattern, keyed.key) and self._may_be(keyed, grant, wanted) is not None
+            )
+            return
+        if not is_pattern(wanted.pattern):
+            yield from self._nearest(self._called(wanted.pattern, lambda keyed: self._may_be(keyed, grant, wanted)))
+            return
+        together: list[Keyed | None] = []
+        key = ""
+        for keyed in self._vault.keys.listed(beginning(wanted.pattern)):
+            if keyed.key != key:
+                yield from self._nearest(together)
+                together, key = [], keyed.key
+            if fits(wanted.pattern, keyed.key):
+                together.append(self._may_be(keyed, grant, wanted))
+        yield from self._nearest(together)
+
+    def _called(self, key: str, wanted: Callable[[Keyed], Keyed | None]) -> list[Keyed | None]:
+        """Looked for again where a file is not where it was: its owner may have moved it a moment ago."""
+        found = list(map(wanted, self._vault.keys.called(key)))
+        if any(keyed is not None and not self._is_there(keyed) for keyed in found):
+            with self._lock:
+                self._vault.must_be_whole()
+            found = list(map(wanted, self._vault.keys.called(key)))
+        return found
+
+    def _is_there(self, keyed: Keyed) -> bool:
+        return (self._vault.root / keyed.known.path).exists()
+
+    def _may_be(self, keyed: Keyed, grant: Grant, wanted: Wanted) -> Keyed | None:
+        scope = Scope(keyed.scope)
+        fitting = (
+            grant.sees(scope, keyed.project)
+            and wanted.scope in (None, scope)
+            and (not wanted.project or keyed.project in ("", wanted.project))
+            and (not wanted.session or keyed.session in ("", wanted.session))
+            and set(wanted.tags) <= set(keyed.tags)
+        )
+        return keyed if fitting else None
+
+    def _nearest(self, found: Sequence[Keyed | None]) -> Iterator[Keyed]:
+        """Of two files with one key in one place, only the first counts."""
+        places: dict[tuple[int, bool, str, bool, str], Keyed] = {}
+        for keyed in found:
+            if keyed is not None:
+                scope = _NEAREST.index(Scope(keyed.scope))
+                places.setdefault((scope, not keyed.project, keyed.project, not keyed.session, keyed.session), keyed)
+        for place in sorted(places):
+            yield places[place]
+
+    def _memories(self, kept: Sequence[Kept]) -> list[Memory]:
+        reads = self._state.reads([name(each.note) for each in kept])
+        return [_memory(each, reads[name(each.note)]) for each in kept]
+
+    def delete_memory(self, grant: Grant, key: str, place: Place) -> bool:
+        grant = grant.in_a_vault
+        grant.demand(place.scope, place.project)
+        with self._lock:
+            kept = self._vault.keys.find(_key_place(key, place))
+            if kept is None or not self._forgotten(kept.note):
+                return False
+        self._told_no_more(kept.note)
+        return True
+
+    def versions(self, grant: Grant, key: str, place: Place) -> list[Version]:
+        if not grant.in_a_vault.sees(place.scope, place.project):
+            return []
+        kept = self._vault.keys.find(_key_place(key, place))
+        if kept is None:
+            return []
+        return [
+            Version(version=each.version, at=each.at, by=each.by, value=value_of(each.body))
+            for each in self._vault.keys.versions(kept.note)
+        ]
+
+    def save_conversation(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
+        return self._conversations.save(grant.in_a_vault, mended(conversation), named=named)
+
+    def conversation(self, grant: Grant, uuid: str) -> Conversation | None:
+        return self._conversations.conversation(grant.in_a_vault, uuid)
+
+    def transcript(self, grant: Grant, uuid: str) -> str | None:
+        return self._conversations.transcript(grant.in_a_vault, uuid)
+
+    def evidence(self, reference: EvidenceReference) -> list[Event]:
+        """What a note of a saved conversation rests on, for the vault's owner; empty for any other reference."""
+        return self._conversations.evidence(reference)
+
+    def search(self, grant: Grant, asked: Asked) -> list[Found]:
+        hits = self._recall.search(
+            Query(
+                text=asked.text,
+                project=asked.project,
+                within=asked.project if asked.within else "",
+                since=asked.since,
+                kinds=asked.kinds,
+                limit=asked.limit,
+                sight=_sight(grant),
+            )
+        )
+        return [Found(note=hit.note, score=hit.score, why=hit.why, snippet=hit.snippet) for hit in hits]
+
+    def note(self, grant: Grant, name: str) -> Note | None:
+        grant = grant.in_a_vault
+        found = self._vault.called(mended(name))
+        return found if found is not None and grant.reads(found) and not found.has_expired(self._clock()) else None
+
+    def titled(self, grant: Grant, title: str) -> list[Note]:
+        grant = grant.in_a_vault
+        found = (note for note in self._vault.titled(mended(title)) if grant.reads(note) and not note.has_expired(self._clock()))
+        return list(islice(found, MOST_TITLED))
+
+    def recent(self, grant: Grant, project: str, kinds: frozenset[NoteKind], limit: int) -> list[Note]:
+        return self._recall.recent(project=project, kinds=kinds, limit=limit, sight=_sight(grant))
+
+    def remember(
+        self,
+        grant: Grant,
+        text: str,
+        kind: NoteKind,
+        place: Place,
+        *,
+        by: str = "",
+        tags: Sequence[str] = (),
+        title: str = "",
+        origin: Origin = "assistant",
+    ) -> Note:
+        grant.in_a_vault.demand(place.scope, place.project)
+        place = mended(place)
+        with self._lock:
+            note = self._vault.remember(
+                mended(text),
+                kind=kind,
+                title=mended(title),
+                project=place.project,
+                scope=place.scope,
+                session=place.session,
+                tags=mended(tuple(tags)),
+                origin=origin,
+            )
+            self._take_up({note.path}, meaning=True)
+        return note
+
+    def forget(self, grant: Grant, name: str) -> bool:
+        if not grant.write:
+            raise NotAllowed("this token may only read", hint="ask for one that may write")
+        with self._lock:
+            note = self.note(grant, name)
+            if note is None or not self._forgotten(note):
+                return False
+        self._told_no_more(note)
+        return True
+
+    def forgot(self, notes: Collection[Note]) -> None:
+        """What is kept beside notes goes with them; whoever forgets notes without this store says so."""
+        for note in notes:
+            with _beside():
+                self._state.forgot(name(note))
+            self._conversations.forgot(note)
+
+    def purge(self) -> bool:
+        """As `own_sqlite.rewrite`, of what is kept beside notes."""
+        return self._state.purge()
+
+    def tidy(self) -> None:
+        """What is kept beside notes that people have deleted."""
+        self._conversations.tidy()
+
+    def _forgotten(self, note: Note) -> bool:
+        with self._vault.undisturbed():  # nothing that it rests on is let go where it cannot be forgotten itself
+            self._let_go(note)
+            self._recall.forget_notes([name(note)])
+            changed = {note.path}
+            try:
+                changed.update(self._vault.forget(name(note)).relinked)
+            except NoteNotFound:  # its owner was quicker
+                return False
+            finally:
+                self._take_up(changed, meaning=False)
+        with _beside():
+            self._state.forgot(name(note))
+        self._conversations.forgot(note)
+        return True
+
+    def save_state(self, grant: Grant, state: State, *, only: Collection[str] | None = None) -> State:
+        grant.demand(Scope.SESSION, state.project)
+        return self._state.save(mended(state), only=only)
+
+    def states(self, grant: Grant, *, ai: str = "", session: str = "", project: str = "", limit: int = 20) -> list[State]:
+        found = (
+            state
+            for state in self._state.states(ai=mended(ai), session=mended(session), project=mended(project))
+            if grant.sees(Scope.SESSION, state.project)
+        )
+        return [state for state, _ in zip(found, range(limit), strict=False)]
+
+    def transfer_state(self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime) -> State | None:
+        if not grant.write:
+            raise NotAllowed("this token may only read", hint="ask for one that may write")
+        with self._lock:
+            found = next(iter(self.states(grant, ai=ai, session=from_session, limit=1)), None)
+            if found is None or not ai or not from_session:
+                return None
+            moved = replace(found, session=to_session, saved=at, transferred_from=from_session, transferred_at=at)
+            self.save_state(grant, moved)
+            return moved
+
+
+@contextmanager
+def _beside() -> Iterator[None]:
+    """For what is only noted down: what became of the note itself is done, and told so."""
+    try:
+        yield
+    except KiteError as error:
+        log.warning("beside the vault: %s", error)
+
+
+def _key_place(key: str, place: Place) -> KeyPlace:
+    return mended(KeyPlace(key=key, scope=place.scope, project=place.project, session=place.session))
+
+
+def _sight(grant: Grant) -> Sight:
+    grant = grant.in_a_vault
+    return Sight(scopes=grant.scopes, projects=grant.projects)
+
+
+def _memory(kept: Kept, reads: Reads) -> Memory:
+    note = kept.note
+    return Memory(
+        id=name(note),
+        key=note.key,
+        value=value_of(note.body),
+        place=Place(scope=note.scope, project=note.project, session=note.session),
+        version=kept.version,
+        created=note.created,
+        updated=note.updated,
+        tags=note.tags,
+        created_by=reads.created_by,
+        expires=note.expires,
+        accessed=reads.accessed,
+        access_count=reads.count,
+        context=reads.context,
+    )

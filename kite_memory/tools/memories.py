@@ -1,0 +1,171 @@
+"""Keyed memories: write_memory, read_memory, list_memories, delete_memory."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+
+from kite_memory.model.scope import Scope
+from kite_memory.recall.rendering import plain_line, quoted
+from kite_memory.text.json_escape import written
+from kite_memory.tools import argument_parsing, key_scope
+from kite_memory.tools.access import Asker
+from kite_memory.tools.bridge import Json, Tool
+from kite_memory.tools.local_context import Near
+from kite_memory.tools.patterns import is_pattern
+from kite_memory.tools.store import JsonValue, Memory, Store, Wanted
+
+_PREVIEW = 200
+_ROOM = 20_000
+"""Characters of one answer: values beyond are left out, and named."""
+_BESIDE = 500
+"""So many of them for what a list says beside its memories."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+    return {
+        "write_memory": partial(_write, store, near, clock),
+        "read_memory": partial(_read, store, near),
+        "list_memories": partial(_list, store, near),
+        "delete_memory": partial(_delete, store, near),
+    }
+
+
+def _write(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
+    arguments, context = argument_parsing.context(arguments)
+    key = argument_parsing.writable_key(argument_parsing.key(arguments))
+    scope = argument_parsing.choice(arguments, "scope", Scope) or Scope.PROJECT
+    expected = None
+    if "expected_version" in arguments:
+        expected = argument_parsing.whole(arguments, "expected_version", least=0, most=1 << 53, otherwise=0)
+    memory = store.write_memory(
+        asker.grant,
+        key,
+        argument_parsing.spelled(arguments),
+        key_scope.place_of(asker, near, arguments, scope),
+        by=argument_parsing.clean(asker.name),
+        tags=argument_parsing.tags(arguments),
+        expires=argument_parsing.ends(arguments, clock()),
+        expected=expected,
+        context=context,
+    )
+    return {"written": True, **_without_value(memory)}
+
+
+def _read(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
+    """One key: the nearest memory of that name. A pattern, or no key but tags or a scope: all that fit."""
+    arguments, _ = argument_parsing.context(arguments)
+    several = "key" not in arguments and any(arguments.get(name) for name in ("pattern", "tags", "scope"))
+    named = argument_parsing.key(arguments, "pattern") or "*" if several else argument_parsing.key(arguments)
+    pattern = argument_parsing.readable_key(named)
+    if several or is_pattern(pattern):
+        wanted = _wanted(asker, near, arguments, pattern, limit=argument_parsing.MOST_RESULTS)
+        return _told(store.memories(asker.grant, wanted, touch=True), argument_parsing.MOST_RESULTS)
+    wanted = _wanted(asker, near, arguments, pattern, limit=1)
+    looked_for = [wanted]
+    if wanted.scope is Scope.SHARED and not arguments.get("project"):  # what write_memory writes where none is named comes first
+        looked_for.insert(0, replace(wanted, project=key_scope.NOWHERE))
+    found = next(filter(None, (store.memories(asker.grant, each, touch=True) for each in looked_for)), None)
+    return {"found": True, **_with_value(found[0])} if found else {"found": False, "key": pattern}
+
+
+def _list(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
+    arguments, _ = argument_parsing.context(arguments)
+    pattern = argument_parsing.readable_key(argument_parsing.key(arguments, "pattern") or "*")
+    limit = argument_parsing.whole(arguments, "limit", least=1, most=argument_parsing.MOST_RESULTS, otherwise=50)
+    found = store.memories(asker.grant, _wanted(asker, near, arguments, pattern, limit=limit + 1))
+    told: list[Json] = []
+    room = _ROOM - _BESIDE
+    values = argument_parsing.yes(arguments, "values")
+    for memory in found[:limit]:
+        beginning = {**_without_value(memory), "preview": preview(memory.value)}
+        if values and len(written(whole := _with_value(memory))) < room:
+            beginning = whole
+        room -= len(written(beginning)) + 1
+        if room < 0:
+            break
+        told.append(beginning)
+    hint = {"hint": "there is no room for all of these; narrow it by pattern, scope or tags"} if room < 0 else {}
+    return {"memories": told, "count": len(told), "more": len(found) > len(told), **hint}
+
+
+def _delete(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
+    arguments, _ = argument_parsing.context(arguments)
+    key = argument_parsing.writable_key(argument_parsing.key(arguments))
+    scope = argument_parsing.choice(arguments, "scope", Scope) or Scope.PROJECT
+    place = key_scope.place_of(asker, near, arguments, scope)
+    return {"deleted": store.delete_memory(asker.grant, key, place), "key": key, "scope": scope.value}
+
+
+def _wanted(asker: Asker, near: Near, arguments: Json, pattern: str, *, limit: int) -> Wanted:
+    """What belongs to a project or a session is looked for in the asker's own; where it is not known which, there is none."""
+    scope = argument_parsing.choice(arguments, "scope", Scope)
+    project, session = key_scope.around(asker, near, arguments)
+    if scope is not None:
+        key_scope.place_of(asker, near, arguments, scope)  # says what is missing
+    return Wanted(
+        pattern=pattern,
+        scope=scope,
+        project=project or key_scope.NOWHERE,
+        session=session or key_scope.NOWHERE,
+        tags=argument_parsing.tags(arguments),
+        limit=limit,
+    )
+
+
+def _told(found: list[Memory], most: int) -> Json:
+    """As many values as there is room for; the others are named."""
+    room = _ROOM
+    memories: list[Json] = []
+    left_out: list[str] = []
+    for memory in found:
+        told = _with_value(memory)
+        length = len(written(told))
+        if length > room:
+            left_out.append(memory.key)
+        else:
+            memories.append(told)
+            room -= length
+    return {
+        "found": bool(found),
+        "memories": memories,
+        "count": len(found),
+        "more": len(found) == most,
+        **({"left_out": left_out, "hint": "read these one by one"} if left_out else {}),
+    }
+
+
+def _with_value(memory: Memory) -> Json:
+    return {**_without_value(memory), "value": memory.value}
+
+
+def _without_value(memory: Memory) -> Json:
+    place = memory.place
+    told: Json = {
+        "key": memory.key,
+        "scope": place.scope.value,
+        "project": place.project,
+        "session_id": place.session,
+        "version": memory.version,
+        "tags": list(memory.tags),
+        "id": memory.id,
+        "created_by": memory.created_by,
+        "created_at": memory.created.isoformat(),
+        "updated_at": memory.updated.isoformat(),
+        "accessed_at": memory.accessed.isoformat() if memory.accessed else "",
+        "access_count": memory.access_count,
+        "expires_at": memory.expires.isoformat() if memory.expires else "",
+        "context": dict(memory.context),
+    }
+    return {name: value for name, value in told.items() if value not in ("", [], {})}
+
+
+def preview(value: JsonValue) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    line = " ".join(text[: 8 * _PREVIEW].split())
+    return plain_line(quoted(line), _PREVIEW)

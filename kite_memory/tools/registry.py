@@ -1,0 +1,33 @@
+"""Every tool of the bridge, over one store."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Protocol
+
+from kite_memory.model.chunk import Chunk
+from kite_memory.model.record import Record
+from kite_memory.tools import asking, conversations, memories, resuming, states
+from kite_memory.tools.bridge import Tool
+from kite_memory.tools.local_context import Near
+from kite_memory.tools.store import Store
+
+
+class Saving(conversations.Gate, Protocol):
+    """What looks at that which agents save, and takes a transcript apart; see `distill.saving`."""
+
+    def decompose(self, chunk: Chunk) -> tuple[Record, str]: ...
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def tools_of(store: Store, near: Near, *, saving: Saving, age: asking.Age, clock: Callable[[], datetime] = _now) -> dict[str, Tool]:
+    """``age`` reads an age or a date as people write it."""
+    return {
+        **conversations.tools(store, near, gate=saving, decompose=saving.decompose, clock=clock),
+        **memories.tools(store, near, clock=clock),
+        **states.tools(store, near, clock=clock),
+        **resuming.tools(store, near, clock=clock),
+        **asking.tools(store, near, gate=saving, age=age, clock=clock),
+    }

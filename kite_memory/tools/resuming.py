@@ -1,0 +1,304 @@
+"""smart_resume: what somebody who takes up the work must know, in at most five hundred tokens, all told."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from kite_memory.errors import KiteError
+from kite_memory.model.note import NoteKind, NoteStatus
+from kite_memory.model.scope import Scope
+from kite_memory.recall.rendering import estimated_tokens, plain_line, quoted
+from kite_memory.tools import argument_parsing, key_scope, states
+from kite_memory.tools.access import OWNER, Asker
+from kite_memory.tools.bridge import Json, Tool
+from kite_memory.tools.local_context import Near, within
+from kite_memory.tools.memories import preview
+from kite_memory.tools.store import JsonValue, Memory, State, Store, Todo, Wanted
+
+MOST_TOKENS = 500
+_LEAST_TOKENS = 100
+_NAMESPACES = ("current", "project", "shared")
+_MEMORIES = 8
+"""Of a namespace: the rest is for list_memories."""
+_DECISIONS = 4
+_TODOS = 4
+_STATES = 2
+_LINE = 200
+_VALUE = 120
+_WHOLE_VALUE = 400
+"""Characters of a value that is told whole."""
+_NAME = 60
+_CURRENT = 2
+_FORGOTTEN = timedelta(days=14)
+_MATTERS = ("doing", "failed", "verify", "open", "changed", "stable")
+_SAID = {
+    "doing": "",
+    "failed": "failed and not seen to go well since: ",
+    "verify": "to verify: ",
+    "open": "open: ",
+    "changed": "",
+    "stable": "last stable: ",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Lines under a heading, the weightiest first."""
+
+    heading: str
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Briefing:
+    """``kept`` are those of the memories that there was room for."""
+
+    text: str
+    kept: tuple[Memory, ...]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+    return {"smart_resume": partial(_smart_resume, store, near, clock)}
+
+
+def _smart_resume(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
+    arguments = argument_parsing.renamed(arguments)
+    project, _ = key_scope.around(asker, near, arguments)
+    session = argument_parsing.line(arguments, "session_id")
+    tokens = argument_parsing.whole(arguments, "token_budget", least=_LEAST_TOKENS, most=MOST_TOKENS, otherwise=MOST_TOKENS)
+    there = states.states(store, near, asker, session=session, project="" if session else project)
+    memories = [memory for name in _NAMESPACES for memory in _memories(store, asker, name, project, session or asker.session)]
+    last = _last_session(near, asker, project, session)
+    parts = (
+        Part(heading="Where it stands", lines=tuple(_newest(memories))),
+        Part(heading="To do", lines=tuple(state_lines(there, clock()))),
+        last,
+        Part(heading="Decided lately", lines=tuple(_decided(store, asker, project))),
+    )
+    head = f"Resuming {plain_line(quoted(project), 80)}." if project else "Resuming."
+    if session and not (there or last.lines):
+        head += " No session of that id is known; timeline lists those there are."
+    elif not memories and not any(part.lines for part in parts):
+        head += " Nothing is known of it yet."
+    made = briefing(head, parts, memories, tokens=tokens)
+    answer: Json = {"briefing": made.text, "context": context(made.kept)}
+    return {**answer, "token_count": cost(answer), "project": project}
+
+
+def cost(answer: Json) -> int:
+    return estimated_tokens(json.dumps(answer, ensure_ascii=False))
+
+
+def context(memories: Sequence[Memory]) -> Json:
+    return {
+        name: {plain_line(quoted(each.key)): _told(each.value) for each in memories if _namespace(each) == name}
+        for name in sorted(_NAMESPACES)
+    }
+
+
+def briefing(head: str, parts: Sequence[Part], memories: Sequence[Memory], *, tokens: int) -> Briefing:
+    """As much as there is room for: of every part and of the memories the weightiest first, then the next of each in turn.
+
+    What it costs is asked of the whole answer, as it goes out.
+    """
+    chosen: list[list[str]] = [[] for _ in parts]
+    kept: list[Memory] = []
+
+    def answer() -> Json:
+        return {"briefing": _text(head, parts, chosen), "context": context(kept)}
+
+    turns = max([len(memories), *(len(part.lines) for part in parts)], default=0)
+    for turn in range(turns):
+        for place, part in enumerate(parts):
+            if turn < len(part.lines):
+                chosen[place].append(part.lines[turn])
+                if cost(answer()) > tokens:
+                    chosen[place].pop()
+        if turn < len(memories):
+            kept.append(memories[turn])
+            if cost(answer()) > tokens:
+                kept.pop()
+    return Briefing(text=_text(head, parts, chosen), kept=tuple(kept))
+
+
+def _text(head: str, parts: Sequence[Part], chosen: Sequence[Sequence[str]]) -> str:
+    lines = [head]
+    for part, some in zip(parts, chosen, strict=True):
+        if some:
+            lines += [f"{part.heading}:", *(f"- {line}" for line in some)]
+    return "\n".join(lines)
+
+
+def state_lines(there: Sequence[State], now: datetime, *, most: int = _STATES) -> Iterator[str]:
+    """What is left to do, and what was noted about it; nothing of what is more than two weeks old, nor all done."""
+    lately = [state for state in there if now - state.saved <= _FORGOTTEN]
+    telling = [state for state in lately if _left(state) or state.context_summary or state.working_notes]
+    for state in telling[:most]:
+        done = sum(todo.status == "completed" for todo in state.todos)
+        left = _left(state)
+        who = f"{plain_line(quoted(state.ai), 40)}, {state.saved:%Y-%m-%d %H:%M}"
+        if left:
+            first = "in progress" if left[0].status == "in_progress" else "next"
+            yield f"{who}: {done} of {len(state.todos)} done; {first}: {_cut(left[0].text)}"
+            for todo in left[1:_TODOS]:
+                yield f"{todo.status.replace('_', ' ')}: {_cut(todo.text)}"
+        if state.context_summary:
+            yield f"{who}, in short: {_cut(state.context_summary)}"
+        if state.working_notes:
+            yield f"{who}, noted: {_cut(state.working_notes)}"
+
+
+def left_to_do(store: Store, near: Near, project: str, session: str, *, clock: Callable[[], datetime] = _now) -> list[str]:
+    """For the owner of this machine: what agents had in hand in a session, or in a project's last ones."""
+    there = states.states(store, near, Asker(grant=OWNER), session=session, project="" if session else project)
+    return list(state_lines(there, clock()))
+
+
+def _left(state: State) -> list[Todo]:
+    """What is in hand first."""
+    left = [todo for todo in state.todos if todo.status in ("in_progress", "pending", "blocked")]
+    return sorted(left, key=lambda todo: todo.status != "in_progress")
+
+
+def _memories(store: Store, asker: Asker, name: str, project: str, session: str) -> list[Memory]:
+    """Those under ``name.``, of this project and session and of none, the newest first."""
+    return store.memories(
+        asker.grant,
+        Wanted(
+            pattern=f"{name}.*",
+            project=project or key_scope.NOWHERE,
+            session=session or key_scope.NOWHERE,
+            limit=_MEMORIES,
+            newest=True,
+        ),
+    )
+
+
+def _namespace(memory: Memory) -> str:
+    return memory.key.partition(".")[0]
+
+
+def _told(value: JsonValue) -> JsonValue:
+    """The value itself, its texts quoted; of one that is long, how it begins."""
+    if not isinstance(value, str) and len(json.dumps(value, ensure_ascii=False)) <= _WHOLE_VALUE:
+        return _quoted(value)
+    return plain_line(quoted(preview(value)), _VALUE)
+
+
+def _quoted(value: JsonValue) -> JsonValue:
+    match value:
+        case str():
+            return plain_line(quoted(value), _WHOLE_VALUE)
+        case list():
+            return [_quoted(each) for each in value]
+        case dict():
+            return {plain_line(quoted(name), _NAME): _quoted(each) for name, each in value.items()}
+        case _:
+            return value
+
+
+def in_words(value: JsonValue) -> str:
+    """What a saved state says, as one would tell it: "70 % through auth refactoring; next: add tests"."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    left = {_SPACED.sub("_", name).strip("_").lower(): each for name, each in value.items()}
+    said: list[str] = []
+
+    def take(names: Sequence[str]) -> JsonValue:
+        return next((left.pop(name) for name in names if left.get(name) not in (None, "", [], {})), None)
+
+    task, progress = _flat(take(_TASK)), _percent(take(_PROGRESS))
+    if task or progress:
+        said.append(f"{progress} through {task}" if task and progress else task or f"{progress} done")
+    for words, names in (("status", _STATUS), ("next", _NEXT), ("blocked by", _BLOCKED)):
+        if (told := take(names)) is not None:
+            said.append(f"{words}: {_flat(told)}")
+    said += [f"{name.replace('_', ' ')}: {_flat(each)}" for name, each in left.items() if each not in (None, "", [], {})]
+    return "; ".join(said)
+
+
+_SPACED = re.compile(r"[\s-]+|(?<=[a-z])(?=[A-Z])")
+_TASK = ("task", "current_task", "doing", "working_on", "feature", "goal", "what", "title", "name", "focus")
+_PROGRESS = ("progress", "percent", "percentage", "completion", "complete", "done")
+_STATUS = ("status", "state", "phase", "stage")
+_NEXT = ("next", "next_step", "next_steps", "todo", "todos", "remaining", "then")
+_BLOCKED = ("blocked", "blocked_by", "blocker", "blockers", "waiting_for")
+
+
+def _percent(value: JsonValue) -> str:
+    match value:
+        case bool() | None:
+            return ""
+        case int() | float() if 0 < value < 1 or (value == 1.0 and isinstance(value, float)):
+            return f"{value * 100:.0f} %"
+        case int() | float():
+            return f"{value:.0f} %"
+        case str() if re.fullmatch(r"\d{1,3}(?:\.\d+)?\s*%?", value.strip()):
+            return f"{value.strip().rstrip('% ')} %"
+        case _:
+            return _flat(value)
+
+
+def _flat(value: JsonValue) -> str:
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case list():
+            return ", ".join(map(_flat, value))
+        case dict():
+            return in_words(value)
+        case _:
+            return json.dumps(value)
+
+
+def _newest(memories: Sequence[Memory]) -> Iterator[str]:
+    """What somebody keeps under ``current.``, the newest first and in words."""
+    current = sorted((each for each in memories if _namespace(each) == _NAMESPACES[0]), key=lambda each: each.updated, reverse=True)
+    for each in current[:_CURRENT]:
+        if said := in_words(each.value):
+            yield f"{plain_line(quoted(each.key), 60)}, {each.updated:%Y-%m-%d %H:%M}: {_cut(said)}"
+
+
+def _last_session(near: Near, asker: Asker, project: str, session: str) -> Part:
+    """As `kmem resume` tells it; of what the asker may see."""
+    nothing = Part(heading="", lines=())
+    if near.resume is None or not (project or session or asker.grant.whole):
+        return nothing
+    if not session and not asker.grant.sees(Scope.PROJECT, project):
+        return nothing
+    try:
+        told = near.resume(cwd=project, session=session, **within(asker.grant, Scope.PROJECT))
+    except KiteError:  # nothing was done there yet, or it is not known
+        return nothing
+    of = told["session"]
+    if not asker.grant.sees(Scope.PROJECT, of["project"]):
+        return nothing
+    by_part = [[line for line in told["lines"] if line["part"] == part] for part in _MATTERS]
+    in_turn = [lines[turn] for turn in range(max(map(len, by_part))) for lines in by_part if turn < len(lines)]
+    return Part(
+        heading=f"Last session ({of['provider']}:{of['id'][:8]}, {told['at'][:16].replace('T', ' ')} UTC)",
+        lines=tuple(f"{_SAID[line['part']]}{_cut(line['text'])}" for line in in_turn),
+    )
+
+
+def _decided(store: Store, asker: Asker, project: str) -> Iterator[str]:
+    if not project:
+        return
+    for note in store.recent(asker.grant, project, frozenset({NoteKind.DECISION}), 3 * _DECISIONS):
+        if note.status is NoteStatus.ACCEPTED and not note.superseded_by:
+            yield f"{note.created:%Y-%m-%d}: {_cut(note.title)}"
+
+
+def _cut(text: str) -> str:
+    return plain_line(quoted(plain_line(text, _LINE)), _LINE)

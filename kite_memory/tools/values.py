@@ -1,0 +1,69 @@
+"""A memory's value as the body of a note that a person can read and edit, and back.
+
+Text is itself; anything else is JSON in a fence. What a person writes below the fence is theirs: it is no part of the value, and
+stays when the value changes.
+"""
+
+import json
+import re
+
+from kite_memory.tools.store import JsonValue
+from kite_memory.vault.taming import tame
+from kite_memory.vault.wording import text_block, without_hidden
+
+_FENCED = re.compile(r"```json[ \t]*\n(.*?)\n```[ \t]*(?:\n|\Z)", re.DOTALL)
+_COMPACT = 80
+"""Characters of JSON that stand on one line."""
+
+
+def value_of(body: str) -> JsonValue:
+    """A fence that a person has left without valid JSON in it is text, as it stands there."""
+    fence = _FENCED.match(body)
+    if fence is None:
+        return body
+    try:
+        value: JsonValue = json.loads(fence[1], parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return body
+    return value
+
+
+def body_of(value: JsonValue, before: str = "", *, tamed: bool = True) -> str:
+    """`value_of` gives the value back, whatever it is. ``before`` is the body that it takes the place of.
+
+    ``tamed``: text that would do something in a vault (links, embedded pages, code that a plugin runs) stands in a fence, too.
+    """
+    below = _below(before)
+    if isinstance(value, str) and not below:
+        text = text_block(value)
+        if value_of(text) == value and value == text and (not tamed or tame(value) == value) and value:
+            return value
+    return f"```json\n{_written(value)}\n```" + (f"\n\n{below}" if below else "")
+
+
+def _no_number(name: str) -> JsonValue:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _below(body: str) -> str:
+    """What stands under a fence that holds a value."""
+    fence = _FENCED.match(body)
+    return text_block(body[fence.end() :]) if fence is not None and value_of(body) is not body else ""
+
+
+def _written(value: JsonValue) -> str:
+    """No line of it can end a fence, since lines begin with a brace, a bracket, a quote or a blank."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) > _COMPACT:
+        text = json.dumps(value, ensure_ascii=False, indent=2)
+    if text_block(text) != text or without_hidden(text) != text:
+        text = "".join(char if _is_writable(char) else _escaped(char) for char in text)
+    return text.replace("<%", "\\u003c%")
+
+
+def _is_writable(char: str) -> bool:
+    return char in " \n" or (text_block(char) == char == without_hidden(char))
+
+
+def _escaped(char: str) -> str:
+    return json.dumps(char)[1:-1]
