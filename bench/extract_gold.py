@@ -35,12 +35,12 @@ from bench.recorded import Answers
 from kite_memory import assets
 from kite_memory.app.pipeline import redacted
 from kite_memory.distill import prompts
-from kite_memory.distill.admit import admitted, question
 from kite_memory.distill.chunking import FREE, ChunkPolicy, Span, finished, worth_asking
 from kite_memory.distill.condense import condense
 from kite_memory.distill.extractor import Answer, Extractor, Outcome, Refused, Usage
 from kite_memory.distill.gate import PROPOSED, passed
 from kite_memory.distill.offline import OfflineExtractor
+from kite_memory.distill.parse_response import admitted, question
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EvidenceReference, Session
 from kite_memory.model.look import Look

@@ -31,12 +31,12 @@ from kite_memory.model.hit import Question
 from kite_memory.model.judging import Judged, Verdict
 from kite_memory.model.look import Cursor, Look
 from kite_memory.model.note import Entry, Note, NoteKind
-from kite_memory.recall.answer import Prompt, Weighed
 from kite_memory.recall.gate import Dial
 from kite_memory.recall.index import Index
 from kite_memory.recall.local import LocalEmbedder
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query, name
+from kite_memory.recall.select import Prompt, Weighed
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.recall.situation import situation_of
 from kite_memory.redaction import drop_private, redact_event

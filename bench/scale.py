@@ -36,7 +36,6 @@ from bench.hook_latency import contenders, measure, percentile, table
 from kite_memory import assets
 from kite_memory.agents.hook_command import real_interpreter
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.recall.answer import Prompt
 from kite_memory.recall.embedder import Purpose, Space, Vectors
 from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import STOP_WORDS
@@ -44,6 +43,7 @@ from kite_memory.recall.local import WEIGHTS, LocalEmbedder
 from kite_memory.recall.prose import passages
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
+from kite_memory.recall.select import Prompt
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.recall.wordpiece import read_vocabulary
 from kite_memory.vault import Vault

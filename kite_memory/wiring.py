@@ -37,7 +37,7 @@ from kite_memory.app.vault_pages import Gardening
 from kite_memory.config import Config, LogLevel
 from kite_memory.daemon.lock import DaemonLock, holder
 from kite_memory.distill import prompts
-from kite_memory.distill.booking import Allowance
+from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.chunking import FREE, ChunkPolicy
 from kite_memory.distill.extractor import Extractor, Outcome, Usage
 from kite_memory.distill.keyless import Keyless
@@ -79,7 +79,7 @@ from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.team.recall import Colleagues
 from kite_memory.team.search import Team
 from kite_memory.text.ages import age
-from kite_memory.timeline.bundles import Meaning
+from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools.bridge import Bridge
 from kite_memory.tools.local_context import Near
@@ -591,7 +591,7 @@ def _arbitrated(arbiter: "Arbiter | None", contests: Sequence[Contest]) -> Rulin
     if arbiter is None or not contests:
         return {}
     from kite_memory.distill.answering import Unsaid
-    from kite_memory.leaving import without_private
+    from kite_memory.outbound import without_private
 
     told = arbiter.rule([without_private(contest) for contest in contests])
     if isinstance(told, Unsaid):
@@ -611,7 +611,7 @@ def requests_of(house: House, tracer: Tracer) -> "Iterator[Requests]":
     from kite_memory.distill.model_extractor import ModelExtractor
     from kite_memory.distill.polishing import Polisher
     from kite_memory.distill.superseding import Arbiter
-    from kite_memory.leaving import DiscreetBackend, without_private
+    from kite_memory.outbound import DiscreetBackend, without_private
 
     config = house.config
     real = backend_of(config, keys_beside(config.file))
@@ -653,7 +653,7 @@ def tracer_of(house: House) -> Tracer:
 
 def backend_of(config: Config, kept: Keys) -> "Backend | None":
     """The door to the model that the configuration names; ``None`` where it names none, or there is no key for it."""
-    from kite_memory.leaving import DiscreetBackend
+    from kite_memory.outbound import DiscreetBackend
 
     settings = config.extractor
     prices = Prices(dollars_in=settings.dollars_per_million_in, dollars_out=settings.dollars_per_million_out)
@@ -741,7 +741,7 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
         if config.embedder.name == "voyage":
             raise ConfigInvalid("the embedder `voyage` has no key", hint="`kmem keys set voyage`, or VOYAGE_API_KEY")
         return None
-    from kite_memory.leaving import DiscreetEmbedder
+    from kite_memory.outbound import DiscreetEmbedder
     from kite_memory.recall.voyage import VoyageEmbedder
 
     base_url = config.embedder.voyage_base_url or os.environ.get("VOYAGE_BASE_URL", "")

@@ -26,10 +26,10 @@ from kite_memory.model.hit import Hit, Injection, Question
 from kite_memory.model.judging import Judge, Judged, Unjudged
 from kite_memory.projects.branches import branch_of
 from kite_memory.projects.project import project_of
-from kite_memory.recall.answer import Prompt, bounded, needless
 from kite_memory.recall.index import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens, plain_line, remarks
+from kite_memory.recall.select import Prompt, bounded, needless
 from kite_memory.recall.session_memory import Delivery
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning, ends

@@ -17,7 +17,7 @@ from kite_memory.model.note import Note
 from kite_memory.model.plan import Create
 from kite_memory.recall.index import Shelf
 from kite_memory.system.private_files import make_private_folder, replace_file
-from kite_memory.vault import Vault, consolidation, dividing
+from kite_memory.vault import Vault, consolidation, split
 from kite_memory.vault.consolidation import Change, Fold, Merge, Split, Step
 from kite_memory.vault.memory_page import PAGE
 from kite_memory.vault.wording import digest
@@ -153,11 +153,11 @@ class Consolidating:
     def divide(self, note: Note) -> list[str]:
         """Make several notes of one, at its headings; `undo` takes it back. Says which notes were made or changed."""
         with self._lock, self._vault.undisturbed():
-            divided = dividing.division(note.body)
+            divided = split.division(note.body)
             text = self._vault.text(note.path)
             if divided is None:
                 raise KiteError(f"{note.path} has no headings to divide it at", hint="put one above each matter: ## …")
-            planned = [Change(path=each.path, before="", after="", note=each) for each in dividing.notes(note, divided)]
+            planned = [Change(path=each.path, before="", after="", note=each) for each in split.notes(note, divided)]
             theirs = not self._vault.is_ours(note)
             self._begin()
             done = Done(changes=tuple(planned), made=tuple(change.path for change in planned))
@@ -173,7 +173,7 @@ class Consolidating:
             if theirs:
                 for part in parts:
                     self._vault.disown(part.id)
-            after = dividing.remainder(text, divided, parts)
+            after = split.remainder(text, divided, parts)
             whole = Change(path=note.path, before=text, after=after)
             self._note(0, replace(done, changes=(*done.changes, whole)))
             if not after or not self._vault.rewrite(note.path, text, after):
@@ -188,7 +188,7 @@ class Consolidating:
     def keep_whole(self, note: Note) -> None:
         """A person says that it shall not be divided; nor are they asked again, as long as it says the same."""
         with self._lock:
-            self._vault.annotate(note.id, {dividing.PROPERTY: ""})
+            self._vault.annotate(note.id, {split.PROPERTY: ""})
             self._vault.note_down(_SPLIT + note.id, digest(note.body))
 
     def tend(self, *, quiet_for: float) -> bool:
@@ -216,7 +216,7 @@ class Consolidating:
             months=months,
             is_ours=self._vault.is_ours,
             settled=self._vault.settled(),
-            asked=lambda note: note.review == dividing.ASKED or self._vault.noted(_SPLIT + note.id) == digest(note.body),
+            asked=lambda note: note.review == split.ASKED or self._vault.noted(_SPLIT + note.id) == digest(note.body),
         )
         return list(found)
 

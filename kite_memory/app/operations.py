@@ -32,16 +32,16 @@ from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.scope import Scope
 from kite_memory.projects.project import project_of
-from kite_memory.recall.answer import Prompt, Weighed
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.gate import FEATURES
 from kite_memory.recall.index import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import Mode, Query, name
+from kite_memory.recall.select import Prompt, Weighed
 from kite_memory.redaction import drop_private, redact
 from kite_memory.text.ages import age, duration
-from kite_memory.timeline.bundles import Meaning
+from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import EventHit, Timeline
 from kite_memory.tools import wire

@@ -19,9 +19,9 @@ from kite_memory.model.event import Event, EventType, Session
 from kite_memory.model.hit import Question
 from kite_memory.model.judging import Judge
 from kite_memory.model.likeness import Contest
-from kite_memory.recall.answer import Prompt
 from kite_memory.recall.prose import passages
 from kite_memory.recall.recall import Recall
+from kite_memory.recall.select import Prompt
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from kite_memory.distill.backend import Backend, Inquiry, Reply
-from kite_memory.distill.booking import Allowance, settle_by
+from kite_memory.distill.budget_ledger import Allowance, settle_by
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused
 from kite_memory.distill.judge_question import objects_in
 from kite_memory.distill.prompts import Prompt

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import assert_never
 
-from kite_memory.distill.admit import NOTHING, admitted, question
 from kite_memory.distill.backend import Backend, Inquiry, Reply
 from kite_memory.distill.condense import Condensed, condense
 from kite_memory.distill.extractor import Busy, Misconfigured, Outcome, Refused, Usage
+from kite_memory.distill.parse_response import NOTHING, admitted, question
 from kite_memory.distill.prompts import Prompt
 from kite_memory.model.chunk import Chunk
 

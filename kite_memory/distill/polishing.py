@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kite_memory.distill.answering import NOT_IN_FORM, Unsaid, ask_booked
 from kite_memory.distill.backend import Backend, Inquiry
-from kite_memory.distill.booking import Allowance
+from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.judge_question import objects_in
 from kite_memory.distill.prompts import Prompt
 from kite_memory.distill.prose import clean, one_line, stems

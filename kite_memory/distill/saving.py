@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from kite_memory.distill.booking import Allowance, settle_by
+from kite_memory.distill.budget_ledger import Allowance, settle_by
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused
 from kite_memory.distill.gate import Verdict, judged, whose
 from kite_memory.errors import KiteError

@@ -26,7 +26,7 @@ from kite_memory.model.scope import Scope
 from kite_memory.recall import lexical
 from kite_memory.recall.files import private_file, private_folder
 from kite_memory.recall.prose import CHARACTERS_PER_NOTE, passages, searchable
-from kite_memory.recall.sidecar import Keys, key_of
+from kite_memory.recall.vector_file import Keys, key_of
 from kite_memory.system import sqlite
 
 _SCHEMA = """

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from kite_memory.errors import KiteError
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry, Note
-from kite_memory.recall import among, lexical
+from kite_memory.recall import lexical, scoped_bm25
 from kite_memory.recall.catalogue import NOTE, PASSAGE, Catalogue, Columns, Mask, OtherVersion, Sight
 from kite_memory.recall.embedder import Embedder, Space, Vectors
-from kite_memory.recall.sidecar import Keys, Places, Row, Rows, Sidecar
+from kite_memory.recall.vector_file import Keys, Places, Row, Rows, Sidecar
 from kite_memory.redaction.cutting import ends
 from kite_memory.system import sqlite
 
@@ -511,8 +511,8 @@ class Index:
         bm25 = np.zeros(len(columns))
         with self._catalogue.reading() as connection:
             if seen is not None:
-                wanted = among.foremost(wanted)
-                numbers, scores = among.matches(connection, wanted, columns.notes["number"][seen], _MATCHES)
+                wanted = scoped_bm25.foremost(wanted)
+                numbers, scores = scoped_bm25.matches(connection, wanted, columns.notes["number"][seen], _MATCHES)
             else:
                 wanted = lexical.telling(connection, wanted, len(columns))
                 if forgiving:

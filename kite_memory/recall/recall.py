@@ -16,8 +16,6 @@ from kite_memory.model.look import Problem
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.model.scope import Scope
 from kite_memory.recall import gate, scoring
-from kite_memory.recall.acting import Acting
-from kite_memory.recall.answer import Bar, Prompt, Weighed, weigh
 from kite_memory.recall.brief import brief
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.gate import Dial, Gate
@@ -27,8 +25,10 @@ from kite_memory.recall.nearest import nearest
 from kite_memory.recall.recent import recent
 from kite_memory.recall.rendering import CHARACTERS, block, digest
 from kite_memory.recall.search import Query, name, search
+from kite_memory.recall.select import Bar, Prompt, Weighed, weigh
 from kite_memory.recall.session_memory import TEAMS, Delivery, Given, Occasion, SessionMemory
 from kite_memory.recall.tallies import Moment
+from kite_memory.recall.tool_advice import Acting
 from kite_memory.text.shell import Action
 
 _ANYTHING = 0.35

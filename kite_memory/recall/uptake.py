@@ -6,7 +6,7 @@ from typing import Literal
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Note
-from kite_memory.recall.signs import Sign, leveled, signs_of, telling
+from kite_memory.recall.note_fingerprint import Sign, leveled, signs_of, telling
 
 Outcome = Literal["used", "ignored", "unknown"]
 

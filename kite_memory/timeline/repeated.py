@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kite_memory.model.event import Event
-from kite_memory.timeline import letting_go
+from kite_memory.timeline import tombstones
 
 
 def distinct(database: sqlite3.Connection, file: int, events: Sequence[Event]) -> Sequence[Event]:
@@ -25,7 +25,7 @@ def distinct(database: sqlite3.Connection, file: int, events: Sequence[Event]) -
     for event in events:
         start, said = event.where.start, [event.type.value, event.role, event.text, event.command]
         first, first_said = known.setdefault(event.id, (start, said))
-        line = letting_go.line_of(event.id)
+        line = tombstones.line_of(event.id)
         # A line's first event tells lines apart; what follows from it may hang on a call that only one look knew.
         if (line, start) in others or (event.id == line and first != start and first_said != said):
             others.setdefault((line, start), []).extend(said)
@@ -36,7 +36,7 @@ def distinct(database: sqlite3.Connection, file: int, events: Sequence[Event]) -
     }
 
     def renamed(event: Event) -> Event:
-        line = letting_go.line_of(event.id)
+        line = tombstones.line_of(event.id)
         name = names.get((line, event.where.start))
         return event if name is None else replace(event, id=name + event.id.removeprefix(line))
 

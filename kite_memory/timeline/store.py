@@ -18,9 +18,9 @@ from kite_memory.model.fix import Fix
 from kite_memory.model.link import Edge, EdgeKind
 from kite_memory.model.look import Cursor, Look
 from kite_memory.system import sqlite
-from kite_memory.timeline import bundles, counting, letting_go, passages, search
-from kite_memory.timeline.bundles import Meaning
+from kite_memory.timeline import counting, event_embeddings, passages, search, tombstones
 from kite_memory.timeline.counting import CountedProblem, SourceCount, Tally
+from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.fixes import find, sign, sign_backlog
 from kite_memory.timeline.repeated import distinct
 from kite_memory.timeline.schema import connect, file_of, not_written
@@ -91,10 +91,10 @@ class Timeline:
         self._clock = clock
         self._writer = connect(path)
         self._gone = path.with_suffix(".let-go")
-        letting_go.let_go_again(self._writer, self._gone)
+        tombstones.let_go_again(self._writer, self._gone)
         self._reader = connect(path)
         self._reader.execute("PRAGMA query_only = ON")
-        self._vectors: bundles.Read | None = None
+        self._vectors: event_embeddings.Read | None = None
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
 
@@ -113,7 +113,7 @@ class Timeline:
             added = sum(self._take(database, look, provider) for look in looks)
             sign_backlog(database)
             search.index_backlog(database)
-            bundles.find_backlog(database)
+            event_embeddings.find_backlog(database)
             return added
 
     def _take(self, database: sqlite3.Connection, look: Look, provider: str) -> int:
@@ -133,10 +133,10 @@ class Timeline:
             )
         if look.session is None:
             return 0
-        session, told = letting_go.kept_back(database, look.session, look.events)
+        session, told = tombstones.kept_back(database, look.session, look.events)
         key = self._session_key(database, session)
         told = told if look.amends else distinct(database, file, told)
-        passages.keep(database, key, letting_go.still_heard(look.passages, told), now=self._clock())
+        passages.keep(database, key, tombstones.still_heard(look.passages, told), now=self._clock())
         events = _in_line(database, key, told)
         (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
         changed = _write(database, [_row(event, key, file) for event in events], amends=look.amends)
@@ -364,17 +364,17 @@ class Timeline:
     def line(self, reference: EvidenceReference) -> list[Event]:
         """Those of `evidence` that were surely read from the line that is meant."""
         found = self.evidence(reference)
-        return [event for event in found if letting_go.line_of(event.id) == letting_go.line_of(found[0].id)]
+        return [event for event in found if tombstones.line_of(event.id) == tombstones.line_of(found[0].id)]
 
     def let_go(self, events: Sequence[Event], *, blank: bool = False) -> None:
         """As `letting_go.let_go`. With ``blank`` nothing of their words is left in the file; of a big one that takes seconds."""
-        letting_go.write_down(self._gone, events, blank=blank)
+        tombstones.write_down(self._gone, events, blank=blank)
         if not blank:
             with self._write_lock, _transaction(self._writer) as database:
-                letting_go.let_go(database, events, blank=False)
+                tombstones.let_go(database, events, blank=False)
             return
-        with self._write_lock, letting_go.leaving_nothing(self._writer), _transaction(self._writer) as database:
-            letting_go.let_go(database, events, blank=True)
+        with self._write_lock, tombstones.leaving_nothing(self._writer), _transaction(self._writer) as database:
+            tombstones.let_go(database, events, blank=True)
 
     def purge(self) -> bool:
         """As `own_sqlite.purge`."""
@@ -393,7 +393,7 @@ class Timeline:
 
     def offered(self, events: Sequence[Event]) -> list[Event]:
         """Without those that were let go."""
-        return letting_go.offered(self._all, events)
+        return tombstones.offered(self._all, events)
 
     def provenance(self, project: str) -> passages.Known:
         """Who said something first in the sessions of ``project``."""
@@ -407,8 +407,8 @@ class Timeline:
         now = datetime.fromtimestamp(self._clock(), UTC)
         meant: dict[int, float] = {}
         if meaning is not None:
-            self._vectors = vectors = bundles.read(self._all, self._vectors)
-            meant = bundles.near(vectors, meaning, query.text, among_all=not query.narrow) if vectors is not None else {}
+            self._vectors = vectors = event_embeddings.read(self._all, self._vectors)
+            meant = event_embeddings.near(vectors, meaning, query.text, among_all=not query.narrow) if vectors is not None else {}
         if not (found := search.find(self._all, query, now, meant)):
             return ()
         marks = ",".join("?" * len(found))
@@ -428,17 +428,19 @@ class Timeline:
             hits.append(EventHit(event=event, session=sessions[key], score=each.score, snippet=each.snippet))
         return tuple(hits)
 
-    def embed_bundles(self, meaning: Meaning, limit: int = 16, *, per_day: int = bundles.PER_DAY) -> int:
+    def embed_bundles(self, meaning: Meaning, limit: int = 16, *, per_day: int = event_embeddings.PER_DAY) -> int:
         """Give some bundles that wait for one their vector. Returns how many got it; 0 when it is time to rest."""
         now = datetime.fromtimestamp(self._clock(), UTC)
         with self._write_lock, _transaction(self._writer) as database:
-            bundles.enter(database, meaning.space)
-        texts = {event: bundles.text_of(self._all, event) for event in bundles.ripe(self._all, now, limit, per_day)}
+            event_embeddings.enter(database, meaning.space)
+        texts = {
+            event: event_embeddings.text_of(self._all, event) for event in event_embeddings.ripe(self._all, now, limit, per_day)
+        }
         if not texts:
             return 0
         vectors = meaning.of_texts(list(texts.values()))
         with self._write_lock, _transaction(self._writer) as database:
-            return bundles.keep(database, texts, vectors, now)
+            return event_embeddings.keep(database, texts, vectors, now)
 
     def unsearched(self) -> int:
         """How many events of an earlier schema cannot be found yet: every commit takes some in."""
@@ -485,7 +487,7 @@ class Timeline:
     def damage(self) -> list[str]:
         """What SQLite's own check finds wrong, and what was let go here or in its file alone. Empty when all is well."""
         found = [line for (line,) in self._all("PRAGMA integrity_check(20)") if line != "ok"]
-        return found or letting_go.out_of_step(self._all, self._gone)
+        return found or tombstones.out_of_step(self._all, self._gone)
 
     def _all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with self._read_lock:

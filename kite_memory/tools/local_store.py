@@ -37,7 +37,7 @@ from kite_memory.tools.store import (
 )
 from kite_memory.tools.values import body_of, value_of
 from kite_memory.vault import Vault
-from kite_memory.vault.keeping import Changed, Kept, KeyPlace
+from kite_memory.vault.keyed_notes import Changed, Kept, KeyPlace
 from kite_memory.vault.ledger import Keyed
 
 log = logging.getLogger("kite_memory.bridge")

@@ -4,8 +4,8 @@ import sqlite3
 from collections.abc import Collection, Sequence
 
 from kite_memory.model.event import Event
+from kite_memory.timeline.open_todos import left
 from kite_memory.timeline.store import Timeline
-from kite_memory.timeline.working import left
 from kite_memory.tools.store import State, Todo
 
 _HEARD_SESSIONS, _HEARD_EVENTS = 3, 300

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import assert_never
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.vault import dividing, lifecycle, links
+from kite_memory.vault import lifecycle, links, split
 from kite_memory.vault.identity import note_id
 from kite_memory.vault.ledger import link_key
 from kite_memory.vault.notefile import FOLDERS, body_of, render, with_addition
@@ -117,7 +117,7 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[Change, ...]:
         case Mention(page=page, notes=notes, ours=ours):
             return _both(Change(path=page.path, before=texts[page.path], after=_mentioning(texts[page.path], notes, ours=ours)))
         case Split(note=note):
-            marked = with_properties(texts[note.path], {dividing.PROPERTY: dividing.ASKED}) or ""
+            marked = with_properties(texts[note.path], {split.PROPERTY: split.ASKED}) or ""
             return _both(Change(path=note.path, before=texts[note.path], after=marked))
         case Fold(note=note, archive=archive):
             said = f"## {links.write(_stem(note), note.title)}\n\n{_told(note)}"
@@ -138,7 +138,7 @@ def told(step: Step) -> tuple[str, str, str]:
         case Mention(page=page, notes=notes):
             return "mention", page.path, ", ".join(_stem(note) for note in notes)
         case Split(note=note):
-            divided = dividing.division(note.body)
+            divided = split.division(note.body)
             several = f" under {len(divided.parts)} headings" if divided is not None else ""
             return "split", note.path, f"{len(note.body):,} characters{several}: asks you in review"
         case Fold(note=note, archive=archive):

@@ -20,9 +20,9 @@ from kite_memory.model.event import EvidenceReference
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Note
 from kite_memory.system import sqlite
-from kite_memory.vault.dividing import ASKED
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.notefile import Unreadable
+from kite_memory.vault.split import ASKED
 from kite_memory.vault.wording import body_key, digest, entity_key, stem_key, title_key
 
 VERSION = 7

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.text.quoting import quoted
-from kite_memory.vault import dividing, links
+from kite_memory.vault import links, split
 from kite_memory.vault.taming import tame, tame_line
 from kite_memory.vault.wording import digest, one_line
 
@@ -76,7 +76,7 @@ class Waiting:
     @property
     def is_long(self) -> bool:
         """Whether a person is asked to make several notes of it."""
-        return self.note.status is NoteStatus.ACCEPTED and self.note.review == dividing.ASKED
+        return self.note.status is NoteStatus.ACCEPTED and self.note.review == split.ASKED
 
     @property
     def name(self) -> str:

@@ -21,14 +21,14 @@ from kite_memory.vault.comparison import Comparison, judge, missing_some, to_rea
 from kite_memory.vault.drafting import Draft, remembered
 from kite_memory.vault.files import OWN_PREFIX, CannotRead, Content, Files, Stamp, no_vault
 from kite_memory.vault.folders import OutsideVault
-from kite_memory.vault.gathering import around_each, gather
-from kite_memory.vault.keeping import Keeping
+from kite_memory.vault.keyed_notes import Keeping
 from kite_memory.vault.ledger import Known, Ledger, link_key
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.listing import GENERATED, Listing, leftovers, listing, trashed_notes
 from kite_memory.vault.lock import WriterLock
 from kite_memory.vault.notefile import FOLDERS, Unreadable, parse
-from kite_memory.vault.restating import restated
+from kite_memory.vault.plan_context import around_each, gather
+from kite_memory.vault.rewrite import restated
 from kite_memory.vault.wording import body_key, digest
 from kite_memory.vault.writing import Amended, LeftAlone, Outcome, Skipped, Writer
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kite_memory.distill.answer import BODY_CHARS, TITLE_CHARS
 from kite_memory.distill.extractor import Answer, Extractor, Usage
+from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Decision, Insight, Preference, Record

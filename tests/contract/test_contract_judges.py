@@ -11,7 +11,7 @@ import pytest
 from kite_memory.distill import prompts
 from kite_memory.distill.anthropic_api import AnthropicBackend
 from kite_memory.distill.backend import Backend
-from kite_memory.distill.booking import Allowance
+from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.claude_cli import ClaudeCliBackend
 from kite_memory.distill.judge import ModelJudge
 from kite_memory.distill.openai_api import OpenAiBackend

@@ -20,7 +20,7 @@ from kite_memory.app.timeline_queries import SessionNotFound
 from kite_memory.distill import prompts
 from kite_memory.distill.answering import Answerer
 from kite_memory.distill.backend import Ending, Inquiry, Reply
-from kite_memory.distill.booking import Allowance
+from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import Budget, Spending
 from kite_memory.distill.polishing import Polisher

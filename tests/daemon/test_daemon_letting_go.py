@@ -18,7 +18,7 @@ from kite_memory.errors import NoteNotFound
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.record import Fact, Record, Topic
 from kite_memory.system import sqlite
-from kite_memory.timeline import letting_go
+from kite_memory.timeline import tombstones
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools.access import OWNER, Asker
@@ -271,7 +271,7 @@ class TestErasing:
         self.erased(house)
 
         after = texts(house)
-        assert after == [letting_go.BLANK if text in (GATE, SHARED) else text for text in before]
+        assert after == [tombstones.BLANK if text in (GATE, SHARED) else text for text in before]
 
     def test_the_sessions_title_goes_too_and_stays_away(self, house: House) -> None:
         self.erased(house)
@@ -305,7 +305,7 @@ class TestErasing:
             told = [each.text for each in anew.events(SESSION.provider, SESSION.id)]
             offered = [each.text for each in anew.offered(anew.events(SESSION.provider, SESSION.id))]
 
-        assert GATE not in told and letting_go.BLANK in told
+        assert GATE not in told and tombstones.BLANK in told
         assert SHARED in told and SHARED not in offered
         assert (tmp_path / "timeline.let-go").stat().st_mode & 0o077 == 0
 
@@ -314,7 +314,7 @@ class TestErasing:
 
         (piece,) = perform(house, "why", note="quinces")["evidence"]
 
-        assert [each["text"] for each in piece["events"]] == [letting_go.BLANK]
+        assert [each["text"] for each in piece["events"]] == [tombstones.BLANK]
         assert [note["id"] for note in perform(house, "search", query="quinces roots")["hits"]] == ["quinces"]
 
     def test_it_can_be_repeated(self, house: House) -> None:
@@ -344,7 +344,7 @@ class TestLines:
         [("5e55", "5e55"), ("5e55:1", "5e55"), ("5e55:12", "5e55"), ("5e55:a", "5e55:a"), ("git:5e55", "git:5e55"), (":1", "")],
     )
     def test_events_of_one_line_share_its_name(self, event: str, line: str) -> None:
-        assert letting_go.line_of(event) == line
+        assert tombstones.line_of(event) == line
 
     def test_everything_read_from_the_line_goes(self, tmp_path: Path) -> None:
         one = event(GATE)
@@ -355,8 +355,8 @@ class TestLines:
             timeline.let_go([one], blank=True)
 
             assert [each.text for each in timeline.events(SESSION.provider, SESSION.id)] == [
-                letting_go.BLANK,
-                letting_go.BLANK,
+                tombstones.BLANK,
+                tombstones.BLANK,
                 GATE,
             ]
 

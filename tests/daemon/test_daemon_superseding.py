@@ -10,7 +10,7 @@ from kite_memory.model.chunk import Chunk
 from kite_memory.model.likeness import Contest, Ruling
 from kite_memory.model.note import NoteStatus
 from kite_memory.model.record import Decision, Record, Rejected, Topic
-from kite_memory.recall.answer import Prompt
+from kite_memory.recall.select import Prompt
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
 from tests.sources.transcript import SESSION, Transcript

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.distill.answer import BODY_CHARS, TITLE_CHARS, Flaw, Read, parse, read_answer
 from kite_memory.distill.condense import condense
+from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, Flaw, Read, parse, read_answer
 from kite_memory.model.event import EventType
 from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Preference, Rejected
 from tests.fakes.conversations import about_the_queue, answer, chunk, item

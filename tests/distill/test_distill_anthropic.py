@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from kite_memory.distill import prompts
-from kite_memory.distill.admit import TASK
 from kite_memory.distill.anthropic_api import AnthropicBackend
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.model_extractor import ModelExtractor
+from kite_memory.distill.parse_response import TASK
 from kite_memory.distill.prices import Prices
 from kite_memory.distill.transport import retry_after
 from kite_memory.model.event import EventType

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kite_memory.distill import prompts
 from kite_memory.distill.anthropic_api import AnthropicBackend
 from kite_memory.distill.backend import Backend, Ending, Inquiry, Reply
-from kite_memory.distill.booking import Allowance
+from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.judge import ModelJudge
 from kite_memory.distill.judge_question import MOST_CANDIDATES, TASK, asked, read_answer, room

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.distill.booking import Allowance
+from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.outbox import Budget, Outbox

@@ -30,7 +30,7 @@ from kite_memory.distill.backend import Ending, Inquiry, Reply
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.prompts import Prompt
-from kite_memory.leaving import DiscreetBackend, DiscreetEmbedder
+from kite_memory.outbound import DiscreetBackend, DiscreetEmbedder
 from kite_memory.recall.embedder import Purpose, Vectors
 from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.redaction import redact

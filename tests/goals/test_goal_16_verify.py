@@ -16,7 +16,7 @@ import pytest
 
 from kite_memory.cli.demo import leave_transcripts
 from kite_memory.recall.local import LocalEmbedder
-from kite_memory.recall.sidecar import Sidecar
+from kite_memory.recall.vector_file import Sidecar
 from kite_memory.system import checksums
 from tests.cli.transcript import in_this_process
 from tests.counts import how_many

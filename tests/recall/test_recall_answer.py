@@ -8,9 +8,9 @@ import pytest
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.scope import Scope
-from kite_memory.recall.answer import Prompt, bounded
 from kite_memory.recall.gate import logit
 from kite_memory.recall.search import Query
+from kite_memory.recall.select import Prompt, bounded
 from tests.recall.house import House
 from tests.recall.notes import AUTH, DAY, QUEUE, VAULT, Pile, note
 

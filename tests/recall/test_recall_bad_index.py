@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.recall.answer import Prompt
 from kite_memory.recall.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
+from kite_memory.recall.select import Prompt
 from kite_memory.recall.session_memory import SessionMemory
 from tests.recall.notes import VAULT, Pile
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kite_memory.recall.embedder import Space, Vectors
-from kite_memory.recall.sidecar import Row, Rows, Sidecar, key_of
+from kite_memory.recall.vector_file import Row, Rows, Sidecar, key_of
 from tests.counts import examples
 
 Damage = Callable[[Path], object]

@@ -14,7 +14,7 @@ import pytest
 from kite_memory.model.event import Event, EventType, Session, Status, Where
 from kite_memory.model.look import Cursor, Look
 from kite_memory.timeline import schema
-from kite_memory.timeline.bundles import Meaning
+from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from kite_memory.model.event import PLANNING, EventType
 from kite_memory.timeline import schema
-from kite_memory.timeline.bundles import Meaning
-from kite_memory.timeline.errands import Errand, errand
+from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.prompt_outcomes import Errand, errand
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 from tests.counts import examples

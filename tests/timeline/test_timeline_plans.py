@@ -13,7 +13,7 @@ import pytest
 
 from kite_memory.model.event import EventType, EvidenceReference, Session, Status, evidence_reference
 from kite_memory.model.look import Cursor, Look
-from kite_memory.timeline.bundles import Meaning
+from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 from tests.fakes.events import SESSION, START, event

@@ -13,7 +13,7 @@ from kite_memory.model.note import NoteStatus
 from kite_memory.model.plan import Amend, Create, Skip, Supersede
 from kite_memory.model.record import Rejected
 from kite_memory.model.scope import Scope
-from kite_memory.vault.keeping import KeyPlace
+from kite_memory.vault.keyed_notes import KeyPlace
 from kite_memory.vault.notefile import Unreadable, parse
 from kite_memory.vault.renames import KernelRenames, NotSupported, Place, PlainRenames, Renames
 from kite_memory.vault.vault import Vault

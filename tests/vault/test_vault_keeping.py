@@ -11,7 +11,7 @@ from kite_memory.errors import KiteError
 from kite_memory.model.note import NoteStatus
 from kite_memory.model.scope import Scope
 from kite_memory.vault import Vault
-from kite_memory.vault.keeping import Changed, Kept, KeyPlace
+from kite_memory.vault.keyed_notes import Changed, Kept, KeyPlace
 from kite_memory.vault.ledger import VERSION, Ledger
 from tests.vault.building import START, TEMPLATE
 

@@ -19,7 +19,7 @@ from kite_memory.model.note import NoteStatus
 from kite_memory.model.plan import Supersede
 from kite_memory.model.scope import Scope
 from kite_memory.vault.files import Files
-from kite_memory.vault.keeping import KeyPlace
+from kite_memory.vault.keyed_notes import KeyPlace
 from kite_memory.vault.vault import Vault
 from kite_memory.vault.wording import title_key
 from tests.vault.building import MEMORY_DISK, contents, drafts, fact, later, leftovers, vault_in, write

@@ -5,7 +5,6 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from kite_memory.distill.answer import BODY_CHARS
 from kite_memory.distill.offline.commands import Established
 from kite_memory.distill.offline.cues import CAUSE, DECIDING, VERIFIED
 from kite_memory.distill.offline.findings import Finding, finding_of, is_talk, sentences_of_turn, settled_cause, settled_choice
@@ -14,9 +13,10 @@ from kite_memory.distill.offline.people import EVERYWHERE, concedes, directs, is
 from kite_memory.distill.offline.statements import Statement, statements
 from kite_memory.distill.offline.wording import in_own_words, rejected_in, title_of, without_opening
 from kite_memory.distill.options import options_in, picked
+from kite_memory.distill.parse_answer import BODY_CHARS
 from kite_memory.distill.prose import clip, one_line, stems
+from kite_memory.distill.retractions import CLAIM
 from kite_memory.distill.telling import telling_lines
-from kite_memory.distill.theories import CLAIM
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import SAID_TO_A_REFUSAL, Origin, Rejected
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from kite_memory.distill.answer import BODY_CHARS, bounded_title, checked_origin
 from kite_memory.distill.asked_to_keep import asked_to_keep
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.distill.gate import passed
@@ -12,6 +11,7 @@ from kite_memory.distill.offline.commands import established
 from kite_memory.distill.offline.drafts import Draft, drafts_of, of_command
 from kite_memory.distill.offline.passages import turns
 from kite_memory.distill.offline.wording import entities_of
+from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title, checked_origin
 from kite_memory.distill.prompts import REVISION
 from kite_memory.distill.prose import clip, stems
 from kite_memory.model.chunk import Chunk

@@ -19,7 +19,7 @@ from kite_memory.distill.offline.cues import (
 )
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
 from kite_memory.distill.prose import stems
-from kite_memory.distill.theories import CLAIM, MENDED, RETRACTION
+from kite_memory.distill.retractions import CLAIM, MENDED, RETRACTION
 from kite_memory.model.event import EventType
 
 MOST_SENTENCES = 4

@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from kite_memory.distill.answer import BODY_CHARS, bounded_title
 from kite_memory.distill.asked_to_keep import asked_to_keep
 from kite_memory.distill.gate import passed
 from kite_memory.distill.offline.cues import ANNOUNCING, GUESS, OFFER
 from kite_memory.distill.offline.passages import Sentence, sentences_of
 from kite_memory.distill.offline.wording import entities_of, rejected_in, title_of, without_opening
+from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title
 from kite_memory.distill.prose import clip, one_line, stems
-from kite_memory.distill.theories import MENDED
+from kite_memory.distill.retractions import MENDED
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.record import (

@@ -2,10 +2,10 @@
 
 import json
 
-from kite_memory.distill.answer import read_answer
 from kite_memory.distill.condense import Condensed
 from kite_memory.distill.extractor import Answer, Refused, Usage
 from kite_memory.distill.gate import passed, shingles
+from kite_memory.distill.parse_answer import read_answer
 from kite_memory.distill.prompts import Prompt
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.record import Record

@@ -15,8 +15,8 @@ from kite_memory.model.hit import Hit, Injection
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.model.scope import Scope
 from kite_memory.recall import scoring
+from kite_memory.recall.caution_match import activities, concerns, forbids_change, heeded, rules_tool, shows
 from kite_memory.recall.cautions import Reading, read
-from kite_memory.recall.heeding import activities, concerns, forbids_change, heeded, rules_tool, shows
 from kite_memory.recall.index import Index
 from kite_memory.recall.remedies import remedy
 from kite_memory.recall.rendering import block, quoted, shortened

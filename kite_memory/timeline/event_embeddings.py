@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from kite_memory.timeline.errands import errand
 from kite_memory.timeline.fixes import fix_of
+from kite_memory.timeline.prompt_outcomes import errand
 from kite_memory.timeline.schema import BUNDLED
 
 if TYPE_CHECKING:
