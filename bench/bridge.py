@@ -24,7 +24,7 @@ from bench.hook_latency import percentile
 from bench.scale import Invented, apart, fill, recall_in, vault_in
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import Saving
-from kite_memory.recall.local import LocalEmbedder
+from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.text.ages import age
 from kite_memory.tools import asking, conversations
 from kite_memory.tools.access import OWNER, Asker, Grant

@@ -42,9 +42,9 @@ from kite_memory.model.event import Event
 from kite_memory.model.note import NoteKind
 from kite_memory.model.record import Decision, Origin, Record, RecordItem, Topic
 from kite_memory.model.scope import Scope
-from kite_memory.recall.embedder import Embedder as AnyEmbedder
-from kite_memory.recall.embedder import Purpose, Space, Vectors
-from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import Embedder as AnyEmbedder
+from kite_memory.recall.embedders.embedder import Purpose, Space, Vectors
+from kite_memory.recall.embedders.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory

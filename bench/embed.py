@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from kite_memory.recall import wordpiece
-from kite_memory.recall.local import WEIGHTS, LocalEmbedder
+from kite_memory.recall.embedders import wordpiece
+from kite_memory.recall.embedders.local import WEIGHTS, LocalEmbedder
 from kite_memory.recall.weights.make_weights import FOLDER, LAYERS, read_safetensors
 
 _SENTENCES = (

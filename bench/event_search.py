@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
 from kite_memory.model.look import Cursor, Look
-from kite_memory.recall.local import LocalEmbedder
+from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline

@@ -47,9 +47,9 @@ from kite_memory.model.likeness import Contest, Ruling, Surroundings
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Amend, Create, Supersede
 from kite_memory.model.record import Rejected
-from kite_memory.recall.embedder import Embedder, Purpose, Space, Vectors
+from kite_memory.recall.embedders.embedder import Embedder, Purpose, Space, Vectors
+from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.index import Index
-from kite_memory.recall.local import LocalEmbedder
 from kite_memory.recall.prose import passages
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory

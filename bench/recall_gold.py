@@ -31,9 +31,9 @@ from kite_memory.model.hit import Question
 from kite_memory.model.judging import Judged, Verdict
 from kite_memory.model.look import Cursor, Look
 from kite_memory.model.note import Entry, Note, NoteKind
+from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.gate import Dial
 from kite_memory.recall.index import Index
-from kite_memory.recall.local import LocalEmbedder
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query, name
 from kite_memory.recall.select import Prompt, Weighed

@@ -24,8 +24,8 @@ import numpy as np
 
 from kite_memory.model.note import Entry, Note, NoteKind
 from kite_memory.recall import gate, scoring
+from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.index import Index
-from kite_memory.recall.local import LocalEmbedder
 from kite_memory.recall.select import Bar, Prompt, weigh
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -36,16 +36,16 @@ from bench.hook_latency import contenders, measure, percentile, table
 from kite_memory import assets
 from kite_memory.agents.hook_command import real_interpreter
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.recall.embedder import Purpose, Space, Vectors
+from kite_memory.recall.embedders.embedder import Purpose, Space, Vectors
+from kite_memory.recall.embedders.local import WEIGHTS, LocalEmbedder
+from kite_memory.recall.embedders.wordpiece import read_vocabulary
 from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import STOP_WORDS
-from kite_memory.recall.local import WEIGHTS, LocalEmbedder
 from kite_memory.recall.prose import passages
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
 from kite_memory.recall.select import Prompt
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.recall.wordpiece import read_vocabulary
 from kite_memory.vault import Vault
 from kite_memory.vault.notefile import render
 

@@ -37,12 +37,12 @@ from kite_memory.app.vault_pages import Gardening
 from kite_memory.config import Config, LogLevel
 from kite_memory.daemon.lock import DaemonLock, holder
 from kite_memory.distill import prompts
+from kite_memory.distill.backends.keyless import Keyless
+from kite_memory.distill.backends.prices import Prices
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.chunking import FREE, ChunkPolicy
 from kite_memory.distill.extractor import Extractor, Outcome, Usage
-from kite_memory.distill.keyless import Keyless
 from kite_memory.distill.outbox import Budget, Outbox, Purpose
-from kite_memory.distill.prices import Prices
 from kite_memory.distill.saving import Saving
 from kite_memory.distill.scheduler import Idle, Scheduler
 from kite_memory.errors import ConfigInvalid, KiteError, UsageError, VaultMissing, VaultReadOnly
@@ -55,9 +55,9 @@ from kite_memory.model.likeness import Contest
 from kite_memory.model.note import Note
 from kite_memory.projects.project import project_of
 from kite_memory.protected import protected_literals
-from kite_memory.recall.embedder import Embedder
+from kite_memory.recall.embedders.embedder import Embedder
+from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.index import Index
-from kite_memory.recall.local import LocalEmbedder
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction import redact
@@ -101,7 +101,7 @@ if TYPE_CHECKING:
     from kite_memory.daemon.protocol import Held, Reply, Request
     from kite_memory.daemon.service_units import Manager, Service
     from kite_memory.distill.answering import Answerer
-    from kite_memory.distill.backend import Backend
+    from kite_memory.distill.backends.backend import Backend
     from kite_memory.distill.offline import OfflineExtractor
     from kite_memory.distill.polishing import Polisher
     from kite_memory.distill.superseding import Arbiter
@@ -664,20 +664,20 @@ def backend_of(config: Config, kept: Keys) -> "Backend | None":
             key = kept.find("anthropic")
             if key is None:
                 return None
-            from kite_memory.distill.anthropic_api import AnthropicBackend
+            from kite_memory.distill.backends.anthropic_api import AnthropicBackend
 
             return DiscreetBackend(
                 AnthropicBackend(api_key=key.value, model=settings.model, prices=prices, base_url=settings.base_url)
             )
         case "claude-cli":
-            from kite_memory.distill.claude_cli import ClaudeCliBackend
+            from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
 
             return DiscreetBackend(ClaudeCliBackend(folder=config.state / "extractor", prices=prices, environment=dict(os.environ)))
         case "openai":
             key, address = kept.find("openai"), _openai_address(config)
             if key is None and not _is_local(address):
                 return None
-            from kite_memory.distill.openai_api import OpenAiBackend
+            from kite_memory.distill.backends.openai_api import OpenAiBackend
 
             return DiscreetBackend(
                 OpenAiBackend(api_key=key.value if key else "", model=settings.openai_model, prices=prices, base_url=address)
@@ -697,7 +697,7 @@ def _openai_address(config: Config) -> str:
 
 
 def _is_local(address: str) -> bool:
-    from kite_memory.distill.transport import is_loopback
+    from kite_memory.distill.backends.transport import is_loopback
 
     return is_loopback(address)
 
@@ -742,7 +742,7 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
             raise ConfigInvalid("the embedder `voyage` has no key", hint="`kmem keys set voyage`, or VOYAGE_API_KEY")
         return None
     from kite_memory.outbound import DiscreetEmbedder
-    from kite_memory.recall.voyage import VoyageEmbedder
+    from kite_memory.recall.embedders.voyage import VoyageEmbedder
 
     base_url = config.embedder.voyage_base_url or os.environ.get("VOYAGE_BASE_URL", "")
     return DiscreetEmbedder(VoyageEmbedder(key.value, model=config.embedder.voyage_model, base_url=base_url))

@@ -19,7 +19,7 @@ from kite_memory.recall.index import Shelf
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.vault import Vault, consolidation, split
 from kite_memory.vault.consolidation import Change, Fold, Merge, Split, Step
-from kite_memory.vault.memory_page import PAGE
+from kite_memory.vault.pages.memory_page import PAGE
 from kite_memory.vault.wording import digest
 from kite_memory.vault.writing import AlreadyWritten, Written
 

@@ -10,7 +10,7 @@ from kite_memory.app.question_answering import History
 from kite_memory.app.session_context import before
 from kite_memory.app.trace import Tracer
 from kite_memory.distill.answering import Answerer
-from kite_memory.distill.backend import Ending, Inquiry
+from kite_memory.distill.backends.backend import Ending, Inquiry
 from kite_memory.distill.extractor import Extractor, Refused, Usage
 from kite_memory.distill.polishing import Polisher
 from kite_memory.distill.superseding import Arbiter

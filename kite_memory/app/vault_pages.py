@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from kite_memory.app.page_wording import Asked, PageWording, key, nobody
 from kite_memory.errors import KiteError, UsageError, VaultMissing
 from kite_memory.model.note import Note
-from kite_memory.vault import Vault, memory_page
-from kite_memory.vault.graph import FORMATS, Graph, centrality, fits_mermaid, graph
-from kite_memory.vault.memory_page import BEGIN, PAGE, Edited, merged
+from kite_memory.vault import Vault
+from kite_memory.vault.pages import memory_page
+from kite_memory.vault.pages.graph import FORMATS, Graph, centrality, fits_mermaid, graph
+from kite_memory.vault.pages.memory_page import BEGIN, PAGE, Edited, merged
 
 if TYPE_CHECKING:
     from kite_memory.distill.polishing import Polisher

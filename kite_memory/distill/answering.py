@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from kite_memory.distill.backend import Backend, Inquiry, Reply
+from kite_memory.distill.backends.backend import Backend, Inquiry, Reply
 from kite_memory.distill.budget_ledger import Allowance, settle_by
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused
 from kite_memory.distill.judge_question import objects_in

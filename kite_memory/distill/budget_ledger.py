@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
-from kite_memory.distill.backend import Ending, Reply
+from kite_memory.distill.backends.backend import Ending, Reply
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.outbox import Budget, Outbox, Purpose, utc_day
 

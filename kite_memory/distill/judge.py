@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import assert_never
 
-from kite_memory.distill.backend import Backend, Ending, Inquiry, Reply
+from kite_memory.distill.backends.backend import Backend, Ending, Inquiry, Reply
 from kite_memory.distill.budget_ledger import Allowance, settle_by
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused
 from kite_memory.distill.judge_question import asked, candidates, read_answer

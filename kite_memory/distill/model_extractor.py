@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import assert_never
 
-from kite_memory.distill.backend import Backend, Inquiry, Reply
+from kite_memory.distill.backends.backend import Backend, Inquiry, Reply
 from kite_memory.distill.condense import Condensed, condense
 from kite_memory.distill.extractor import Busy, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.parse_response import NOTHING, admitted, question

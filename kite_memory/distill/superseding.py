@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kite_memory.distill.answering import NOT_IN_FORM, Unsaid, ask_booked
-from kite_memory.distill.backend import Backend, Inquiry
+from kite_memory.distill.backends.backend import Backend, Inquiry
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.judge_question import objects_in
 from kite_memory.distill.prompts import Prompt

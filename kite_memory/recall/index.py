@@ -17,7 +17,7 @@ from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry, Note
 from kite_memory.recall import lexical, scoped_bm25
 from kite_memory.recall.catalogue import NOTE, PASSAGE, Catalogue, Columns, Mask, OtherVersion, Sight
-from kite_memory.recall.embedder import Embedder, Space, Vectors
+from kite_memory.recall.embedders.embedder import Embedder, Space, Vectors
 from kite_memory.recall.vector_file import Keys, Places, Row, Rows, Sidecar
 from kite_memory.redaction.cutting import ends
 from kite_memory.system import sqlite

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from kite_memory.model.note import NoteKind, NoteStatus
 from kite_memory.recall.catalogue import KINDS, STATUSES, Columns, Pairs
-from kite_memory.recall.embedder import Space, Vectors
+from kite_memory.recall.embedders.embedder import Space, Vectors
 from kite_memory.recall.index import Signals
 from kite_memory.recall.lexical import SMALL_VAULT
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import orjson
 
 from kite_memory.model.look import Problem
-from kite_memory.recall.embedder import Space, Vectors
+from kite_memory.recall.embedders.embedder import Space, Vectors
 from kite_memory.recall.files import alone, private_folder, publish, write_aside
 
 Keys = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ import pytest
 
 from kite_memory.errors import StateNewer, UsageError
 from kite_memory.model.scope import Scope
-from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.recall.embedders.hashing import HashingEmbedder
 from kite_memory.team.postgres import SchemaMissing, migrate, open_postgres
 from kite_memory.team.postgres.migrating import index_name
 from kite_memory.team.postgres.schema import PERSONS_SINCE, VERSION

@@ -12,7 +12,7 @@ from psycopg import errors, sql
 
 from kite_memory.model.note import NoteKind
 from kite_memory.model.scope import Scope
-from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.recall.embedders.hashing import HashingEmbedder
 from kite_memory.team.postgres import NotPermitted, migrate, open_postgres
 from kite_memory.team.postgres.connections import settings_of
 from kite_memory.team.postgres.schema import GUARDED

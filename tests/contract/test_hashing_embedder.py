@@ -1,5 +1,5 @@
-from kite_memory.recall.embedder import Embedder
-from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import Embedder
+from kite_memory.recall.embedders.hashing import HashingEmbedder
 from tests.contract.embedder_contract import EmbedderContract
 
 

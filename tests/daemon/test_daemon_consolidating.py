@@ -19,7 +19,7 @@ from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Create
 from kite_memory.model.scope import Scope
-from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.recall.embedders.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory

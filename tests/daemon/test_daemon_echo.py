@@ -13,7 +13,7 @@ from kite_memory.app.session_context import before, said_about
 from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.look import Cursor, Look
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.recall.embedders.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.rendering import block
 from kite_memory.recall.search import Query, search

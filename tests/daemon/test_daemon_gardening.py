@@ -10,7 +10,7 @@ import pytest
 
 from kite_memory.app.vault_pages import Gardening
 from kite_memory.distill import prompts
-from kite_memory.distill.backend import Ending, Inquiry, Reply
+from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import Budget, Outbox

@@ -19,7 +19,7 @@ from kite_memory.app.question_answering import History
 from kite_memory.app.timeline_queries import SessionNotFound
 from kite_memory.distill import prompts
 from kite_memory.distill.answering import Answerer
-from kite_memory.distill.backend import Ending, Inquiry, Reply
+from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import Budget, Spending

@@ -22,7 +22,7 @@ from kite_memory.timeline import tombstones
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools.access import OWNER, Asker
-from kite_memory.vault import memory_page
+from kite_memory.vault.pages import memory_page
 from kite_memory.wiring import House, open_house
 from tests.daemon.test_daemon_operations import config_in
 from tests.fakes.events import SESSION

@@ -18,7 +18,7 @@ from kite_memory.model.hit import Injection, Question
 from kite_memory.model.judging import Judged, Unjudged, Verdict
 from kite_memory.model.look import Cursor, Look
 from kite_memory.model.note import Note
-from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.recall.embedders.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens

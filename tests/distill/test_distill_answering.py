@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kite_memory.distill import prompts
 from kite_memory.distill.answering import Answerer, Piece, Said, Unsaid, asked, read_answer
-from kite_memory.distill.backend import Ending, Reply
+from kite_memory.distill.backends.backend import Ending, Reply
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.outbox import Budget, Outbox, Spending

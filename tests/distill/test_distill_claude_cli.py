@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from kite_memory.distill import prompts
-from kite_memory.distill.claude_cli import ClaudeCliBackend
+from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
+from kite_memory.distill.backends.prices import Prices
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.model_extractor import ModelExtractor
-from kite_memory.distill.prices import Prices
 from tests.e2e.kmem import claude_code
 from tests.fakes.anthropic_server import anthropic_server, tool_message, wait_for
 from tests.fakes.claude_command import ClaudeCommand, claude_command, saying

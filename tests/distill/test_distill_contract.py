@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from kite_memory.distill import prompts
-from kite_memory.distill.anthropic_api import AnthropicBackend
-from kite_memory.distill.claude_cli import ClaudeCliBackend
+from kite_memory.distill.backends.anthropic_api import AnthropicBackend
+from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
+from kite_memory.distill.backends.openai_api import OpenAiBackend
+from kite_memory.distill.backends.prices import Prices
 from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.openai_api import OpenAiBackend
-from kite_memory.distill.prices import Prices
 from tests.contract.extractor_contract import ExtractorContract
 from tests.fakes.anthropic_server import anthropic_server, text_message
 from tests.fakes.claude_command import claude_command

@@ -23,7 +23,7 @@ from kite_memory.distill.outbox import Outbox
 from kite_memory.keys import keys_beside
 from kite_memory.model.hit import Injection, Question
 from kite_memory.model.judging import Judged
-from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.recall.embedders.hashing import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Prompt

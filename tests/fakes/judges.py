@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
-from kite_memory.distill.backend import Ending, Inquiry, Reply
+from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.judge_question import asked, read_answer
 from kite_memory.model.hit import Hit, Question

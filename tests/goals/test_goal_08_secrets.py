@@ -26,13 +26,13 @@ import pytest
 
 from kite_memory.app.pipeline import redacted
 from kite_memory.config import Config, ExtractorConfig
-from kite_memory.distill.backend import Ending, Inquiry, Reply
+from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.prompts import Prompt
 from kite_memory.outbound import DiscreetBackend, DiscreetEmbedder
-from kite_memory.recall.embedder import Purpose, Vectors
-from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import Purpose, Vectors
+from kite_memory.recall.embedders.hashing import HashingEmbedder
 from kite_memory.redaction import redact
 from kite_memory.sources.common.tool_text import kept
 from kite_memory.tools.access import OWNER, Asker

@@ -24,10 +24,10 @@ from kite_memory.model.note import NoteKind, NoteStatus
 from kite_memory.model.scope import Scope
 from kite_memory.recall.rendering import block, digest, plain, quoted, remarks
 from kite_memory.tools.access import OWNER, Asker
-from kite_memory.vault.graph import FORMATS, graph
-from kite_memory.vault.memory_page import BEGIN, page
-from kite_memory.vault.review_page import Waiting
-from kite_memory.vault.review_page import page as review
+from kite_memory.vault.pages.graph import FORMATS, graph
+from kite_memory.vault.pages.memory_page import BEGIN, page
+from kite_memory.vault.pages.review_page import Waiting
+from kite_memory.vault.pages.review_page import page as review
 from kite_memory.wiring import House, open_house
 from tests.cli.conftest import machine as machine
 from tests.cli.transcript import in_this_process
@@ -303,7 +303,7 @@ class TestPages:
                 assert re.fullmatch(r'  n\d+ \[label="(?:[^"\\]|\\.)*", fillcolor="#\w{6}"\];|  n\d+ -> n\d+;', line), line
 
     def test_control_a_page_that_does_not_quote_is_broken(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("kite_memory.vault.memory_page.quoted", lambda text: text)
+        monkeypatch.setattr("kite_memory.vault.pages.memory_page.quoted", lambda text: text)
         notes = [replace(hit("Pears.", id=f"n{n}", title=payload(n), path=f"facts/n{n}.md").note, importance=3) for n in range(40)]
         notes = [replace(note, kind=NoteKind.INSIGHT) for note in notes]
 

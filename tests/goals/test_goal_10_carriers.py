@@ -16,7 +16,7 @@ import pytest
 from kite_memory.distill import gate
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.note import NoteStatus
-from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.recall.embedders.hashing import HashingEmbedder
 from tests.counts import how_many
 from tests.goals.test_goal_10_poisoning import THINGS, TakenOver, remembering
 from tests.sources.transcript import BEGIN, Transcript

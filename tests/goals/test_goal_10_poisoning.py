@@ -23,14 +23,14 @@ from kite_memory.model.event import Event
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.provenance import Provenance
 from kite_memory.model.record import Record
-from kite_memory.recall.embedder import Embedder
-from kite_memory.recall.local import LocalEmbedder
+from kite_memory.recall.embedders.embedder import Embedder
+from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.select import Prompt as Asked
 from kite_memory.text.shell import Action
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.local_context import Near
-from kite_memory.vault.graph import graph
-from kite_memory.vault.memory_page import page
+from kite_memory.vault.pages.graph import graph
+from kite_memory.vault.pages.memory_page import page
 from tests.bridge.conversing import conversing
 from tests.counts import how_many
 from tests.fakes.house import FakeHouse, fake_house

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from kite_memory.cli.demo import leave_transcripts
-from kite_memory.recall.local import LocalEmbedder
+from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.vector_file import Sidecar
 from kite_memory.system import checksums
 from tests.cli.transcript import in_this_process

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.recall import scoring
-from kite_memory.recall.embedder import Space
+from kite_memory.recall.embedders.embedder import Space
 
 SPACE = Space(name="tiny", dim=4, version="1", threshold=0.42)
 

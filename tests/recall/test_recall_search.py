@@ -9,9 +9,9 @@ import pytest
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.scope import Scope
-from kite_memory.recall.hashing import HashingEmbedder
+from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.index import Index
-from kite_memory.recall.local import LocalEmbedder
 from kite_memory.recall.search import Mode, Query, search, snippet
 from tests.recall.notes import AUTH, CSS, DAY, QUEUE, VAULT, Pile, note
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kite_memory.recall import wordpiece
-from kite_memory.recall.local import WEIGHTS
+from kite_memory.recall.embedders import wordpiece
+from kite_memory.recall.embedders.local import WEIGHTS
 from tests.counts import examples
 
 VOCABULARY = wordpiece.read_vocabulary(WEIGHTS / "vocab.txt")

@@ -10,7 +10,7 @@ from typing import Final
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.model.record import RecordItem
 from kite_memory.model.scope import Scope
-from kite_memory.recall.embedder import Embedder
+from kite_memory.recall.embedders.embedder import Embedder
 from kite_memory.team.postgres import notes
 from kite_memory.team.postgres.connections import Cursor, Row, storable
 from kite_memory.team.postgres.finding import Indexed, indexed

@@ -11,7 +11,7 @@ from kite_memory.errors import EmbedderUnavailable
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.scope import Scope
 from kite_memory.recall import scoring
-from kite_memory.recall.embedder import Embedder, Space
+from kite_memory.recall.embedders.embedder import Embedder, Space
 from kite_memory.recall.lexical import SMALL_VAULT
 from kite_memory.recall.prose import passages
 from kite_memory.recall.search import snippet

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.recall.embedder import Space
+from kite_memory.recall.embedders.embedder import Space
 from kite_memory.team.postgres.connections import Cursor, Row, storable
 from kite_memory.team.postgres.finding import Indexed, drop_index, put_index
 from kite_memory.team.postgres.memories import throw_away

@@ -13,7 +13,7 @@ from kite_memory.errors import UsageError
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.model.record import Origin
 from kite_memory.model.scope import Scope
-from kite_memory.recall.embedder import Embedder
+from kite_memory.recall.embedders.embedder import Embedder
 from kite_memory.team.postgres import conversations, memories, notes, states
 from kite_memory.team.postgres.connections import Connections, Cursor, Patience, Unsure, storable, unavailable
 from kite_memory.team.postgres.finding import find, indexed, question

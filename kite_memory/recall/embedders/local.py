@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kite_memory.errors import StateDamaged
-from kite_memory.recall import wordpiece
-from kite_memory.recall.embedder import Purpose, Space, Vectors
+from kite_memory.recall.embedders import wordpiece
+from kite_memory.recall.embedders.embedder import Purpose, Space, Vectors
 
-WEIGHTS = Path(__file__).resolve().parent / "weights"
+WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
 
 _LAYERS = 6
 _HEADS = 12

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kite_memory.errors import EmbedderUnavailable
-from kite_memory.recall.embedder import Purpose, Space, Vectors
+from kite_memory.recall.embedders.embedder import Purpose, Space, Vectors
 
 if TYPE_CHECKING:
     from voyageai.error import VoyageError

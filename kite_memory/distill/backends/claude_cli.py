@@ -17,12 +17,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from kite_memory.distill import guard
-from kite_memory.distill.backend import Ending, Inquiry, Reply
+from kite_memory.distill.backends import guard
+from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
+from kite_memory.distill.backends.prices import Prices, tokens_at_most
+from kite_memory.distill.backends.transport import brief
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
-from kite_memory.distill.prices import Prices, tokens_at_most
 from kite_memory.distill.prompts import MARK
-from kite_memory.distill.transport import brief
 
 _LARGEST_OUTPUT = 4_000_000
 _AN_HOUR = 3_600.0

@@ -14,7 +14,7 @@ from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.scope import Scope
 from kite_memory.text.quoting import quoted
 from kite_memory.vault import links
-from kite_memory.vault.graph import Graph, stem
+from kite_memory.vault.pages.graph import Graph, stem
 from kite_memory.vault.taming import tame_line
 from kite_memory.vault.wording import digest, one_line, shortened, stem_key, title_key
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from kite_memory.distill.backends.transport import brief, retry_after
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused
-from kite_memory.distill.transport import brief, retry_after
 
 _SPEND_CODES = frozenset(
     (

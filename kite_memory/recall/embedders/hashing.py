@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kite_memory.recall.embedder import Purpose, Space, Vectors
+from kite_memory.recall.embedders.embedder import Purpose, Space, Vectors
 
 _WORD = re.compile(r"\w+")
 

@@ -1,0 +1,1 @@
+"""Texts into vectors: the built-in model, Voyage, and hashing for tests."""
