@@ -5,23 +5,34 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "kite_memory"
 
-ROOMS = ("sources", "redaction", "timeline", "distill", "vault", "recall")
-BASE = {"model", "errors", "own_sqlite"}
+BASE = {"model", "errors", "text", "system"}
+"""What any room may import: values, errors, pure text, and the operating system."""
 ALLOWED: dict[str, set[str]] = {
     "model": {"model"},
-    **{room: {room, *BASE} for room in ROOMS},
-    **{room: {room, "redaction", *BASE} for room in ("sources", "distill", "recall")},
-    "agents": {"agents", "errors", "private_files"},
-    "bridge": {"bridge", "vault", "recall", "timeline", "redaction", "private_files", *BASE},
-    "exchange": {"exchange", "sources", "redaction", "vault", *BASE},
-    "daemon": {"daemon", "bridge", "exchange", "endpoint", "paths", "private_files", *ROOMS, *BASE},
+    "text": {"text", "model", "errors"},
+    "system": {"system", "errors"},
+    "projects": {"projects", *BASE},
+    "redaction": {"redaction", *BASE},
+    "sources": {"sources", "projects", "redaction", *BASE},
+    "timeline": {"timeline", *BASE},
+    "distill": {"distill", "redaction", *BASE},
+    "vault": {"vault", *BASE},
+    "recall": {"recall", "redaction", *BASE},
+    "tools": {"tools", "vault", "recall", "timeline", "redaction", *BASE},
+    "team": {"team", "tools", "vault", "recall", "redaction", *BASE},
+    "mcp_server": {"mcp_server", "tools", *BASE},
+    "exchange": {"exchange", "sources", "vault", "redaction", *BASE},
+    "agents": {"agents", "errors", "system"},
+    "app": {
+        "app", "sources", "projects", "timeline", "distill", "vault", "recall", "redaction", "tools", "team", "exchange", "config",
+        *BASE,
+    },
+    "daemon": {"daemon", "app", "distill", "sources", "vault", "endpoint", "paths", *BASE},
     "hook_client": {"paths", "endpoint"},
     "endpoint": {"paths"},
-    "private_files": {"errors"},
-    "own_sqlite": set(),
     "paths": set(),
     "errors": set(),
-}
+}  # fmt: skip
 
 HEAVY = {
     "anthropic", "voyageai", "httpx", "pydantic", "rich", "textual", "typer", "watchdog",
@@ -33,9 +44,9 @@ AT_HOME = {
     "typer": {"cli"},
     "rich": {"tui"},
     "textual": {"tui"},
-    "mcp": {"bridge/mcp"},
-    "starlette": {"bridge/mcp"},
-    "uvicorn": {"bridge/mcp"},
+    "mcp": {"mcp_server"},
+    "starlette": {"mcp_server"},
+    "uvicorn": {"mcp_server"},
     "psycopg": {"team/postgres"},
     "psycopg_pool": {"team/postgres"},
     "pgvector": {"team/postgres"},

@@ -12,7 +12,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Protocol, get_args, get_origin
 
-from kite_memory.app import forgetting as letting_go
+from kite_memory.app import forgetting
 from kite_memory.app.forgetting import LettingGo
 from kite_memory.app.importer import TakingIn
 from kite_memory.app.note_view import Showing, note_told
@@ -92,7 +92,7 @@ class Operations:
         keep: Keep,
         saved: Callable[[EvidenceReference], Sequence[Event]] = lambda reference: (),
         forgot: Callable[[Sequence[Note]], None],
-        erase: Callable[[LettingGo], list[str]] = lambda letting_go: letting_go.leave_nothing({}),
+        erase: Callable[[LettingGo], list[str]] = lambda erasing: erasing.leave_nothing({}),
         budget_dollars: float,
         daemon: Callable[[], Json],
         idle: Callable[[], Idle],
@@ -328,7 +328,7 @@ class Operations:
             remarks += filter(None, [self._gardening.let_go(chosen, wording=with_evidence)])
             if with_evidence:
                 remarks += self._erase(self._letting_go)
-        evidence = [letting_go.told(ground, blank=with_evidence) for ground in grounds]
+        evidence = [forgetting.told(ground, blank=with_evidence) for ground in grounds]
         return {"notes": told, "evidence": evidence, "session": session, "problems": remarks}
 
     def _is_note(self, name: str) -> bool:

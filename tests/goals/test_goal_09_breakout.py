@@ -358,7 +358,10 @@ _NOT_SPEAKING = re.compile(r"^(?:os|file|memories|links|style|\w*archive|self)\.
 """Files, rows of a database, and links in a text."""
 
 
-SPEAKERS = modules("cli", "tui", "daemon", "bridge", "exchange", "recall", "vault", "agents", "model", "wiring.py", "log_lines.py")
+SPEAKERS = modules(
+    "cli", "tui", "app", "daemon", "tools", "team", "mcp_server", "exchange", "recall", "vault", "agents", "model", "text",
+    "system", "wiring.py", "outbound.py", "log_lines.py",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("path", SPEAKERS, ids=lambda path: str(path.relative_to(PACKAGE)))
