@@ -7,7 +7,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import TypeVar
+from typing import TypeVar, cast
+
+import frontmatter
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.record import Origin
@@ -58,10 +60,11 @@ def parse(text: str, path: str, *, created: datetime, updated: datetime) -> Note
 
 
 def _parsed(text: str, path: str, created: datetime, updated: datetime) -> Note | Unreadable:
-    sheet = properties.lay_out(text)
-    body = text_block(text[sheet.body :])
+    body = text_block(body_of(text))
     try:
-        given = properties.load(sheet.yaml)
+        # Only what begins with a fence: python-frontmatter would look for one behind blank lines, where Obsidian sees none.
+        fenced = properties.HANDLER.detect(text)
+        given = cast(dict[str, Property], frontmatter.parse(text, handler=properties.HANDLER)[0]) if fenced else {}
     except properties.Refused as refused:
         return Unreadable(path=path, reason=str(refused), body=body)
     place = PurePosixPath(path)
@@ -108,9 +111,9 @@ _parsed_lately = lru_cache(maxsize=256)(_parsed)
 
 def render(note: Note) -> str:
     """The file of a new note. ``updated`` and ``links`` are not written: the file's time and its body say them."""
-    lines = (properties.entry(key, value) for key, value in written_properties(note).items())
-    body = text_block(note.body)
-    return "---\n" + "\n".join(lines) + "\n---\n" + (body + "\n" if body else "")
+    post = frontmatter.Post(text_block(note.body), properties.HANDLER)
+    post.metadata = written_properties(note)
+    return frontmatter.dumps(post)
 
 
 def written_properties(note: Note) -> dict[str, object]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import yaml
+from frontmatter import Post
 from frontmatter.default_handlers import YAMLHandler
 
 from kite_memory.vault.wording import one_line
@@ -59,6 +60,9 @@ class PropertiesHandler(YAMLHandler):
     what was read of it. Values stay the texts they are; nothing is ever constructed from YAML's own types.
     """
 
+    def detect(self, text: str) -> bool:
+        return bool(lay_out(text).body)
+
     def split(self, text: str) -> tuple[str, str]:
         sheet = lay_out(text)
         if not sheet.body:
@@ -70,6 +74,13 @@ class PropertiesHandler(YAMLHandler):
 
     def export(self, metadata: Mapping[str, object], **kwargs: object) -> str:
         return "\n".join(entry(key, value) for key, value in metadata.items())
+
+    def format(self, post: Post, **kwargs: object) -> str:
+        """Without the blank line of python-frontmatter's template, and with a line break at the end."""
+        return f"---\n{self.export(post.metadata)}\n---\n" + (f"{post.content}\n" if post.content else "")
+
+
+HANDLER = PropertiesHandler()
 
 
 def lay_out(text: str) -> Sheet:

@@ -94,7 +94,7 @@ def test_the_handler_serves_python_frontmatter() -> None:
     post = frontmatter.loads("---\ntitle: 007\n---\n\nThe body.\n", handler=PropertiesHandler())
 
     assert (post["title"], post.content) == ("007", "The body.")
-    assert frontmatter.dumps(post, handler=PropertiesHandler()) == '---\ntitle: "007"\n---\n\nThe body.'
+    assert frontmatter.dumps(post, handler=PropertiesHandler()) == '---\ntitle: "007"\n---\nThe body.\n'
     assert frontmatter.loads("No properties.", handler=PropertiesHandler()).content == "No properties."
 
 
