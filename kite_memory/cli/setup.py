@@ -247,7 +247,7 @@ def show_config(as_json: AsJson = False) -> None:
         say_json(shown)
         return
     for name, value in shown.items():
-        if name.endswith(("_root", "_roots")) and name != "claude_root":
+        if name.endswith(("_root", "_roots", "_histories")) and name != "claude_root":
             for place in value if isinstance(value, tuple) else (value,):
                 if place is not None and place.exists():
                     say(f"{name} = {place}")

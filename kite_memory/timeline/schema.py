@@ -281,6 +281,8 @@ def connect(path: Path) -> sqlite3.Connection:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
             path.touch(mode=0o600)
+    except FileNotFoundError:
+        raise  # no folder can be made there, whoever owns it: the command line says what to look at
     except OSError as error:
         hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
         raise StateNotWritten(f"the timeline at {path} may not be opened or written: {error.strerror}", hint=hint) from error

@@ -52,6 +52,8 @@ def test_an_example_works_when_pasted(machine: Machine, name: str) -> None:
     player.carry_out("kmem backfill")
     player.carry_out('kmem remember "Postgres over SQLite for the job queue" --kind decision')
     player.carry_out("kmem token create ci")
+    (machine.home / "orchard").mkdir()
+    (machine.home / "orchard" / ".env").write_text("GATE=zanzibar-7-pepper\n")
     (machine.home / ".claude" / "CLAUDE.md").write_text("## Style\n\nTabs.\n")
     example = example_of(player.carry_out(f"kmem {name} --help").out)
 
