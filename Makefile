@@ -10,20 +10,20 @@ run: $(VENV)/.run-ready
 	$(BIN)/kmem up --foreground
 
 SHARE ?= 0.2
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+PYTEST := $(BIN)/python -m pytest --dist worksteal
 
 test: $(VENV)/.test-ready
-	KMEM_TEST_SHARE=$(SHARE) $(PYTEST) -m "not slow and not moonshot"
+	KMEM_TEST_SHARE=$(SHARE) $(PYTEST) -n 2 -m "not slow and not moonshot"
 
 test-slow: $(VENV)/.test-ready
-	$(PYTEST) -m "slow and not moonshot"
+	KMEM_TEST_SHARE=0.5 $(PYTEST) -n 3 -m "slow and not moonshot"  # many wait for a real process: one more worker than cores
 
 test-all: $(VENV)/.test-ready
-	$(PYTEST)
+	$(PYTEST) -n 2
 
 # Write tests/slow.txt anew from the times of a run of everything.
 slow-tests: $(VENV)/.test-ready
-	$(PYTEST) --junitxml=.pytest_cache/times.xml
+	$(PYTEST) -n 2 --junitxml=.pytest_cache/times.xml
 	$(BIN)/python -m tests.slow .pytest_cache/times.xml
 
 # Write docs/internals/schema.md anew from the databases that the code makes.

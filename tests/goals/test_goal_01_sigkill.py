@@ -46,7 +46,7 @@ KILLS = 140
 """Of one vault, which grows with each of them; then another is begun."""
 
 
-@pytest.mark.parametrize("seed", range(1, 1 + how_many(70)))
+@pytest.mark.parametrize("seed", range(1, 1 + how_many(70, share=35)))
 def test_nothing_is_lost_doubled_or_torn_by_any_kill(tmp_path: Path, seed: int) -> None:
     result = kill(tmp_path, "--kills", str(KILLS), "--longest", "0.4", "--seed", str(seed))
 
@@ -125,7 +125,7 @@ def test_the_real_daemon_process_too(tmp_path: Path, server: AnthropicServer, mo
     chance = random.Random(2)
     writer = Writer(transcripts, chance)
 
-    for model.incarnation in range(how_many(200)):
+    for model.incarnation in range(how_many(200, share=20)):
         with subprocess.Popen([sys.executable, "-m", "kite_memory", "daemon"], env=machine.env(), cwd=machine.home) as daemon:
             until = time.monotonic() + chance.uniform(0.5, 4.0)
             while (left := until - time.monotonic()) > 0:

@@ -142,7 +142,7 @@ UNITS = {
     "fields of addresses": "?code=a&",
     "secrets": "gh" + "p_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6 ",
 }
-SOME = 200_000
+SOME = 100_000
 MUCH = 5_000_000
 
 
