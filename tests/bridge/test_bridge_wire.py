@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
 from kite_memory.model.scope import Scope
+from kite_memory.redaction.door import redact_id
 from kite_memory.tools import wire
 from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
 from kite_memory.tools.store import Conflict, StoreUnavailable
@@ -21,9 +22,8 @@ GRANTS = st.builds(
     scopes=st.none() | st.frozensets(st.sampled_from(Scope)),
     projects=st.none() | st.frozensets(st.text(min_size=1, max_size=10), max_size=3),
 )
-ASKERS = st.builds(
-    Asker, grant=st.just(OWNER) | GRANTS, project=st.text(max_size=9), session=st.text(max_size=9), ai=st.text(max_size=9)
-)
+SESSIONS = st.text(max_size=9).map(redact_id)  # what else a client may send is replaced as it comes in
+ASKERS = st.builds(Asker, grant=st.just(OWNER) | GRANTS, project=st.text(max_size=9), session=SESSIONS, ai=st.text(max_size=9))
 
 
 def over_the_wire(perform: wire.Perform, tool: str, arguments: wire.Json, asker: Asker) -> wire.Json:

@@ -85,7 +85,9 @@ def test_a_decision_of_one_session_is_known_in_the_next(machine: Machine, server
     asked = [json.dumps(request["messages"]) for request in server.requests if is_turn(request, ASKS)]
     assert asked
     assert all("<vault-context>" in text and f"decisions/{note.name}" in text for text in asked)
-    told = {each["prompt"]: each for each in machine.kmem("why", "--json").json()["prompts"] if each["moment"] == "prompt"}
+    told = {
+        each["prompt"]: each for each in machine.kmem("why", "--silent", "--json").json()["prompts"] if each["moment"] == "prompt"
+    }
     assert told[ASKS]["reason"] == "already shown in this session"  # by its brief
     assert told[UNRELATED]["notes"] == []
     assert told[UNRELATED]["reason"].startswith("below threshold")
