@@ -231,7 +231,8 @@ def test_control_without_the_door_what_was_told_comes_back(tmp_path: Path, monke
     def as_it_is(text: str) -> str:
         return text
 
-    for module in ("sources.words", "sources.claude_tools", "sources.claude_results", "sources.telling", "daemon.pipeline"):
+    modules = ("common.words", "common.tool_text", "claude_code.results", "claude_code.lines", "common.event_builder")
+    for module in (*(f"sources.{name}" for name in modules), "app.pipeline"):
         monkeypatch.setattr(f"kite_memory.{module}.without_echo", as_it_is)
 
     walked(tmp_path, 70)

@@ -455,7 +455,9 @@ def asking_a_model(home: Path, server: AnthropicServer) -> Config:
     return replace(config_in(home), extractor=extractor, judge="late")
 
 
-@pytest.mark.parametrize(("way", "door"), [("remember", "daemon.operations.redact"), ("conversations", "bridge.given.redact")])
+@pytest.mark.parametrize(
+    ("way", "door"), [("remember", "app.operations.redact"), ("conversations", "tools.argument_parsing.redact")]
+)
 def test_control_a_way_in_without_its_door_leaks(tmp_path: Path, way: str, door: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"kite_memory.{door}", lambda text: text)
 

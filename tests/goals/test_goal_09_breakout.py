@@ -198,7 +198,7 @@ class TestMcp:
             assert steering(words) == []
 
     def test_control_without_quoting_what_tools_answer_breaks_out(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        for module in ("bridge.showing", "bridge.hydration", "bridge.asking"):
+        for module in ("tools.note_view", "tools.context_builder", "tools.asking"):
             monkeypatch.setattr(f"kite_memory.{module}.quoted", lambda text: text)
         with hostile_house(config_in(tmp_path), 20) as house:
             answers = list(asked_of(house, 20))
@@ -422,16 +422,16 @@ def test_only_two_functions_write_the_blocks_tags(path: Path) -> None:
 
 
 _ANYBODYS = frozenset({"title", "body", "snippet", "why", "text", "project", "branch", "path", "summary", "reason", "alternative"})
-_RENDERED_LATER = {"resuming.py": {"made.text"}, "hydration.py": {"one.alternative", "one.reason"}}
+_RENDERED_LATER = {"resuming.py": {"made.text"}, "context_builder.py": {"one.alternative", "one.reason"}}
 """A briefing made of such lines; and what `_listed` renders, as it does every entry of a list."""
-_ANSWERS = ("showing.py", "hydration.py", "asking.py", "resuming.py")
+_ANSWERS = ("note_view.py", "context_builder.py", "asking.py", "resuming.py")
 
 
 @pytest.mark.parametrize("name", _ANSWERS)
 def test_what_tools_answer_with_is_rendered_where_it_is_put_in(name: str) -> None:
     """A value of an answer, or a piece of one of its lines, is no bare field of a note, an event or a session."""
     bare: list[str] = []
-    for node in ast.walk(ast.parse((PACKAGE / "bridge" / name).read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse((PACKAGE / "tools" / name).read_text(encoding="utf-8"))):
         values: list[ast.expr] = []
         if isinstance(node, ast.Dict):
             values = node.values
@@ -458,4 +458,4 @@ def test_the_one_function_is_the_same_everywhere() -> None:
 
     assert (quoted, plain) == (quoting.quoted, quoting.plain)
     homes = [path for path in PACKAGE.rglob("*.py") if re.search(r"^def quoted\(", path.read_text(encoding="utf-8"), re.MULTILINE)]
-    assert homes == [PACKAGE / "model" / "quoting.py"]
+    assert homes == [PACKAGE / "text" / "quoting.py"]

@@ -61,7 +61,8 @@ def contents(wheel: Path) -> str:
 
 def test_two_wheels_are_one(tmp_path: Path) -> None:
     copy = tmp_path / "elsewhere"
-    wanted = {"bench", "docs", "hooks", "kite_memory", "prompts", "vault_template", "pyproject.toml", "README.md", "LICENSE"}
+    wanted = {"bench", "docs", "hooks", "kite_memory", "prompts", "vault_template", "pyproject.toml", "README.md"}
+    wanted |= {"LICENSE", "constraints.txt"}
     copy.mkdir()
     for name in sorted(wanted):
         source = PROJECT / name
