@@ -13,12 +13,14 @@ from kite_memory.timeline import tombstones
 def distinct(database: sqlite3.Connection, file: int, events: Sequence[Event]) -> Sequence[Event]:
     """The events, those of a line with ids of their own where an earlier line of this file says something else under its id.
 
-    Clients have been seen to write an id twice: mostly the same line again, which changes nothing.
+    Clients have been seen to write an id twice: mostly the same line again, which changes nothing. Of a file that was written anew
+    and is read from its beginning, what it held before is no earlier line.
     """
+    begins = min((event.where.start for event in events), default=0)
     rows = database.execute(
         "SELECT e.id, e.start, e.type, e.role, e.text, e.command FROM json_each(?) AS told"
-        " JOIN events AS e ON e.id = told.value WHERE e.file = ?",
-        (json.dumps([event.id for event in events]), file),
+        " JOIN events AS e ON e.id = told.value WHERE e.file = ? AND e.start < ?",
+        (json.dumps([event.id for event in events]), file, begins),
     )
     known = {id: (start, said) for id, start, *said in rows}
     others: dict[tuple[str, int], list[str]] = {}
