@@ -452,3 +452,15 @@ def test_the_branch_is_that_of_the_last_look_that_brought_something_new(timeline
     known = timeline.session("claude-code", "s1")
     assert known is not None
     assert known.branch == "pears"
+
+
+def test_a_file_that_was_written_anew_repeats_no_event_in_other_words(timeline: Timeline) -> None:
+    timeline.commit([look(*map(event, range(4)))], "claude-code")
+    anew = [
+        replace(event(number), text="in other words", where=replace(event(number).where, start=number * 70)) for number in range(4)
+    ]
+
+    added = timeline.commit([look(*anew)], "claude-code")
+
+    assert added == 0
+    assert [each.text for each in timeline.events("claude-code", "s1")] == [f"event {number}" for number in range(4)]
