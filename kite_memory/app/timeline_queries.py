@@ -15,7 +15,7 @@ from kite_memory.errors import KiteError, NotFound, UsageError
 from kite_memory.model.event import Event, EvidenceReference, Session, evidence_reference
 from kite_memory.model.note import Note
 from kite_memory.projects.project import project_of
-from kite_memory.recall.rendering import estimated_tokens, plain, plain_line
+from kite_memory.recall.rendering import likely_tokens, plain, plain_line
 from kite_memory.timeline.resume import Brief, Changed, Line, Part, brief, fitted
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Overview, Work
@@ -44,6 +44,7 @@ _FILES_TOLD = 100
 
 _HEADINGS = {
     Part.DOING: "What was being done",
+    Part.NEXT: "What is next",
     Part.CHANGED: "What changed",
     Part.FAILED: "What failed, and was not seen to go well since",
     Part.VERIFY: "What to verify next",
@@ -192,8 +193,8 @@ class LookingBack:
         if told is None:
             raise SessionNotFound(f"session {chosen.id} has no events", hint="`kmem timeline` lists what there is")
         head = _head(told)
-        room = max(_LEAST_TOKENS, min(tokens, _MOST_TOKENS)) - estimated_tokens(head)
-        room -= sum(estimated_tokens(_HEADINGS[part]) + 1 for part in {line.part for line in told.lines})
+        room = max(_LEAST_TOKENS, min(tokens, _MOST_TOKENS)) - likely_tokens(head)
+        room -= sum(likely_tokens(_HEADINGS[part]) + 1 for part in {line.part for line in told.lines})
         kept = fitted(told, tokens=room, cost=_tokens)
         better = self._polished(kept, room) if polish else _Polish()
         text = "\n".join((head, *_lines([better.lines.get(line, line) for line in kept])))
@@ -201,7 +202,7 @@ class LookingBack:
             "session": _session(chosen),
             "at": told.at.isoformat(),
             "text": text,
-            "tokens": estimated_tokens(text),
+            "tokens": likely_tokens(text),
             "lines": [_line_told(line, better.lines.get(line)) for line in told.lines],
             "left_out": len(told.lines) - len(kept),
             "files": [_changed(file) for file in told.files[:_FILES_TOLD]],
@@ -213,6 +214,8 @@ class LookingBack:
                 "said": told.stable.said,
                 "commit": told.stable.commit,
                 "failing": list(told.stable.failing),
+                "narrow": told.stable.narrow,
+                "tests": told.stable.tests,
                 "evidence": told.stable.evidence,
                 "files": [_changed(file) for file in told.stable.files[:_FILES_TOLD]],
             },
@@ -300,8 +303,8 @@ def _page(events: Sequence[Event], most: int = _PAGE_EVENTS) -> Sequence[Event]:
 def _head(told: Brief) -> str:
     session = told.session
     parts = [session.project, f"{session.provider}:{session.id[:8]}", f"{told.at:%Y-%m-%d %H:%M} UTC"]
-    if session.branch not in ("", "HEAD"):
-        parts.append(f"on {session.branch}")
+    if told.branch not in ("", "HEAD"):
+        parts.append(f"on {told.branch}")
     if session.title:
         parts.append(session.title)
     return plain_line(" · ".join(filter(None, parts)))
@@ -329,7 +332,7 @@ class _Polish:
 
 
 def _tokens(line: Line) -> int:
-    return estimated_tokens(_cited(line)) + 1
+    return likely_tokens(_cited(line)) + 1
 
 
 def _line_told(line: Line, better: Line | None) -> Json:
