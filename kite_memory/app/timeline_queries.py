@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kite_memory.errors import KiteError, NotFound, UsageError
 from kite_memory.model.event import Event, EvidenceReference, Session, evidence_reference
+from kite_memory.model.fix import Fix
 from kite_memory.model.note import Note
 from kite_memory.projects.project import project_of
 from kite_memory.recall.rendering import likely_tokens, plain, plain_line
+from kite_memory.timeline.looking_up import Change as FileChange
+from kite_memory.timeline.looking_up import Met, Use, became, changes, met, uses
 from kite_memory.timeline.resume import Brief, Changed, Line, Part, brief, fitted
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Overview, Work
@@ -88,7 +91,15 @@ class LookingBack:
         self._polisher = polisher
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
-        return {"timeline": self.timeline, "resume": self.resume, "threads": self.threads}
+        return {
+            "timeline": self.timeline,
+            "resume": self.resume,
+            "threads": self.threads,
+            "how": self.how,
+            "fix": self.fix,
+            "blame": self.blame,
+            "became": self.became,
+        }
 
     def timeline(
         self,
@@ -280,6 +291,32 @@ class LookingBack:
             "took_ms": since(began),
         }
 
+    def how(self, *, tool: str, project: str = "", limit: int = 8) -> Json:
+        """How a program, or an agent's tool, was used, and how that ended the last time."""
+        began = time.perf_counter()
+        found = uses(self._timeline, tool, project=named(project), limit=limit)
+        return {"uses": [_use(each) for each in found], "took_ms": since(began)}
+
+    def fix(self, *, error: str, project: str = "", limit: int = 5) -> Json:
+        """Where a failure was met, and how it went away."""
+        began = time.perf_counter()
+        found = met(self._timeline, error, project=named(project), limit=limit)
+        return {"failures": [_met(each) for each in found], "took_ms": since(began)}
+
+    def blame(self, *, path: str, project: str = "", limit: int = 12) -> Json:
+        """Which prompts led to changes of a file, and the commits that these went into."""
+        began = time.perf_counter()
+        found = changes(self._timeline, path, project=named(project), limit=limit)
+        return {"changes": [_file_change(each) for each in found], "took_ms": since(began)}
+
+    def became(self, *, citation: str) -> Json:
+        """What came after an event."""
+        cited = EvidenceReference.parse(citation)
+        events = self._timeline.evidence(cited) if cited is not None else []
+        return {
+            "became": list(dict.fromkeys(plain_line(line, 1_000) for event in events for line in became(self._timeline, event)))
+        }
+
 
 def named(project: str) -> str:
     """As sessions have it, by its name or its folder."""
@@ -399,6 +436,54 @@ def _event(event: Event) -> Json:
 
 def _changed(file: Changed) -> Json:
     return {"path": file.path, "action": file.action, "at": file.at.isoformat(), "evidence": file.evidence}
+
+
+def _use(each: Use) -> Json:
+    return {
+        "what": plain_line(each.what, 1_000),
+        "times": each.times,
+        "last": each.at.isoformat(),
+        "outcome": each.outcome,
+        "failure": plain_line(each.failure, 1_000),
+        "evidence": each.evidence,
+        "fix": _fix(each.fix),
+    }
+
+
+def _met(each: Met) -> Json:
+    return {
+        "failure": plain_line(each.failure, 1_000),
+        "times": each.times,
+        "last": each.at.isoformat(),
+        "command": plain_line(each.command, 1_000),
+        "evidence": each.evidence,
+        "fix": _fix(each.fix),
+    }
+
+
+def _fix(fix: Fix | None) -> Json | None:
+    if fix is None:
+        return None
+    return {
+        "at": fix.at.isoformat(),
+        "command": plain_line(fix.worked, 1_000),
+        "steps": [plain_line(step, 1_000) for step in fix.steps],
+        "files": [plain_line(file, 1_000) for file in fix.files],
+        "evidence": fix.evidence,
+    }
+
+
+def _file_change(each: FileChange) -> Json:
+    return {
+        "session": _session(each.session),
+        "path": plain_line(each.path, 1_000),
+        "action": each.action,
+        "times": each.times,
+        "last": each.at.isoformat(),
+        "prompt": plain_line(each.prompt, 1_000),
+        "evidence": each.evidence,
+        "commit": None if each.commit is None else {"hash": each.commit.hash, "subject": plain_line(each.commit.subject, 300)},
+    }
 
 
 def _thread(each: Thread) -> Json:

@@ -372,12 +372,24 @@ def _kind(purpose: str) -> str:
     return next((kind for kind, pattern in _KINDS if pattern.search(purpose)), "")
 
 
+def reaches(later: str, failed: str) -> bool:
+    """Whether a command line, run where another failed, checks all that the other checked; of what is no check nothing is asked."""
+    return not _checks(purposes_of(failed)) or _reaches(
+        _where(later, _HERE), _picked(later), _where(failed, _HERE), _picked(failed)
+    )
+
+
+_HERE = "/here"
+
+
 def _covers(wider: Run, narrower: Run) -> bool:
-    if wider.only and not (narrower.only and all(any(name.startswith(around) for around in wider.only) for name in narrower.only)):
+    return _reaches(wider.where, wider.only, narrower.where, narrower.only)
+
+
+def _reaches(around: frozenset[str], selected: frozenset[str], places: frozenset[str], names: frozenset[str]) -> bool:
+    if selected and not (names and all(any(name.startswith(each) for each in selected) for name in names)):
         return False
-    if not wider.where:
-        return True
-    return bool(narrower.where) and all(any(_within(place, around) for around in wider.where) for place in narrower.where)
+    return not around or (bool(places) and all(any(_within(place, each) for each in around) for place in places))
 
 
 def _within(place: str, around: str) -> bool:
