@@ -22,7 +22,7 @@ from kite_memory.timeline.looking_up import Met, Use, became, changes, met, uses
 from kite_memory.timeline.resume import Brief, Changed, Line, Part, brief, fitted
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Overview, Work
-from kite_memory.timeline.threads import Joint, Thread, threads
+from kite_memory.timeline.threads import Joint, Thread, joined
 
 if TYPE_CHECKING:
     from kite_memory.distill.polishing import Polisher
@@ -281,11 +281,16 @@ class LookingBack:
         ]
 
     def threads(self, *, project: str = "", limit: int = _THREADED) -> Json:
-        """Of so many sessions that went on last; ``considered`` and ``sessions`` say how many of how many."""
+        """Of so many sessions that went on last; ``considered`` and ``sessions`` say how many of how many.
+
+        ``unsure`` are joints that make no thread.
+        """
         began = time.perf_counter()
         works = self._timeline.works(project=named(project), limit=max(2, min(limit, _MOST_SESSIONS)))
+        found = joined(works)
         return {
-            "threads": [_thread(each) for each in threads(works)],
+            "threads": [_thread(each) for each in found.threads],
+            "unsure": [_joint(each) for each in found.unsure],
             "considered": len(works),
             "sessions": self._timeline.session_count(project=named(project)),
             "took_ms": since(began),
@@ -505,6 +510,7 @@ def _joint(joint: Joint) -> Json:
         "from": f"{joint.earlier.provider}:{joint.earlier.id}",
         "to": f"{joint.later.provider}:{joint.later.id}",
         "strength": joint.strength,
+        "sure": joint.sure,
         "reasons": [
             {"tie": each.tie, "what": plain_line(each.what), "weight": each.weight, "sessions": each.sessions}
             for each in joint.reasons

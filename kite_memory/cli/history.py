@@ -407,7 +407,7 @@ def fix(
 ) -> None:
     """Show where a failure was met before, and how it went away.
 
-    Example: kmem fix "connection refused"
+    Example: kmem fix "AssertionError: the lease is 0"
     """
     told = perform("fix", error=" ".join(error), project=project, limit=limit)
     if as_json:
@@ -433,7 +433,7 @@ def blame(
 ) -> None:
     """Show which prompts led to changes of a file, newest first, and the commits that these went into.
 
-    Example: kmem blame migrations.py
+    Example: kmem blame orchard/sweeper.py
     """
     told = perform("blame", path=path, project=project, limit=limit)
     if as_json:
@@ -486,16 +486,26 @@ def threads(project: OfProject = "", as_json: AsJson = False) -> None:
             title = f"  {session['title']}" if session["title"] else f"  on {session['branch']}" if session["branch"] else ""
             say(f"  {session['started'][:10]}  {session['provider']}:{session['id'][:13]}{title}")
             if (joint := joints.get(f"{session['provider']}:{session['id']}")) is not None:
-                reasons = "; ".join(f"{each['tie']} {_short_reason(each['what'])}" for each in joint["reasons"][:3])
+                reasons = "; ".join(map(_reason, joint["reasons"][:3]))
                 say(f"              {joint['strength']:.2f} with {_short_id(joint['from'])}: {reasons}")
-    if not told["threads"]:
+    if told["unsure"]:
+        if told["threads"]:
+            say()
+        say("perhaps, but not surely:")
+    for joint in told["unsure"]:
+        reasons = "; ".join(map(_reason, joint["reasons"][:2]))
+        say(f"  {_short_id(joint['to'])} with {_short_id(joint['from'])}: {reasons}")
+    if not (told["threads"] or told["unsure"]):
         tell("no sessions belong together, as far as can be told")
     if told["considered"] < told["sessions"]:
         tell(f"note: only the last {told['considered']:,} of {told['sessions']:,} sessions were looked at")
 
 
-def _short_reason(what: str) -> str:
-    return what if len(what) <= 60 else f"{what[:28]}…{what[-30:]}"
+def _reason(reason: dict[str, Any]) -> str:
+    if reason["tie"] == "reference back":
+        return "its first prompt points back"
+    what = reason["what"]
+    return f"{reason['tie']} {what if len(what) <= 60 else f'{what[:28]}…{what[-30:]}'}"
 
 
 def _short_id(reference: str) -> str:

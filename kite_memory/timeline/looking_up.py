@@ -1,5 +1,6 @@
 """What is known of a command, a failure and a file: asked of the timeline by name, answered with what came of each."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +12,7 @@ from kite_memory.text.shell import invocations
 from kite_memory.timeline.resume import cut, is_change
 from kite_memory.timeline.runs import Commit, Outcome, bare, commits, runs
 from kite_memory.timeline.search import EventQuery
-from kite_memory.timeline.store import EventHit, Timeline
+from kite_memory.timeline.store import Timeline
 
 _LOOKED_AT = 200
 _FOLLOWING = 60
@@ -20,6 +21,10 @@ _TOLD_WITH = 6
 _BEFORE, _AFTER = 400, 400
 """Events around a change: the prompt that led to it, and the commit that it went into."""
 _SAID = 160
+_READ = 20_000
+_WORD = re.compile(r"\w+")
+_ALIKE = 0.6
+"""The least share of the words that were asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +107,13 @@ def met(timeline: Timeline, error: str, *, project: str = "", limit: int = 5) ->
     """Failures like this one, those of the very same signature first, then the ones that went away."""
     asked = frozenset(signatures(error) or (normal(error),))
     types = frozenset({EventType.ERROR, EventType.TEST_RESULT, EventType.TOOL_RESULT})
-    told: dict[str, list[EventHit]] = {}
+    words = frozenset(_WORD.findall(error.casefold()))
+    told: dict[str, list[tuple[str, Event]]] = {}
     for hit in timeline.search(EventQuery(text=error, types=types, project=project, limit=_LOOKED_AT)):
-        if _failed(timeline, hit.event):
-            name = next(iter(signatures(hit.snippet)), "") or normal(hit.snippet)
-            told.setdefault(name, []).append(hit)
-    found = [(name in asked, _met(timeline, hits)) for name, hits in told.items()]
+        line, share = _best_line(hit.event.text, words)
+        if share >= _ALIKE and _failed(timeline, hit.event):
+            told.setdefault(next(iter(signatures(line)), "") or normal(line), []).append((line, hit.event))
+    found = [(name in asked, _met(timeline, its)) for name, its in told.items()]
     found.sort(key=lambda pair: (not pair[0], pair[1].fix is None, -pair[1].at.timestamp()))
     return [each for _, each in found[:limit]]
 
@@ -120,17 +126,24 @@ def _failed(timeline: Timeline, event: Event) -> bool:
     return any(each.call == event.call and each.status == "failed" for each in told)
 
 
-def _met(timeline: Timeline, hits: Sequence[EventHit]) -> Met:
-    newest = sorted(hits, key=lambda hit: hit.event.at, reverse=True)
-    fix = next((fix for hit in newest if (fix := timeline.fix_of(hit.event)) is not None), None)
-    last = newest[0]
-    command = next((hit.event.command for hit in newest if hit.event.command), fix.failed if fix is not None else "")
+def _best_line(text: str, words: frozenset[str]) -> tuple[str, float]:
+    """The line that holds most of the words, and the share of them in the whole text."""
+    lines = text[:_READ].splitlines() or [""]
+    best = max(lines, key=lambda line: len(words & frozenset(_WORD.findall(line.casefold()))))
+    return best.strip(), len(words & frozenset(_WORD.findall(text[:_READ].casefold()))) / max(1, len(words))
+
+
+def _met(timeline: Timeline, its: Sequence[tuple[str, Event]]) -> Met:
+    newest = sorted(its, key=lambda pair: pair[1].at, reverse=True)
+    fix = next((fix for _, event in newest if (fix := timeline.fix_of(event)) is not None), None)
+    line, last = newest[0]
+    command = next((event.command for _, event in newest if event.command), fix.failed if fix is not None else "")
     return Met(
-        failure=cut(last.snippet, _SAID),
-        times=len({(hit.event.session, hit.event.call or hit.event.id) for hit in hits}),
-        at=last.event.at,
+        failure=cut(line, _SAID),
+        times=len({(event.session, event.call or event.id) for _, event in its}),
+        at=last.at,
         command=cut(bare(command), _SAID),
-        evidence=_reference(last.event),
+        evidence=_reference(last),
         fix=fix,
     )
 
