@@ -27,7 +27,7 @@ from typing import Any
 from kite_memory.model.event import Event, EventType, Session, Status, Where
 from kite_memory.model.look import Cursor, Look
 from kite_memory.model.note import Entry, Note, NoteKind
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from kite_memory.distill.backends.backend import Backend, Ending, Inquiry
 from kite_memory.distill.extractor import Usage
-from kite_memory.model.likeness import Contest
+from kite_memory.model.plan import Contest
 from kite_memory.recall.embedders.embedder import Embedder, Purpose, Space, Vectors
 from kite_memory.redaction import drop_private, redact
 

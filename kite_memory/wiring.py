@@ -21,7 +21,7 @@ import orjson
 from kite_memory import __version__, assets, endpoint, paths
 from kite_memory.app.agent_hooks import Moments
 from kite_memory.app.code_anchors import Anchoring
-from kite_memory.app.consolidation import Consolidating
+from kite_memory.app.consolidation import Consolidating, commit
 from kite_memory.app.forgetting import LettingGo
 from kite_memory.app.importer import TakingIn
 from kite_memory.app.launch import daemon_command, daemon_environment
@@ -32,13 +32,11 @@ from kite_memory.app.question_answering import History
 from kite_memory.app.review import Reviewing
 from kite_memory.app.session_context import said_about
 from kite_memory.app.trace import Tracer
-from kite_memory.app.vault_git import commit
 from kite_memory.app.vault_pages import Gardening
 from kite_memory.config import Config, LogLevel
 from kite_memory.daemon.lock import DaemonLock, holder
 from kite_memory.distill import prompts
-from kite_memory.distill.backends.keyless import Keyless
-from kite_memory.distill.backends.prices import Prices
+from kite_memory.distill.backends.backend import Keyless, Prices
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.chunking import FREE, ChunkPolicy
 from kite_memory.distill.extractor import Extractor, Outcome, Usage
@@ -48,11 +46,11 @@ from kite_memory.distill.scheduler import Idle, Scheduler
 from kite_memory.errors import ConfigInvalid, KiteError, UsageError, VaultMissing, VaultReadOnly
 from kite_memory.keys import Keys, keys_beside
 from kite_memory.log_lines import BACKUPS, LARGEST, dated
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EvidenceReference
-from kite_memory.model.judging import Judge
-from kite_memory.model.likeness import Contest
+from kite_memory.model.hit import Judge
 from kite_memory.model.note import Note
+from kite_memory.model.plan import Contest
+from kite_memory.model.record import Chunk
 from kite_memory.projects.project import project_of
 from kite_memory.protected import protected_literals
 from kite_memory.recall.embedders.embedder import Embedder
@@ -65,8 +63,7 @@ from kite_memory.redaction.literals import protect
 from kite_memory.sources.aider.source import HISTORY, Aider
 from kite_memory.sources.antigravity.source import Antigravity
 from kite_memory.sources.claude_code.source import ClaudeCode
-from kite_memory.sources.cline.roo_code import RooCode
-from kite_memory.sources.cline.source import Cline
+from kite_memory.sources.cline.source import Cline, RooCode
 from kite_memory.sources.codex.source import Codex
 from kite_memory.sources.common.source import Source
 from kite_memory.sources.copilot_cli.source import CopilotCli
@@ -84,19 +81,18 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.tools.bridge import Bridge
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.local_conversations import LocalConversations
-from kite_memory.tools.local_state import LocalState
+from kite_memory.tools.local_state import LocalState, heard, working
 from kite_memory.tools.local_store import LocalStore
 from kite_memory.tools.registry import tools_of
 from kite_memory.tools.resuming import left_to_do
 from kite_memory.tools.store import StoreUnavailable
-from kite_memory.tools.working import heard, working
 from kite_memory.vault import Vault
 from kite_memory.vault.lifecycle import Rulings
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from kite_memory.app.requests import Requests
+    from kite_memory.app.trace import Requests
     from kite_memory.daemon.daemon import Daemon
     from kite_memory.daemon.protocol import Held, Reply, Request
     from kite_memory.daemon.service_units import Manager, Service
@@ -605,7 +601,7 @@ def requests_of(house: House, tracer: Tracer) -> "Iterator[Requests]":
     """What the models that are configured would be sent; without one, what one would be sent that was."""
     from tempfile import TemporaryDirectory
 
-    from kite_memory.app.requests import Askers, Recorder, Requests
+    from kite_memory.app.trace import Askers, Recorder, Requests
     from kite_memory.distill.answering import Answerer
     from kite_memory.distill.judge import ModelJudge
     from kite_memory.distill.model_extractor import ModelExtractor
@@ -750,8 +746,7 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
 
 def run_daemon(config: Config, lock: DaemonLock) -> int:
     """Answer the socket, work until told to stop. The caller holds the ``lock`` meanwhile."""
-    from kite_memory.daemon.daemon import Daemon
-    from kite_memory.daemon.malloc_tuning import few_arenas
+    from kite_memory.daemon.daemon import Daemon, few_arenas
     from kite_memory.daemon.server import Server
 
     few_arenas()

@@ -10,7 +10,7 @@ from textwrap import dedent
 
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.mcp_server.tokens import Tokens
-from kite_memory.team.postgres import schema as postgres
+from kite_memory.team.postgres import migrating as postgres
 from kite_memory.wiring import open_house
 
 PAGE = Path(__file__).parent.parent / "docs" / "internals" / "schema.md"

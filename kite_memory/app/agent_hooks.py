@@ -17,15 +17,13 @@ from typing import Literal, Protocol
 import orjson
 
 from kite_memory.app.judge_queue import Desk, Report
-from kite_memory.app.last_work import ABOUT, last_work
 from kite_memory.app.prompt_hook import TOOL_EVENTS, HookInput, ToolCall, read_hook_input
-from kite_memory.app.session_context import before
+from kite_memory.app.session_context import ABOUT, before, last_work
 from kite_memory.errors import KiteError
 from kite_memory.model.event import EventType
-from kite_memory.model.hit import Hit, Injection, Question
-from kite_memory.model.judging import Judge, Judged, Unjudged
-from kite_memory.projects.branches import branch_of
+from kite_memory.model.hit import Hit, Injection, Judge, Judged, Question, Unjudged
 from kite_memory.projects.project import project_of
+from kite_memory.projects.repositories import branch_of
 from kite_memory.recall.index import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens, plain_line, remarks

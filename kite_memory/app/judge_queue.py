@@ -5,8 +5,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kite_memory.model.hit import Question
-from kite_memory.model.judging import Judge, Judged, Unjudged
+from kite_memory.model.hit import Judge, Judged, Question, Unjudged
 
 Report = Callable[[BaseException], None]
 Heard = Callable[[Question, Judged], None]

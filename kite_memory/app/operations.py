@@ -29,8 +29,7 @@ from kite_memory.distill.scheduler import Idle
 from kite_memory.errors import NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.hit import Hit
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects.project import project_of
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.gate import FEATURES

@@ -18,18 +18,18 @@ from typing import Any, TypeVar
 import orjson
 
 from kite_memory.app.code_anchors import anchored
-from kite_memory.app.outcome_tracker import Settling
 from kite_memory.app.prompt_capture import attested, heard_before
+from kite_memory.app.usage_report import Settling
 from kite_memory.distill.chunking import ChunkPolicy, Span, finished, silence_needed, worth_asking
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import AnsweredChunk, Outbox, WaitingChunk
 from kite_memory.distill.scheduler import Asked, Idle, Scheduler
 from kite_memory.errors import KiteError, VaultFolderWrong
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.likeness import Contest, Ruling
 from kite_memory.model.look import EARLIEST, Look, Problem, in_time
+from kite_memory.model.plan import Contest, Ruling
 from kite_memory.model.provenance import Passage, Speaker
+from kite_memory.model.record import Chunk
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact, redact_event, redact_id

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kite_memory.cli.console import counted, remark, talk, tell
-from kite_memory.distill.backends.keyless import Keyless
+from kite_memory.distill.backends.backend import Keyless
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.errors import KiteError
 from kite_memory.sources.common.source import Source

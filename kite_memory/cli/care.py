@@ -343,7 +343,7 @@ def demo() -> None:
 
     Example: kmem demo
     """
-    from kite_memory.cli.demo import play
+    from kite_memory.cli.everyday import play
 
     play()
 

@@ -126,9 +126,9 @@ def _watches_allowed() -> int:
 
 def _agents(settings: Config) -> Iterator[Finding]:
     from kite_memory.agents.settings_edit import SettingsUnreadable, read_settings
-    from kite_memory.cli import hooking
+    from kite_memory.cli import setup
 
-    for agent in hooking.agents(settings):
+    for agent in setup.agents(settings):
         try:
             status = agent.status(read_settings(agent.settings))
         except SettingsUnreadable as error:

@@ -182,7 +182,7 @@ def trace(
 
     Example: kmem trace d3300000-0000-4000-8000-000000000002
     """
-    from kite_memory.app.requests import TASKS
+    from kite_memory.app.trace import TASKS
     from kite_memory.wiring import requests_of, tracer_of
 
     with house() as here:

@@ -81,8 +81,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
     """Until SIGINT or SIGTERM. Raises `UsageError` for what would not be safe, `KiteError` where it cannot listen."""
     import anyio
 
-    from kite_memory.mcp_server.audit import Audit
-    from kite_memory.mcp_server.auth_middleware import Door
+    from kite_memory.mcp_server.auth_middleware import Audit, Door
     from kite_memory.mcp_server.http import serve
     from kite_memory.mcp_server.tokens import Tokens
 
@@ -160,7 +159,7 @@ class Here:
     """This machine's memory, which is always there."""
 
     def __init__(self, config: Config) -> None:
-        from kite_memory.cli.calling import LocalBridge
+        from kite_memory.cli.backend import LocalBridge
 
         self._bridge = LocalBridge(config)
         self.perform = self._bridge.perform

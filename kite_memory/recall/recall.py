@@ -9,20 +9,15 @@ import numpy as np
 
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.fix import Fixes
-from kite_memory.model.hit import Hit, Injection, Question
-from kite_memory.model.judging import Judged, Verdict
-from kite_memory.model.likeness import Surroundings
+from kite_memory.model.hit import Hit, Injection, Judged, Question, Verdict
 from kite_memory.model.look import Problem
-from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, Scope
+from kite_memory.model.plan import Surroundings
 from kite_memory.recall import gate, scoring
-from kite_memory.recall.brief import brief
+from kite_memory.recall.brief import brief, nearest, recent
 from kite_memory.recall.catalogue import Sight
-from kite_memory.recall.gate import Dial, Gate
+from kite_memory.recall.gate import Dial, Gate, personal
 from kite_memory.recall.index import Index, IndexStatus, Refreshed, Shelf
-from kite_memory.recall.learning import personal
-from kite_memory.recall.nearest import nearest
-from kite_memory.recall.recent import recent
 from kite_memory.recall.rendering import CHARACTERS, block, digest
 from kite_memory.recall.search import Query, name, search
 from kite_memory.recall.select import Bar, Prompt, Weighed, weigh

@@ -12,8 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from kite_memory.model.hit import Hit
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall.scoring import SPOKEN_KINDS
 from kite_memory.recall.session_memory import TEAMS
 from kite_memory.team.search import Line, Team, hits_of

@@ -13,9 +13,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from kite_memory.model.event import Event, EventType, EvidenceReference, Role, Session, Status, Where, evidence_reference
+from kite_memory.model.event import (
+    Edge,
+    EdgeKind,
+    Event,
+    EventType,
+    EvidenceReference,
+    Role,
+    Session,
+    Status,
+    Where,
+    evidence_reference,
+)
 from kite_memory.model.fix import Fix
-from kite_memory.model.link import Edge, EdgeKind
 from kite_memory.model.look import Cursor, Look
 from kite_memory.system import sqlite
 from kite_memory.timeline import counting, event_embeddings, passages, search, tombstones

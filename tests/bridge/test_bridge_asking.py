@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from kite_memory.app.question_answering import History
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
+from kite_memory.model.note import Scope
 from kite_memory.model.plan import Create
-from kite_memory.model.scope import Scope
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory

@@ -15,8 +15,7 @@ from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.event import EventType, Session
 from kite_memory.model.look import Cursor, Look
-from kite_memory.model.note import NoteKind
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import NoteKind, Scope
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools import wire
 from kite_memory.tools.access import OWNER, Asker, Grant

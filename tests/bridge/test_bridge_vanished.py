@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from kite_memory.errors import VaultMissing
-from kite_memory.model.note import NoteKind
+from kite_memory.model.note import NoteKind, Scope
 from kite_memory.model.record import Record
-from kite_memory.model.scope import Scope
 from kite_memory.tools.access import OWNER
 from kite_memory.tools.local_store import LocalStore
 from kite_memory.tools.store import Conversation, Place, Wanted

@@ -23,10 +23,9 @@ from kite_memory.daemon.daemon import Daemon
 from kite_memory.daemon.lock import DaemonLock
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Usage
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import EventType
 from kite_memory.model.look import Look
-from kite_memory.model.record import Fact, Record, Topic
+from kite_memory.model.record import Chunk, Fact, Record, Topic
 from kite_memory.timeline.store import Timeline
 from tests.fakes.house import fake_house
 

@@ -15,7 +15,7 @@ from kite_memory.config import Config, TeamConfig
 from kite_memory.errors import UsageError
 from kite_memory.keys import keys_beside
 from kite_memory.model.hit import Hit, Injection
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import block, estimated_tokens

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from kite_memory.app.judge_queue import Desk
-from kite_memory.model.hit import Question
-from kite_memory.model.judging import Judged, Unjudged, Verdict
+from kite_memory.model.hit import Judged, Question, Unjudged, Verdict
 
 PATIENT = 20.0
 

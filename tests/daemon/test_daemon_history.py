@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.app import evidence_search, timeline_queries
+from kite_memory.app import question_answering, timeline_queries
 from kite_memory.app.question_answering import History
 from kite_memory.app.timeline_queries import SessionNotFound
 from kite_memory.distill import prompts
@@ -349,15 +349,15 @@ class TestAsk:
 class TestExtracting:
     AT = datetime(2026, 3, 1, tzinfo=UTC)
 
-    def piece(self, text: str, *, kind: str = "note", title: str = "", score: float = 0.3) -> evidence_search.Evidence:
+    def piece(self, text: str, *, kind: str = "note", title: str = "", score: float = 0.3) -> question_answering.Evidence:
         named = title or ("fact: the orchard" if kind == "note" else "user message in orchard")
         note = kind == "note"
-        return evidence_search.Evidence(
+        return question_answering.Evidence(
             kind="note" if note else "event", reference="facts/a.md", title=named, at=self.AT, text=text, score=score, name="a"
         )
 
     def test_the_sentence_that_says_it_is_picked(self) -> None:
-        told = evidence_search.extract(
+        told = question_answering.extract(
             "which stock bears the pear?", [self.piece("The gate is green. The pear stands on a quince stock. Water weekly.")]
         )
 
@@ -366,23 +366,23 @@ class TestExtracting:
     def test_what_several_say_is_told_once_and_names_them_all(self) -> None:
         pieces = [self.piece("The pear stands on a quince stock."), self.piece("The pear stands on a quince stock.", kind="event")]
 
-        (sentence,) = evidence_search.extract("which stock bears the pear?", pieces)
+        (sentence,) = question_answering.extract("which stock bears the pear?", pieces)
 
         assert set(sentence.rests_on) == {0, 1}
 
     def test_a_question_is_no_answer(self) -> None:
-        assert evidence_search.extract("which stock bears the pear?", [self.piece("Which stock does the pear stand on?")]) == ()
+        assert question_answering.extract("which stock bears the pear?", [self.piece("Which stock does the pear stand on?")]) == ()
 
     def test_what_a_tool_printed_is_no_answer(self) -> None:
         printed = self.piece("The pear stands on a quince stock.", kind="event", title="tool result in orchard")
 
-        assert evidence_search.extract("which stock bears the pear?", [printed]) == ()
+        assert question_answering.extract("which stock bears the pear?", [printed]) == ()
 
     def test_a_note_that_is_near_in_meaning_answers_without_a_shared_word(self) -> None:
         near, far = self.piece("Quince bears it well.", score=0.8), self.piece("Quince bears it well.", score=0.2)
 
-        assert [each.rests_on for each in evidence_search.extract("unterlage der birne", [far, near])] == [(1,)]
-        assert evidence_search.extract("unterlage der birne", [far]) == ()
+        assert [each.rests_on for each in question_answering.extract("unterlage der birne", [far, near])] == [(1,)]
+        assert question_answering.extract("unterlage der birne", [far]) == ()
 
     def test_a_question_about_nothing_that_is_known_has_no_answer(self) -> None:
         pieces = [
@@ -390,17 +390,17 @@ class TestExtracting:
             self.piece("Mean while, water it.", kind="event"),
         ]
 
-        assert evidence_search.extract("what is the meaning of life?", pieces) == ()
+        assert question_answering.extract("what is the meaning of life?", pieces) == ()
 
     def test_a_note_that_is_about_it_needs_to_say_less_of_it_again(self) -> None:
         question = "which stock bears the old pear where it floods?"
         near, far = self.piece("Pears are on quince here.", score=0.5), self.piece("Pears are on quince here.", score=0.3)
 
-        assert [each.rests_on for each in evidence_search.extract(question.replace("pear", "pears"), [far, near])] == [(1,)]
+        assert [each.rests_on for each in question_answering.extract(question.replace("pear", "pears"), [far, near])] == [(1,)]
 
     @given(st.text(max_size=80), st.lists(st.text(max_size=400), max_size=6))
     def test_whatever_is_asked_of_whatever_there_is(self, question: str, texts: list[str]) -> None:
-        told = evidence_search.extract(question, [self.piece(text) for text in texts])
+        told = question_answering.extract(question, [self.piece(text) for text in texts])
 
         assert len(told) <= 5
         assert all(each.rests_on and max(each.rests_on) < len(texts) for each in told)

@@ -14,11 +14,10 @@ import pytest
 from kite_memory.app.agent_hooks import LeftToDo, Mode, Moments
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.hit import Injection, Question
-from kite_memory.model.judging import Judged, Unjudged, Verdict
+from kite_memory.model.hit import Injection, Judged, Question, Unjudged, Verdict
 from kite_memory.model.look import Cursor, Look
 from kite_memory.model.note import Note
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kite_memory.app.agent_hooks import kept_head
-from kite_memory.cli.demo import leave_transcripts
+from kite_memory.cli.everyday import leave_transcripts
 from kite_memory.config import Config, Dial, EmbedderConfig, ExtractorConfig, RecallConfig
 from kite_memory.distill.scheduler import Asked
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing

@@ -16,8 +16,7 @@ from kite_memory.app.forgetting import Ground, LettingGo
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.distill.scheduler import Asked, Idle
-from kite_memory.model.chunk import Chunk
-from kite_memory.model.record import Fact, Record, Topic
+from kite_memory.model.record import Chunk, Fact, Record, Topic
 from kite_memory.recall.select import Prompt
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
 from tests.fakes.house import FakeHouse, fake_house

@@ -18,7 +18,7 @@ from kite_memory.model.hit import Hit
 from kite_memory.model.look import Cursor, Look
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Create, Skip
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query

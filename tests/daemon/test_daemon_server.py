@@ -14,11 +14,9 @@ from time import monotonic
 import pytest
 
 from kite_memory import endpoint, paths
-from kite_memory.daemon.acceptor import Limits, Reception
 from kite_memory.daemon.client import DaemonRefused, DaemonSilent, call
-from kite_memory.daemon.listener import Transport, listen
 from kite_memory.daemon.protocol import Held, Ok, Reply, Request
-from kite_memory.daemon.server import Handler, Server
+from kite_memory.daemon.server import Handler, Limits, Reception, Server, Transport, listen
 from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError, UsageError
 from kite_memory.system.private_files import NotPrivate
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.app.outcome_tracker import QUIET, Settling, turns
+from kite_memory.app.usage_report import QUIET, Settling, turns
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Cursor, Look
 from kite_memory.model.note import NoteKind
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import Given, Occasion, SessionMemory

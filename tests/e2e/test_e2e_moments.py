@@ -21,9 +21,8 @@ from kite_memory.daemon.protocol import Ok, Reply, Request
 from kite_memory.daemon.server import Server
 from kite_memory.distill.outbox import Outbox
 from kite_memory.keys import keys_beside
-from kite_memory.model.hit import Injection, Question
-from kite_memory.model.judging import Judged
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.model.hit import Injection, Judged, Question
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Prompt

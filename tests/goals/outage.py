@@ -10,8 +10,8 @@ from pathlib import Path
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Busy, Outcome, Usage
 from kite_memory.distill.scheduler import Asked, Idle
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.look import Look
+from kite_memory.model.record import Chunk
 from kite_memory.timeline.store import Timeline
 from tests.crash.harness import LONG_AGO, Places
 from tests.fakes.house import fake_house

@@ -31,8 +31,7 @@ from kite_memory.distill.extractor import Usage
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.prompts import Prompt
 from kite_memory.outbound import DiscreetBackend, DiscreetEmbedder
-from kite_memory.recall.embedders.embedder import Purpose, Vectors
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder, Purpose, Vectors
 from kite_memory.redaction import redact
 from kite_memory.sources.common.tool_text import kept
 from kite_memory.tools.access import OWNER, Asker

@@ -20,8 +20,7 @@ from kite_memory.errors import KiteError
 from kite_memory.log_lines import OneLine
 from kite_memory.mcp_server.declarations import TOOLS
 from kite_memory.mcp_server.rendering import bounded, refusal, text_of
-from kite_memory.model.note import NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import NoteKind, NoteStatus, Scope
 from kite_memory.recall.rendering import block, digest, plain, quoted, remarks
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.vault.pages.graph import FORMATS, graph

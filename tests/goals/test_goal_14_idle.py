@@ -15,7 +15,7 @@ from time import monotonic
 import pytest
 
 from kite_memory import endpoint
-from kite_memory.cli.demo import leave_transcripts
+from kite_memory.cli.everyday import leave_transcripts
 from tests.counts import how_many
 from tests.e2e.kmem import Machine, eventually
 from tests.goals.outage import write

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kite_memory.cli.demo import leave_transcripts
+from kite_memory.cli.everyday import leave_transcripts
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.vector_file import Sidecar
 from kite_memory.system import checksums

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall.gate import logit
 from kite_memory.recall.search import Query
 from kite_memory.recall.select import Prompt, bounded

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.hit import Injection
 from kite_memory.model.note import Note
-from kite_memory.recall.select import Prompt
-from kite_memory.recall.situation import Situation
+from kite_memory.recall.select import Prompt, Situation
 from tests.counts import examples
 from tests.recall.house import House
 from tests.recall.notes import AUTH, QUEUE, VAULT, note

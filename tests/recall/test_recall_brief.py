@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 
 from kite_memory.model.hit import Injection
-from kite_memory.model.note import NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import NoteKind, NoteStatus, Scope
 from kite_memory.recall.brief import brief
 from kite_memory.recall.index import Index
 from kite_memory.recall.tallies import Tally

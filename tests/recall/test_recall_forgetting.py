@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from kite_memory.errors import StateNotWritten
-from kite_memory.model.hit import Hit, Injection, Question
-from kite_memory.model.judging import Judged, Verdict
+from kite_memory.model.hit import Hit, Injection, Judged, Question, Verdict
 from kite_memory.model.note import NoteStatus
 from kite_memory.recall.uptake import Uptake
 from tests.recall.house import House

@@ -6,13 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall import gate
 from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index
-from kite_memory.recall.select import CANDIDATES, Bar, Prompt, weigh
-from kite_memory.recall.situation import Situation
+from kite_memory.recall.select import CANDIDATES, Bar, Prompt, Situation, weigh
 from kite_memory.recall.tallies import Tally
 from tests.recall.house import LOCAL, House
 from tests.recall.notes import AUTH, QUEUE, VAULT, note

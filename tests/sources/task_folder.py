@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.model.look import Cursor, Look
-from kite_memory.sources.cline.roo_code import RooCode
-from kite_memory.sources.cline.source import Cline
-from kite_memory.sources.cline.tasks import HISTORY, SHOWN, VscodeTasks
+from kite_memory.sources.cline.source import HISTORY, SHOWN, Cline, RooCode, VscodeTasks
 
 TASK = "1772442000000"
 BEGIN = 1_772_442_000_000

@@ -11,7 +11,7 @@ from backports import zstd
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Look
-from kite_memory.sources.common.own_sessions import OWN_EXTRACTOR_MARK
+from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from kite_memory.timeline.store import Timeline
 from tests.sources.rollout import BEGIN, THREAD, Home, Rollout, a_day, uuid7
 

@@ -12,8 +12,7 @@ from typing import get_args
 import pytest
 
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
-from kite_memory.model.event import Event, EventType, EvidenceReference, Role, Session, Status, Where
-from kite_memory.model.link import Edge, EdgeKind
+from kite_memory.model.event import Edge, EdgeKind, Event, EventType, EvidenceReference, Role, Session, Status, Where
 from kite_memory.model.look import Cursor, Look, Problem
 from kite_memory.timeline.schema import BUNDLED, not_written
 from kite_memory.timeline.store import Timeline

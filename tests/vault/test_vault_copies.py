@@ -6,7 +6,7 @@ from threading import RLock
 import pytest
 
 from kite_memory.app.vault_pages import Gardening
-from kite_memory.vault.copies import REASON
+from kite_memory.vault.listing import COPY_REASON as REASON
 from kite_memory.vault.vault import Vault
 from tests.vault.building import decision, later, write
 

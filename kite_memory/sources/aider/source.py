@@ -11,7 +11,7 @@ from kite_memory.projects.git_process import Git, GitFailed
 from kite_memory.sources.aider.history import PROVIDER, Reading, Run
 from kite_memory.sources.common.growing import look_at, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile
-from kite_memory.system.listing import is_file, is_text
+from kite_memory.system.private_files import is_file, is_text
 
 HISTORY = ".aider.chat.history.md"
 

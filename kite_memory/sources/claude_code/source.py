@@ -12,8 +12,8 @@ from kite_memory.sources.claude_code.lines import PROVIDER, Interpreter
 from kite_memory.sources.claude_code.thread import Thread
 from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, objects
-from kite_memory.sources.common.own_sessions import made_by_our_extractor
-from kite_memory.system.listing import is_text
+from kite_memory.sources.common.words import made_by_our_extractor
+from kite_memory.system.private_files import is_text
 
 _OTHERS_FOLDERS = frozenset({"memory", "tool-results"})
 

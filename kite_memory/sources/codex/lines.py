@@ -9,12 +9,19 @@ import orjson
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Problem
-from kite_memory.projects.branches import branch_told
+from kite_memory.projects.repositories import branch_told
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.codex import tools
-from kite_memory.sources.codex.records import SKIPPED_COMPLETED, SKIPPED_EVENTS, SKIPPED_ITEMS, SKIPPED_TYPES
+from kite_memory.sources.codex.records import (
+    SKIPPED_COMPLETED,
+    SKIPPED_EVENTS,
+    SKIPPED_ITEMS,
+    SKIPPED_TYPES,
+    person_said,
+    persons_part,
+    shell_command,
+)
 from kite_memory.sources.codex.thread import Header, Thread, born
-from kite_memory.sources.codex.words import person_said, persons_part, shell_command
 from kite_memory.sources.common.event_builder import (
     ANSWER_LIMIT,
     DETAIL_LIMIT,
@@ -25,8 +32,8 @@ from kite_memory.sources.common.event_builder import (
     title_of,
 )
 from kite_memory.sources.common.fields import moment, safe, short
-from kite_memory.sources.common.own_sessions import OWN_EXTRACTOR_MARK
 from kite_memory.sources.common.tool_text import COMMAND_LIMIT, kept
+from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 
 PROVIDER = "codex"
 

@@ -11,8 +11,8 @@ from kite_memory.model.look import Cursor, Look, Problem
 from kite_memory.projects.project import project_with_remote
 from kite_memory.sources.codex.lines import PROVIDER, Interpreter
 from kite_memory.sources.codex.thread import Thread
+from kite_memory.sources.common.growing import CompressedLines
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, Found, Stretch, Unreadable, objects
-from kite_memory.sources.common.zstd_lines import CompressedLines
 
 _PROBLEMS_AT_ONCE = 1_000
 _EVENTS_AT_ONCE = 20_000

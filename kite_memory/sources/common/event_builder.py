@@ -14,8 +14,15 @@ from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.fields import texts_in
 from kite_memory.sources.common.outcomes import telling_lines, verdict_of_tests
-from kite_memory.sources.common.todo_text import todo_lines
-from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, READING_LIMIT, RESULT_LIMIT, TODOS_LIMIT, kept
+from kite_memory.sources.common.tool_text import (
+    COMMAND_LIMIT,
+    PATH_LIMIT,
+    READING_LIMIT,
+    RESULT_LIMIT,
+    TODOS_LIMIT,
+    kept,
+    todo_lines,
+)
 from kite_memory.sources.common.words import (
     Approved,
     Continued,

@@ -19,9 +19,8 @@ from kite_memory.sources.common.event_builder import (
     compact,
     title_of,
 )
-from kite_memory.sources.common.fields import as_id, digest, moment, safe, short
+from kite_memory.sources.common.fields import as_id, digest, moment, safe, scalar, short
 from kite_memory.sources.common.foreign_sqlite import object_in
-from kite_memory.sources.common.scalars import scalar
 from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
 from kite_memory.sources.common.words import without_blocks, without_echo
 

@@ -17,7 +17,7 @@ from kite_memory.sources.common.documents import DOCUMENT_LIMIT, Told
 from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable, open_regular
 from kite_memory.sources.gemini_cli.messages import PROVIDER, Conversation, Interpreter, folder_of
-from kite_memory.system.listing import folders_in, is_text
+from kite_memory.system.private_files import folders_in, is_text
 
 _SMALL = 1 << 20
 _PER_MESSAGE = 1_000

@@ -18,8 +18,7 @@ from kite_memory.sources.common.event_builder import (
     compact,
     title_of,
 )
-from kite_memory.sources.common.fields import digest, moment, safe, short
-from kite_memory.sources.common.scalars import scalar
+from kite_memory.sources.common.fields import digest, moment, safe, scalar, short
 from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
 from kite_memory.sources.common.words import without_echo
 
