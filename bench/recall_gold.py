@@ -28,7 +28,7 @@ from typing import Any, TextIO
 from kite_memory.app.session_context import said_about
 from kite_memory.model.event import Event, EventType, Session, evidence_reference
 from kite_memory.model.hit import Judged, Question, Verdict
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Entry, Note, NoteKind
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.gate import Dial
@@ -301,7 +301,7 @@ def judged(question: Question, verdict: Json) -> Judged:
 def commit(timeline: Timeline, session: Session, events: Sequence[Event]) -> None:
     if events:
         end = events[-1].where.end
-        look = Look(
+        look = ReadResult(
             path=events[-1].where.file,
             session=session,
             events=tuple(events),

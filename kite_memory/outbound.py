@@ -24,7 +24,7 @@ def without_private(contest: Contest) -> Contest:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreetBackend:
+class RedactingBackend:
     """A model that is told no secrets."""
 
     inner: Backend
@@ -45,7 +45,7 @@ class DiscreetBackend:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreetEmbedder:
+class RedactingEmbedder:
     """An embedder that is told no secrets, and nothing that is marked as private."""
 
     inner: Embedder

@@ -135,7 +135,7 @@ def has_drifted(note: Note, root: Path) -> bool:
     return False
 
 
-class Anchoring:
+class CodeAnchors:
     """Looks at some notes now and then, when agents are at rest, and goes on from there the next time.
 
     Of those that wait for their branch to be merged, at all of them each time.

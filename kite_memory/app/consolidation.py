@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Literal, Protocol
 
-from kite_memory.app.vault_pages import Gardening
+from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, VaultMissing
 from kite_memory.model.note import Note
 from kite_memory.model.plan import Create
@@ -82,7 +82,7 @@ class _Kept:
     noted: str
 
 
-class Consolidating:
+class Consolidation:
     """Thread-safe. What was done last lies in ``folder``, before it is done, until the next time."""
 
     def __init__(
@@ -90,7 +90,7 @@ class Consolidating:
         *,
         vault: Vault,
         refresh: Refresh,
-        gardening: Gardening,
+        gardening: VaultPages,
         folder: Path,
         lock: RLock,
         clock: Callable[[], datetime],

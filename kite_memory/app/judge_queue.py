@@ -33,7 +33,7 @@ class _Case:
     judged: Judged | None = None
 
 
-class Desk:
+class JudgeQueue:
     """One question in each session: a newer one takes the older one's place. A ruling is handed out once, unless it is put back.
 
     ``heard`` is told of every answer, also of those that come too late for their turn; where there is none, for want of a budget

@@ -50,7 +50,7 @@ class _Prompt:
     cwd: str
 
 
-class Saying:
+class PromptCapture:
     """Thread-safe. A thread begins when there is something to look at, and ends when there is nothing more."""
 
     def __init__(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from kite_memory.app.timeline_queries import LookingBack, named
+from kite_memory.app.timeline_queries import TimelineQueries, named
 from kite_memory.app.timeline_queries import since as time_since
 from kite_memory.distill.answering import Answerer, Piece, Said, Sentence, Unsaid
 from kite_memory.distill.polishing import Polisher
@@ -202,7 +202,7 @@ def _nobody() -> None:
     return None
 
 
-class History(LookingBack):
+class QuestionAnswering(TimelineQueries):
     """Thread-safe. ``answerer`` says who writes answers, ``polisher`` who says a brief better; nobody, where there is no model."""
 
     def __init__(

@@ -12,9 +12,9 @@ from typing import Any, assert_never
 
 from kite_memory.app.agent_hooks import as_judged
 from kite_memory.app.pipeline import PassedOver, Pipeline
-from kite_memory.app.question_answering import History
+from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.session_context import before
-from kite_memory.app.timeline_queries import LookingBack
+from kite_memory.app.timeline_queries import TimelineQueries
 from kite_memory.distill.answering import Answerer
 from kite_memory.distill.backends.backend import Ending, Inquiry
 from kite_memory.distill.extractor import Extractor, Refused, Usage
@@ -80,7 +80,7 @@ class Tracer:
 
     def find(self, named: str) -> Session:
         """By the beginning of its id, with or without its agent: ``codex:019d``."""
-        return LookingBack(timeline=self._timeline, vault=self._vault).find(named)
+        return TimelineQueries(timeline=self._timeline, vault=self._vault).find(named)
 
     def trace(self, named: str) -> Json:
         session = self.find(named)
@@ -465,8 +465,8 @@ class Requests:
         if texts := [text for note in notes for text in passages(note)]:
             yield {"task": "embed", "when": "with a Voyage key, once for each note", "to": "voyage", "texts": texts}
 
-    def _history(self) -> History:
-        return History(
+    def _history(self) -> QuestionAnswering:
+        return QuestionAnswering(
             timeline=self.timeline,
             vault=self.vault,
             recall=self.recall,

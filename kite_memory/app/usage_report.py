@@ -53,7 +53,7 @@ def turns(events: Sequence[Event], shown: datetime) -> Turns:
     return Turns(before=events[:split], after=after, ends=tuple(ends))
 
 
-class Settling:
+class OutcomeTracker:
     """For one thread at a time. Costs one look at an index while nothing is open."""
 
     def __init__(

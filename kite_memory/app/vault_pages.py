@@ -122,7 +122,7 @@ _ATTEMPTS = 3
 _MOST_HOPS, _MOST_NOTES = 6, 20_000
 
 
-class Gardening:
+class VaultPages:
     """Thread-safe."""
 
     def __init__(

@@ -254,7 +254,7 @@ def serve(
     if migrate:
         if not store:
             raise UsageError("--migrate is for a team's store", hint="give its --store too, or KMEM_STORE")
-        from kite_memory.wiring import migrate_store
+        from kite_memory.wiring.team import migrate_store
 
         migrate_store(configuration.load(), store, tell)
         tell("the store is at this version")

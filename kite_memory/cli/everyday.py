@@ -27,7 +27,7 @@ from kite_memory.system.private_files import make_private_folder
 from kite_memory.text.ages import age
 
 if TYPE_CHECKING:
-    from kite_memory.wiring import House
+    from kite_memory.wiring.services import Services
 
 
 _SESSION = "d3300000-0000-4000-8000-{:012d}"
@@ -64,7 +64,7 @@ _PROMPTS = (
 
 def play() -> None:
     """Transcript, notes, injection: shown on stdout, nothing kept."""
-    from kite_memory.wiring import open_house
+    from kite_memory.wiring.services import open_services
 
     with tempfile.TemporaryDirectory(prefix="kmem-demo-", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
@@ -82,8 +82,8 @@ def play() -> None:
         leave_transcripts(config.claude_root, project)
         for role, text in (*_FIRST, *_SECOND):
             say(f"   {role:>9}: {text}")
-        with open_house(config) as house:
-            house.lay_out()
+        with open_services(config) as house:
+            house.init_vault()
             house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
             house.pipeline.open_sessions()
             house.pipeline.form_chunks()
@@ -218,7 +218,7 @@ def up(
             _read_what_is_there(here, start_at)
         if foreground:
             from kite_memory.daemon.lock import DaemonLock
-            from kite_memory.wiring import run_daemon
+            from kite_memory.wiring.daemon import run_daemon
 
             tell("watching; Ctrl-C stops")
             with DaemonLock.take(settings.state) as lock:
@@ -240,12 +240,12 @@ def _restart(settings: Config, version: str) -> None:
         start(settings)
 
 
-def _laid_out(here: "House") -> bool:
+def _laid_out(here: "Services") -> bool:
     """Without its vault the rest works all the same: what is read waits."""
     from kite_memory.cli.examining import unwritable
 
     try:
-        here.lay_out()
+        here.init_vault()
         if refusal := unwritable(here.config.vault):
             raise refusal
     except (VaultMissing, VaultReadOnly) as error:
@@ -270,7 +270,7 @@ def _hooked(settings: Config, *, yes: bool) -> bool:
     return well
 
 
-def _read_what_is_there(here: "House", since: datetime | None) -> None:
+def _read_what_is_there(here: "Services", since: datetime | None) -> None:
     from kite_memory.cli.backfilling import backfill, sum_up
 
     backfill(here, since=since, take_up=since is not None)  # or starting anew would undo what --since was for

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kite_memory.mcp_server.tokens import Tokens
     from kite_memory.tools.access import Asker
     from kite_memory.tools.wire import Json
-    from kite_memory.wiring import TeamBridge
+    from kite_memory.wiring.team import TeamBridge
 
 STORE_VARIABLE = "KMEM_STORE"
 """Where a store's URL is looked for that has no place on a command line, which other users of a machine can read."""
@@ -253,7 +253,7 @@ class Late:
 def _bridge(config: Config, store: str, tell: Callable[[str], None]) -> Served:
     if not store:
         return Here(config)
-    from kite_memory.wiring import team_bridge
+    from kite_memory.wiring.team import team_bridge
 
     if _password_in(store):
         tell(f"warning: --store holds a password, which other users of this machine can see; put the URL into {STORE_VARIABLE}")

@@ -256,7 +256,7 @@ def show_service() -> None:
     Example: kmem service show
     """
     from kite_memory.daemon import service_units
-    from kite_memory.wiring import service_of
+    from kite_memory.wiring.daemon import service_of
 
     say(service_units.show(*service_of(configuration.load())).rstrip("\n"))
 
@@ -269,7 +269,7 @@ def install_service() -> None:
     """
     from kite_memory.daemon import service_units
     from kite_memory.keys import keys_beside
-    from kite_memory.wiring import service_of
+    from kite_memory.wiring.daemon import service_of
 
     settings = configuration.load()
     found = keys_beside(settings.file)
@@ -286,7 +286,7 @@ def uninstall_service() -> None:
     Example: kmem service uninstall
     """
     from kite_memory.daemon import service_units
-    from kite_memory.wiring import service_of
+    from kite_memory.wiring.daemon import service_of
 
     _report(service_units.uninstall(service_of(configuration.load())[1]))
 
@@ -418,7 +418,7 @@ def daemon() -> None:
 
     settings = configuration.load()
     with DaemonLock.take(settings.state) as lock:
-        from kite_memory.wiring import run_daemon
+        from kite_memory.wiring.daemon import run_daemon
 
         raise typer.Exit(run_daemon(settings, lock))
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from kite_memory.app.pipeline import Pipeline
-from kite_memory.daemon.watch import Roused, Wake, Watch
+from kite_memory.daemon.watch import Changes, Wake, Watch
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.errors import KiteError, StateNotWritten, StateTakenAway
 from kite_memory.sources.common.source import Compound, Source
@@ -181,7 +181,7 @@ class Daemon:
 
     def _ingest(self) -> None:
         self._pipeline.open_sessions()
-        roused, compare_at = Roused(everything=True), 0.0
+        roused, compare_at = Changes(everything=True), 0.0
         while not self._stop.is_set():
             work: Iterator[tuple[Source, Path, int | None]]
             try:
@@ -206,7 +206,7 @@ class Daemon:
             except StateNotWritten as error:
                 log.warning("%s; trying again in a minute", error)
                 self._stop.wait(_MINUTE)
-                roused = Roused(everything=True)
+                roused = Changes(everything=True)
                 continue
             self._caught_up.set()
             self._chunks.ring()
@@ -256,7 +256,7 @@ class Daemon:
 
     def _keep_index(self) -> None:
         self._warm()
-        roused, compare_at = Roused(everything=True), 0.0
+        roused, compare_at = Changes(everything=True), 0.0
         unembedded: float | None = None
         while not self._stop.is_set():
             now = time.monotonic()

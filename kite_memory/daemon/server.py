@@ -205,7 +205,7 @@ class _Caller:
         return None
 
 
-class Reception:
+class Acceptor:
     """From `watch` to `close`. Whole requests go to ``take``, which must not wait either.
 
     ``lost`` is called where an error that no one expected ends it before its time: nobody hears any caller then.
@@ -405,13 +405,13 @@ class Server:
         self._urgent = frozenset(urgent)
         self._waiting = _Waiting(max(limits.waiting, limits.workers))
         self._threads: list[threading.Thread] = []
-        self._reception: Reception | None = None
+        self._reception: Acceptor | None = None
 
     def start(self) -> None:
         """When this returns, clients can connect. Raises as `listener.listen` does."""
         listener = listen(self._state, self._transport)
         self._waiting = _Waiting(max(self._limits.waiting, self._limits.workers))
-        self._reception = Reception(listener, self._limits, self._take, self._report, lost=self._lost)
+        self._reception = Acceptor(listener, self._limits, self._take, self._report, lost=self._lost)
         self._threads = [threading.Thread(target=self._reception.watch, name="kmem-reception", daemon=True)]
         for number in range(self._limits.workers + (self._limits.reserved if self._urgent else 0)):
             reserved = number >= self._limits.workers

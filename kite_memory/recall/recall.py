@@ -23,7 +23,7 @@ from kite_memory.recall.search import Query, name, search
 from kite_memory.recall.select import Bar, Prompt, Weighed, weigh
 from kite_memory.recall.session_memory import TEAMS, Delivery, Given, Occasion, SessionMemory
 from kite_memory.recall.tallies import Moment
-from kite_memory.recall.tool_advice import Acting
+from kite_memory.recall.tool_advice import ToolAdvice
 from kite_memory.text.shell import Action
 
 _ANYTHING = 0.35
@@ -78,7 +78,7 @@ class Recall:
         self._notes_per_prompt = notes_per_prompt
         self._tokens_per_prompt = tokens_per_prompt
         self._clock = clock
-        self._acting = Acting(index=index, memory=memory, fixes=fixes)
+        self._acting = ToolAdvice(index=index, memory=memory, fixes=fixes)
 
     @property
     def notes_per_prompt(self) -> int:

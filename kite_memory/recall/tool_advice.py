@@ -132,7 +132,7 @@ class Remark:
     """Whether the vault has that note; else the timeline tells."""
 
 
-class Acting:
+class ToolAdvice:
     """Safe to share between threads, and nothing is raised."""
 
     def __init__(self, *, index: Index, memory: SessionMemory, fixes: Fixes | None = None) -> None:

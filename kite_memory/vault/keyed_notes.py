@@ -63,7 +63,7 @@ class Kept:
     is_new: bool = False
 
 
-class Keeping:
+class KeyedNotes:
     """The part of a vault that has to do with keys; thread-safe as the vault is.
 
     ``writing`` holds the vault's lock, ``read`` a file as it is now, ``read_again`` the note of one that the ledger has just

@@ -19,7 +19,7 @@ from kite_memory.vault.comparison import Comparison, judge, missing_some, to_rea
 from kite_memory.vault.drafting import Draft, remembered
 from kite_memory.vault.files import OWN_PREFIX, CannotRead, Content, Files, Stamp, no_vault
 from kite_memory.vault.folders import OutsideVault
-from kite_memory.vault.keyed_notes import Keeping
+from kite_memory.vault.keyed_notes import KeyedNotes
 from kite_memory.vault.ledger import Known, Ledger, link_key
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.listing import (
@@ -83,7 +83,7 @@ class Vault:
         self._lock = WriterLock(ledger_path.with_name(ledger_path.name + ".lock"))
         self._writer = Writer(self._files, self._ledger, clock)
         self._unread: dict[str, str] = {}
-        self.keys = Keeping(
+        self.keys = KeyedNotes(
             self._ledger,
             writing=self._writing,
             read=self._read_as_known,

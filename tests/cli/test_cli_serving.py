@@ -14,7 +14,7 @@ from kite_memory.mcp_server.tokens import Kept
 from kite_memory.model.note import Scope
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.store import StoreUnavailable
-from kite_memory.wiring import TeamBridge
+from kite_memory.wiring.team import TeamBridge
 
 ASKER = Asker(grant=OWNER)
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)

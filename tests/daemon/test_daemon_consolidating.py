@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from kite_memory import assets
-from kite_memory.app.consolidation import Consolidating, commit
-from kite_memory.app.vault_pages import Gardening
+from kite_memory.app.consolidation import Consolidation, commit
+from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.plan import Create
@@ -47,10 +47,10 @@ class Home:
         self.recall = Recall(index=index, memory=SessionMemory(folder / "shown.sqlite"), clock=self.clock)
         lock = RLock()
         self.committed: list[str] = []
-        self.consolidating = Consolidating(
+        self.consolidating = Consolidation(
             vault=self.vault,
             refresh=self.recall.refresh,
-            gardening=Gardening(vault=self.vault, lock=lock, clock=self.clock),
+            gardening=VaultPages(vault=self.vault, lock=lock, clock=self.clock),
             folder=folder / "state",
             lock=lock,
             clock=self.clock,

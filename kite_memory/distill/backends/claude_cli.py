@@ -17,32 +17,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
+from kite_memory.distill.backends import guard
 from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, Reply, tokens_at_most
 from kite_memory.distill.backends.transport import brief
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.prompts import MARK
-
-
-def main() -> int:
-    control, command = int(sys.argv[1]), sys.argv[2:]
-    threading.Thread(target=_end_with, args=(control,), daemon=True).start()
-    try:
-        return subprocess.call(command)
-    except OSError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - the only way this process has to tell its starter
-        return 127
-
-
-def _end_with(control: int) -> None:
-    while os.read(control, 1):
-        pass
-    if sys.platform != "win32":
-        os.killpg(0, signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
-
 
 _LARGEST_OUTPUT = 4_000_000
 _AN_HOUR = 3_600.0
@@ -196,7 +175,7 @@ def _run(
         told.seek(0)
         ours, theirs = os.pipe()
         try:
-            guarded = command if sys.platform == "win32" else [sys.executable, "-I", "-S", __file__, str(ours), *command]
+            guarded = command if sys.platform == "win32" else [sys.executable, "-I", "-S", guard.__file__, str(ours), *command]
             process = subprocess.Popen(
                 guarded,
                 stdin=told,

@@ -14,7 +14,7 @@ from kite_memory.model.event import Event, EventType, Session
 from kite_memory.model.look import Problem
 from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.common.event_builder import DETAIL_LIMIT, OpenCall, OpenCalls, Teller, Toolbox
+from kite_memory.sources.common.event_builder import DETAIL_LIMIT, EventBuilder, OpenCall, OpenCalls, Toolbox
 from kite_memory.sources.common.fields import digest
 from kite_memory.sources.common.growing import EVENTS_AT_ONCE, PROBLEMS_AT_ONCE
 from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, kept
@@ -349,9 +349,9 @@ class Reading:
         )
         self._teller = self._teller_of_run()
 
-    def _teller_of_run(self) -> Teller:
+    def _teller_of_run(self) -> EventBuilder:
         run = self.run
-        return Teller(
+        return EventBuilder(
             provider=PROVIDER, session=run.session, file=str(self._path), tools=TOOLS, calls=run.calls, ordinal=run.ordinal
         )
 

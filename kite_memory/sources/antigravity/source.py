@@ -11,10 +11,10 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Event, EventType, Session, Status
-from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.look import Cursor, Problem, ReadResult
 from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.common.event_builder import ANSWER_LIMIT, OpenCall, OpenCalls, Teller, Toolbox
+from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls, Toolbox
 from kite_memory.sources.common.fields import digest, moment, safe, scalar, short
 from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable, objects
@@ -111,13 +111,13 @@ class Thread:
             return None
 
 
-class Interpreter:
+class AntigravityInterpreter:
     """Reads steps in file order and collects what they tell. It changes the `Thread` it was given, and nothing else."""
 
     def __init__(self, *, file: str, session: str, thread: Thread) -> None:
         self._thread = thread
         self._session = session
-        self._teller = Teller(
+        self._teller = EventBuilder(
             provider=PROVIDER, session=session, file=file, tools=TOOLS, calls=thread.calls, ordinal=thread.ordinal
         )
 
@@ -409,7 +409,7 @@ class Antigravity:
     def in_order(self, paths: Iterable[Path]) -> list[Path]:
         return sorted(paths)
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         program = next((program for program in self._programs if path.is_relative_to(program)), path.parent)
         return look_at(
             path,
@@ -419,7 +419,7 @@ class Antigravity:
             look=lambda file: self._look(path, file, cursor, budget, program),
         )
 
-    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int, program: Path) -> Look:
+    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int, program: Path) -> ReadResult:
         if path.parent.name == "conversations":
             return _left(path, file, "conversation without a transcript")
         if path.name == _PLAIN and is_file(path.with_name(_FULL)):
@@ -431,9 +431,9 @@ class Antigravity:
             thread.parent = places.parent_of(name, anew=waited)
             if not thread.parent and places.one_is_begun and self._may_be_a_helpers(file):
                 waiting = cursor or Cursor(position=0, size=0, mtime_ns=0)
-                return Look(path=str(path), session=None, events=(), problems=(), cursor=waiting)
+                return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=waiting)
         thread.cwd = thread.cwd or places.workspace_of(name)
-        interpreter = Interpreter(file=str(path), session=name, thread=thread)
+        interpreter = AntigravityInterpreter(file=str(path), session=name, thread=thread)
         if changed:
             interpreter.problem(0, changed)
 
@@ -448,11 +448,11 @@ class Antigravity:
         return fresh and _ANSWER not in file.between(0, min(file.size, _BEGINNING))
 
 
-def _left(path: Path, file: AppendOnlyFile, reason: str) -> Look:
+def _left(path: Path, file: AppendOnlyFile, reason: str) -> ReadResult:
     """Looked at and left, until it changes."""
     cursor = Cursor(position=file.size, size=file.size, mtime_ns=file.mtime_ns)
     problems = (Problem(file=str(path), position=0, reason=reason),) if reason else ()
-    return Look(path=str(path), session=None, events=(), problems=problems, cursor=cursor)
+    return ReadResult(path=str(path), session=None, events=(), problems=problems, cursor=cursor)
 
 
 def _session(name: str, thread: Thread) -> Session | None:

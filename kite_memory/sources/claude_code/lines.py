@@ -51,7 +51,7 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 _TITLES = {"summary": (1, "summary"), "ai-title": (2, "aiTitle"), "custom-title": (3, "customTitle")}
 
 
-class Interpreter:
+class ClaudeCodeInterpreter:
     """Reads lines in file order and collects what they tell. It changes the `Thread` it was given, and nothing else."""
 
     def __init__(self, *, file: str, session: str, sub_agent: bool, thread: Thread) -> None:

@@ -24,7 +24,7 @@ from kite_memory.sources.cline.words import (
     tells_of_the_person,
     without_surroundings,
 )
-from kite_memory.sources.common.event_builder import ANSWER_LIMIT, OpenCall, OpenCalls, Teller
+from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls
 from kite_memory.sources.common.fields import blocks_of, digest, moment, safe, scalar, short
 from kite_memory.sources.common.tool_text import kept
 
@@ -152,7 +152,7 @@ class Origin:
     bare: bool = False
 
 
-class Interpreter:
+class ClineInterpreter:
     """Reads the messages that a task exchanged with its model, in order, and what was shown of those it has dropped since.
 
     What the agent did up to ``told_to`` (Unix ms) was told while its messages were still there.
@@ -164,7 +164,9 @@ class Interpreter:
         self._origin = origin
         self._shown = shown
         self._person = Person(shown)
-        self._teller = Teller(provider=origin.provider, session=origin.session, file=origin.file, tools=TOOLS, calls=OpenCalls())
+        self._teller = EventBuilder(
+            provider=origin.provider, session=origin.session, file=origin.file, tools=TOOLS, calls=OpenCalls()
+        )
         self._at = origin.started or _EPOCH
         self._told_to = told_to
         self._index = 0

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.model.event import Session
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.cline.messages import Interpreter, Origin, Shown, shown_of
+from kite_memory.sources.cline.messages import ClineInterpreter, Origin, Shown, shown_of
 from kite_memory.sources.common.documents import DOCUMENT_LIMIT, Told, look_at, read_document
 from kite_memory.sources.common.event_builder import title_of
 from kite_memory.sources.common.fields import moment
@@ -68,7 +68,7 @@ class VscodeTasks:
     def owns(self, path: Path) -> bool:
         return path.name in (HISTORY, SHOWN) and is_text(path) and path.parent.parent in self._tasks and path.parent.name != ".."
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         """A document is taken in as a whole, whatever the budget."""
         beside = _changed(path.with_name(SHOWN))
         look = look_at(path, cursor, within=path.parent.parent, limit=self._limit, tell=partial(self._tell, path))
@@ -94,7 +94,7 @@ class VscodeTasks:
     def told(
         self, origin: Origin, messages: list[Any], shown: list[Shown], facts: Mapping[str, str], note: str, *, alone: bool = False
     ) -> Told:
-        interpreter = Interpreter(origin, shown, told_to=int(note) if note.isdecimal() else 0)
+        interpreter = ClineInterpreter(origin, shown, told_to=int(note) if note.isdecimal() else 0)
         if alone:
             interpreter.shown_only()
         else:
@@ -213,7 +213,7 @@ class Cline(VscodeTasks):
             return path.name == f"{path.parent.name}{_MESSAGES}" and path.parent.name != ".." and is_text(path)
         return super().owns(path)
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         if path.name.endswith(_MESSAGES):
             within = path.parent.parent
             return look_at(path, cursor, within=within, limit=self._limit, tell=partial(self._tell_session, path))

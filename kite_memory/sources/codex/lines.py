@@ -27,8 +27,8 @@ from kite_memory.sources.common.event_builder import (
     DETAIL_LIMIT,
     MESSAGE_LIMIT,
     SUMMARY_LIMIT,
+    EventBuilder,
     OpenCall,
-    Teller,
     title_of,
 )
 from kite_memory.sources.common.fields import moment, safe, short
@@ -48,7 +48,7 @@ def named(*parts: str) -> str:
     return hashlib.blake2b("\x1f".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-class Interpreter:
+class CodexInterpreter:
     """Reads lines in file order and collects what they tell. It changes the `Thread` it was given, and nothing else.
 
     ``file_id`` is the session's id where no header says one.
@@ -71,10 +71,10 @@ class Interpreter:
     def problems(self) -> list[Problem]:
         return self._teller.problems
 
-    def _new_teller(self) -> Teller:
+    def _new_teller(self) -> EventBuilder:
         thread = self._thread
         session = thread.header.id if thread.headers else self._file_id
-        return Teller(
+        return EventBuilder(
             provider=PROVIDER, session=session, file=self._file, tools=tools.TOOLS, calls=thread.calls, ordinal=thread.ordinal
         )
 

@@ -143,7 +143,7 @@ class OpenCalls:
         return OpenCalls(by_name={name: OpenCall(event=event, tool=tool, detail=detail) for name, event, tool, detail in carried})
 
 
-class Teller:
+class EventBuilder:
     """Collects the events of one session. Say which record is being read with `record`, then tell what it says."""
 
     def __init__(self, *, provider: str, session: str, file: str, tools: Toolbox, calls: OpenCalls, ordinal: int = 0) -> None:

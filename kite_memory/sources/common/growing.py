@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from kite_memory.model.event import Event, Session
-from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.look import Cursor, Problem, ReadResult
 from kite_memory.model.provenance import Passage
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, Found, Stretch, Unreadable, objects, open_regular
 
@@ -170,9 +170,9 @@ def look_at(
     *,
     within: Path,
     line_limit: int,
-    look: Callable[[AppendOnlyFile], Look],
+    look: Callable[[AppendOnlyFile], ReadResult],
     amends: bool = False,
-) -> Look:
+) -> ReadResult:
     """``look`` at the file while it is open. Where it cannot be read that is a problem, and the cursor stays."""
     try:
         with AppendOnlyFile(path, within=within, line_limit=line_limit) as file:
@@ -184,11 +184,11 @@ def look_at(
     return unread(path, cursor, reason, amends=amends)
 
 
-def unread(path: Path, cursor: Cursor | None, reason: str, *, amends: bool = False) -> Look:
+def unread(path: Path, cursor: Cursor | None, reason: str, *, amends: bool = False) -> ReadResult:
     """Where nothing could be read."""
     unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
     problem = Problem(file=str(path), position=unmoved.position, reason=reason)
-    return Look(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved, amends=amends)
+    return ReadResult(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved, amends=amends)
 
 
 def resumed(
@@ -254,13 +254,13 @@ def looked(
     wanted: bool = True,
     amends: bool = False,
     passages: Sequence[Passage] = (),
-) -> Look:
+) -> ReadResult:
     """What a look comes to that went as far as ``position``; nothing but its cursor where it was not ``wanted``.
 
     While the file ends amid a line, the cursor keeps no time, so that it is looked at again once it is at rest.
     """
     mtime_ns = 0 if file.unfinished else file.mtime_ns
-    return Look(
+    return ReadResult(
         path=str(path),
         session=session if wanted else None,
         events=tuple(telling.events) if wanted else (),

@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Event, EventType, Session, Status
-from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.look import Cursor, Problem, ReadResult
 from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.common.event_builder import ANSWER_LIMIT, TITLE_LIMIT, OpenCalls, Teller, Toolbox, title_of
+from kite_memory.sources.common.event_builder import ANSWER_LIMIT, TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, title_of
 from kite_memory.sources.common.fields import as_id, digest, moment, safe, scalar, short
 from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found
@@ -230,13 +230,13 @@ class Thread:
             return None
 
 
-class Interpreter:
+class CopilotInterpreter:
     """Reads lines in file order and collects what they tell. It changes the `Thread` it was given, and nothing else."""
 
     def __init__(self, *, file: str, session: str, thread: Thread, own_folders: Iterable[Path] = ()) -> None:
         self._thread = thread
         self._own_folders = tuple(own_folders)
-        self._teller = Teller(
+        self._teller = EventBuilder(
             provider=PROVIDER, session=session, file=file, tools=TOOLS, calls=thread.calls, ordinal=thread.ordinal
         )
 
@@ -473,7 +473,7 @@ class CopilotCli:
             return False
         return (len(parts) == 1 and path.suffix == ".jsonl") or (len(parts) == 2 and path.name == _EVENTS_FILE)
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         return look_at(
             path,
             cursor,
@@ -482,10 +482,10 @@ class CopilotCli:
             look=lambda file: self._look(path, file, cursor, budget),
         )
 
-    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> Look:
+    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
         position, thread, changed = resumed(file, cursor, Thread, Thread.resumed)
         name = path.parent.name if path.name == _EVENTS_FILE else path.stem
-        interpreter = Interpreter(file=str(path), session=name, thread=thread, own_folders=self._own_folders)
+        interpreter = CopilotInterpreter(file=str(path), session=name, thread=thread, own_folders=self._own_folders)
         if changed:
             interpreter.problem(0, changed)
 

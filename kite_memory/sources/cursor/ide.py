@@ -13,7 +13,7 @@ from zlib import crc32
 
 import orjson
 
-from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.look import Cursor, Problem, ReadResult
 from kite_memory.sources.common.fields import scalar, short
 from kite_memory.sources.common.foreign_sqlite import (
     UNKNOWN_SCHEMA,
@@ -162,13 +162,13 @@ class Ide:
                 return False
             return database.value("SELECT 1 FROM cursorDiskKV WHERE key = ?", (_ABOUT + name,)) is not None
 
-    def look_at(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def look_at(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         """The next conversation that changed, or as much of it as the budget allows. Raises `Unreadable`."""
         with opened(path, within=self._user) as database:
             sweep = _Sweep.resumed(cursor)
             same = cursor and (cursor.size, cursor.mtime_ns, cursor.carry) == (database.size, database.mtime_ns, sweep.carried())
             if cursor and same:
-                return Look(path=str(path), session=None, events=(), problems=(), cursor=cursor, amends=True)
+                return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor, amends=True)
             looking = _Looking(path, database, sweep, self._folders, cursor.position if cursor else 0)
             looking.helpers = self._helpers_in(database, looking)
             looking.legacy = self._legacy_in(path, database, looking)
@@ -243,7 +243,7 @@ class _Looking:
         query = "SELECT rowid, key FROM cursorDiskKV WHERE rowid <= ? ORDER BY rowid DESC"
         return [(row, crc32(str(key).encode())) for row, key in self._database.rows(query, (row,), limit=_LAST)]
 
-    def look(self, budget: int) -> Look:
+    def look(self, budget: int) -> ReadResult:
         names = self._changed()
         for name in names:
             try:
@@ -271,7 +271,7 @@ class _Looking:
                 return self._looked(found, teller.events, sweep, more=number + 1 < len(self.legacy))
         return self._looked(None, [], self.sweep, more=False)
 
-    def _looked(self, found: Conversation | None, events: list[Any], sweep: _Sweep, *, more: bool) -> Look:
+    def _looked(self, found: Conversation | None, events: list[Any], sweep: _Sweep, *, more: bool) -> ReadResult:
         size, mtime_ns = self._database.size, self._database.mtime_ns
         if more:
             position = min(self._position + self._read, size)
@@ -280,7 +280,7 @@ class _Looking:
             last = tuple(self._rows_up_to(self.goal)) if self.has_bubbles else ()
             ended = _Sweep(told=self.goal, items=self.items, last=last)
             cursor = Cursor(position=size, size=size, mtime_ns=mtime_ns, carry=ended.carried())
-        return Look(
+        return ReadResult(
             path=self._file,
             session=found.session if found else None,
             events=tuple(events),

@@ -17,9 +17,9 @@ from kite_memory.sources.common.event_builder import (
     ANSWER_LIMIT,
     MESSAGE_LIMIT,
     SUMMARY_LIMIT,
+    EventBuilder,
     OpenCall,
     OpenCalls,
-    Teller,
     Toolbox,
     title_of,
 )
@@ -355,7 +355,7 @@ class Conversation:
             return None
 
 
-class Interpreter:
+class GeminiInterpreter:
     """Reads messages in order and collects what they tell. It changes the `Conversation` it was given, and nothing else."""
 
     def __init__(self, *, file: str, conversation: Conversation) -> None:
@@ -368,9 +368,9 @@ class Interpreter:
         self._place = (0, 0, 0)
         self._teller = self._new_teller()
 
-    def _new_teller(self) -> Teller:
+    def _new_teller(self) -> EventBuilder:
         conversation = self._conversation
-        return Teller(
+        return EventBuilder(
             provider=PROVIDER,
             session=conversation.id,
             file=self._file,

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Event
-from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.look import Cursor, Problem, ReadResult
 from kite_memory.sources.common import foreign_sqlite
 from kite_memory.sources.common.foreign_sqlite import (
     UNKNOWN_SCHEMA,
@@ -100,12 +100,12 @@ def _mark(known: Sequence[int]) -> _Mark:
     return _Mark(message=known[0], part=known[1], at=known[2])
 
 
-def look_at_database(path: Path, cursor: Cursor | None, *, root: Path, budget: int, now: float) -> Look:
+def look_at_database(path: Path, cursor: Cursor | None, *, root: Path, budget: int, now: float) -> ReadResult:
     """Raises `Unreadable`."""
     with opened(path, within=root) as database:
         sweep = _Sweep.resumed(cursor)
         if cursor and cursor.carry == sweep.carried() and (cursor.size, cursor.mtime_ns) == (database.size, database.mtime_ns):
-            return Look(path=str(path), session=None, events=(), problems=(), cursor=cursor, amends=True)
+            return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor, amends=True)
         return _Looking(path, database, sweep, cursor.position if cursor else 0, now).look(budget)
 
 
@@ -125,7 +125,7 @@ class _Looking:
             sweep = replace(sweep, mark=_Mark())  # rows were taken away, so the numbers of new ones may have been used before
         self._sweep, self._goal_now = replace(sweep, goal=goal), goal
 
-    def look(self, budget: int) -> Look:
+    def look(self, budget: int) -> ReadResult:
         """The next session that changed, or as much of it as the budget allows."""
         sessions = self._touched()
         for row in sessions:
@@ -141,7 +141,7 @@ class _Looking:
             conversation, events, said = told
             more = bool(said) or next(sessions, 0) > 0
             sweep = replace(self._sweep, after=self._sweep.after if said else row, said=said)
-            return Look(
+            return ReadResult(
                 path=self._file,
                 session=conversation.session,
                 events=tuple(events),
@@ -151,7 +151,7 @@ class _Looking:
                 amends=True,
             )
         cursor = self._cursor(self._sweep, more=False)
-        return Look(path=self._file, session=None, events=(), problems=tuple(self._problems), cursor=cursor, amends=True)
+        return ReadResult(path=self._file, session=None, events=(), problems=tuple(self._problems), cursor=cursor, amends=True)
 
     def _cursor(self, sweep: _Sweep, *, more: bool) -> Cursor:
         database = self._database
@@ -310,12 +310,12 @@ def stamp_of_files(session: Path) -> tuple[int, int]:
     return sum(sizes) + len(messages), max(times)
 
 
-def look_at_files(session: Path, cursor: Cursor | None, *, root: Path, now: float) -> Look:
+def look_at_files(session: Path, cursor: Cursor | None, *, root: Path, now: float) -> ReadResult:
     """The whole session again, when anything of it changed. Raises `Unreadable`, and `OSError` for a session that is gone."""
     info = _read(session, root)
     size, mtime_ns = stamp_of_files(session)
     if cursor and (cursor.size, cursor.mtime_ns) == (size, mtime_ns):
-        return Look(path=str(session), session=None, events=(), problems=(), cursor=cursor, amends=True)
+        return ReadResult(path=str(session), session=None, events=(), problems=(), cursor=cursor, amends=True)
     problems: list[Problem] = []
     found: list[tuple[float, str, dict[str, Any], list[Part]]] = []
     storage = root / "storage"
@@ -340,7 +340,7 @@ def look_at_files(session: Path, cursor: Cursor | None, *, root: Path, now: floa
     if told is not None:
         teller = tell(told, messages, file=str(session), last=messages[-1].name if messages else "", now=now)
         events, problems = teller.events, [*problems, *teller.problems]
-    return Look(
+    return ReadResult(
         path=str(session),
         session=told.session if told else None,
         events=tuple(events),
@@ -441,7 +441,7 @@ class OpenCode:
     def stamp(self, path: Path) -> tuple[int, int]:
         return stamp_of_files(path) if path.suffix == ".json" else foreign_sqlite.stamp(path)
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         try:
             if path.suffix == ".json":
                 return look_at_files(path, cursor, root=self._root, now=self._clock())
