@@ -303,8 +303,6 @@ def connect(
     """
     from kite_memory.agents.connections import connection
 
-    pass
-
     settings = configuration.load()
     if not agent:
         for each in standings(settings):

@@ -223,7 +223,6 @@ def up(
             tell("watching; Ctrl-C stops")
             with DaemonLock.take(settings.state) as lock:
                 raise typer.Exit(run_daemon(settings, lock))
-        pass
 
         start(settings)
         tell("the daemon is running; `kmem service install` starts it at every log-in")
@@ -232,7 +231,6 @@ def up(
 
 
 def _restart(settings: Config, version: str) -> None:
-    pass
 
     tell(f"the daemon is of version {version or 'unknown'}, this is {__version__}: restarting it")
     _stop(settings.state)
@@ -278,7 +276,6 @@ def _read_what_is_there(here: "Services", since: datetime | None) -> None:
         return
     tell(f"no transcripts in {here.config.claude_root} yet: notes will come with your agent's first session")
     tell("meanwhile, `kmem demo` shows what it will be like:")
-    pass
 
     play()
 

@@ -168,7 +168,6 @@ def install_hooks(agent: AgentName = "claude-code", dry_run: DryRun = False, yes
 
     Example: kmem hooks install --dry-run
     """
-    pass
 
     chosen, settings = _agent(agent)
     _change(chosen, plan_install(chosen), settings, dry_run=dry_run, yes=yes)
@@ -180,7 +179,6 @@ def uninstall_hooks(agent: AgentName = "claude-code", dry_run: DryRun = False, y
 
     Example: kmem hooks uninstall --dry-run
     """
-    pass
 
     chosen, settings = _agent(agent)
     _change(chosen, plan_uninstall(chosen, settings), settings, dry_run=dry_run, yes=yes)
@@ -195,7 +193,6 @@ def _agent(name: str) -> "tuple[Agent, Config]":
 
 
 def _change(agent: "Agent", plan: "Plan", settings: "Config", *, dry_run: bool, yes: bool) -> None:
-    pass
 
     if dry_run:
         show(agent, plan)
@@ -212,8 +209,6 @@ def hooks_status(as_json: AsJson = False) -> None:
     Example: kmem hooks status
     """
     from kite_memory.agents.settings_edit import read_settings
-
-    pass
 
     settings = configuration.load()
     told: list[dict[str, Any]] = []
@@ -404,7 +399,6 @@ def set_config(
 
     Example: kmem config set extractor.dollars_per_day 0.5
     """
-    pass
 
     tell(change(name, value))
 
