@@ -38,8 +38,8 @@ def timeline(
 ) -> None:
     """Show what happened in a session, in order. Without one, list the sessions, newest first.
 
-    On a terminal, to walk about in: Enter unfolds, / filters, e d t p go to the next error, decision, test and prompt (E D T P
-    to the one before), n to a note made there, q leaves.
+    On a terminal, to walk about in: Enter opens and unfolds, / searches, e d t p go to the next error, decision, test and prompt,
+    n to a note, f from a failure to its fix, y copies a citation, r shows the brief, v a view, ? all keys, q leaves.
 
     Example: kmem timeline --plain
     """
@@ -82,6 +82,8 @@ def _browse(session: str, project: str, limit: int) -> None:
             sessions=lambda: ask("timeline", project=project, limit=limit)["sessions"],
             pieces=partial(_pieces, ask),
             note=lambda note: ask("show", note=note),
+            brief=lambda session: ask("resume", session=session, tokens=1_000),
+            became=lambda citation: ask("became", citation=citation)["became"],
             session=session,
         ).run()
 
@@ -349,7 +351,7 @@ def handoff(
     from kite_memory.agents import instruction_lines
     from kite_memory.agents.connections import connections
     from kite_memory.agents.settings_edit import read_settings
-    from kite_memory.cli.connecting import Step, carry_out, places, show
+    from kite_memory.cli.bridging import Step, carry_out, places, show
     from kite_memory.errors import UsageError
 
     settings = config.load()

@@ -113,7 +113,7 @@ KEYS = [{"name": str, "place": str, "variable": str}]
 SESSION = {
     **dict.fromkeys(("id", "provider", "project", "cwd", "branch", "started", "parent", "title"), str),
 }
-OVERVIEW = {**SESSION, "last": str, "events": int, "prompts": int, "errors": int, "tests": int, "failed_tests": int}
+OVERVIEW = {**SESSION, "last": str, "events": int, "prompts": int, "errors": int, "tests": int, "failed_tests": int, "opening": str}
 TIMELINE = {
     "session": SESSION,
     "events": [
