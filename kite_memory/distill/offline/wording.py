@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from kite_memory.distill.offline.cues import CODE
+from kite_memory.distill.offline.cues import CODE, SUBORDINATE
 from kite_memory.distill.prose import clip, one_line
 from kite_memory.model.record import Rejected
 
@@ -111,6 +111,27 @@ def title_of(sentence: str) -> str:
             break
     head = _balanced(" ".join(_whole(head.split()))).strip(" .:;,-—–\"'")
     return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, _TITLE)
+
+
+_LONG_TITLE, _LONG_TITLE_WORDS = 118, 24
+
+
+def asserting_title(sentence: str) -> str:
+    """A whole sentence as a title where it fits; else up to the clause or the word at which it may be cut."""
+    text = one_line(sentence[:600]).strip(" .:;,-—–\"'“”")
+    text = text[opening.end() :] if (opening := _OPENING.match(text)) else text
+    for end in reversed([*_CLAUSE_END.finditer(text)]):
+        if len(text) <= _LONG_TITLE and len(text.split()) <= _LONG_TITLE_WORDS:
+            break
+        if len(text[: end.start()].split()) >= 6 and not (SUBORDINATE.match(text) and "," not in text[: end.start()]):
+            text = text[: end.start()]
+    words = text.split()
+    while len(words) > 1 and (len(" ".join(words)) > _LONG_TITLE or len(words) > _LONG_TITLE_WORDS):
+        words.pop()
+    if len(words) < len(text.split()):
+        words = _closed(_before_half_a_code(words))
+    head = _balanced(" ".join(words)).strip(" .:;,-—–\"'“”")
+    return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, _LONG_TITLE)
 
 
 def _whole(words: list[str]) -> list[str]:
