@@ -9,11 +9,22 @@ from enum import StrEnum
 from typing import TypedDict
 
 from kite_memory.distill.prose import clean, clip, one_line
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
-from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Origin, Preference, Record, RecordItem, Rejected, Topic
+from kite_memory.model.record import (
+    Chunk,
+    Decision,
+    Fact,
+    Insight,
+    OpenQuestion,
+    Origin,
+    Preference,
+    Record,
+    RecordItem,
+    Rejected,
+    Topic,
+)
 
-TITLE_CHARS = 80
+TITLE_CHARS = 120
 TITLE_WORDS = 12
 BODY_CHARS = 1_200
 _SYMPTOM_CHARS = 300
@@ -249,10 +260,10 @@ def checked_origin(claimed: object, sources: Sequence[Event]) -> Origin:
     return "assistant"
 
 
-def bounded_title(text: str) -> str:
-    """One line without markup, at most `TITLE_WORDS` words and `TITLE_CHARS` characters."""
-    words = one_line(text).strip("#*_ \"'").rstrip(".:;,").split(" ")
-    return clip(" ".join(words[:TITLE_WORDS]), TITLE_CHARS).strip()
+def bounded_title(text: str, words: int = TITLE_WORDS) -> str:
+    """One line without markup, at most so many ``words`` and `TITLE_CHARS` characters."""
+    title = one_line(text).strip("#*_ \"'").rstrip(".:;,").split(" ")
+    return clip(" ".join(title[:words]), TITLE_CHARS).strip()
 
 
 def _text(value: object, limit: int) -> str:

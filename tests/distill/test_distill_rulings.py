@@ -81,8 +81,8 @@ def test_a_chat_that_settles_nothing_leaves_no_word_of_the_persons() -> None:
 
 
 RECOMMENDED = (
-    "RabbitMQ keeps a message until a worker confirms it, Redis does not. I recommend RabbitMQ for the mail queue, because a lost mail"
-    " is worse than a slow one."
+    "RabbitMQ keeps a message until a worker confirms it, Redis does not. I recommend RabbitMQ for the mail queue, because a lost"
+    " mail is worse than a slow one."
 )
 
 

@@ -1,7 +1,7 @@
 """From the turns of a session to the notes they could become.
 
-In this order: a plan that was approved, a question that was answered, what a person rules or the agent concedes to them, a cause that
-was found, and a message that claims something.
+A plan that was approved, a question that was answered, what a person rules or the agent concedes to them, a cause that was found,
+and a message that claims something.
 """
 
 import math
@@ -28,6 +28,7 @@ from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person,
 from kite_memory.distill.offline.people import (
     EVERYWHERE,
     Statement,
+    assents,
     concedes,
     directs,
     is_firm,
@@ -35,12 +36,11 @@ from kite_memory.distill.offline.people import (
     statements,
     wishes,
 )
-from kite_memory.distill.offline.rulings import Thread, assents, named_after, recommended, threads
+from kite_memory.distill.offline.rulings import Thread, named_after, recommended, taken, threads
 from kite_memory.distill.offline.wording import asserting_title, in_own_words, rejected_in, title_of, without_opening
 from kite_memory.distill.options import options_in, picked
 from kite_memory.distill.parse_answer import BODY_CHARS
-from kite_memory.distill.prose import clip, one_line, stems
-from kite_memory.distill.telling import telling_lines
+from kite_memory.distill.prose import clip, one_line, stems, telling_lines
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import SAID_TO_A_REFUSAL, Origin, Rejected
 
@@ -77,7 +77,7 @@ class Draft:
 
 
 def drafts_of(told: Sequence[Turn], fresh: Container[str]) -> Iterator[Draft]:
-    """The drafts of a session's last turns, the surest first. Only of events in ``fresh``: what was before may have been told already."""
+    """The drafts of a session's last turns. Only of events in ``fresh``: what was before may have been told already."""
     for each in threads(told):
         yield from _of_thread(each, fresh)
     for at, turn in enumerate(told):
@@ -133,10 +133,11 @@ def _outright(turn: Turn, *, preferences: bool = False) -> Iterator[str]:
 
 
 def _agreed(turn: Turn, before: Turn | None) -> Iterator[Draft]:
-    """A bare assent says nothing by itself: what it assents to is a decision of the person's."""
-    if turn.asked is None or before is None or not assents(said_by_person(turn.asked)):
+    """A bare assent says nothing by itself: what it assents to is a decision of the person's. So is what they name of an offer."""
+    if turn.asked is None or before is None:
         return
-    told = recommended(before)
+    said = said_by_person(turn.asked)
+    told = recommended(before) if assents(said) else taken(one_line(said), before)
     best = best_of(told) or (max(told, key=lambda each: assertion(each.text, each.words)) if told else None)
     if best is None:
         return
@@ -144,7 +145,7 @@ def _agreed(turn: Turn, before: Turn | None) -> Iterator[Draft]:
         rule="agreed",
         kind="decision",
         title=asserting_title(best.text),
-        body=f"Agreed: {joined(each.text for each in told)}",
+        body=f"{'Agreed:' if assents(said) else in_own_words(said, _QUOTED)} {joined(each.text for each in told)}",
         evidence=(best.event.id, turn.asked.id),
         importance=2,
         origin="user",
@@ -357,14 +358,14 @@ _ANSWER = re.compile(
 )
 _CHOICE = re.compile(
     r"\W*(?:which|how (?:should|do|would)|should|shall|what (?:should|approach|would|do you want|kind|level|format|name)"
-    r"|do (?:you|we) want|would you|can we|is it ok|(?:for|when|where|with|in) [^?]{3,300}\b(?:should|do you|which|would|shall|or)\b"
-    r"|[^?]{3,300}\bor\b)",
+    r"|do (?:you|we) want|would you|can we|is it ok|(?:for|when|where|with|in) [^?]{3,300}\b(?:should|do you|which|would|shall"
+    r"|or)\b|[^?]{3,300}\bor\b)",
     re.IGNORECASE,
 )
 """Questions that ask for a choice; others only ask for information."""
 _NO_ANSWER = re.compile(
-    r"\W*(?:you (?:decide|choose|pick)|up to you|whatever|either|your (?:call|choice)|(?:i )?don'?t (?:know|care|mind)|no preference|next\b.*|skip.*"
-    r"|other|none|not sure|(?:let'?s )?(?:continue|proceed|move on|go on)\b.*|cancel.*|stop.*)\W*",
+    r"\W*(?:you (?:decide|choose|pick)|up to you|whatever|either|your (?:call|choice)|(?:i )?don'?t (?:know|care|mind)"
+    r"|no preference|next\b.*|skip.*|other|none|not sure|(?:let'?s )?(?:continue|proceed|move on|go on)\b.*|cancel.*|stop.*)\W*",
     re.IGNORECASE,
 )
 _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)

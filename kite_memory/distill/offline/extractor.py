@@ -1,7 +1,7 @@
 """The extractor that is always there: no network, no key, no model, and the same answer every time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from kite_memory.distill.asked_to_keep import asked_to_keep
@@ -10,14 +10,13 @@ from kite_memory.distill.gate import passed
 from kite_memory.distill.offline.commands import established
 from kite_memory.distill.offline.drafts import Draft, Rule, drafts_of, of_command
 from kite_memory.distill.offline.passages import turns
-from kite_memory.distill.offline.wording import entities_of
-from kite_memory.distill.parse_answer import BODY_CHARS, checked_origin
+from kite_memory.distill.offline.wording import TITLE_WORDS, entities_of
+from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title, checked_origin
 from kite_memory.distill.prompts import REVISION
 from kite_memory.distill.prose import clip, stems
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, Session
 from kite_memory.model.provenance import Provenance
-from kite_memory.model.record import Decision, Fact, Insight, Preference, Record, RecordItem, Topic
+from kite_memory.model.record import Chunk, Decision, Fact, Insight, Preference, Record, RecordItem, Topic
 
 _REVISION = 3
 _ENOUGH = 3.6
@@ -55,7 +54,21 @@ class OfflineExtractor:
         if not items:
             return Answer(record=Record(topics=()), usage=Usage())
         record, verdicts = self.gate(Record(topics=(_topic(items),)), events, frozenset(), chunk.provenance)
+        record = _with_lent_origin(record, frozenset(draft.title for draft in drafts if draft.rule == "agreed"))
         return Answer(record=record, usage=Usage(), refused_items=verdicts)
+
+
+def _with_lent_origin(record: Record, agreed: frozenset[str]) -> Record:
+    """Who said yes in so many words has decided what they said yes to, although the words are the agent's."""
+    topics = (
+        replace(topic, items=tuple(_lent(item) if item.title in agreed else item for item in topic.items))
+        for topic in record.topics
+    )
+    return replace(record, topics=tuple(topics))
+
+
+def _lent(item: RecordItem) -> RecordItem:
+    return replace(item, origin="user") if item.origin == "assistant" and not item.doubt else item
 
 
 def said_to_keep(events: Sequence[Event]) -> bool:
@@ -92,7 +105,7 @@ _ORDER: tuple[Rule, ...] = (
 
 
 def _item(draft: Draft, events: Mapping[str, Event]) -> RecordItem | None:
-    title = draft.title.strip("#*_ \"'")
+    title = bounded_title(draft.title, TITLE_WORDS)
     evidence = tuple(dict.fromkeys(id for id in draft.evidence if id in events))
     if not title or not evidence:
         return None

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from kite_memory.distill.offline.cues import GUESS, PASSING
+from kite_memory.distill.offline.cues import ASSENT, GUESS, PASSING
 from kite_memory.distill.offline.passages import Sentence, said_by_person, sentences_of
 from kite_memory.distill.offline.wording import without_opening
-from kite_memory.distill.prose import stems
+from kite_memory.distill.prose import one_line, stems
 from kite_memory.model.event import Event, EventType
 
 STANDING = re.compile(
@@ -57,10 +57,20 @@ TYPED = 700
 """Characters of a message that somebody typed; what is longer was pasted."""
 
 
+def without_assent(said: str) -> str:
+    """What is said besides yes."""
+    assent = ASSENT.match(said)
+    return said[assent.end() :].strip() if assent else said
+
+
+def assents(said: str) -> bool:
+    return bool(said) and ASSENT.fullmatch(one_line(said)) is not None
+
+
 def wishes(event: Event) -> Iterator[Sentence]:
     """Sentences in which a person says how things are to be done beyond the task at hand."""
     said = said_by_person(event)
-    if not said or event.type is EventType.DECISION or len(said) > TYPED:
+    if not said or event.type is EventType.DECISION or len(said) > TYPED or assents(said):
         return
     for sentence in sentences_of(event, said):
         text = sentence.text
@@ -127,6 +137,7 @@ def concedes(text: str, said: str = "") -> bool:
 
 
 _FEWEST_STEMS = 3
+_FEWEST_OF_A_CORRECTION = 2
 _CORRECTION = 320
 """Characters of a message that only corrects; what is longer goes on to something else."""
 
@@ -143,7 +154,7 @@ class Statement:
 def statements(event: Event, *, answered: bool) -> Iterator[Statement]:
     """``answered`` says whether an agent had done or said something before, which these words can correct."""
     said = said_by_person(event)
-    if not said or event.type is EventType.DECISION or len(said) > TYPED:
+    if not said or event.type is EventType.DECISION or len(said) > TYPED or assents(said):
         return
     elsewhere = {each.text for each in (*wishes(event), *stated_decisions(event))}
     sentences = [each for each in sentences_of(event, said) if not MACHINE.search(each.text)]
@@ -216,12 +227,12 @@ _NOT_BUT = re.compile(
 
 def _ordered(said: str, answered: bool) -> str:
     """What a short message wants in place of something that it says no to."""
-    if "?" in said or FOR_NOW.search(said) or len(stems(said)) < _FEWEST_STEMS:
+    if "?" in said or FOR_NOW.search(said) or len(stems(said)) < _FEWEST_OF_A_CORRECTION:
         return ""
     if no := _SAYS_NO.match(said):
         return said[no.end() :] if _ORDERS.match(said, no.end()) else ""
     order = without_opening(said)
-    return order if answered and _NOT_BUT.match(order) else ""
+    return order if answered and len(stems(said)) >= _FEWEST_STEMS and _NOT_BUT.match(order) else ""
 
 
 _SETTLED = re.compile(

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from kite_memory.distill.offline.cues import ASKING, ASSENT, BINDING, BOUNDING, CODE, GUESS, OFFER, ORDERING, PASSING, RECOMMENDS
+from kite_memory.distill.offline.cues import ASKING, BINDING, BOUNDING, CODE, GUESS, OFFER, ORDERING, PASSING, RECOMMENDS
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
-from kite_memory.distill.offline.people import MACHINE
+from kite_memory.distill.offline.people import MACHINE, without_assent
 from kite_memory.distill.options import options_in, picked
 from kite_memory.distill.prose import one_line, stems
 from kite_memory.model.event import Event, EventType
@@ -130,16 +130,6 @@ def _weight(text: str) -> int:
     return _BINDS * min(3, len(BINDING.findall(text))) + min(4, len(BOUNDING.findall(text)))
 
 
-def without_assent(said: str) -> str:
-    """What is said besides yes."""
-    assent = ASSENT.match(said)
-    return said[assent.end() :].strip() if assent else said
-
-
-def assents(said: str) -> bool:
-    return bool(said) and ASSENT.fullmatch(one_line(said)) is not None
-
-
 def _last_word(turn: Turn) -> Event | None:
     return next((each for each in reversed(turn.events) if each.type is EventType.ASSISTANT_MESSAGE), None)
 
@@ -155,6 +145,24 @@ def recommended(turn: Turn) -> tuple[Sentence, ...]:
             told = [each, *(after for after in said[at + 1 : at + 4] if not after.text.endswith(("?", ":")))]
             return tuple(told) if sum(sentence.words for sentence in told) >= 8 else ()
     return ()
+
+
+def taken(said: str, before: Turn) -> tuple[Sentence, ...]:
+    """What the agent's last word says of the one thing that a few words of a person choose from it."""
+    offer = _last_word(before)
+    chosen = _GOES_WITH.match(said)
+    if offer is None or chosen is None or "?" in said or PASSING.search(said):
+        return ()
+    what = stems(chosen["what"])
+    told = [each for each in sentences_of(offer, offer.text) if what and what <= each.stems and not each.text.endswith(("?", ":"))]
+    return tuple(told[:3])
+
+
+_GOES_WITH = re.compile(
+    r"\W*(?:(?:ok(?:ay)?|yes|ye[ap]h?|yep|no|so|then|right|good|agreed)[\s,.;:—–-]+)*(?:(?:we|i|let'?s)(?:'ll| will)? )?"
+    r"(?:go (?:with|for)|stick (?:with|to)|use|take|pick|choose)\s+(?P<what>\S+(?: \S+){0,4}?)(?: then| please| instead)?[.!]*$",
+    re.IGNORECASE,
+)
 
 
 def subject_of(thread: Thread) -> str:

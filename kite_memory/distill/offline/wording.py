@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from kite_memory.distill.offline.cues import CODE, SUBORDINATE
+from kite_memory.distill.parse_answer import TITLE_CHARS
 from kite_memory.distill.prose import clip, one_line
 from kite_memory.model.record import Rejected
 
@@ -113,7 +114,8 @@ def title_of(sentence: str) -> str:
     return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, _TITLE)
 
 
-_LONG_TITLE, _LONG_TITLE_WORDS = 118, 24
+TITLE_WORDS = 24
+"""Of a sentence that stands as a title whole; a model is asked for fewer."""
 
 
 def asserting_title(sentence: str) -> str:
@@ -121,17 +123,17 @@ def asserting_title(sentence: str) -> str:
     text = one_line(sentence[:600]).strip(" .:;,-—–\"'“”")
     text = text[opening.end() :] if (opening := _OPENING.match(text)) else text
     for end in reversed([*_CLAUSE_END.finditer(text)]):
-        if len(text) <= _LONG_TITLE and len(text.split()) <= _LONG_TITLE_WORDS:
+        if len(text) <= TITLE_CHARS and len(text.split()) <= TITLE_WORDS:
             break
         if len(text[: end.start()].split()) >= 6 and not (SUBORDINATE.match(text) and "," not in text[: end.start()]):
             text = text[: end.start()]
     words = text.split()
-    while len(words) > 1 and (len(" ".join(words)) > _LONG_TITLE or len(words) > _LONG_TITLE_WORDS):
+    while len(words) > 1 and (len(" ".join(words)) > TITLE_CHARS or len(words) > TITLE_WORDS):
         words.pop()
     if len(words) < len(text.split()):
         words = _closed(_before_half_a_code(words))
     head = _balanced(" ".join(words)).strip(" .:;,-—–\"'“”")
-    return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, _LONG_TITLE)
+    return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, TITLE_CHARS)
 
 
 def _whole(words: list[str]) -> list[str]:
