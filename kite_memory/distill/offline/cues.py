@@ -25,7 +25,7 @@ BINDING, BOUNDING = (
     re.compile(rf"(?<![\w-])(?:{'|'.join(_DATA['person'][cue])})(?![\w-])", re.IGNORECASE) for cue in ("binding", "bounding")
 )
 PASSING = re.compile(rf"\b(?:{'|'.join(_DATA['person']['passing'])})\b", re.IGNORECASE)
-ASKING, ORDERING = (_opens(_DATA["person"][cue]) for cue in ("asking", "ordering"))
+ASKING, ORDERING, TELLING = (_opens(_DATA["person"][cue]) for cue in ("asking", "ordering", "telling"))
 ASSENT = re.compile(rf"\W*(?:(?:{'|'.join(_DATA['person']['assent'])})(?:\W+|$))+", re.IGNORECASE)
 CHOSE = re.compile(
     r"\b(?:i|we)(?:'ve| have)? (?:chosen?|picked|went with|opted for|decided (?:on|for|to use)|used)\b.{2,120}\b(?:over|instead of"

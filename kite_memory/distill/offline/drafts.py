@@ -23,7 +23,7 @@ from kite_memory.distill.offline.claims import (
     withdrawn,
 )
 from kite_memory.distill.offline.commands import Established
-from kite_memory.distill.offline.cues import CAUSE, CHOICE, LEANING
+from kite_memory.distill.offline.cues import CAUSE, CHOICE
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
 from kite_memory.distill.offline.people import (
     EVERYWHERE,
@@ -331,7 +331,7 @@ def _picks(turn: Turn, before: Turn | None) -> Iterator[Draft]:
         return
     options = options_in(offer.text)
     choice = picked(said_by_person(turn.asked), options)
-    if choice is None or len(stems(choice.text)) < 5 or LEANING.match(choice.text) or not _ALTERNATIVES.search(offer.text):
+    if choice is None or len(stems(choice.text)) < 5 or not _NAMES_IT.match(choice.text) or not _ALTERNATIVES.search(offer.text):
         return
     yield Draft(
         rule="pick",
@@ -345,6 +345,7 @@ def _picks(turn: Turn, before: Turn | None) -> Iterator[Draft]:
     )
 
 
+_NAMES_IT = re.compile(r"(?!(?:For|In case|Only if|As) )[A-Z`\d*]")
 _ALTERNATIVES = re.compile(
     r"\b(?:which|options?|approach(?:es)?|prefer|alternatives?|recommend\w*|either|designs?)\b", re.IGNORECASE
 )

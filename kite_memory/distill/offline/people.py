@@ -43,6 +43,7 @@ _CONCEDES = re.compile(
     re.IGNORECASE,
 )
 
+_OBJECTS = re.compile(r"\W*(?:but|no|wait|isn'?t|aren'?t|shouldn'?t|doesn'?t|why (?:not|do(?:n'?t)? (?:we|you)))\b", re.IGNORECASE)
 _PLAIN_YES = re.compile(
     r"\W*(?:yes|right|agreed|sorry|makes sense|understood|got it)\b(?!.{0,12}you(?:'re| are) right)", re.IGNORECASE
 )
@@ -133,7 +134,8 @@ _DIRECTING = re.compile(
 def concedes(text: str, said: str = "") -> bool:
     """Whether an agent's message opens by giving way to what a person ``said``; a plain yes only answers a question."""
     gives_way = _CONCEDES.match(text[:200])
-    return gives_way is not None and not ("?" in said and _PLAIN_YES.match(text[:200]))
+    objects = "?" not in said or _OBJECTS.match(said) is not None
+    return gives_way is not None and objects and not ("?" in said and _PLAIN_YES.match(text[:200]))
 
 
 _FEWEST_STEMS = 3

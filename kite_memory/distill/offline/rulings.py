@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from kite_memory.distill.offline.cues import ASKING, BINDING, BOUNDING, CODE, GUESS, OFFER, ORDERING, PASSING, RECOMMENDS
+from kite_memory.distill.offline.cues import ASKING, BINDING, BOUNDING, CODE, GUESS, OFFER, ORDERING, PASSING, RECOMMENDS, TELLING
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
 from kite_memory.distill.offline.people import MACHINE, without_assent
 from kite_memory.distill.options import options_in, picked
@@ -106,7 +106,7 @@ def _answer(turn: Turn, before: Turn) -> Answer | None:
     rest = without_assent(said)
     if not stems(rest):
         return Answer(turn=turn, text=rest if BINDING.search(rest) else "", weight=0, offer=offer)
-    if "?" in said or ASKING.match(rest) or PASSING.search(said) or GUESS.search(rest):
+    if "?" in said or ASKING.match(rest) or TELLING.match(rest) or PASSING.search(said) or GUESS.search(rest):
         return None
     answers = offer is not None and _ASKS.search(offer.text[-500:]) is not None
     weight = _weight(rest) + (offer is not None and offer.text.rstrip().endswith("?"))

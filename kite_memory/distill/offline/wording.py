@@ -23,7 +23,9 @@ _OPENING = re.compile(
     r"|let'?s(?: go with| use)?|go with|i found(?: that)?|found (?:it|the (?:bug|issue|problem|cause))|confirmed|please"
     r"|can (?:you|we)|could (?:you|we)|(?:we|i)(?:'ve| have)? (?:decided (?:to(?: use| go with)?|on|that)|chosen?|settled"
     r" on|agreed (?:on|to|that))|we(?:'ll| will|'re going to| are going to) (?:use|go with)|from now on|going forward|i want you to"
-    r"|i'd like you to|i see|unfortunately|looking (?:deeper|closer)|short answer(?=\s*[:—–-])"
+    r"|i'd like you to|i(?:'d| would)"
+    r" (?:personally |really |much )?(?:prefer|rather)(?: that| if| we)*|i lean(?:ing)? towards?|i see|"
+    r"unfortunately|looking (?:deeper|closer)|short answer(?=\s*[:—–-])"
     r"|(?:one|another) (?:small |last )?(?:leftover|footnote|caveat|nuance|note)(?=\s*[:—–-])"
     r"|worth flagging(?: in [^:]{2,30})?(?=\s*:)|(?:the )?(?:problem|issue|bug|(?:root )?cause|culprit)(?=\s*[:—–-])"
     r"|(?:make|be) sure(?: that)?(?: (?:you|we))?(?: to)?|btw|by the way|oh|nope|nah)\b[\s,:;.!—–-]*)+",
