@@ -83,7 +83,7 @@ class Thread:
 def threads(told: Sequence[Turn]) -> list[Thread]:
     found: list[list[Answer]] = [[]]
     for at, turn in enumerate(told):
-        answer = _answer(turn, told[at - 1]) if at else None
+        answer = _answer(turn, told[at - 1], goes_on=bool(found[-1])) if at else None
         if answer is not None:
             found[-1].append(answer)
         elif found[-1]:
@@ -91,7 +91,7 @@ def threads(told: Sequence[Turn]) -> list[Thread]:
     return [Thread(answers=tuple(answers)) for answers in found if any(each.text for each in answers)]
 
 
-def _answer(turn: Turn, before: Turn) -> Answer | None:
+def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> Answer | None:
     """``None`` for what answers nothing: a question, an order, something pasted, another subject."""
     if turn.asked is None or ((offer := _last_word(before)) is None and before.asked is None):
         return None
