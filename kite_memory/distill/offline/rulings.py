@@ -93,7 +93,7 @@ def threads(told: Sequence[Turn]) -> list[Thread]:
 
 def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> Answer | None:
     """``None`` for what answers nothing: a question, an order, something pasted, another subject."""
-    if turn.asked is None or ((offer := _last_word(before)) is None and before.asked is None):
+    if turn.asked is None or ((offer := _last_word(before)) is None and not goes_on):
         return None
     said = one_line(said_by_person(turn.asked))
     if not said or len(said) > _TYPED or turn.asked.text.count("\n") > _LINES or MACHINE.search(said) or _PASTED.search(said):
