@@ -99,8 +99,8 @@ def _of_thread(thread: Thread, fresh: Container[str]) -> Iterator[Draft]:
     begun = thread.up_to_where_it_settles()
     if not new or begun is None:
         return
-    if len(thread.answers) == 1 and any(True for _ in _outright(thread.answers[0].turn)):
-        return
+    if all(any(True for _ in _outright(each.turn)) for each in thread.answers if each.text):
+        return  # each is a note of its own
     told_already = begun.answers[-1] not in new
     said = [each.text for each in (new if told_already else thread.answers) if each.text]
     if not said:

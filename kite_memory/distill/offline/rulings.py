@@ -84,7 +84,7 @@ def threads(told: Sequence[Turn]) -> list[Thread]:
     found: list[list[Answer]] = [[]]
     for at, turn in enumerate(told):
         answer = _answer(turn, told[at - 1], goes_on=bool(found[-1])) if at else None
-        if answer is not None:
+        if answer is not None and (answer.asked_for or found[-1]):
             found[-1].append(answer)
         elif found[-1]:
             found.append([])
@@ -117,7 +117,10 @@ def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> Answer | None:
 
 _TYPED, _LINES = 400, 6
 _PASTED = re.compile(r"^/|[❯✓✗→↑↓│]|\w\.\w{1,5}:\d+|\b[0-9a-f]{12,}\b|https?://|\S{60}")
-_ASKS = re.compile(r"\?|\b(?:propos|recommend|suggest|alternativ|option)|\bi(?:'d| would)\b", re.IGNORECASE)
+_ASKS = re.compile(
+    r"\?|\b(?:propos\w*|recommend\w*|suggest\w*|alternativ\w*|options?|ideas?|either|i'd|would|could)\b", re.IGNORECASE
+)
+"""What an agent's message says that leaves something to be settled."""
 _PICK_WORDS = re.compile(
     r"^\W*(?:(?:ok(?:ay)?|yes|ye[ap]h?|yep|sure|let'?s|go|do|just|i'd|i would|with|for|option|approach|pick|take|choose|like|to|say"
     r"|the)[\s,:]+){0,6}(?:[a-d]|[1-9]|first|second|third|former|latter)\b(?: one| option)?[\s.,;:!)—–-]*(?:please|then)?[\s.,;:]*",
