@@ -12,6 +12,7 @@ from kite_memory.distill.offline.cues import (
     CHECKS,
     CHOSE,
     CODE,
+    DEICTIC,
     GUESS,
     LEANING,
     LIMIT,
@@ -27,6 +28,7 @@ from kite_memory.distill.offline.cues import (
     VERB,
 )
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
+from kite_memory.distill.parse_answer import TITLE_CHARS
 from kite_memory.distill.prose import stems
 from kite_memory.distill.retractions import CLAIM, MENDED, RETRACTION
 from kite_memory.model.event import EventType
@@ -36,6 +38,7 @@ _HEART = 800
 _ASSERTS = 1.0
 """The assertion from which on a sentence can stand as a title."""
 _TITLE_WORDS = (6, 24)
+_FEWEST_WORDS = 20
 _HEARD = 400
 _FEWEST_STEMS = 3
 _SETTLED = 3.75
@@ -71,7 +74,12 @@ def assertion(text: str, words: int) -> float:
     score += 0.7 * bool(TRACED.search(text)) + 0.7 * bool(LIMIT.search(text)) + 0.5 * bool(VERB.search(text))
     score += 0.4 * min(2, _count(CODE, text)) + 0.3 * bool(_NUMBER.search(text))
     score -= 1.2 * bool(LEANING.match(text)) + bool(STATUS.search(text)) + 0.8 * bool(GUESS.search(text))
-    score -= 0.5 * bool(CHECKS.match(text)) + 0.4 * bool(SELF.search(text)) + 0.4 * (not text.endswith((".", "!", ")", "”")))
+    score -= (
+        bool(SLIP.search(text))
+        + 0.5 * bool(CHECKS.match(text))
+        + 0.4 * bool(SELF.search(text))
+        + 0.4 * (not text.endswith((".", "!", ")", "”")))
+    )
     score -= 0.6 * bool(_LABELLED.match(text)) + 0.3 * bool(SUBORDINATE.match(text)) + CHANGE_COSTS * bool(CHANGE.match(text))
     fewest, most = _TITLE_WORDS
     return score - 0.5 * max(0, fewest - words) - 0.05 * max(0, words - most)
@@ -86,12 +94,17 @@ CHANGE_COSTS = 1.5
 def best_of(sentences: Iterable[Sentence]) -> Sentence | None:
     """The sentence that can stand as a title, where there is one."""
     able = [each for each in sentences if _may_lead(each)]
-    return max(able, key=lambda each: assertion(each.text, each.words), default=None)
+    return max(able, key=lambda each: assertion(each.text, each.words) - _out_of_place(each.text), default=None)
+
+
+def _out_of_place(text: str) -> float:
+    """How badly a sentence fits as a title for what it says to whom, and how long it is."""
+    return 0.6 * bool(DEICTIC.search(text)) + 0.5 * (len(text) > TITLE_CHARS)
 
 
 def _may_lead(sentence: Sentence) -> bool:
     text = sentence.text
-    if sentence.words < _TITLE_WORDS[0] or LEANING.match(text) or CHANGE.match(text) or not VERB.search(text):
+    if sentence.words < _TITLE_WORDS[0] or text[0] in "(*→" or LEANING.match(text) or CHANGE.match(text) or not VERB.search(text):
         return False
     return assertion(text, sentence.words) >= _ASSERTS
 
@@ -103,7 +116,11 @@ def claim_of(said: Sequence[Sentence], asked: str, failures: int) -> Claim | Non
     for each in said:
         if _leads_on(each):
             heart.append(each)
-        if is_talk(each.text, each.words) or PROPOSAL.match(each.text):
+        if (
+            is_talk(each.text, each.words)
+            or PROPOSAL.match(each.text)
+            or (STATUS.search(each.text) and not CAUSE.search(each.text))
+        ):
             continue
         if size and size + len(each.text) > _HEART:
             break
@@ -111,7 +128,7 @@ def claim_of(said: Sequence[Sentence], asked: str, failures: int) -> Claim | Non
         size += len(each.text) + 1
     heart = [each for at, each in enumerate(heart) if not _leads_on(each) or (at + 1 < len(heart) and not _leads_on(heart[at + 1]))]
     best = best_of(heart)
-    if best is None:
+    if best is None or sum(each.words for each in heart) < _FEWEST_WORDS:
         return None
     return Claim(sentences=tuple(heart), best=best, worth=_worth(heart, best, asked[:_HEARD], failures))
 

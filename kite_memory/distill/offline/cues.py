@@ -18,7 +18,7 @@ def _opens(fragments: Sequence[str]) -> re.Pattern[str]:
 
 CAUSE, TRACED, SLIP, CHOICE, LIMIT = map(_says, ("cause", "traced", "slip", "choice", "limit"))
 VERB, GUESS, STATUS, OFFER, SELF = map(_says, ("verb", "guess", "status", "offer", "myself"))
-PROPOSAL, RECOMMENDS = map(_says, ("proposal", "recommends"))
+PROPOSAL, RECOMMENDS, DEICTIC = map(_says, ("proposal", "recommends", "deictic"))
 STEP, ANNOUNCING, CHECKS, LEANING = (_opens(_DATA["opens"][cue]) for cue in ("step", "announcing", "checks", "leaning"))
 CHANGE, SUBORDINATE, TURNED_OUT = (_opens(_DATA["opens"][cue]) for cue in ("change", "subordinate", "turned_out"))
 BINDING, BOUNDING = (

@@ -23,7 +23,7 @@ from kite_memory.distill.offline.claims import (
     withdrawn,
 )
 from kite_memory.distill.offline.commands import Established
-from kite_memory.distill.offline.cues import CAUSE, CHOICE
+from kite_memory.distill.offline.cues import CAUSE, CHOICE, PASSING
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
 from kite_memory.distill.offline.people import (
     EVERYWHERE,
@@ -175,7 +175,7 @@ def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[D
         if claim is not None:
             yield _claimed(turn, claim, conceded, discarded)
     settled = settled_cause(turn, said)
-    if settled is not None and settled.best.event.id in fresh:
+    if settled is not None and settled.best.event.id in fresh and len(title_of(settled.best.text).split()) >= _TITLE_OF_A_CAUSE:
         yield _settled(turn, settled, "insight")
     elif (chosen := settled_choice(said)) and chosen.best.event.id in fresh:
         yield _settled(turn, chosen, "decision")
@@ -202,7 +202,7 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
     if turn.asked and (conceded or len(stems(asked_in(turn)) & stems(text)) >= _ANSWERS):
         evidence.insert(0, turn.asked.id)
     if kind == "insight" and discarded:
-        text = f"{text} Ruled out: {'; '.join(title_of(theory.text) for theory in discarded[:2])}."
+        text = f"{text}{_ruled_out(discarded)}"
     return Draft(
         rule="conceded" if conceded else "claim",
         kind=kind,
@@ -218,6 +218,7 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
 
 
 _CONCEDED = 0.5
+_TITLE_OF_A_CAUSE = 4
 _ANSWERS = 2
 """Words of a prompt from which on what is said in its turn is said to it."""
 
@@ -225,7 +226,7 @@ _ANSWERS = 2
 def _settled(turn: Turn, claim: Claim, kind: Literal["insight", "decision"]) -> Draft:
     text = joined(each.text for each in claim.sentences)
     if claim.discarded:
-        text = f"{text} Ruled out: {'; '.join(title_of(theory.text) for theory in claim.discarded[:2])}."
+        text = f"{text}{_ruled_out(claim.discarded)}"
     return Draft(
         rule="cause",
         kind=kind,
@@ -238,6 +239,11 @@ def _settled(turn: Turn, claim: Claim, kind: Literal["insight", "decision"]) -> 
         rejected=tuple(rejected_in(each.text for each in claim.sentences))[:2] if kind == "decision" else (),
         symptom=_symptom(turn, text) if kind == "insight" else "",
     )
+
+
+def _ruled_out(theories: Sequence[Sentence]) -> str:
+    named = [title for theory in theories if len((title := title_of(theory.text)).split()) >= 3]
+    return f" Ruled out: {'; '.join(named[:2])}." if named else ""
 
 
 def _symptom(turn: Turn, told: str) -> str:
@@ -331,7 +337,13 @@ def _picks(turn: Turn, before: Turn | None) -> Iterator[Draft]:
         return
     options = options_in(offer.text)
     choice = picked(said_by_person(turn.asked), options)
-    if choice is None or len(stems(choice.text)) < 5 or not _NAMES_IT.match(choice.text) or not _ALTERNATIVES.search(offer.text):
+    if (
+        choice is None
+        or len(stems(choice.text)) < 5
+        or not _NAMES_IT.match(choice.text)
+        or PASSING.search(choice.text)
+        or not _ALTERNATIVES.search(offer.text)
+    ):
         return
     yield Draft(
         rule="pick",
@@ -369,6 +381,11 @@ _NO_ANSWER = re.compile(
     r"|no preference|next\b.*|skip.*|other|none|not sure|(?:let'?s )?(?:continue|proceed|move on|go on)\b.*|cancel.*|stop.*)\W*",
     re.IGNORECASE,
 )
+_ERRAND = re.compile(
+    r"\b(?:should|shall|want me|like me)\b.{1,40}?\b(?:commit|push|proceed|start|begin|deliver|continue|merge|deploy|run|open a)\b",
+    re.IGNORECASE,
+)
+"""What is to be done next is no choice that anybody comes back to."""
 _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
 
 
@@ -453,7 +470,12 @@ def _answered(event: Event) -> _Answered | None:
         return None
     question = one_line(match["question"])
     answer = _RECOMMENDED.sub("", one_line(match["words"] or match["answer"]))
-    if len(stems(f"{question} {answer}")) < 4 or not _CHOICE.match(question) or _NO_ANSWER.fullmatch(answer):
+    if (
+        len(stems(f"{question} {answer}")) < 4
+        or not _CHOICE.match(question)
+        or _ERRAND.search(question)
+        or _NO_ANSWER.fullmatch(answer)
+    ):
         return None
     lost = tuple(_RECOMMENDED.sub("", one_line(each)) for each in (match["lost"] or "").split(";") if each.strip())
     return _Answered(question=question, answer=answer, lost=lost)

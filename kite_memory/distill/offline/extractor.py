@@ -91,7 +91,9 @@ def _selected(chunk: Chunk) -> Sequence[Draft]:
         if draft.worth < _ENOUGH + _DEARER * (chunk.noted + len(kept)) or len(kept) == _MOST:
             continue
         own = stems(draft.body)
-        if own and all(len(own & others) < _SAME * min(len(own), len(others)) for _, others in kept):
+        if own and all(
+            draft.title != other.title and len(own & others) < _SAME * min(len(own), len(others)) for other, others in kept
+        ):
             kept.append((draft, own))
     chosen = {id(draft) for draft, _ in kept}
     return [draft for draft in drafts if id(draft) in chosen]

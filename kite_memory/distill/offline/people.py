@@ -51,7 +51,7 @@ _PLAIN_YES = re.compile(
 _FIRM = re.compile(r"\b(?:always|never|ever|from now on|going forward|future|rule|directive|policy|convention)\b", re.IGNORECASE)
 FOR_NOW = re.compile(
     r"\b(?:yet|for now|right now|(?:for|at) the moment|for the time being|temporarily|in the meantime|this time|(?:this|just) once"
-    r"|today|tonight|tomorrow|until|in this (?:case|pr|branch|file|commit)|(?:that|this) one)\b",
+    r"|today|tonight|tomorrow|until|in this (?:case|pr|branch|file|commit)|anything else|(?:that|this) one)\b",
     re.IGNORECASE,
 )
 TYPED = 700
@@ -175,7 +175,7 @@ def statements(event: Event, *, answered: bool) -> Iterator[Statement]:
         told = _TELLS.search(text)
         if told and _is_lasting(told["told"]):
             yield Statement(rule="told", text=told["told"], firm=bool(_KEEP.match(told["lead"])))
-        elif told is None and (chosen := _chosen(sentence.text)):
+        elif told is None and (chosen := _chosen(sentence.text) or _required(sentence.text)):
             yield Statement(rule="choice", text=chosen, firm=bool(_SETTLED.match(chosen)))
 
 
@@ -197,7 +197,7 @@ _KEPT = re.compile(rf"(?P<told>[^?]{{12,300}})(?:[,;:]| [—–-]+) {_THAT}", re
 _PASSING = re.compile(
     r"[?]|^(?:bug|bugs|issue|error|time|day|thing|one|ones|problem|test|ticket|pr|discussion|file|function|guy|to)\b"
     r"|\b(?:today|tomorrow|tonight|right now|for now|this (?:morning|afternoon|evening))\b|\bi(?:'m| am) (?:off|out|away|back|going"
-    r"|done|leaving|still|not sure)\b|\bi(?:'ll| will|'ve just| just)\b",
+    r"|done|leaving|still|not sure)\b|\bi(?:'ll| will|'ve just| just)\b|\blet'?s\b",
     re.IGNORECASE,
 )
 
@@ -275,3 +275,19 @@ def _chosen(sentence: str) -> str:
     if chooses is None:
         return text if _SETTLED.match(text) else ""
     return "" if _POINTS.match(chooses["what"]) or _POINTS_BACK.search(text) else text
+
+
+_REQUIRES = re.compile(
+    r"(?!(?:add|write|make|check|ensure|mention|so|if|then|which|that|this|it|they|there)\b)\S.{2,100}?\s"
+    r"(?:should(?:n'?t| not)?|must(?: not)?|needs? to|has to)(?: (?:also|only|always|never|just))?"
+    r" (?:be|go|live|return|start|end|appear|show|stay|use|contain|include|default)\b",
+    re.IGNORECASE,
+)
+
+
+def _required(sentence: str) -> str:
+    """The sentence without what it opens with, where it says of a thing that it names how that has to be."""
+    text = without_opening(sentence)
+    if "?" in text or FOR_NOW.search(text) or PASSING.search(text) or GUESS.search(text) or len(stems(text)) < _FEWEST_STEMS:
+        return ""
+    return text if _REQUIRES.match(text) and not _POINTS_BACK.search(text) else ""

@@ -122,8 +122,9 @@ TITLE_WORDS = 24
 
 def asserting_title(sentence: str) -> str:
     """A whole sentence as a title where it fits; else up to the clause or the word at which it may be cut."""
-    text = one_line(sentence[:600]).strip(" .:;,-—–\"'“”")
+    text = one_line(sentence[:600]).strip(" .:;,-—–'“”")
     text = text[opening.end() :] if (opening := _OPENING.match(text)) else text
+    text = re.sub(r"^that\s+(?=\S+\s\S+\s\S)", "", text, flags=re.IGNORECASE) if opening else text
     for end in reversed([*_CLAUSE_END.finditer(text)]):
         if len(text) <= TITLE_CHARS and len(text.split()) <= TITLE_WORDS:
             break
@@ -134,7 +135,7 @@ def asserting_title(sentence: str) -> str:
         words.pop()
     if len(words) < len(text.split()):
         words = _closed(_before_half_a_code(words))
-    head = _balanced(" ".join(words)).strip(" .:;,-—–\"'“”")
+    head = _balanced(" ".join(words).strip(" .:;,-—–'“”"))
     return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, TITLE_CHARS)
 
 
@@ -188,6 +189,8 @@ def _balanced(text: str) -> str:
     """Without a backtick or bracket whose partner was cut away."""
     if text.count("`") % 2:
         text = text.replace("`", "")
+    if text.count('"') % 2:
+        text = text.replace('"', "")
     if text.count("(") > text.count(")"):
         text = text[: text.rfind("(")] if text.rfind("(") > len(text) // 2 else text.replace("(", "")
     return text
