@@ -292,7 +292,7 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
     )
     stems = [term.stem for term in asked.terms]
     return [
-        Found(event=event, score=score, snippet=(event in asked.meant and _errand(rows, event)) or _snippet(shown, stems))
+        Found(event=event, score=score, snippet=(event in asked.meant and _errand(rows, event)) or snippet(shown, stems))
         for score, _, event, shown in ordered[: max(0, query.limit)]
     ]
 
@@ -308,7 +308,17 @@ def _share(pairs: Sequence[str], text: str) -> float:
     return sum(pair in running for pair in pairs) / len(pairs)
 
 
-def _snippet(text: str, stems: Sequence[str]) -> str:
+def stems_of(text: str) -> list[str]:
+    """Roughly what the index keeps of the words of a question, to look for them in a text."""
+    return [term.stem for term in _terms(text)]
+
+
+def share_held(text: str, stems: Sequence[str]) -> float:
+    lowered = text.lower()
+    return sum(stem in lowered for stem in stems) / max(1, len(stems))
+
+
+def snippet(text: str, stems: Sequence[str]) -> str:
     """The line that holds most of the words, from a little before the first of them."""
     best, held = "", -1
     for found in _LINES.finditer(text):
