@@ -94,11 +94,12 @@ def plain(timeline: Timeline, lines: Lines, database: Path) -> Callable[[str], l
     return ask
 
 
-def ours(timeline: Timeline, lines: Lines, meaning: Meaning | None, *, cards: bool = True, events: bool = True) -> Callable[[str], list[Place]]:
+def ours(timeline: Timeline, lines: Lines, meaning: Meaning | None, *, cards: bool = True, events: bool = True, split: int = _FIRST) -> Callable[[str], list[Place]]:
     def ask(question: str) -> list[Place]:
-        found = [hit.telling for hit in timeline.cards(CardQuery(text=question, limit=_FIRST), meaning)] if cards else []
+        found = [hit.telling for hit in timeline.cards(CardQuery(text=question, limit=split), meaning)] if cards else []
         if events:
-            found += [hit.event for hit in timeline.search(EventQuery(text=question, limit=_FIRST), meaning)]
+            there = {event.id for event in found}
+            found += [hit.event for hit in timeline.search(EventQuery(text=question, limit=_FIRST), meaning) if hit.event.id not in there]
         return [lines.of(event) for event in found[:_FIRST]]
 
     return ask
@@ -142,7 +143,8 @@ def main() -> None:
                 "events alone": ours(timeline, lines, meaning, cards=False),
                 "cards alone, words": ours(timeline, lines, None, events=False),
                 "cards alone": ours(timeline, lines, meaning, events=False),
-                "cards, then events": ours(timeline, lines, meaning),
+                "three cards, then events": ours(timeline, lines, meaning, split=3),
+                "four cards, then events": ours(timeline, lines, meaning, split=4),
             }
             for name, ask in ways.items():
                 found = []

@@ -1,4 +1,4 @@
-"""Words cut to their stems, so that a question finds what was said in another form."""
+"""Words cut to their stems, so that a question finds what was said in another form; and how far a slip of the finger takes a word."""
 
 import re
 import unicodedata
@@ -8,6 +8,7 @@ from itertools import pairwise
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _LONGEST = 64
+_ACCENTS = re.compile("[\u0300-\u036f]+")
 _SPACELESS = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 _VOWEL = re.compile("[aeiouy]")
 _DOUBLED = re.compile(r"([bdfgmnprt])\1$")
@@ -28,7 +29,7 @@ def stems(text: str) -> list[str]:
     of letters.
     """
     found: list[str] = []
-    for word in _WORD.findall(folded(text, keep_case=True)):
+    for word in _WORD.findall(folded(text)):
         if len(word) > _LONGEST:
             continue
         if not word.isascii() and _SPACELESS.search(word):
@@ -45,13 +46,11 @@ def stems(text: str) -> list[str]:
     return found
 
 
-def folded(text: str, *, keep_case: bool = False) -> str:
-    """Without accents, in small letters."""
-    text = text if keep_case else text.lower()
+def folded(text: str) -> str:
+    """Without accents."""
     if text.isascii():
         return text
-    bare = "".join(char for char in unicodedata.normalize("NFKD", text) if unicodedata.category(char) != "Mn")
-    return unicodedata.normalize("NFC", bare)
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
 
 
 @lru_cache(maxsize=1 << 15)
@@ -75,3 +74,22 @@ def stem(word: str) -> str:
     if len(word) > 2 and word[-1] == "y":
         word = word[:-1] + "i"
     return word
+
+
+def edits(one: str, other: str, most: int) -> int:
+    """Letters added, dropped, replaced, or swapped with their neighbour to make one of the other; ``most + 1`` for any more."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    before: list[int] = []
+    previous = list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        current = [row]
+        for column, theirs in enumerate(other, 1):
+            cost = min(previous[column] + 1, current[column - 1] + 1, previous[column - 1] + (letter != theirs))
+            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == theirs:
+                cost = min(cost, before[column - 2] + 1)
+            current.append(cost)
+        if min(current) > most:
+            return most + 1
+        before, previous = previous, current
+    return min(previous[-1], most + 1)

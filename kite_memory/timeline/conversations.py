@@ -25,7 +25,7 @@ _AS_NEAR = 80
 _OF_A_SESSION = 2
 """Cards of one session in an answer: the third best would mostly say the same again."""
 
-_FOLLOWED = 4
+_FOLLOWED = 2
 """So many of the best are followed to what was said of their matter later."""
 _SAME_MATTER, _SAME_MATTER_CUED = 0.3, 0.2
 """Of what a conversation's words tell, as much must a later one say again to be about its matter; less where it says that it changes
@@ -191,7 +191,7 @@ def _later(rows: Rows, match: Match, where: _Session) -> Match | None:
 def _matter(rows: Rows, match: Match) -> str:
     """What is said in a conversation; of a long session, in the card's turn."""
     told = turns(rows, match.session)
-    return "\n".join(turn.text for turn in told if len(told) <= _TALK or turn.prompt == match.prompt)
+    return "\n".join(turn.text for turn in told if len(told) <= _TALK or turn.prompt == match.prompt)[:_READ]
 
 
 def talk(rows: Rows, prompt: int, session: int) -> Talk | None:

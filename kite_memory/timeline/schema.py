@@ -295,13 +295,15 @@ _VERSION_8 = (
     "CREATE TABLE card_words (key INTEGER PRIMARY KEY, postings BLOB NOT NULL)",
     f"CREATE TRIGGER card_made AFTER INSERT ON cards BEGIN {_TALLY.format('+', 'new')} END",
     f"CREATE TRIGGER card_leaving AFTER DELETE ON cards BEGIN {_TALLY.format('-', 'old')} END",
+    "CREATE VIRTUAL TABLE told_words USING fts5vocab (told, row)",
     "CREATE TABLE card_waiting (session INTEGER PRIMARY KEY)",
     "INSERT INTO card_waiting SELECT key FROM sessions WHERE provider <> 'git'",
     "DELETE FROM unbundled",
     "INSERT INTO unbundled SELECT seq + 1 FROM events ORDER BY seq DESC LIMIT 1",
 )
 """Turns that came to something, each by its prompt's and its answer's row, and their words as postings, see `timeline.cards`. Those
-of sessions that wait are made little by little. A number of a card is never given to another.
+of sessions that wait are made little by little. A number of a card is never given to another. And the words that the index of events
+holds, to be compared with one that it does not.
 """
 
 MIGRATIONS = {

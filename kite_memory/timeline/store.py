@@ -40,12 +40,15 @@ class SessionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventHit:
-    """An event that was searched for. ``score`` is from 0 to 1; ``snippet`` is a part of one line of it."""
+    """An event that was searched for. ``score`` is from 0 to 1; ``snippet`` is a part of one line of it. It is ``near`` where it
+    holds too little of what was asked to be an answer.
+    """
 
     event: Event
     session: Session
     score: float
     snippet: str
+    near: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -442,7 +445,7 @@ class Timeline:
             key = (event.provider, event.session)
             if key not in sessions and (session := self.session(*key)) is not None:
                 sessions[key] = session
-            hits.append(EventHit(event=event, session=sessions[key], score=each.score, snippet=each.snippet))
+            hits.append(EventHit(event=event, session=sessions[key], score=each.score, snippet=each.snippet, near=each.near))
         return tuple(hits)
 
     def cards(self, query: CardQuery, meaning: Meaning | None = None) -> tuple[CardHit, ...]:
