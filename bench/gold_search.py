@@ -33,7 +33,9 @@ Place = tuple[str, int]
 
 _NEAR = 6
 _FIRST = 5
-_MESSAGES = "SELECT e.seq, e.text FROM events AS e WHERE e.type IN ('user_message', 'assistant_message', 'decision', 'resume_point')"
+_MESSAGES = (
+    "SELECT e.seq, e.text FROM events AS e WHERE e.type IN ('user_message', 'assistant_message', 'decision', 'resume_point')"
+)
 
 
 def read(project: Labelled, transcripts: Path, folder: Path, meaning: Meaning) -> Timeline:
@@ -94,12 +96,16 @@ def plain(timeline: Timeline, lines: Lines, database: Path) -> Callable[[str], l
     return ask
 
 
-def ours(timeline: Timeline, lines: Lines, meaning: Meaning | None, *, cards: bool = True, events: bool = True, split: int = _FIRST) -> Callable[[str], list[Place]]:
+def ours(
+    timeline: Timeline, lines: Lines, meaning: Meaning | None, *, cards: bool = True, events: bool = True, split: int = _FIRST
+) -> Callable[[str], list[Place]]:
     def ask(question: str) -> list[Place]:
         found = [hit.telling for hit in timeline.cards(CardQuery(text=question, limit=split), meaning)] if cards else []
         if events:
             there = {event.id for event in found}
-            found += [hit.event for hit in timeline.search(EventQuery(text=question, limit=_FIRST), meaning) if hit.event.id not in there]
+            found += [
+                hit.event for hit in timeline.search(EventQuery(text=question, limit=_FIRST), meaning) if hit.event.id not in there
+            ]
         return [lines.of(event) for event in found[:_FIRST]]
 
     return ask

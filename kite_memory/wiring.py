@@ -25,11 +25,12 @@ from kite_memory.app.consolidation import Consolidating
 from kite_memory.app.forgetting import LettingGo
 from kite_memory.app.importer import TakingIn
 from kite_memory.app.launch import daemon_command, daemon_environment
-from kite_memory.app.operations import Operations, known_project
+from kite_memory.app.operations import Operations
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.prompt_capture import Saying
 from kite_memory.app.question_answering import History
 from kite_memory.app.review import Reviewing
+from kite_memory.app.searching import known_project
 from kite_memory.app.session_context import said_about
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_git import commit
@@ -786,7 +787,7 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
             compare_seconds=config.daemon.compare_seconds,
             still_ours=lambda: lock.still_holds(config.state),
             warm=partial(_warm, house.embedder),
-            embed_bundles=lambda: house.timeline.embed_bundles(house.meaning),
+            embed_bundles=lambda: house.timeline.make_cards() or house.timeline.embed_bundles(house.meaning),
             review=lambda: house.operations.perform("review_page", {}),
             tend=partial(_tend, house.consolidating, house.anchoring),
         )

@@ -1,4 +1,4 @@
-"""Words cut to their stems, so that a question finds what was said in another form; and how far a slip of the finger takes a word."""
+"""Words cut to their stems, so that a question finds what was said in another form; and how far apart two spellings are."""
 
 import re
 import unicodedata

@@ -1,9 +1,9 @@
 """One card for each turn that came to something: what a person asked, and the answer that closes the turn. Talk included.
 
-A card is named by its prompt's event and read from the events whenever it is told. Kept are its words alone, in a table of postings:
-a row for each word of each project, so that a word's rarity is the project's own and one short row tells all cards that hold it. A
-posting of four bytes holds the card's number, how long the card is and how often the word stands in it: a question reads a few rows
-and nothing else. A card's vector is its prompt's, see `timeline.event_embeddings`.
+A card is named by its prompt's event and read from the events whenever it is told. Kept are its words alone, in a table of
+postings: a row for each word of each project, so that a word's rarity is the project's own and one short row tells all cards that
+hold it. A posting of four bytes holds the card's number, how long the card is and how often the word stands in it: a question reads
+a few rows and nothing else. A card's vector is its prompt's, see `timeline.event_embeddings`.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ _QUIET = timedelta(seconds=90)
 _OVER = timedelta(hours=3)
 """A session's last turn is closed when nothing was added for a while, or when it was long ago."""
 _SESSIONS_AT_ONCE = 40
-_CARDS_AT_ONCE = 400
+_CARDS_AT_ONCE = 100
 
 _NUMBER_AT, _LENGTH_AT, _TIMES = 10, 4, 15
 """Bits of a posting: the card's number above ten bits, six for the class of its length, four for how often."""
@@ -153,7 +153,7 @@ def ends(text: str, most: int) -> str:
 
 def _project(database: sqlite3.Connection, name: str) -> int:
     (key,) = database.execute(
-        "INSERT INTO card_projects (name, cards, words) VALUES (?, 0, 0) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING key",
+        "INSERT INTO card_projects (name) VALUES (?) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING key",
         (name,),
     ).fetchone()
     return int(key)
@@ -198,7 +198,8 @@ def _enter(database: sqlite3.Connection, batch: Mapping[int, Sequence[tuple[int,
             for term, times in counted.items():
                 postings[term << _PROJECT_BITS | project] += (low | min(times, _TIMES)).to_bytes(4, "little")
     database.executemany(
-        "INSERT INTO card_words (key, postings) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET postings = CAST(postings || excluded.postings AS BLOB)",
+        "INSERT INTO card_words (key, postings) VALUES (?, ?)"
+        " ON CONFLICT (key) DO UPDATE SET postings = CAST(postings || excluded.postings AS BLOB)",
         sorted((key, bytes(told)) for key, told in postings.items()),
     )
 
@@ -265,8 +266,8 @@ def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) 
     if project is None:
         held = rows(
             "SELECT w.key, LENGTH(w.postings) / 4 FROM json_each(?) AS t CROSS JOIN card_words AS w"
-            f" ON w.key BETWEEN t.value AND t.value + {_PROJECTS}",
-            (json.dumps([term << _PROJECT_BITS for term in asked]),),
+            " ON w.key BETWEEN t.value AND t.value + ?",
+            (json.dumps([term << _PROJECT_BITS for term in asked]), _PROJECTS),
         )
     else:
         (only,) = known
@@ -327,7 +328,7 @@ def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) 
 
 def of_prompts(rows: Rows, prompts: Collection[int], project: str | None = None) -> list[Match]:
     """The cards of some prompts, found by something else than their words."""
-    known = {key: cards for key, cards in rows("SELECT key, cards FROM card_projects WHERE ?1 IS NULL OR name = ?1", (project,))}
+    known = dict(rows("SELECT key, cards FROM card_projects WHERE ?1 IS NULL OR name = ?1", (project,)))
     return [
         Match(card=card, prompt=prompt, answer=answer, session=session, bm25=0.0, covered=0.0, size=known[of], terms=0)
         for card, prompt, answer, session, of in _offered(rows, "c.prompt", prompts)

@@ -28,13 +28,13 @@ _OF_A_SESSION = 2
 _FOLLOWED = 2
 """So many of the best are followed to what was said of their matter later."""
 _SAME_MATTER, _SAME_MATTER_CUED = 0.3, 0.2
-"""Of what a conversation's words tell, as much must a later one say again to be about its matter; less where it says that it changes
-something. Between the labelled pairs of one matter this share is .23 to .33, between other pairs of a project .29 at most.
+"""Of what a conversation's words tell, a later one must say so much again to be about its matter; less where it says that it
+changes something. Between the labelled pairs of one matter this share is .23 to .33, between other pairs of a project .29 at most.
 """
 _CUE = re.compile(
-    r"\b(?:amend\w*|chang(?:e|es|ed|ing)|instead|no longer|not? any ?more|anymore|overrul\w*|overrid\w*|replac\w*|revers\w*|revert\w*"
-    r"|revisit\w*|reconsider\w*|supersed\w*|swap\w*|scrap\w*|we settled|settled on|on second thought|was (?:naive|wrong|a mistake)"
-    r"|turned out|from now on|the rest stays|stays? as (?:is|it was)|(?:the )?(?:old|earlier|previous|former) (?:rule|plan|decision|one)s?"
+    r"\b(?:amend\w*|chang(?:e|es|ed|ing)|instead|no longer|not? any ?more|anymore|overrul\w*|overrid\w*|replac\w*|revers\w*"
+    r"|revert\w*|revisit\w*|reconsider\w*|supersed\w*|swap\w*|scrap\w*|we settled|settled on|on second thought|was (?:naive|wrong|a mistake)"
+    r"|turned out|from now on|the rest stays|stays? as (?:is|it was)|(?:old|earlier|previous|former) (?:rule|plan|decision|one)s?"
     r"|previously|now (?:also|adds?|is|are|only|uses?))\b",
     re.IGNORECASE,
 )
@@ -51,7 +51,7 @@ _PERCENTILE = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A card that answers, by rows. ``later`` is the row of the card of a later conversation about its matter; 0 where there is none."""
+    """A card that answers, by rows. ``later`` is the prompt of a later conversation about its matter; 0 where there is none."""
 
     match: Match
     score: float

@@ -84,12 +84,13 @@ def enter(database: sqlite3.Connection, space: str) -> None:
 def ripe(rows: Rows, now: datetime, limit: int, per_day: int) -> list[int]:
     """The newest events that wait for a vector and around which nothing more will happen.
 
-    What is new is never kept waiting by what is old: of a backlog there are no more than ``per_day``. What comes of a session's last
-    prompt may take long: a command may run for an hour without a word.
+    What is new is never kept waiting by what is old: of a backlog there are no more than ``per_day``. What comes of a session's
+    last prompt may take long: a command may run for an hour without a word.
     """
     long_ago, quiet = (now - _OVER).isoformat(timespec="milliseconds"), (now - _QUIET).timestamp()
     fresh = rows(
-        "SELECT b.event FROM sessions AS s CROSS JOIN events AS e ON e.session = s.key AND e.type = 'user_message'"
+        "SELECT b.event FROM sessions AS s"  # noqa: S608 - ours
+        " CROSS JOIN events AS e ON e.session = s.key AND e.ordinal >= 0 AND e.type = 'user_message'"
         f" CROSS JOIN bundles AS b ON b.event = e.seq WHERE s.last_at > ? AND b.vector IS NULL AND {_RIPE} ORDER BY e.at DESC LIMIT ?",
         ((now - _FRESH).isoformat(timespec="milliseconds"), long_ago, quiet, limit),
     )
@@ -97,7 +98,7 @@ def ripe(rows: Rows, now: datetime, limit: int, per_day: int) -> list[int]:
         return [event for (event,) in fresh]
     ((today,),) = rows("SELECT COUNT(*) FROM bundles WHERE embedded = ?", (_day(now),))
     found = rows(
-        "SELECT b.event FROM bundles AS b JOIN events AS e ON e.seq = b.event JOIN sessions AS s ON s.key = e.session"
+        "SELECT b.event FROM bundles AS b JOIN events AS e ON e.seq = b.event JOIN sessions AS s ON s.key = e.session"  # noqa: S608
         f" WHERE b.vector IS NULL AND {_RIPE} ORDER BY b.event DESC LIMIT ?",
         (long_ago, quiet, max(0, min(limit, per_day - today))),
     )
@@ -207,7 +208,8 @@ def near(vectors: Read | None, meaning: Meaning, text: str) -> Nearness | None:
 
     question, codes = meaning.of_question(text), vectors.codes
     blocks = [codes[at : at + _BLOCK].astype(np.float32) @ question for at in range(0, len(codes), _BLOCK)]
-    return Nearness(events=vectors.events, cosines=np.concatenate(blocks) / np.float32(_SCALE))
+    scores: Vectors = np.concatenate(blocks) / np.float32(_SCALE)
+    return Nearness(events=vectors.events, cosines=scores)
 
 
 def _day(now: datetime) -> str:

@@ -301,9 +301,9 @@ _VERSION_8 = (
     "DELETE FROM unbundled",
     "INSERT INTO unbundled SELECT seq + 1 FROM events ORDER BY seq DESC LIMIT 1",
 )
-"""Turns that came to something, each by its prompt's and its answer's row, and their words as postings, see `timeline.cards`. Those
-of sessions that wait are made little by little. A number of a card is never given to another. And the words that the index of events
-holds, to be compared with one that it does not.
+"""Turns that came to something, each by its prompt's and its answer's row, and their words as postings, see `timeline.cards`.
+Those of sessions that wait are made little by little. A number of a card is never given to another. And the words that the index of
+events holds, to be compared with one that it does not.
 """
 
 MIGRATIONS = {

@@ -98,7 +98,7 @@ class EventQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """``event`` is its row's number; ``score`` from 0 to 1. It is ``near`` where it holds too little of the words to be an answer."""
+    """``event`` is its row's number; ``score`` from 0 to 1. It is ``near`` where it holds too few of the words to be an answer."""
 
     event: int
     score: float
@@ -174,7 +174,8 @@ class _Asked:
 def corrected(rows: Rows, text: str) -> str:
     """The text with what the index knows for each of its words that the index does not hold."""
     told = list(dict.fromkeys(word for word in _words(text[:_TEXT]) if word not in _EMPTY))[:_TERMS]
-    unknown = [word for word in told if len(word) > 3 and word.isascii() and word.isalpha() and not _newest(rows, (_quoted(word),), 1)]
+    plain = [word for word in told if len(word) > 3 and word.isascii() and word.isalpha()]
+    unknown = [word for word in plain if not _newest(rows, (_quoted(word),), 1)]
     meant = {word: near for word in unknown[:_CORRECTED] if (near := _spelt(rows, word))}
     return _WORD.sub(lambda found: meant.get(found.group().lower(), found.group()), text[:_TEXT]) if meant else text
 
@@ -321,7 +322,10 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
     stems = [term.stem for term in asked.terms]
     return [
         Found(
-            event=event, score=score, snippet=(event in asked.meant and _errand(rows, event)) or snippet(shown, stems), near=not sure
+            event=event,
+            score=score,
+            snippet=(event in asked.meant and _errand(rows, event)) or snippet(shown, stems),
+            near=not sure,
         )
         for sure, score, _, event, shown in ordered[: max(0, query.limit)]
     ]

@@ -432,6 +432,7 @@ class Timeline:
         Other readers wait for no more than a part of it.
         """
         now = datetime.fromtimestamp(self._clock(), UTC)
+        query = replace(query, text=search.corrected(self._all, query.text))
         most = event_embeddings.NEAREST_OF_SOME if query.narrow else event_embeddings.NEAREST
         meant = near.best(most) if (near := self._near(query.text, meaning)) else {}
         if not (found := search.find(self._all, query, now, meant)):
@@ -450,6 +451,7 @@ class Timeline:
 
     def cards(self, query: CardQuery, meaning: Meaning | None = None) -> tuple[CardHit, ...]:
         """As `conversations.rank`, with their events."""
+        query = replace(query, text=search.corrected(self._all, query.text))
         ranked = conversations.rank(self._all, query, self._near(query.text, meaning))
         events = self._events([row for each in ranked for row in (each.match.prompt, each.match.answer, each.later)])
         stems = search.stems_of(query.text)
