@@ -1,6 +1,6 @@
-"""Labelled questions asked of the timeline: is the session of an answer in the first five, and an event within six lines of its evidence?
+"""Labelled questions asked of the timeline: is an answer's session in the first five, and an event near its evidence?
 
-    python -m bench.gold_search --gold DIR --transcripts DIR [--keep FOLDER] [--words]
+    python -m bench.gold_search --gold DIR --transcripts DIR [--keep FOLDER]
 
 Beside our search, the same questions are asked of a plain FTS5 over the same messages. ``--keep`` says where the timelines stay, so
 that they need not be read and embedded again.
@@ -119,9 +119,8 @@ def tell(name: str, found: Sequence[tuple[list[Place], set[Place], float]]) -> N
     )
     silent = sum(not places for places, _, _ in found)
     took = sorted(cpu for *_, cpu in found)
-    print(
-        f"  {name:28}{of_session:5}{near:5}{silent:5}   p50 {statistics.median(took):6.1f}  p95 {took[int(0.95 * len(took))]:6.1f} ms cpu"
-    )
+    cpu = f"p50 {statistics.median(took):6.1f}  p95 {took[int(0.95 * len(took))]:6.1f} ms cpu"
+    print(f"  {name:28}{of_session:5}{near:5}{silent:5}   {cpu}")
 
 
 def main() -> None:

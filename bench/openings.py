@@ -1,4 +1,4 @@
-"""Chats, and what opens a later session of their project: is the chat that decided the matter found and quoted, the newer of two first?
+"""Chats, and what opens a later session of their project: is the chat that decided the matter found and quoted, the newer first?
 
     python -m bench.openings CASES.jsonl [--half first|second]
 

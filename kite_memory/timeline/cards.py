@@ -328,7 +328,7 @@ def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) 
 
 def of_prompts(rows: Rows, prompts: Collection[int], project: str | None = None) -> list[Match]:
     """The cards of some prompts, found by something else than their words."""
-    known = dict(rows("SELECT key, cards FROM card_projects WHERE ?1 IS NULL OR name = ?1", (project,)))
+    known: dict[int, int] = dict(rows("SELECT key, cards FROM card_projects WHERE ?1 IS NULL OR name = ?1", (project,)))
     return [
         Match(card=card, prompt=prompt, answer=answer, session=session, bm25=0.0, covered=0.0, size=known[of], terms=0)
         for card, prompt, answer, session, of in _offered(rows, "c.prompt", prompts)

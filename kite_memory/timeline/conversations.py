@@ -33,7 +33,7 @@ changes something. Between the labelled pairs of one matter this share is .23 to
 """
 _CUE = re.compile(
     r"\b(?:amend\w*|chang(?:e|es|ed|ing)|instead|no longer|not? any ?more|anymore|overrul\w*|overrid\w*|replac\w*|revers\w*"
-    r"|revert\w*|revisit\w*|reconsider\w*|supersed\w*|swap\w*|scrap\w*|we settled|settled on|on second thought|was (?:naive|wrong|a mistake)"
+    r"|revert\w*|revisit\w*|reconsider\w*|supersed\w*|swap\w*|scrap\w*|we settled|settled on|second thought|was (?:naive|wrong)"
     r"|turned out|from now on|the rest stays|stays? as (?:is|it was)|(?:old|earlier|previous|former) (?:rule|plan|decision|one)s?"
     r"|previously|now (?:also|adds?|is|are|only|uses?))\b",
     re.IGNORECASE,

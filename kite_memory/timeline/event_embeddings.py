@@ -91,7 +91,8 @@ def ripe(rows: Rows, now: datetime, limit: int, per_day: int) -> list[int]:
     fresh = rows(
         "SELECT b.event FROM sessions AS s"  # noqa: S608 - ours
         " CROSS JOIN events AS e ON e.session = s.key AND e.ordinal >= 0 AND e.type = 'user_message'"
-        f" CROSS JOIN bundles AS b ON b.event = e.seq WHERE s.last_at > ? AND b.vector IS NULL AND {_RIPE} ORDER BY e.at DESC LIMIT ?",
+        " CROSS JOIN bundles AS b ON b.event = e.seq WHERE s.last_at > ? AND b.vector IS NULL"
+        f" AND {_RIPE} ORDER BY e.at DESC LIMIT ?",
         ((now - _FRESH).isoformat(timespec="milliseconds"), long_ago, quiet, limit),
     )
     if fresh:
@@ -208,8 +209,7 @@ def near(vectors: Read | None, meaning: Meaning, text: str) -> Nearness | None:
 
     question, codes = meaning.of_question(text), vectors.codes
     blocks = [codes[at : at + _BLOCK].astype(np.float32) @ question for at in range(0, len(codes), _BLOCK)]
-    scores: Vectors = np.concatenate(blocks) / np.float32(_SCALE)
-    return Nearness(events=vectors.events, cosines=scores)
+    return Nearness(events=vectors.events, cosines=np.asarray(np.concatenate(blocks) / _SCALE, np.float32))
 
 
 def _day(now: datetime) -> str:
