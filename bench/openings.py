@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.timeline.conversations import CardQuery
 from kite_memory.timeline.event_embeddings import Meaning
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 PROVIDER = "claude-code"
 
 
-def look_of(project: str, chat: Json) -> Look:
+def look_of(project: str, chat: Json) -> ReadResult:
     """One chat, as a transcript would bring it."""
     began = datetime.fromisoformat(chat["date"]).replace(tzinfo=UTC, hour=9)
     session = Session(id=chat["id"], provider=PROVIDER, started=began, project=project, cwd=f"/home/ada/{project}")
@@ -49,7 +49,7 @@ def look_of(project: str, chat: Json) -> Look:
         )
         for number, message in enumerate(chat["messages"])
     )
-    return Look(path=path, session=session, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1))
+    return ReadResult(path=path, session=session, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1))
 
 
 def filled(folder: Path, cases: Sequence[Json]) -> Timeline:

@@ -37,7 +37,7 @@ _FOLLOWED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Errand:
+class PromptOutcome:
     """``came`` is what came of the prompt, in a line, empty for mere talk; ``answer`` is what the agent said of it last."""
 
     prompt: str
@@ -49,7 +49,7 @@ class Errand:
         return "\n".join(filter(None, (self.prompt, self.came, self.answer)))
 
 
-def errand(rows: Rows, prompt: int) -> Errand | None:
+def errand(rows: Rows, prompt: int) -> PromptOutcome | None:
     """``None`` for no prompt, and for one after which nothing was changed, checked, committed or answered, nor failed in words."""
     for session, ordinal, until, text, cwd, name, provider in rows(_PROMPTED, (_PROMPT, prompt)):
         followed = [_event(row, name, provider) for row in rows(_FOLLOWED, (_READ, session, ordinal, until, _CALLS))][::-1]
@@ -57,7 +57,7 @@ def errand(rows: Rows, prompt: int) -> Errand | None:
         said = (event.text for event in reversed(followed) if event.type is EventType.ASSISTANT_MESSAGE)
         answer = next((text for text in said if text.strip()), "")
         if came or answer:
-            return Errand(prompt=cut(text, _PROMPT), came=came, answer=cut(answer, _ANSWER if came else _TALK))
+            return PromptOutcome(prompt=cut(text, _PROMPT), came=came, answer=cut(answer, _ANSWER if came else _TALK))
     return None
 
 
