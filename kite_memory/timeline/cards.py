@@ -35,7 +35,7 @@ PROMPT, ANSWER = 1_000, 2_000
 _READ = 200_000
 _LEAST_ANSWER = 20
 _LEAST_WORD = 4
-"""Words of a person's last word in a session, to which nobody answered."""
+"""Characters of an answer, or words of a prompt: where both are fewer, nothing was said."""
 _QUIET = timedelta(seconds=90)
 _OVER = timedelta(hours=3)
 """A session's last turn is closed when nothing was added for a while, or when it was long ago."""
@@ -125,14 +125,15 @@ def turns(rows: Rows, session: int) -> list[Turn]:
     def close(*, last: bool = False) -> None:
         if opened is None:
             return
-        if closed is not None:
+        tells = len(opened[1].split()) >= _LEAST_WORD
+        if closed is not None and (tells or len(closed[1]) >= _LEAST_ANSWER):
             found.append(Turn(prompt=opened[0], answer=closed[0], asked=ends(opened[1], PROMPT), answered=ends(closed[1], ANSWER)))
-        elif last and len(opened[1].split()) >= _LEAST_WORD:
+        elif last and tells:
             found.append(Turn(prompt=opened[0], answer=opened[0], asked=ends(opened[1], PROMPT), answered=""))
 
     for seq, opens, text in rows(
         f"SELECT e.seq, {OPENS.format('e')}, SUBSTR(e.text, 1, {_READ}) FROM events AS e WHERE e.session = ?"  # noqa: S608 - ours
-        f" AND ({OPENS.format('e')} OR e.type = 'assistant_message' AND LENGTH(e.text) >= {_LEAST_ANSWER})"
+        f" AND ({OPENS.format('e')} OR e.type = 'assistant_message')"
         " AND e.id NOT IN (SELECT event FROM let_go) ORDER BY e.ordinal, e.seq",
         (session,),
     ):

@@ -113,7 +113,7 @@ def text_of(rows: Rows, event: int) -> str:
         (_SUMMARY, _SAID, event),
     ):
         if type == "user_message":
-            told = errand(rows, event)
+            told = errand(rows, event, talk=_TELLING)
             return told.text if told is not None else ""
         if len(text) < _TELLING:
             return ""
@@ -201,9 +201,9 @@ class Nearness:
         return found
 
 
-def near(vectors: Read | None, meaning: Meaning, text: str) -> Nearness | None:
+def near(vectors: Read, meaning: Meaning, text: str) -> Nearness | None:
     """``None`` where there is nothing to compare, or vectors of another space only."""
-    if vectors is None or not text.strip() or vectors.state[0] != meaning.space:
+    if not text.strip() or vectors.state[0] != meaning.space:
         return None
     import numpy as np
 

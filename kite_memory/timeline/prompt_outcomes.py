@@ -49,14 +49,17 @@ class PromptOutcome:
         return "\n".join(filter(None, (self.prompt, self.came, self.answer)))
 
 
-def errand(rows: Rows, prompt: int) -> PromptOutcome | None:
-    """``None`` for no prompt, and for one after which nothing was changed, checked, committed or answered, nor failed in words."""
+def errand(rows: Rows, prompt: int, *, talk: int = 0) -> PromptOutcome | None:
+    """``None`` for no prompt, and for one after which nothing was changed, checked or committed, nor failed in words of its own.
+
+    With ``talk`` an answer of so many characters is enough.
+    """
     for session, ordinal, until, text, cwd, name, provider in rows(_PROMPTED, (_PROMPT, prompt)):
         followed = [_event(row, name, provider) for row in rows(_FOLLOWED, (_READ, session, ordinal, until, _CALLS))][::-1]
         came = "; ".join(_told(followed, cwd))
         said = (event.text for event in reversed(followed) if event.type is EventType.ASSISTANT_MESSAGE)
         answer = next((text for text in said if text.strip()), "")
-        if came or answer:
+        if came or 0 < talk <= len(answer):
             return PromptOutcome(prompt=cut(text, _PROMPT), came=came, answer=cut(answer, _ANSWER if came else _TALK))
     return None
 

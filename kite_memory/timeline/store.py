@@ -130,7 +130,7 @@ class Timeline:
         self._reader = connect(path)
         self._reader.execute("PRAGMA query_only = ON")
         self._vectors: event_embeddings.Read | None = None
-        self._nearness: tuple[str, tuple[str, int, int], event_embeddings.Nearness | None] = ("", ("", 0, 0), None)
+        self._nearness: tuple[object, event_embeddings.Nearness | None] = (None, None)
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
 
@@ -504,10 +504,13 @@ class Timeline:
         if meaning is None:
             return None
         self._vectors = vectors = event_embeddings.read(self._all, self._vectors)
-        asked, state, near = self._nearness
-        if vectors is None or (asked, state) != (text, vectors.state):
+        if vectors is None:
+            return None
+        asked = text, meaning.space, vectors.state
+        known, near = self._nearness
+        if known != asked:
             near = event_embeddings.near(vectors, meaning, text)
-            self._nearness = text, vectors.state if vectors is not None else ("", 0, 0), near
+            self._nearness = asked, near
         return near
 
     def _events(self, numbers: Sequence[int]) -> dict[int, Event]:
