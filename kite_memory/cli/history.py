@@ -17,7 +17,7 @@ from kite_memory.cli.help import add
 if TYPE_CHECKING:
     from kite_memory.wiring.services import Services
 
-PANEL = "QuestionAnswering"
+PANEL = "History"
 
 _BROWSED = 2_000
 _FIRST, _ALL = 400, 10_000

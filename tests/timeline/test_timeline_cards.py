@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,11 +69,11 @@ def talked(timeline: Timeline, name: str, *said: str, days: int = 0, project: st
     return told
 
 
-def found(timeline: Timeline, text: str, **wanted: str) -> list[str]:
+def found(timeline: Timeline, text: str, **wanted: Any) -> list[str]:
     return [hit.prompt.text for hit in _hits(timeline, text, **wanted)]
 
 
-def _hits(timeline: Timeline, text: str, **wanted: str) -> tuple[CardHit, ...]:
+def _hits(timeline: Timeline, text: str, **wanted: Any) -> tuple[CardHit, ...]:
     return timeline.cards(CardQuery(text=text, **wanted))
 
 

@@ -24,6 +24,9 @@ SESSION = Session(id="5e550001-orchard", provider="claude-code", started=START, 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
+GOLDEN: tuple[tuple[int, Status], ...] = ((1, "ok"), (2, "failed"))
+
+
 def told(
     number: int,
     text: str,
@@ -170,8 +173,7 @@ class TestWords:
         assert found(timeline, "zeppelins") == near(timeline, "zeppelins") == []
 
     def test_events_that_went_otherwise_are_left_out(self, timeline: Timeline) -> None:
-        runs = [replace(told(n, f"golden test {n}"), type=EventType.TEST_RESULT, status=s) for n, s in ((1, "ok"), (2, "failed"))]
-        keep(timeline, *runs)
+        keep(timeline, *(told(n, f"golden test {n}", EventType.TEST_RESULT, status=s) for n, s in GOLDEN))
 
         assert found(timeline, "golden", status="failed") == ["golden test 2"]
 
