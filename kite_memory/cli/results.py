@@ -56,11 +56,12 @@ def _print(each: dict[str, Any], words: Sequence[str], *, is_note: bool, explain
 
 
 def _note(hit: dict[str, Any]) -> tuple[str, str, str, str]:
-    snippet = "" if hit["snippet"].startswith(hit["title"][:40]) else f" · {hit['snippet']}"
+    title, snippet = hit["title"], hit["snippet"]
+    said = max(title, snippet, key=len) if snippet.startswith(title[:40]) else f"{title} · {snippet}" if snippet else title
     project = f" ({hit['project']})" if hit["project"] else ""
     superseded = "replaced: " if hit["status"] == "superseded" else ""
     team = " (the team)" if hit.get("team") else ""
-    return hit["kind"], hit["created"][:10], f"{superseded}{hit['title']}{project}{snippet}", f"{hit['path'] or hit['id']}{team}"
+    return hit["kind"], hit["created"][:10], f"{superseded}{said}{project}", f"{hit['path'] or hit['id']}{team}"
 
 
 def _passage(event: dict[str, Any]) -> tuple[str, str, str, str]:
