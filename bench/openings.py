@@ -19,9 +19,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from kite_memory.app.conversation_voices import ConversationVoices
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.timeline.conversations import CardQuery
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.store import Timeline
@@ -58,6 +60,8 @@ def filled(folder: Path, cases: Sequence[Json]) -> Timeline:
         timeline.commit([look_of(case["project"], chat) for chat in case["chats"]], PROVIDER)
     while timeline.make_cards():
         pass
+    for _ in cases:
+        timeline.make_cards()  # the bars of some projects at a time
     return timeline
 
 
@@ -92,28 +96,27 @@ def settled_share(case: Json, texts: Sequence[str]) -> float:
     return max((len(wanted & words_of(text)) / len(wanted) for text in texts), default=0.0)
 
 
-def measure(timeline: Timeline, cases: Sequence[Json], meaning: Meaning | None) -> None:
-    plainly, ours, silent, quoted, shares, false_first = [], [], 0, 0, [], 0
+def measure(timeline: Timeline, cases: Sequence[Json], meaning: Meaning) -> None:
+    voices = ConversationVoices(timeline=timeline, meaning=meaning)
+    plainly, ours, pointed, quoting, quoted, well, superseded, tokens = [], [], 0, 0, 0, 0, 0, []
     for case in cases:
         plainly.append(plain(case))
         hits = timeline.cards(CardQuery(text=case["opening"], within=case["project"], limit=10), meaning)
         ours.append(list(dict.fromkeys(hit.session.id for hit in hits)))
-        above = timeline.bar(case["project"])
-        best = max((hit.bm25 for hit in hits), default=0.0)
-        told = list(dict.fromkeys(hit.session.id for hit in hits))[:2] if above is not None and best > above else []
-        silent += not told
-        if case["deciding"] in told:
+        quotes, pointers = voices.opening(case["opening"], project=case["project"], session="now")
+        pointed += case["deciding"] in [each.session for each in (*quotes, *pointers)]
+        quoting += bool(quotes)
+        tokens += [estimated_tokens(quote.text) for quote in quotes]
+        if texts := [quote.text for quote in quotes if quote.session == case["deciding"]]:
             quoted += 1
-            hit = next(hit for hit in hits if hit.session.id == case["deciding"])
-            talk = timeline.talk(hit.prompt.id)
-            shares.append(settled_share(case, [f"{talk.opening} {talk.ended}"]) if talk else 0.0)
-        false_first += bool(told and told[0] == case["superseded"])
+            well += settled_share(case, texts) >= 0.8
+        first = [each.session for each in (*quotes, *pointers)][:1]
+        superseded += bool(case["superseded"]) and first == [case["superseded"]]
     print(f"plain FTS5 over messages   first/two/five {places(plainly, cases)}")
     print(f"cards                      first/two/five {places(ours, cases)}   of {len(cases)}")
+    print(f"openings above the project's own bar {quoting}; deciding chat pointed at or quoted {pointed}, quoted {quoted}")
     print(
-        f"above the project's own bar {len(cases) - silent}; the deciding chat among two quoted {quoted};"
-        f" at least .8 of the settled words in {sum(share >= 0.8 for share in shares)},"
-        f" {sum(shares) / max(1, len(shares)):.2f} of them on average; superseded quoted first {false_first}"
+        f"quotes with .8 of the settled words {well}; superseded first {superseded}; longest quote {max(tokens, default=0)} tokens"
     )
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -42,11 +43,14 @@ _READ = 3_000
 
 _TALK = 6
 """A session of no more turns is one conversation, and its end is the end of the matter; in a longer one that is the turn itself."""
-_OPENING, _ENDED = 160, 560
+_LAST_WORDS = 3
+_OPENING, ROOM = 160, 560
 """Characters of a quote: together less than two hundred tokens."""
 _OPENINGS = 60
 _FEWEST_OPENINGS = 4
 _PERCENTILE = 0.95
+_GROWN = 1.1
+_BARS_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,14 +65,11 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
-    """A conversation in a few lines: what it began with and how it ended. ``prompt`` and ``closing`` are rows, of the turn that it
-    ended with.
-    """
+    """A conversation in a few lines: what it began with, how it ended, and a person's last words that say something."""
 
     opening: str
     ended: str
-    prompt: int
-    closing: int
+    last: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +195,7 @@ def _matter(rows: Rows, match: Match) -> str:
     return "\n".join(turn.text for turn in told if len(told) <= _TALK or turn.prompt == match.prompt)[:_READ]
 
 
-def talk(rows: Rows, prompt: int, session: int) -> Talk | None:
+def talk(rows: Rows, prompt: int, session: int, room: int = ROOM) -> Talk | None:
     """How the conversation that a card is of went; of a long session, what stands around the card."""
     told = turns(rows, session)
     if (at := next((place for place, turn in enumerate(told) if turn.prompt == prompt), None)) is None:
@@ -202,23 +203,21 @@ def talk(rows: Rows, prompt: int, session: int) -> Talk | None:
     opening, closing = (told[0], told[-2:]) if len(told) <= _TALK else (told[at], told[at : at + 2])
     return Talk(
         opening=cut(" ".join(opening.asked.split()), _OPENING),
-        ended=_ended(closing, besides=opening.asked),
-        prompt=closing[-1].prompt,
-        closing=closing[-1].answer,
+        ended=_ended(closing, opening.asked, room),
+        last=next((turn.asked for turn in reversed(closing) if len(turn.asked.split()) > _LAST_WORDS), closing[-1].answered),
     )
 
 
-def _ended(closing: Sequence[Turn], *, besides: str) -> str:
+def _ended(closing: Sequence[Turn], besides: str, most: int) -> str:
     """A person's words weigh more than the agent's, so they are cut last."""
-    said = [("you", turn.asked) for turn in closing if turn.asked != besides]
-    room = _ENDED - sum(min(len(text), _ENDED // 2) for _, text in said)
+    room = most - sum(min(len(turn.asked), most // 2) for turn in closing if turn.asked != besides)
     answers = [turn.answered for turn in closing if turn.answered]
     parts: list[str] = []
     for turn in closing:
         if turn.asked != besides:
-            parts.append(f"you: {cut(' '.join(turn.asked.split()), _ENDED // 2)}")
+            parts.append(f"you: {cut(' '.join(turn.asked.split()), most // 2)}")
         if turn.answered:
-            share = max(80, room // max(1, len(answers)))
+            share = max(60, room // max(1, len(answers)))
             parts.append(f"agent: {cut(' '.join(turn.answered.split()), share)}")
     return " / ".join(parts)
 
@@ -246,3 +245,14 @@ def bar(rows: Rows, project: str) -> float | None:
     low = int(place)
     high = min(low + 1, len(scores) - 1)
     return scores[low] + (place - low) * (scores[high] - scores[low])
+
+
+def keep_bars(database: sqlite3.Connection) -> None:
+    """Find the bars of projects anew that have so many more cards than when that was done last."""
+
+    def rows(query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        return database.execute(query, values).fetchall()
+
+    grown = "SELECT key, name, cards FROM card_projects WHERE cards > ? * bar_of OR bar_of > ? * cards LIMIT ?"
+    for key, name, count in rows(grown, (_GROWN, _GROWN, _BARS_AT_ONCE)):
+        database.execute("UPDATE card_projects SET bar = ?, bar_of = ? WHERE key = ?", (bar(rows, name), count, key))

@@ -289,7 +289,9 @@ _VERSION_8 = (
         key INTEGER PRIMARY KEY,
         name TEXT NOT NULL UNIQUE,
         cards INTEGER NOT NULL DEFAULT 0,
-        words INTEGER NOT NULL DEFAULT 0
+        words INTEGER NOT NULL DEFAULT 0,
+        bar REAL,
+        bar_of INTEGER NOT NULL DEFAULT 0
     )
     """,
     "CREATE TABLE card_words (key INTEGER PRIMARY KEY, postings BLOB NOT NULL)",

@@ -488,16 +488,30 @@ class Timeline:
             )
         return tuple(hits)
 
-    def talk(self, prompt: str) -> Talk | None:
+    def talk(self, prompt: str, room: int = conversations.ROOM) -> Talk | None:
         """How the conversation went that holds the card of the prompt of this id."""
         card = self._one(
             "SELECT c.prompt, c.session FROM events AS e JOIN cards AS c ON c.prompt = e.seq WHERE e.id = ?", (prompt,)
         )
-        return conversations.talk(self._all, *card) if card is not None else None
+        return conversations.talk(self._all, *card, room) if card is not None else None
 
     def bar(self, project: str) -> float | None:
-        """As `conversations.bar`."""
-        return conversations.bar(self._all, project)
+        """What an opening must score to be about an earlier conversation of the project, as `conversations.bar` found it last."""
+        row = self._one("SELECT bar FROM card_projects WHERE name = ?", (project,))
+        return None if row is None else row[0]
+
+    def card_prompt(self, citation: str) -> Event | None:
+        """The prompt of the card that a citation names by its prompt or its answer."""
+        reference = EvidenceReference.parse(citation)
+        for event in self.evidence(reference) if reference is not None else []:
+            row = self._one(
+                "SELECT c.prompt FROM events AS e JOIN cards AS c ON c.session = e.session AND e.seq IN (c.prompt, c.answer)"
+                " WHERE e.id = ?",
+                (event.id,),
+            )
+            if row is not None:
+                return self._events([row[0]]).get(row[0])
+        return None
 
     def _near(self, text: str, meaning: Meaning | None) -> event_embeddings.Nearness | None:
         """One text is asked of cards and of events: it is embedded once."""
@@ -536,7 +550,9 @@ class Timeline:
         """As `cards.make`."""
         now = datetime.fromtimestamp(self._clock(), UTC)
         with self._write_lock, _transaction(self._writer) as database:
-            return cards.make(database, now, limit)
+            looked_at = cards.make(database, now, limit)
+            conversations.keep_bars(database)
+            return looked_at
 
     def unsearched(self) -> int:
         """How many events of an earlier schema cannot be found yet: every commit takes some in."""

@@ -98,6 +98,7 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
             timeline.cards(CardQuery(text="mend the ledger", within=project)),
         ),
         "talk": lambda: timeline.talk(first.id),
+        "card_prompt": lambda: timeline.card_prompt(evidence_reference(provider, session, first.id)),
         "bar": lambda: timeline.bar(project),
         "unsearched": timeline.unsearched,
         "fix": lambda: timeline.fix(project=project, session="another", signatures=[signature], command="make test"),
