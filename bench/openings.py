@@ -104,13 +104,13 @@ def measure(timeline: Timeline, cases: Sequence[Json], meaning: Meaning) -> None
         hits = timeline.cards(CardQuery(text=case["opening"], within=case["project"], limit=10), meaning)
         ours.append(list(dict.fromkeys(hit.session.id for hit in hits)))
         quotes, pointers = voices.opening(case["opening"], project=case["project"], session="now")
-        pointed += case["deciding"] in [each.session for each in (*quotes, *pointers)]
+        pointed += case["deciding"] in [*(each.session for each in quotes), *(each.session for each in pointers)]
         quoting += bool(quotes)
         tokens += [estimated_tokens(quote.text) for quote in quotes]
         if texts := [quote.text for quote in quotes if quote.session == case["deciding"]]:
             quoted += 1
             well += settled_share(case, texts) >= 0.8
-        first = [each.session for each in (*quotes, *pointers)][:1]
+        first = [*(each.session for each in quotes), *(each.session for each in pointers)][:1]
         superseded += bool(case["superseded"]) and first == [case["superseded"]]
     print(f"plain FTS5 over messages   first/two/five {places(plainly, cases)}")
     print(f"cards                      first/two/five {places(ours, cases)}   of {len(cases)}")

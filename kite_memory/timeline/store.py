@@ -493,7 +493,7 @@ class Timeline:
         card = self._one(
             "SELECT c.prompt, c.session FROM events AS e JOIN cards AS c ON c.prompt = e.seq WHERE e.id = ?", (prompt,)
         )
-        return conversations.talk(self._all, *card, room) if card is not None else None
+        return conversations.talk(self._all, card[0], card[1], room) if card is not None else None
 
     def bar(self, project: str) -> float | None:
         """What an opening must score to be about an earlier conversation of the project, as `conversations.bar` found it last."""
