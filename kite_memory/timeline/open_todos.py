@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from kite_memory.model.event import Event, EventType, Session
 
 if TYPE_CHECKING:
-    from kite_memory.timeline.store import Timeline  # which tells of sessions, and so of what was left to do in them
+    from kite_memory.timeline.store import Timeline  # which reads todos itself, by way of `resume`
 
 Standing = Literal["pending", "in_progress", "completed", "cancelled"]
 
