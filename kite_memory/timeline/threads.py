@@ -254,7 +254,8 @@ def _ties(work: Work, trunks: frozenset[str]) -> Iterator[_Named]:
         yield "plan", title
     for commit in intent.made(work) | intent.named_hashes(work):
         yield "commit", commit
-    for document in intent.documents(work, session.cwd):
+    documents = intent.documents(work, session.cwd)
+    for document in documents:
         if not _is_everybodys(document):
             yield "document", document
     for word in intent.words(work):
@@ -263,7 +264,7 @@ def _ties(work: Work, trunks: frozenset[str]) -> Iterator[_Named]:
     if session.parent:
         yield "parent", f"{session.provider}:{session.id}"
     for path in work.files:
-        if (where := place(path, session.cwd)) not in intent.documents(work, session.cwd) or _is_everybodys(where):
+        if (where := place(path, session.cwd)) not in documents or _is_everybodys(where):
             yield "file", where
     for branch in {session.branch, *(found[1] for command in work.commands for found in _CHECKOUT.finditer(command))} - trunks:
         yield "branch", branch
@@ -290,7 +291,7 @@ def _holders(tie: _Named, having: Sequence[int]) -> Sequence[int]:
     """Sub-agents all belong to the first of their session, however many they are."""
     if tie[0] == "parent":
         return having[:1]
-    return having if len(having) <= _MOST_SHARING else ()
+    return having if len(having) <= (_PARTNERS if tie[0] == "word" else _MOST_SHARING) else ()
 
 
 def _telling(shared: Sequence[_Named], weights: Mapping[_Named, float]) -> list[_Named]:
