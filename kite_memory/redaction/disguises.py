@@ -31,12 +31,13 @@ _JOINTS = (
     (b"' '", re.compile(rb" (')(?=[A-Za-z0-9_\-])")),
 )
 """Where a literal begins that belongs to the one before."""
-_WITHIN = re.compile(rb"\$\{[\"']|[\"'](?<=[A-Za-z0-9_\-].)\}")
+_OPENED = (b'${"', b"${'")
+_WITHIN = re.compile(rb"\$\{[\"']|[\"']\}(?<=[A-Za-z0-9_\-]..)")
 
 
 def joints(raw: bytes) -> list[tuple[int, int, bytes]]:
     """Edits that put the pieces of a literal together."""
-    edits = [(found.start(), found.end(), b"") for found in _WITHIN.finditer(raw)] if b"${" in raw else []
+    edits = [(found.start(), found.end(), b"") for found in _WITHIN.finditer(raw)] if any(sign in raw for sign in _OPENED) else []
     for sign, joint in _JOINTS:
         for found in joint.finditer(raw) if sign in raw else ():
             gap = raw[max(0, found.start() - 4) : found.start()]

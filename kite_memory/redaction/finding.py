@@ -11,6 +11,7 @@ from kite_memory.redaction.spoken import find_spoken
 from kite_memory.redaction.tokens import UNKNOWN, find_tokens
 from kite_memory.redaction.vendors import Catalogue, every_vendor
 from kite_memory.redaction.views import View, put_together, resolved
+from kite_memory.redaction.words import words_of
 
 _DEEPEST = 2
 """Base 64 within base 64 is opened that often."""
@@ -44,11 +45,12 @@ def _plain(raw: bytes, every: Catalogue, depth: int = 0, *, spoken: bool = True)
     spans: list[Span] = []
     find_tokens(raw, spans, look_inside, every)
     small = raw.lower()
-    find_assigned(raw, small, spans)
+    words = words_of(small)
+    find_assigned(raw, small, words, spans)
     if spoken:
-        find_spoken(raw, small, spans)
-    find_carried(raw, spans)
-    find_blocks(raw, spans)
+        find_spoken(raw, small, words, spans)
+    find_carried(raw, words, spans)
+    find_blocks(raw, words, spans)
     find_dumped(raw, look_inside, spans)
     return spans
 

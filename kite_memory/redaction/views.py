@@ -197,6 +197,8 @@ def _within_token(raw: bytes, start: int, end: int) -> bool:
         right = right[:gap]
     if not (left and right) or len(left) + len(right) < _SHORTEST or (right[0] in b"/" and b"/" in left and wordlike(right)):
         return False
+    if left.islower() and right.islower() and not digits(left + right):
+        return False
     capitals = left[-4:].isupper() and right[:4] == right[:4].upper()
     if not capitals and turns(left + right) < 2 and digits(left + right) < 4:
         return False
