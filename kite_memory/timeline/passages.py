@@ -38,7 +38,7 @@ def keep(database: sqlite3.Connection, session: int, passages: Sequence[Passage]
     """In the transaction of the look that brought them. A text that is known stays where it was said first."""
     if not passages:
         return
-    from kite_memory.timeline.shingles import encoded, packed, pairs_of
+    from kite_memory.timeline.shingles import WIDTH, encoded, packed, pairs_of
 
     ((key,),) = database.execute("SELECT key FROM passage_key").fetchall()
     ((project,),) = database.execute("SELECT project FROM sessions WHERE key = ?", (session,)).fetchall()
@@ -52,11 +52,11 @@ def keep(database: sqlite3.Connection, session: int, passages: Sequence[Passage]
     known = {digest for (digest,) in database.execute(among, (json.dumps(list(told)),))}
     database.executemany(_AGAIN, [(told[digest][0].at, now, digest) for digest in known])
     fresh = [(digest, passage, text) for digest, (passage, text) in told.items() if digest not in known]
-    found = pairs_of([text for *_, text in fresh], key)
+    found = packed(pairs_of([text for *_, text in fresh], key))
     rows = [
-        (digest, session, each.start, each.at, each.said_by, now, packed(pairs))
+        (digest, session, each.start, each.at, each.said_by, now, pairs)
         for (digest, each, _), pairs in zip(fresh, found, strict=True)
-        if len(pairs) >= _FEWEST
+        if len(pairs) >= _FEWEST * WIDTH
     ]
     if rows:
         database.executemany(_KEEP, rows)

@@ -7,6 +7,7 @@ pairs of a dictionary share each value, and values are sorted within blocks, so 
 
 from collections.abc import Collection, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ Pairs = NDArray[np.uint32]
 
 BLOCK = 64
 """Pairs within which no order is kept: some thirty words that carry meaning."""
+WIDTH = 3
+"""Bytes that a pair takes once it is `packed`."""
 _LETTERS = 6
 _SEPARATOR, _ASSIGN, _OTHER, _LETTER, _DIGIT, _CAPITAL, _WIDE = 0, 1, 2, 4, 6, 8, 10
 _IS_ASSIGN = np.uint64(0x010101)
@@ -148,16 +151,17 @@ _CLASSES = _classes()
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(_LETTERS + 1)], np.uint64)
 
 
-def packed(pairs: Pairs) -> bytes:
-    """Three bytes for each, the lower two of all of them first."""
-    whole = len(pairs) - len(pairs) % BLOCK
-    if whole:
-        pairs = pairs.copy()
-        pairs[:whole].reshape(-1, BLOCK).sort(axis=1)
-        pairs[whole:].sort()
-    else:
-        pairs = np.sort(pairs)
-    return pairs.astype("<u2").tobytes() + (pairs >> np.uint32(16)).astype(np.uint8).tobytes()
+def packed(each: Sequence[Pairs]) -> list[bytes]:
+    """Of each text's pairs three bytes for one, the lower two of all of them first."""
+    pairs = np.concatenate((*each, _NOTHING))
+    bounds = [0, *np.cumsum([len(some) for some in each]).tolist()]
+    for start, end in pairwise(bounds):
+        whole = end - (end - start) % BLOCK
+        if whole > start:
+            pairs[start:whole].reshape(-1, BLOCK).sort(axis=1)
+        pairs[whole:end].sort()
+    low, high = pairs.astype("<u2").tobytes(), (pairs >> np.uint32(16)).astype(np.uint8).tobytes()
+    return [low[2 * start : 2 * end] + high[start:end] for start, end in pairwise(bounds)]
 
 
 def among(blobs: Sequence[bytes], wanted: Collection[int]) -> tuple[NDArray[np.intp], Pairs]:

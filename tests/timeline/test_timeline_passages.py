@@ -133,7 +133,7 @@ def test_hashes_are_keyed_and_tell_no_order() -> None:
     forward, backward = pairs_of([OTHER.encode(), " ".join(reversed(OTHER.split())).encode()], KEY)
 
     assert not set(mine.tolist()) & set(theirs.tolist())
-    assert packed(forward) == packed(backward)
+    assert packed([forward]) == packed([backward])
 
 
 def test_the_oldest_go_when_there_are_too_many_or_they_are_too_old(timeline: Timeline, tmp_path: Path) -> None:
