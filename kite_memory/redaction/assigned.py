@@ -5,6 +5,7 @@ from enum import Enum
 from itertools import chain
 
 from kite_memory.redaction.chance import digits, drawn, letters, monotonous, stands_in, turns, wordlike
+from kite_memory.redaction.likeness import clear
 from kite_memory.redaction.names import Promise, kind_of, promise
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.words import Words
@@ -260,7 +261,7 @@ def _secret(value: bytes, what: Promise, style: Style) -> bool:
     if length < 8 or monotonous(value) or _NUMBER.fullmatch(value) or (wordlike(value) and not _SYMBOLS.search(value)):
         return False
     if what is Promise.STRONG:
-        return turns(value) >= 2 or length >= 16
+        return turns(value) >= 2 or length >= 16 or (style is Style.QUOTED and clear(value))
     return length >= 16 and drawn(value) and not _HASH.fullmatch(value)
 
 

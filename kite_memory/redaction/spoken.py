@@ -13,7 +13,7 @@ from kite_memory.redaction.words import FORMS, JOINING, LABELS, LEADING, Form, L
 _KIND = "password"
 _WINDOW = 200
 _LINE = 400
-_MOST_WORDS = 9
+_MOST_WORDS = 14
 _NEAR = 3
 """So many words may stand between a sign, or a word such as "is", and the value."""
 _OTHER = bytes((LABEL,))
@@ -131,7 +131,7 @@ def _walk(raw: bytes, small: bytes, at: int, stop: int, weak: bool, spans: list[
             glued = False
             continue
         token = _TOKEN.search(raw, at, stop)
-        if token is None or (glued and token.start() == at and token[0][:1] not in b"?\xf0"):
+        if token is None or (glued and token.start() == at and token[0][:1] not in b"?,\xf0"):
             return
         glued = False
         start, end = token.span()

@@ -53,6 +53,33 @@ def joints(raw: bytes) -> list[tuple[int, int, bytes]]:
     return edits
 
 
+_LITERALS = rb"\s{0,16}+(?P<of>(?:[bru]?(?:\"[^\"\\\r\n]{0,80}+\"|'[^'\\\r\n]{0,80}+')\s{0,16}+,?\s{0,16}+){2,32}+)"
+_BY = rb"([\"'])(?P<by>[^\"'\\\r\n]{0,3})\1"
+_JOINED = (
+    (b".join(", re.compile(_BY + rb"\.join\(\s{0,16}[\[({]" + _LITERALS + rb"[\])}]\)?")),
+    (b"].join(", re.compile(rb"\[" + _LITERALS + rb"\]\.join\(\s{0,4}" + _BY.replace(rb"\1", rb"\2") + rb"\s{0,4}\)")),
+    (b"implode(", re.compile(rb"implode\(\s{0,4}" + _BY + rb"\s{0,4},\s{0,4}(?:\[|array\()" + _LITERALS + rb"[\])]\)?")),
+)
+"""A list of literals that a program puts together."""
+_LITERAL = re.compile(rb"\"([^\"]{0,80})\"|'([^']{0,80})'")
+
+
+_CHARACTERS = re.compile(rb"chr\(([0-9]{2,3})\)(?:\s{0,4}[+.&]{1,2}\s{0,4}chr\([0-9]{2,3}\)){3,256}+", re.IGNORECASE)
+_CHARACTER = re.compile(rb"[0-9]{2,3}")
+
+
+def lists(raw: bytes) -> list[tuple[int, int, bytes]]:
+    """Edits that read a list of literals as the one that is made of it."""
+    found = [call for sign, joined in _JOINED if sign in raw for call in joined.finditer(raw)]
+    return [
+        (call.start(), call.end(), b'"%b"' % call["by"].join(one or other for one, other in _LITERAL.findall(call["of"])))
+        for call in found
+    ] + [
+        (chain.start(), chain.end(), b'"%b"' % bytes(int(code) & 127 for code in _CHARACTER.findall(chain[0])))
+        for chain in (_CHARACTERS.finditer(raw) if b"chr(" in raw else ())
+    ]
+
+
 def arrays(raw: bytes) -> list[tuple[int, int, bytes]]:
     """Edits that read lists of numbers as the text they stand for, where it is text."""
     found = []
@@ -240,7 +267,7 @@ def resolved(raw: bytes) -> View | None:
         if sign in raw
         for found in escape.finditer(raw)
     ]
-    edits = _apart(sorted([*edits, *joints(raw), *arrays(raw)]))
+    edits = _apart(sorted([*edits, *joints(raw), *arrays(raw), *lists(raw)]))
     return edited(raw, edits) if edits else None
 
 

@@ -24,6 +24,8 @@ class Likeness(StrEnum):
     """Words that make no sentence."""
     CLEAR = "clear"
     """Letters, a digit and a sign, in no form that an identifier has."""
+    SIGNED = "signed"
+    """Clear, with a sign."""
     DRAWN = "drawn"
     """Drawn by chance."""
 
