@@ -421,7 +421,9 @@ class Operations:
                 self._vault.compare()
 
     def _sources(self, survey: Survey) -> list[Json]:
-        """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over."""
+        """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over, and
+        ``more`` that there are more files than were ``found``.
+        """
         there = self._pipeline.places()
         found, unread, behind = survey.found, survey.unread, survey.behind
         counted = {tally.provider: tally for tally in self._timeline.tallies()}
@@ -430,6 +432,7 @@ class Operations:
                 "provider": provider,
                 "there": there.get(provider, False) or found[provider] > 0,
                 "found": found[provider],
+                "more": provider in survey.more,
                 "read": found[provider] - unread[provider],
                 "skipped": counted[provider].skipped if provider in counted else 0,
                 "sessions": counted[provider].sessions if provider in counted else 0,
