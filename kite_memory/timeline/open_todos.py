@@ -4,10 +4,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from kite_memory.model.event import Event, EventType, Session
-from kite_memory.timeline.store import Timeline
+
+if TYPE_CHECKING:
+    from kite_memory.timeline.store import Timeline  # which reads todos itself, by way of `resume`
 
 Standing = Literal["pending", "in_progress", "completed", "cancelled"]
 
@@ -134,7 +136,7 @@ class Left:
     listed: Listed
 
 
-def left(timeline: Timeline, *, project: str = "", session: str = "", projects: Collection[str] | None = None) -> Iterator[Left]:
+def left(timeline: "Timeline", *, project: str = "", session: str = "", projects: Collection[str] | None = None) -> Iterator[Left]:
     """Of one session, or of a project's last ones; the last first. With ``projects``, no event of another's session is read."""
     chosen = timeline.sessions_named(session) if session else timeline.last_sessions(project, _SESSIONS)
     for each in chosen:
