@@ -192,7 +192,7 @@ class _Plan:
     def _made(self, draft: Draft) -> Iterator[Create | Supersede]:
         """A note of its own, and what it does to those near to it."""
         known, plain = self._known, replace(draft.note, body=plain_body(draft))
-        relations = lifecycle.relations(plain, draft.rejected, self._around(draft), known.rulings, known.settled)
+        relations = lifecycle.relations(plain, self._around(draft), known.rulings, known.settled)
         replaces = [each for each in relations if each.does == "replaces"]
         late = next((each for each in replaces if each.reversed), None)
         doubts = [PurePosixPath(each.old.path).stem for each in relations if each.does == "conflicts"]

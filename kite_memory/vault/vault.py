@@ -524,7 +524,7 @@ class Vault:
             contest
             for draft in drafts
             if (near := around.get(draft.note.id)) is not None
-            for contest in lifecycle.contests(draft.note, draft.rejected, near, settled)
+            for contest in lifecycle.contests(draft.note, near, settled)
         ]
 
     def settle(self, newer: str, older: str, ruling: Ruling) -> list[str]:
