@@ -12,8 +12,8 @@ from functools import lru_cache
 from statistics import median
 from typing import Literal
 
-from kite_memory.model.likeness import Contest, Ruling, Surroundings
 from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.plan import Contest, Ruling, Surroundings
 from kite_memory.model.record import SAID_TO_A_REFUSAL
 from kite_memory.vault import differing
 from kite_memory.vault.differing import Difference
