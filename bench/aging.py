@@ -29,11 +29,11 @@ from pathlib import Path
 from threading import RLock
 
 from kite_memory import assets
-from kite_memory.app.consolidation import Consolidating
+from kite_memory.app.consolidation import Consolidation
 from kite_memory.app.pipeline import Pipeline
-from kite_memory.app.review import Reviewing
+from kite_memory.app.review import Review
 from kite_memory.app.session_context import said_about
-from kite_memory.app.vault_pages import Gardening
+from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.chunking import FREE
 from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.offline import OfflineExtractor
@@ -78,9 +78,9 @@ class House:
     vault: Vault
     recall: Recall
     pipeline: Pipeline
-    consolidating: Consolidating
-    gardening: Gardening
-    reviewing: Reviewing
+    consolidating: Consolidation
+    gardening: VaultPages
+    reviewing: Review
     source: ClaudeCode
     clock: Clock
 
@@ -147,11 +147,11 @@ def opened(stack: ExitStack, folder: Path, roots: Path, clock: Clock) -> House:
         clock=clock.seconds,
     )
     lock: RLock = pipeline.vault_lock
-    gardening = Gardening(vault=vault, lock=lock, clock=clock.moment)
-    consolidating = Consolidating(
+    gardening = VaultPages(vault=vault, lock=lock, clock=clock.moment)
+    consolidating = Consolidation(
         vault=vault, refresh=recall.refresh, gardening=gardening, folder=state, lock=lock, clock=clock.moment
     )
-    reviewing = Reviewing(vault=vault, recall=recall, timeline=timeline, lock=lock, dividing=consolidating)
+    reviewing = Review(vault=vault, recall=recall, timeline=timeline, lock=lock, dividing=consolidating)
     return House(
         timeline=timeline,
         outbox=outbox,

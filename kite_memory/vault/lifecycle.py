@@ -53,6 +53,7 @@ _TOKEN = re.compile(r"[\w.:/%+-]+")
 _NEARER, _VALUE, _RETIRES, _ANOTHER, _OTHER_CODE, _HAPPENED, _LEVEL = 13.0, 0.5, 0.8, -4.3, -3.6, -1.8, -4.4
 """Of a logistic regression over invented and labelled pairs, rounded; `bench/lifecycle.py` fits them again."""
 _REVIEWED, _ASKED = -0.5, -3.0
+_SHARED_AT_LEAST = 0.35
 _USUAL, _OTHERS = 0.22, 4
 """How near a note is that has nothing to do with another, where too few are there to tell."""
 _ASKED_PER_NOTE, _REVIEWED_PER_NOTE = 4, 1
@@ -143,6 +144,20 @@ def relations(draft: Note, around: Surroundings, rulings: Rulings, settled: froz
             reviewed += 1
             found.append(Relation(old=old, does="conflicts", because="they differ on the same thing", reversed=late))
     return found
+
+
+def takes_back(newer: Note, older: Note) -> bool:
+    """Whether one says otherwise than another that was distilled with it: without knowing how near they are, it has to say so."""
+    if (
+        (newer.kind, newer.project) != (older.kind, older.project)
+        or newer.kind not in _COMPARABLE
+        or newer.created <= older.created
+    ):
+        return False
+    told = differing.difference(_claims(newer), _claims(older))
+    if told is None or told.another or told.other_code or told.happened or newer.kind not in _COMPARABLE - {NoteKind.INSIGHT}:
+        return False
+    return told.shared >= _SHARED_AT_LEAST and told.retires + told.value >= 1.0
 
 
 def contests(draft: Note, around: Surroundings, settled: frozenset[tuple[str, str]]) -> list[Contest]:

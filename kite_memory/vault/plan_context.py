@@ -143,6 +143,12 @@ def around_each(
     return found
 
 
+def around_written(note: Note, ledger: Ledger, read: Callable[[str], Note | None], surround: Surround) -> Surroundings:
+    """What is near to a note that is there, as it reads now."""
+    around = surround(note)
+    return replace(around, near=tuple(_as_they_are(around.near, ledger, read, note.project)))
+
+
 def _as_they_are(near: Sequence[Near], ledger: Ledger, read: Callable[[str], Note | None], project: str) -> Iterator[Near]:
     for each in near:
         known = ledger.by_id(each.note.id)

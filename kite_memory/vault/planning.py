@@ -75,6 +75,8 @@ class _Plan:
         self._pages = dict(known.pages)
         self._stems = {id: PurePosixPath(path).stem for id, path in known.written.items()}
         self._taken = set(known.taken)
+        self._made_now: list[tuple[Note, str]] = []
+        """Those of this plan, each without its links, and what its file is called."""
 
     def actions(self) -> Iterator[Action]:
         verdicts = [(draft, self._verdict(draft)) for draft in self._drafts]
@@ -192,7 +194,9 @@ class _Plan:
         replaces = [each for each in relations if each.does == "replaces"]
         late = next((each for each in replaces if each.reversed), None)
         doubts = [PurePosixPath(each.old.path).stem for each in relations if each.does == "conflicts"]
+        doubts += [stem for earlier, stem in self._made_now if not doubts and lifecycle.takes_back(plain, earlier)][-1:]
         create = self._create(draft, () if late else tuple(doubts))
+        self._made_now.append((plain, PurePosixPath(create.note.path).stem))
         if late is not None:
             yield _superseding(create.note, late)
         elif replaces:
