@@ -29,7 +29,7 @@ from pathlib import Path
 from threading import RLock
 
 from kite_memory import assets
-from kite_memory.app.consolidation import Consolidation
+from kite_memory.app.consolidation import Consolidation, use_of_notes
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.review import Review
 from kite_memory.app.session_context import said_about
@@ -51,7 +51,7 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.pages.memory_page import PAGE
 
-_PROMPTS = 20
+_PROMPTS, _ASKED = 20, 12
 _QUIET = 3_600.0
 _DAY = 86_400.0
 _TAIL = 200_000
@@ -149,7 +149,13 @@ def opened(stack: ExitStack, folder: Path, roots: Path, clock: Clock) -> House:
     lock: RLock = pipeline.vault_lock
     gardening = VaultPages(vault=vault, lock=lock, clock=clock.moment)
     consolidating = Consolidation(
-        vault=vault, refresh=recall.refresh, gardening=gardening, folder=state, lock=lock, clock=clock.moment
+        vault=vault,
+        refresh=recall.refresh,
+        gardening=gardening,
+        folder=state,
+        lock=lock,
+        clock=clock.moment,
+        used=lambda: use_of_notes(timeline, recall.memory),
     )
     reviewing = Review(vault=vault, recall=recall, timeline=timeline, lock=lock, dividing=consolidating)
     return House(
@@ -185,6 +191,16 @@ def distil(house: House) -> None:
     house.pipeline.form_chunks()
     while not isinstance(house.pipeline.distil(), Idle):
         pass
+
+
+def asked(house: House, session: str) -> None:
+    """Its prompts as the hook would answer them: what is shown stays longer."""
+    if (state := house.timeline.session_state(house.source.provider, session)) is None:
+        return
+    typed = [event for event in house.timeline.events(house.source.provider, session) if event.type is EventType.USER_MESSAGE]
+    for event in typed[:_ASKED]:
+        prompt = Prompt(text=event.text[:2_000], session=session, project=state.session.project)
+        house.recall.answer(prompt)
 
 
 def held_back(state: Path) -> dict[str, list[str]]:
@@ -277,8 +293,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 copied.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(path, copied)
                 house.pipeline.ingest(house.source, copied)
+                asked(house, path.stem)
                 distil(house)
             else:
+                asked(house, path.stem)
                 again(state, records.pop(path.stem, []))
                 distil(house)
             row.sessions += 1

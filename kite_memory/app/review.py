@@ -18,7 +18,7 @@ from kite_memory.vault import Vault, consolidation, lifecycle
 from kite_memory.vault.ledger import Known, link_key
 from kite_memory.vault.pages import review_page
 from kite_memory.vault.pages.review_page import PAGE, Verdict, Waiting, name_of, version
-from kite_memory.vault.split import ASKED, division
+from kite_memory.vault.split import ASKED, division, waits
 from kite_memory.vault.wording import words
 
 Json = dict[str, Any]
@@ -196,8 +196,7 @@ class Review:
         return {"id": note.id, "path": note.path, "title": plain_line(note.title), "verdict": verdict, "changed": sorted(changed)}
 
     def _waits(self, note: Note) -> bool:
-        asked = bool(note.conflicts) or note.review == ASKED
-        return note.status is NoteStatus.PROPOSED or (note.status is NoteStatus.ACCEPTED and asked)
+        return waits(note)
 
     def _accept(self, note: Note) -> set[str]:
         """The pages that it links to are no more doubtful than it was."""

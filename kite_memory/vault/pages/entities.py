@@ -68,6 +68,6 @@ def _telling_part(name: str) -> str:
 
 def _is_generic(word: str) -> bool:
     lowered = word.casefold().strip("_.-")
-    if lowered in COMMON_WORDS or lowered.removesuffix("s") in COMMON_WORDS or _ORDINARY.fullmatch(word):
+    if lowered in _COMMANDS or lowered in COMMON_WORDS or lowered.removesuffix("s") in COMMON_WORDS or _ORDINARY.fullmatch(word):
         return True
     return len(lowered) < 3 and word == word.casefold()
