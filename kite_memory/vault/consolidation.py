@@ -150,7 +150,7 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[Change, ...]:
             made = replace(archive, body=said, links=links.targets(said))
             return _both(Change(path=archive.path, before="", after=render(made), note=made), short)
         case Archive(notes=notes, archive=archive):
-            said = "\n".join(f"- {note.created:%Y-%m-%d} {links.write(_stem(note), note.title)}" for note in notes)
+            said = related([links.write(_stem(note), note.title) for note in notes])
             gone = [Change(path=note.path, before=texts[note.path], after=_archived(texts[note.path])) for note in notes]
             if before := texts.get(archive.path, ""):
                 return _both(Change(path=archive.path, before=before, after=with_addition(before, said)), *gone)

@@ -32,7 +32,7 @@ _ADDED = re.compile(r"\d{4}-\d\d-\d\d: ")
 _MAX_EVIDENCE = 50
 _WORTH = ((4, 3), (2, 2))
 """From so many sessions on, a note weighs so much."""
-_MAX_MENTIONS, _MAX_SAID = 8, 240
+_MAX_MENTIONS = 8
 _LEAST_SPEAKING = 3
 """Notes that name what is to have a page."""
 _SAYS = frozenset({NoteKind.DECISION, NoteKind.PREFERENCE, NoteKind.FACT})
@@ -181,7 +181,7 @@ class _Plan:
             body = _about(entity, sharing, mentions)
             if not body and not entity.person:
                 continue
-            page = self._page(entity, sharing, body or related([links.write(each.stem, each.title) for each in mentions]))
+            page = self._page(entity, sharing, body)
             self._pages[entity.key] = PurePosixPath(page.path).stem
             yield Create(note=page, because=f"{len(sharing) + len(mentions)} notes speak of it")
 
@@ -245,18 +245,18 @@ class _Plan:
 
 
 def _about(entity: Entity, sharing: Sequence[Draft], mentions: Sequence[Mention]) -> str:
-    """What a page says of its matter: what it is, what was decided, and where else it comes up; empty where it is neither."""
-    titles = [*(each.title for each in mentions), *(draft.note.title for draft in sharing)]
+    """What a page says of its matter, as links to what says it: what it is, what was decided, and where else it comes up.
+
+    Empty where it is neither. Nothing of a note is copied, so that what is forgotten is gone from here, too.
+    """
     told = r"(?:is|are|holds|keeps|runs|serves|stores|reads|writes|means)\b"
     is_it = re.compile(rf"(?:the )?{re.escape(entity.name)} {told}", re.IGNORECASE)
-    sentences = [line for draft in sharing for line in re.split(r"(?<=[.;])\s+|\n", draft.note.body)]
-    what = next((one for one in (*titles, *sentences) if is_it.match(one) and len(one) <= _MAX_SAID), "")
-    decided = [each for each in mentions if each.kind in _SAYS and entity.key in entity_key(each.title)]
-    if not what and not decided:
+    first = [each for each in mentions if is_it.match(each.title)]
+    decided = [each for each in mentions if each not in first and each.kind in _SAYS and entity.key in entity_key(each.title)]
+    if not entity.person and not first and not decided and not any(entity.key in entity_key(draft.note.title) for draft in sharing):
         return ""
-    rest = [links.write(each.stem, each.title) for each in mentions if each not in decided]
-    listed = "\n".join(f"- {links.write(each.stem, each.title)}" for each in decided[:_MAX_MENTIONS])
-    return "\n\n".join(filter(None, (what and f"{what.rstrip('.')}.", listed, related(rest[:_MAX_MENTIONS]))))
+    rest = [each for each in mentions if each not in first and each not in decided]
+    return related([links.write(each.stem, each.title) for each in (*first, *decided, *rest)][:_MAX_MENTIONS])
 
 
 def _superseding(note: Note, relation: Relation) -> Supersede:

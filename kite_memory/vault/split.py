@@ -84,7 +84,7 @@ def notes(note: Note, divided: Division) -> list[Note]:
     What is said in it stays to the letter; so does a heading that its title does not say whole.
     """
     stem = PurePosixPath(note.path).stem
-    back = related([links.write(stem, note.title)] if links.holds(stem) else [])
+    back = related([links.write(stem)] if links.holds(stem) else [])
     made: list[Note] = []
     for number, part in enumerate(divided.parts):
         title = _title(note.title, one_line(links.unlinked(part.heading)))

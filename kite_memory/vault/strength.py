@@ -63,7 +63,7 @@ def strength(note: Note) -> float:
     words = title.split()
     found = 0.0
     found += 0.8 if _SHORT <= len(words) <= _LONG else -1.0
-    found += 0.6 if _VERB.search(title) else -0.2
+    found += 0.6 if _VERB.search(title) or _CLAIMS.match(title) else -0.2
     found += 0.5 if _CLAIMS.search(title) else 0.0
     found -= 1.0 if _POINTS.match(title) else 0.0
     found -= 0.3 if title.startswith("The ") else 0.0
@@ -85,7 +85,7 @@ def strength(note: Note) -> float:
 def is_worth_a_line(note: Note) -> bool:
     """On a page of what matters: whatever a person holds to be of weight, or says themselves in a way that stands alone."""
     if note.kind is NoteKind.QUESTION:
-        return strength(note) > 0.0
+        return len(note.title.split()) >= _SHORT and not _POINTS.match(note.title)
     return strength(note) >= WORTH_A_LINE - (0.4 if note.origin == "user" and not note.body.startswith(_PLANNED) else 0.0)
 
 

@@ -265,7 +265,7 @@ def test_a_page_learns_who_speaks_of_it(home: Home) -> None:
 
     home.consolidating.consolidate()
 
-    assert home.vault.find("Marcheweg").body == "**Related:** [[the-gate]]"
+    assert home.vault.find("Marcheweg").body == "**Related:** [[the-gate|The gate]]"
 
 
 def test_a_page_that_its_owner_wrote_on_is_only_added_to(home: Home) -> None:
@@ -277,7 +277,7 @@ def test_a_page_that_its_owner_wrote_on_is_only_added_to(home: Home) -> None:
 
     home.consolidating.consolidate()
 
-    assert page.read_text() == theirs + "\n**Related:** [[the-gate]]\n"
+    assert page.read_text() == theirs + "\n**Related:** [[the-gate|The gate]]\n"
 
 
 def test_a_split_is_proposed_once(home: Home) -> None:
@@ -322,10 +322,8 @@ def test_the_daemon_does_it_once_a_day_at_whatever_hour_it_is_at_rest(home: Home
 
     busy = home.consolidating.tend(quiet_for=5)
     first = home.consolidating.tend(quiet_for=3_600)
-    home.write(
-        "Pears on seedlings", "Pears on seedlings bear after nine years, and the rooks eat most of them.", evidence=("a:a#1",)
-    )
-    home.write("Seedlings", "Pears on seedlings bear after nine years, and the rooks eat most of them.", evidence=("a:b#1",))
+    for number, title in enumerate(("Pears on seedlings", "Seedlings")):
+        home.write(title, "Pears on seedlings bear after nine years, and rooks eat most of them.", evidence=(f"a:{number}#1",))
     home.clock.now += timedelta(hours=9)
     soon = home.consolidating.tend(quiet_for=3_600)
     home.clock.now += timedelta(hours=12)

@@ -228,16 +228,21 @@ def test_a_page_links_to_the_earlier_note_whose_text_stays_as_it_is() -> None:
 
     page, two = created(plan(made, Known(mentions=MENTIONS, elsewhere=frozenset({"postgresql"}))))
 
-    assert page.body == "- [[queue-jan26|PostgreSQL holds the queue]]\n\n**Related:** [[vacuum-jan26|The vacuum runs at night]]"
+    assert page.body == "**Related:** [[queue-jan26|PostgreSQL holds the queue]], [[vacuum-jan26|The vacuum runs at night]]"
     assert two.body == "About [[PostgreSQL]]."
 
 
-def test_a_page_says_what_its_matter_is() -> None:
-    made = drafts(fact("Two", "It was hot. PostgreSQL is the store of all trees.", entities=["PostgreSQL"]))
+def test_a_page_names_what_says_most_of_its_matter_first() -> None:
+    made = drafts(fact("Two", "It was hot.", entities=["PostgreSQL"]))
+    several = (
+        Mention(stem="vacuum-jan26", title="The vacuum runs at night"),
+        Mention(stem="rows-jan26", title="Rows over files in PostgreSQL", kind=NoteKind.DECISION),
+        Mention(stem="queue-jan26", title="PostgreSQL holds the queue"),
+    )
 
-    page, _ = created(plan(made, Known(mentions=MENTIONS, elsewhere=frozenset({"postgresql"}))))
+    page, _ = created(plan(made, Known(mentions={"postgresql": several}, elsewhere=frozenset({"postgresql"}))))
 
-    assert page.body.startswith("PostgreSQL is the store of all trees.\n\n- [[queue-jan26|")
+    assert page.links == ("queue-jan26", "rows-jan26", "vacuum-jan26")
 
 
 @pytest.mark.parametrize(
@@ -325,8 +330,8 @@ def test_siblings_are_linked_by_the_names_they_really_have() -> None:
     actions = plan(made, known)
 
     two, three = created(actions)
-    assert two.body.endswith("**Related:** [[renamed by hand]]")
-    assert three.body.endswith("**Related:** [[renamed by hand]], [[two-feb26-2]]")
+    assert two.body.endswith("**Related:** [[renamed by hand|One]]")
+    assert three.body.endswith("**Related:** [[renamed by hand|One]], [[two-feb26-2|Two]]")
 
 
 def test_every_link_leads_to_a_note_that_is_there_or_comes_earlier() -> None:

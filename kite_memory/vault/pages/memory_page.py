@@ -142,7 +142,8 @@ def _speaking(notes: Sequence[Note]) -> Counter[str]:
     found: Counter[str] = Counter()
     for note in notes:
         if note.kind is not NoteKind.ENTITY:
-            named = {of.get(entity_key(name), "") for name in note.entities} | {at.get(stem_key(link), "") for link in note.links}
+            named = {of.get(entity_key(name), "") for name in (*note.entities, *note.links)}
+            named |= {at.get(stem_key(link), "") for link in note.links}
             found.update(named - {""})
     return found
 
