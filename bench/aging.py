@@ -157,7 +157,7 @@ def opened(stack: ExitStack, folder: Path, roots: Path, clock: Clock) -> House:
         clock=clock.moment,
         used=lambda: use_of_notes(timeline, recall.memory),
     )
-    reviewing = Review(vault=vault, recall=recall, timeline=timeline, lock=lock, dividing=consolidating)
+    reviewing = Review(vault=vault, recall=recall, timeline=timeline, lock=lock, dividing=consolidating, clock=clock.moment)
     return House(
         timeline=timeline,
         outbox=outbox,

@@ -25,6 +25,7 @@ from kite_memory.vault import Vault, consolidation, split
 from kite_memory.vault.consolidation import Archive, Change, Fold, Lapse, Merge, Split, Step
 from kite_memory.vault.fading import Use
 from kite_memory.vault.pages.memory_page import PAGE
+from kite_memory.vault.strength import is_junk
 from kite_memory.vault.wording import digest
 from kite_memory.vault.writing import AlreadyWritten, Written
 
@@ -139,7 +140,7 @@ class Consolidation:
             told = [dict(zip(("doing", "path", "why"), consolidation.told(step), strict=True)) for step in planned]
             if dry_run:
                 page = self._page_would_change()
-                return {"steps": told, "page": page, "done": 0, "left_alone": [], "git": ""}
+                return {"steps": told, "page": page, "done": 0, "left_alone": [], "git": "", "weak": self._weak()}
             done: list[Done] = []
             left: list[str] = []
             begun = False
@@ -164,7 +165,8 @@ class Consolidation:
                 self._append({"page_after": self._vault.page(PAGE)})
             self._vault.note_down(_LAST, self._clock().isoformat())
             message = f"Consolidate: {len(done)} {'step' if len(done) == 1 else 'steps'}"
-            return {"steps": told, "page": page, "done": len(done), "left_alone": left, "git": self._committed(message)}
+            git = self._committed(message)
+            return {"steps": told, "page": page, "done": len(done), "left_alone": left, "git": git, "weak": []}
 
     def undo(self) -> Json:
         """A step of which a person has changed a note since is left as it is; so is the page."""
@@ -268,6 +270,11 @@ class Consolidation:
             waits_since=lambda note: waiting.get(note.id),
         )
         return list(found)
+
+    def _weak(self) -> list[Json]:
+        """Standing notes that nobody would miss, as rules of an earlier time wrote many: `kmem review --all` goes through them."""
+        notes = (note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None)
+        return [{"path": note.path, "title": note.title} for note in notes if is_junk(note) and self._vault.is_ours(note)]
 
     def _waiting(self, notes: Sequence[Note]) -> dict[str, datetime]:
         """From when on a person was asked about each note that waits. A note may tell of what was long ago when it comes."""

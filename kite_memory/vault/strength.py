@@ -6,7 +6,7 @@ fragment of a plan, a line number and a sentence that points elsewhere speak aga
 
 import re
 
-from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.vault.fading import is_passing
 from kite_memory.vault.lifecycle import sessions_of
 
@@ -55,6 +55,7 @@ _CODE = re.compile(r"`[^`]*`|\b\w+(?:[._/()-]\w+)*[A-Z_(/.]\w*\)?|‹[^›]*›|
 _FRAGMENT = re.compile(r"→|\blines? \d|[‹›{}|=]|^\d|\(line|^[#`*\"“'/.-]|\b[0-9a-f]{8}\b|\bv?\d+(?:\.\d+)* \(|^[^\w`]")
 _PLANNED = "From an approved plan:"
 _SHORT, _LONG = 4, 26
+_TOLD = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE})
 
 
 def strength(note: Note) -> float:
@@ -87,6 +88,12 @@ def is_worth_a_line(note: Note) -> bool:
     if note.kind is NoteKind.QUESTION:
         return len(note.title.split()) >= _SHORT and not _POINTS.match(note.title)
     return strength(note) >= WORTH_A_LINE - (0.4 if note.origin == "user" and not note.body.startswith(_PLANNED) else 0.0)
+
+
+def is_junk(note: Note) -> bool:
+    """Whether a standing note of ours says so little that its owner may want it gone."""
+    standing = note.status is NoteStatus.ACCEPTED and note.id and not note.key
+    return bool(standing) and note.kind in _TOLD and strength(note) <= JUNK
 
 
 def _is_open(title: str) -> bool:
