@@ -214,6 +214,8 @@ class Operations:
                 words, kind=_kind(kind), project=of, scope=Scope.GLOBAL if everywhere else None, tags=clean, expires=expires
             )
             self._recall.refresh(self._vault, hint={note.path})
+            if self._vault.relate(note, self._recall.nearest):
+                self._recall.refresh(self._vault, hint={note.path})
         return note_told(note)
 
     def bridge(self, *, tool: str, arguments: Json, asker: Json) -> Json:
