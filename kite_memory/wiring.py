@@ -41,7 +41,7 @@ from kite_memory.distill.backends.keyless import Keyless
 from kite_memory.distill.backends.prices import Prices
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.chunking import FREE, ChunkPolicy
-from kite_memory.distill.extractor import Extractor, Outcome, Usage
+from kite_memory.distill.extractor import Extractor, Outcome, Sharing, Usage
 from kite_memory.distill.outbox import Budget, Outbox, Purpose
 from kite_memory.distill.saving import Saving
 from kite_memory.distill.scheduler import Idle, Scheduler
@@ -51,7 +51,6 @@ from kite_memory.log_lines import BACKUPS, LARGEST, dated
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.judging import Judge
-from kite_memory.model.likeness import Contest
 from kite_memory.model.note import Note
 from kite_memory.projects.project import project_of
 from kite_memory.protected import protected_literals
@@ -91,7 +90,6 @@ from kite_memory.tools.resuming import left_to_do
 from kite_memory.tools.store import StoreUnavailable
 from kite_memory.tools.working import heard, working
 from kite_memory.vault import Vault
-from kite_memory.vault.lifecycle import Rulings
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -104,7 +102,6 @@ if TYPE_CHECKING:
     from kite_memory.distill.backends.backend import Backend
     from kite_memory.distill.offline import OfflineExtractor
     from kite_memory.distill.polishing import Polisher
-    from kite_memory.distill.superseding import Arbiter
     from kite_memory.tools.wire import Perform
 
 log = logging.getLogger("kite_memory")
@@ -193,8 +190,8 @@ def open_house(
             scheduler=scheduler,
             vault=vault,
             recall=recall,
-            policy=_policy(config, costs=costs),
-            arbitrate=partial(_arbitrated, arbiter_of(config, kept, outbox)),
+            policy=policy_of(config, costs=costs),
+            remembers=isinstance(extractor, Sharing),
         )
         meaning = Meaning(
             space=embedder.space.tag,
@@ -480,7 +477,7 @@ def _aider(config: Config, projects: Callable[[], Iterable[str]]) -> Aider | Non
     return Aider(projects, always=config.aider_roots, own=config.own_histories, own_state=config.state, history=history)
 
 
-def _policy(config: Config, *, costs: bool) -> ChunkPolicy:
+def policy_of(config: Config, *, costs: bool) -> ChunkPolicy:
     """Where a call costs money, the rules that cost nothing say what cannot wait for more to be said."""
     if not costs:
         return replace(FREE, idle=min(config.daemon.idle_seconds, FREE.idle))
@@ -573,33 +570,6 @@ def polisher_of(config: Config, kept: Keys, outbox: Outbox) -> "Polisher | None"
     )
 
 
-def arbiter_of(config: Config, kept: Keys, outbox: Outbox) -> "Arbiter | None":
-    """Who reads notes that may contradict each other; ``None`` where there is no model to ask."""
-    backend = backend_of(config, kept)
-    if backend is None:
-        return None
-    from kite_memory.distill.superseding import Arbiter
-
-    return Arbiter(
-        backend=backend,
-        prompt=prompts.load(_prompt_folders(config), "supersede"),
-        allowance=_allowance(config, outbox, "supersede"),
-    )
-
-
-def _arbitrated(arbiter: "Arbiter | None", contests: Sequence[Contest]) -> Rulings:
-    if arbiter is None or not contests:
-        return {}
-    from kite_memory.distill.answering import Unsaid
-    from kite_memory.outbound import without_private
-
-    told = arbiter.rule([without_private(contest) for contest in contests])
-    if isinstance(told, Unsaid):
-        log.info("pairs of notes were not read by the model: %s", told.reason)
-        return {}
-    return told
-
-
 @contextmanager
 def requests_of(house: House, tracer: Tracer) -> "Iterator[Requests]":
     """What the models that are configured would be sent; without one, what one would be sent that was."""
@@ -610,8 +580,7 @@ def requests_of(house: House, tracer: Tracer) -> "Iterator[Requests]":
     from kite_memory.distill.judge import ModelJudge
     from kite_memory.distill.model_extractor import ModelExtractor
     from kite_memory.distill.polishing import Polisher
-    from kite_memory.distill.superseding import Arbiter
-    from kite_memory.outbound import DiscreetBackend, without_private
+    from kite_memory.outbound import DiscreetBackend
 
     config = house.config
     real = backend_of(config, keys_beside(config.file))
@@ -629,13 +598,12 @@ def requests_of(house: House, tracer: Tracer) -> "Iterator[Requests]":
                 judge=ModelJudge(backend=backend, prompt=prompt("judge"), allowance=free),
                 answerer=Answerer(backend=backend, prompt=prompt("ask"), allowance=free),
                 polisher=Polisher(backend=backend, prompt=prompt("polish"), allowance=free),
-                arbiter=Arbiter(backend=backend, prompt=prompt("supersede"), allowance=free),
-                redacted=without_private,
             ),
             tracer=tracer,
             timeline=house.timeline,
             vault=house.vault,
             recall=house.recall,
+            remembered=house.pipeline.remembered,
             clock=lambda: datetime.now(UTC),
         )
 
@@ -655,8 +623,7 @@ def backend_of(config: Config, kept: Keys) -> "Backend | None":
     """The door to the model that the configuration names; ``None`` where it names none, or there is no key for it."""
     from kite_memory.outbound import DiscreetBackend
 
-    settings = config.extractor
-    prices = Prices(dollars_in=settings.dollars_per_million_in, dollars_out=settings.dollars_per_million_out)
+    settings, prices = config.extractor, prices_of(config)
     match settings.name:
         case "offline":
             return None
@@ -684,6 +651,16 @@ def backend_of(config: Config, kept: Keys) -> "Backend | None":
             )
         case _:
             assert_never(settings.name)
+
+
+def prices_of(config: Config) -> Prices:
+    return Prices(dollars_in=config.extractor.dollars_per_million_in, dollars_out=config.extractor.dollars_per_million_out)
+
+
+def fixed_part(config: Config) -> int:
+    """Characters of what is the same in every call of an extraction."""
+    prompt = prompts.load(_prompt_folders(config))
+    return len(prompt.system) + len(json.dumps(prompt.schema))
 
 
 _WITHOUT_KEY = {

@@ -41,6 +41,8 @@ def up(
 
     Example: kmem up --since 30d
     """
+    from kite_memory.cli.choosing import choose_model
+
     settings = configuration.load()
     start_at = age(since, datetime.now(UTC))
     if (version := daemon_version()) is not None:
@@ -54,7 +56,12 @@ def up(
         with alone(settings, instead=""), house() as here:
             whole = _laid_out(here)
             whole &= no_hooks or _hooked(settings, yes=yes)
-            _read_what_is_there(here, start_at)
+            if not (chosen := choose_model(here, yes=yes)):
+                _read_what_is_there(here, start_at)
+        if chosen:
+            settings = configuration.load()
+            with alone(settings, instead=""), house() as here:
+                _read_what_is_there(here, start_at)
         if foreground:
             from kite_memory.daemon.lock import DaemonLock
             from kite_memory.wiring import run_daemon

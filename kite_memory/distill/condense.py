@@ -31,16 +31,17 @@ class _Bounds:
     person: int
     decided: int
     prose: int
+    report: int
     result: int
     calls: int
 
 
 _TIGHTER = (
-    _Bounds(person=6_000, decided=4_000, prose=2_600, result=480, calls=150),
-    _Bounds(person=3_000, decided=2_000, prose=1_300, result=320, calls=100),
-    _Bounds(person=1_500, decided=1_000, prose=700, result=200, calls=60),
-    _Bounds(person=700, decided=500, prose=320, result=140, calls=0),
-    _Bounds(person=300, decided=240, prose=160, result=90, calls=0),
+    _Bounds(person=6_000, decided=4_000, prose=2_600, report=3_000, result=480, calls=150),
+    _Bounds(person=3_000, decided=2_000, prose=1_300, report=3_000, result=320, calls=100),
+    _Bounds(person=1_500, decided=1_000, prose=700, report=1_400, result=200, calls=60),
+    _Bounds(person=700, decided=500, prose=320, report=600, result=140, calls=0),
+    _Bounds(person=300, decided=240, prose=160, report=240, result=90, calls=0),
 )
 
 
@@ -50,8 +51,8 @@ class _Line:
     text: str
 
 
-def condense(chunk: Chunk, *, limit_chars: int) -> Condensed:
-    """The chunk in at most ``limit_chars`` characters (no less than `SMALLEST_LIMIT` are taken).
+def condense(chunk: Chunk, *, limit_chars: int, label: str = "A") -> Condensed:
+    """The chunk, called ``label``, in at most ``limit_chars`` characters (no less than `SMALLEST_LIMIT` are taken).
 
     One block for each event that tells something, led by its short id; following lines are indented, so that no text
     can pose as an event. No ``<`` of the transcript's own survives, so that none can close the element it stands in.
@@ -59,7 +60,7 @@ def condense(chunk: Chunk, *, limit_chars: int) -> Condensed:
     """
     limit = max(limit_chars, SMALLEST_LIMIT)
     short = short_ids([event.id for event in chunk.events])
-    head, foot = _opening(chunk), "</transcript>"
+    head, foot = _opening(chunk, label), "</transcript>"
     room = limit - len(head) - len(foot) - 2
     lines: list[_Line] = []
     for bounds in _TIGHTER:
@@ -108,9 +109,10 @@ def _shortened(id: str, length: int) -> str:
     return stem[:length] + colon + part
 
 
-def _opening(chunk: Chunk) -> str:
+def _opening(chunk: Chunk, label: str) -> str:
     session = chunk.session
     told = {
+        "stretch": label,
         "agent": session.provider,
         "project": session.project,
         "branch": session.branch,
@@ -231,8 +233,8 @@ def _result_told(event: Event, text: str, bounds: _Bounds) -> str:
             return f"FAILED {event.tool}: {telling_lines(text, bounds.result)}"
         case _ if event.type is EventType.ERROR:
             return f"FAILED {event.tool}: {telling_lines(text, bounds.result)}"
-        case _ if event.tool.lower() in _ASKING_TOOLS:
-            return f"REPORT OF A SUB-AGENT: {_shortened_prose(_without_code(text), bounds.result * 2)}"
+        case _ if event.tool.lower() in _ASKING_TOOLS and not text.startswith(_LAUNCHED):
+            return f"REPORT OF A SUB-AGENT: {_shortened_prose(_without_code(text), bounds.report)}"
         case _:
             return ""
 
@@ -331,6 +333,8 @@ _EDITING_TOOLS = frozenset(
     )
 )
 _ASKING_TOOLS = frozenset(("task", "agent"))
+_LAUNCHED = "Async agent launched"
+"""What the client says by rote of one that goes to the background; what it found comes later."""
 _STEP_INTO = re.compile(r"^\s{0,8}cd [^\s;&|]{1,200} ?&& ?")
 _CHANGES = re.compile(r"\bsed (?:-\w+ )?-i|\bxargs\b|[^2&]>\s?[^&/\s]|\btee\b|-delete\b|-exec\b")
 _LOOKING_COMMAND = re.compile(

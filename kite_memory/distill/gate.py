@@ -88,7 +88,7 @@ def passed(
         if kept:
             topics.append(replace(topic, items=tuple(kept), summary=topic.summary if _harmless(topic.summary, prompt) else ""))
     insights = tuple(text for text in record.cross_topic_insights if topics and _harmless(text, prompt))
-    return Record(topics=tuple(topics), cross_topic_insights=insights), tuple(verdicts)
+    return replace(record, topics=tuple(topics), cross_topic_insights=insights), tuple(verdicts)
 
 
 def whose(item: RecordItem, events: Sequence[Event], provenance: Provenance | None = None) -> Origin:
@@ -107,7 +107,7 @@ def foreign(items: Sequence[RecordItem], provenance: Provenance | None) -> froze
         if trace.pairs >= _TELLING_PAIRS:
             weight = weights.setdefault((at, thought), [0, 0])
             weight[0] += trace.pairs
-            said = trace.foreign if thought == _SYMPTOM else max(trace.foreign, trace.failure)
+            said = max(trace.foreign, trace.failure)
             if said >= _FOREIGN and trace.person < _FOREIGN:
                 weight[1] += trace.pairs
     return frozenset(id(items[at]) for (at, _), (whole, taken) in weights.items() if taken >= _MOSTLY * whole > 0)
@@ -120,12 +120,9 @@ def _parts(item: RecordItem) -> Iterator[tuple[int, str]]:
         thoughts += [f"{each.alternative}: {each.reason}" for each in item.rejected]
     for number, thought in enumerate(thoughts):
         yield from ((number, sentence) for paragraph in thought.split("\n") for sentence in sentences(paragraph))
-    if isinstance(item, Insight) and item.symptom:
-        yield _SYMPTOM, item.symptom
     yield len(thoughts), f"{item.title}. {item.body}"
 
 
-_SYMPTOM = -1
 _TELLING_PAIRS = 3
 _FOREIGN = 0.6
 """The share of a sentence's pairs of words that stand in one place of what a tool said."""
@@ -152,8 +149,8 @@ def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], 
         return Verdict.INSTRUCTION
     if item.origin == "tool" and _orders(item):
         return Verdict.INSTRUCTION
-    if _is_play_by_play(item.body):
-        return Verdict.PLAY_BY_PLAY
+    if _is_play_by_play(item.body) and not (isinstance(item, Preference) and item.origin == "user"):
+        return Verdict.PLAY_BY_PLAY  # what a person wants is told with what was done against it
     telling = stems(item.body) - (frozenset() if isinstance(item, Preference) else _ROUTINE)
     if len(telling - _VAGUE if terse else telling) < (2 if terse or item.origin == "user" else 3):
         return Verdict.TRIVIAL  # how a person wants commits made is no routine, and people are brief: "always answer in German"
@@ -194,8 +191,17 @@ def _a_person_says(item: RecordItem, evidence: Sequence[Event]) -> bool:
         return True
     if _picks(own, theirs, evidence):
         return True
-    thoughts = (stems(each) for event in theirs for each in sentences(event.text[:_READ]))
-    return any(len(each) >= 2 and len(each & own) >= _OF_THEIR_WORDS * len(each) for each in thoughts)
+    return any(
+        _rules(sentence, said, own) for event in theirs for sentence in sentences(event.text[:_READ]) if (said := stems(sentence))
+    )
+
+
+def _rules(sentence: str, said: frozenset[str], own: frozenset[str]) -> bool:
+    """Whether a sentence of theirs is what the item is about: one that rules something, says it whole, or shares much with it."""
+    shared = len(said & own)
+    if shared < _FEW or shared < _OF_THEIR_WORDS * len(said):
+        return False
+    return shared >= _MANY or (shared >= _OF_THE_ITEM * len(own) and (shared == len(said) or _RULES.search(sentence) is not None))
 
 
 def _picks(own: frozenset[str], theirs: Sequence[Event], evidence: Sequence[Event]) -> bool:
@@ -228,6 +234,13 @@ _OF_THE_OPTION = 0.6
 """The share of the words of a picked option that the item has."""
 _OF_THEIR_WORDS = 0.5
 """The share of a sentence of the person's that the item has: people are brief."""
+_FEW, _MANY, _OF_THE_ITEM = 2, 5, 0.15
+"""Words that a sentence of theirs shares with the item: at least, so that it needs no other mark, and as a share of the item's."""
+_RULES = re.compile(
+    r"\b(?:always|never|must|should|shall|only|instead|rather|prefer\w*|want\w*|need\w*|from now on|no|not|don'?t|won'?t|stop"
+    r"|keep|leave|let'?s|go with|use|make sure|immer|nie|nur|kein\w*|nicht|bitte)\b",
+    re.IGNORECASE,
+)
 
 
 def _origin(item: RecordItem, evidence: Sequence[Event]) -> Origin:
@@ -262,8 +275,12 @@ class _Told:
         rejected = item.rejected if isinstance(item, Decision) else ()
         if any(self._a_tool_said_first(f"{each.alternative} {each.reason}") for each in rejected if len(stems(each.reason)) >= 3):
             return "tool"
-        symptom = item.symptom if isinstance(item, Insight) else ""  # what a failure says comes from a tool, and from nobody else
-        return "tool" if len(stems(symptom)) >= 3 and self._a_tool_said_first(symptom, not_failing=True) else claimed
+        symptom = (
+            item.symptom if isinstance(item, Insight) else ""
+        )  # what is quoted of a tool is its word; what is asked there is too
+        asks = any(_ORDER.match(symptom, start.end()) for start in _SENTENCE_START.finditer(symptom))
+        quoted = asks and len(stems(symptom)) >= 3 and self._a_tool_said_first(symptom, not_failing=True)
+        return "tool" if quoted else claimed
 
     def _a_tool_said_first(self, text: str, *, not_failing: bool = False) -> bool:
         own = stems(text)

@@ -21,6 +21,15 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What an item does to a note that was there before it. ``note`` is that one's id, of those that were offered."""
+
+    note: str
+    does: Literal["replaces", "amends"]
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """What every kind of item carries.
 
@@ -37,6 +46,7 @@ class Item:
     entities: tuple[str, ...] = ()
     triggers: tuple[str, ...] = ()
     doubt: str = ""
+    change: Change | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +96,14 @@ class Topic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """No topics means: nothing here is worth keeping. That is a complete answer."""
+    """No topics means: nothing here is worth keeping. That is a complete answer.
+
+    ``weighed`` are the ids of the notes that the items were held against: where one says nothing of a `Change`, both hold.
+    """
 
     topics: tuple[Topic, ...]
     cross_topic_insights: tuple[str, ...] = ()
+    weighed: tuple[str, ...] = ()
 
     def items(self) -> tuple[RecordItem, ...]:
         return tuple(item for topic in self.topics for item in topic.items)

@@ -10,7 +10,7 @@ from kite_memory.errors import UsageError
 from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import evidence_reference
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Origin, Preference, Record, RecordItem, Rejected
+from kite_memory.model.record import Change, Decision, Fact, Insight, OpenQuestion, Origin, Preference, Record, RecordItem, Rejected
 from kite_memory.model.scope import Scope
 from kite_memory.vault.identity import note_id
 from kite_memory.vault.notefile import FOLDERS
@@ -50,13 +50,14 @@ class Entity:
 class Draft:
     """A note that knows of no other yet: ``note.body`` is its text without links, ``note.path`` where it would like to lie.
 
-    ``siblings`` are the ids of earlier notes of its topic, those to which it is nearest.
+    ``siblings`` are the ids of earlier notes of its topic, those to which it is nearest. ``change`` is what it does to another.
     """
 
     note: Note
     rejected: tuple[Rejected, ...] = ()
     entities: tuple[Entity, ...] = ()
     siblings: tuple[str, ...] = ()
+    change: Change | None = None
 
 
 def draft(record: Record, chunk: Chunk) -> list[Draft]:
@@ -140,6 +141,7 @@ def _draft(
         ),
         rejected=tuple(Rejected(alternative=tame_line(one.alternative), reason=tame_line(one.reason)) for one in rejected),
         entities=entities,
+        change=item.change,
     )
 
 
