@@ -14,7 +14,7 @@ from kite_memory.redaction import drop_private, redact
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreetBackend:
+class RedactingBackend:
     """A model that is told no secrets."""
 
     inner: Backend
@@ -35,7 +35,7 @@ class DiscreetBackend:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreetEmbedder:
+class RedactingEmbedder:
     """An embedder that is told no secrets, and nothing that is marked as private."""
 
     inner: Embedder

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kite_memory.cli.console import counted, remark, talk, tell
-from kite_memory.distill.backends.keyless import Keyless
+from kite_memory.distill.backends.backend import Keyless
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.errors import KiteError
 from kite_memory.sources.common.source import Source
@@ -16,7 +16,7 @@ from kite_memory.sources.common.source import Source
 if TYPE_CHECKING:
     from kite_memory.app.backlog import Bill
     from kite_memory.app.pipeline import PassedOver
-    from kite_memory.wiring import House
+    from kite_memory.wiring.services import Services
 
 Unread = Sequence[tuple[Source, Path, int]]
 
@@ -24,11 +24,11 @@ _WORTH_WAITING = 30.0
 """Seconds that a person at the terminal may be kept waiting for a busy model."""
 
 
-def unread(house: "House", *, source: str = "") -> Unread:
+def unread(house: "Services", *, source: str = "") -> Unread:
     return [each for each in house.pipeline.unread() if source in ("", each[0].provider)]
 
 
-def announce(house: "House", found: Unread, *, distill: bool) -> None:
+def announce(house: "Services", found: Unread, *, distill: bool) -> None:
     """What there is to read, and what notes of it would cost."""
     if not found:
         return
@@ -38,14 +38,14 @@ def announce(house: "House", found: Unread, *, distill: bool) -> None:
         _tell_cost(house, found, ())
 
 
-def announce_passed_over(house: "House", found: "Sequence[PassedOver]") -> None:
+def announce_passed_over(house: "Services", found: "Sequence[PassedOver]") -> None:
     """What an earlier ``--since`` left without notes, and what they would cost."""
     if found:
         tell(f"{_sessions(found)} passed over before, now to make notes of")
         _tell_cost(house, (), found)
 
 
-def announce_the_rest(house: "House", found: Unread, *, source: str, since: datetime | None) -> None:
+def announce_the_rest(house: "Services", found: Unread, *, source: str, since: datetime | None) -> None:
     """What a backfill would find read already, without notes; and what it would leave so."""
     if waiting := house.pipeline.open_count():
         tell(f"{counted(waiting, 'session')} that notes are still to be made of")
@@ -65,29 +65,29 @@ def _sessions(found: "Iterable[PassedOver]") -> str:
     return counted(len({(each.provider, each.session) for each in found}), "session")
 
 
-def _tell_cost(house: "House", found: Unread, passed_over: "Sequence[PassedOver]") -> None:
+def _tell_cost(house: "Services", found: Unread, passed_over: "Sequence[PassedOver]") -> None:
     if not house.costs:
         return
     bill = bill_of(house, found, passed_over)
     if bill.calls:
-        from kite_memory.wiring import prices_of
+        from kite_memory.wiring.models import prices_of
 
         dollars, limit = bill.dollars(prices_of(house.config)), house.config.extractor.dollars_per_day
         tell(f"notes from them: about {counted(bill.calls, 'call')}, ${dollars:.2f}, at most ${limit:.2f} a day")
 
 
-def bill_of(house: "House", found: Unread, passed_over: "Sequence[PassedOver]" = ()) -> "Bill":
+def bill_of(house: "Services", found: Unread, passed_over: "Sequence[PassedOver]" = ()) -> "Bill":
     """What a model would be asked about all that has no notes yet, whichever is chosen."""
     from kite_memory.app.backlog import backlog
-    from kite_memory.wiring import fixed_part, policy_of
+    from kite_memory.wiring.models import chunk_policy, fixed_part
 
-    policy = policy_of(house.config, costs=True)
+    policy = chunk_policy(house.config, costs=True)
     ahead = backlog(found, passed_over, pipeline=house.pipeline, timeline=house.timeline, outbox=house.outbox, policy=policy)
     return ahead.bill(fixed_part(house.config))
 
 
 def backfill(
-    house: "House",
+    house: "Services",
     *,
     source: str = "",
     since: datetime | None = None,
@@ -125,7 +125,7 @@ def backfill(
         tell("no notes were made: `kmem backfill` makes them, and so does the daemon")
 
 
-def sum_up(house: "House") -> bool:
+def sum_up(house: "Services") -> bool:
     """Say what there is now. Whether that is anything."""
     counts = [count for count in house.timeline.counts() if count.sessions]
     for count in counts:
@@ -137,7 +137,7 @@ def sum_up(house: "House") -> bool:
     return bool(counts)
 
 
-def read_events(house: "House", found: Unread) -> None:
+def read_events(house: "Services", found: Unread) -> None:
     with working("reading") as told:
         total, done = sum(size for _, _, size in found), 0
 
@@ -149,7 +149,7 @@ def read_events(house: "House", found: Unread) -> None:
         house.pipeline.ingest_many([(source, path) for source, path, _ in found], progress=advance)
 
 
-def _distil(house: "House") -> None:
+def _distil(house: "Services") -> None:
     with working("making notes") as told:
         total, done = house.outbox.states().get("waiting", 0), 0
         while True:

@@ -5,15 +5,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kite_memory.cli.configuring import change
 from kite_memory.cli.console import counted, reply, tell, watched
+from kite_memory.cli.setup import change
 from kite_memory.distill.backends.local_servers import LocalServer, local_servers
 from kite_memory.keys import keys_beside
 
 if TYPE_CHECKING:
     from kite_memory.app.backlog import Bill
     from kite_memory.config import Config
-    from kite_memory.wiring import House
+    from kite_memory.wiring.services import Services
 
 _HOW = "`kmem config set extractor.name NAME` changes it: anthropic, claude-cli, openai or offline"
 
@@ -26,7 +26,7 @@ class Choice:
     settings: Sequence[tuple[str, str]]
 
 
-def choose_model(here: "House", *, yes: bool) -> bool:
+def choose_model(here: "Services", *, yes: bool) -> bool:
     """Ask who is to make the notes, and remember it. Whether anything was set: then the house is another."""
     if here.config.extractor.name != "auto":
         return False
@@ -36,7 +36,7 @@ def choose_model(here: "House", *, yes: bool) -> bool:
             tell(f"hint: {_HOW}")
         return False
     from kite_memory.cli.backfilling import bill_of, unread
-    from kite_memory.wiring import prices_of
+    from kite_memory.wiring.models import prices_of
 
     bill = bill_of(here, unread(here))
     choices = list(offered(here.config, bill, bill.dollars(prices_of(here.config)), list(local_servers())))

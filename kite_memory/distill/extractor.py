@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from kite_memory.model.chunk import Chunk
-from kite_memory.model.record import Record
+from kite_memory.model.record import Chunk, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,7 @@ from kite_memory.distill.gate import passed, shingles
 from kite_memory.distill.parse_answer import parse, read_answer
 from kite_memory.distill.prompts import Prompt
 from kite_memory.distill.prose import clip, one_line
-from kite_memory.model.chunk import Chunk, Remembered
-from kite_memory.model.record import Record
+from kite_memory.model.record import Chunk, Record, Remembered
 
 NOTHING = Answer(record=Record(topics=()), usage=Usage())
 """What a chunk without a word in it is worth; nobody needs to be asked."""

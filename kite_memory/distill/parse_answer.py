@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import TypedDict
 
 from kite_memory.distill.prose import clean, clip, one_line
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.record import (
     Change,
+    Chunk,
     Decision,
     Fact,
     Insight,

@@ -11,7 +11,7 @@ import pytest
 
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.anthropic_api import AnthropicBackend
-from kite_memory.distill.backends.prices import Prices
+from kite_memory.distill.backends.backend import Prices
 from kite_memory.distill.backends.transport import retry_after
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.model_extractor import TASK, ModelExtractor

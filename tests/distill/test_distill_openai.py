@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from kite_memory.distill import prompts
-from kite_memory.distill.backends.backend import Inquiry, Reply
+from kite_memory.distill.backends.backend import Inquiry, Prices, Reply
 from kite_memory.distill.backends.openai_api import OpenAiBackend
-from kite_memory.distill.backends.prices import Prices
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.model_extractor import TASK, ModelExtractor
 from tests.fakes.anthropic_server import Json, Raw

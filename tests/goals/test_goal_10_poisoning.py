@@ -17,11 +17,10 @@ import pytest
 from kite_memory.distill import model_extractor
 from kite_memory.distill.extractor import Answer, Outcome, Usage
 from kite_memory.distill.prompts import Prompt
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.provenance import Provenance
-from kite_memory.model.record import Record
+from kite_memory.model.record import Chunk, Record
 from kite_memory.recall.embedders.embedder import Embedder
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.select import Prompt as Asked
