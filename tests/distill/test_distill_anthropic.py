@@ -52,7 +52,7 @@ def answering(server: AnthropicServer, reply: Json | Raw) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "cached"), [("claude-haiku-4-5", {}), ("claude-sonnet-4-5", {"cache_control": {"type": "ephemeral"}})]
+    ("model", "cached"), [("claude-haiku-4-5", {}), ("claude-sonnet-4-6", {"cache_control": {"type": "ephemeral"}})]
 )
 def test_the_fixed_part_is_cached_where_it_is_long_enough_for_the_model(
     server: AnthropicServer, backend: AnthropicBackend, model: str, cached: Json
@@ -67,7 +67,7 @@ def test_the_fixed_part_is_cached_where_it_is_long_enough_for_the_model(
 def test_the_price_from_above_counts_a_cache_only_where_there_is_one(backend: AnthropicBackend) -> None:
     without, written = (
         through(dataclasses.replace(backend, model=model)).estimate(about_the_queue()).dollars
-        for model in ("claude-haiku-4-5", "claude-sonnet-4-5")
+        for model in ("claude-haiku-4-5", "claude-sonnet-4-6")
     )
 
     assert without < written

@@ -14,7 +14,7 @@ _KEY_HINT = "store one with `kmem keys set anthropic`"
 
 
 _CACHED = {"type": "ephemeral"}
-_CACHED_FROM = {"claude-sonnet-4-5": 1_024, "claude-opus-4-1": 1_024, "claude-sonnet-4-6": 2_048}
+_CACHED_FROM = {"claude-opus-5": 512, "claude-sonnet-5": 1_024, "claude-opus-4-8": 1_024, "claude-sonnet-4": 2_048}
 _CACHED_BY_ALL = 4_096
 """Tokens below which nothing is cached, whatever is asked for. Claude Haiku 4.5 has the largest such minimum."""
 _CHARS = 4
