@@ -24,8 +24,7 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 class ExtractorConfig:
     """``calls_per_day`` and ``dollars_per_day`` bound what is spent; over them, chunks wait for the next UTC day.
 
-    The judge asks the same model; ``judge_share`` is the part of both that it may take. With ``batches``, what sessions left is
-    asked about at half the price, and answered within a day (`anthropic` alone).
+    The judge asks the same model; ``judge_share`` is the part of both that it may take.
     """
 
     name: ExtractorName = "auto"
@@ -37,7 +36,6 @@ class ExtractorConfig:
     dollars_per_million_in: float = 1.0
     dollars_per_million_out: float = 5.0
     judge_share: float = 0.5
-    batches: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,8 +294,6 @@ def _value(kind: type, key: str, value: object, default: object, name: str) -> o
         if not isinstance(value, str):
             raise ConfigInvalid(f"{name} should be like {default!r}, not {value!r:.60}")
         return value
-    if isinstance(default, bool):
-        return _yes_or_no(value, name)
     whole = isinstance(default, int)
     if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
         raise ConfigInvalid(f"{name} should be {'a whole number' if whole else 'a number'}, not {value!r:.60}")

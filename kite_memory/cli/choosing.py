@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kite_memory.config import Config
     from kite_memory.wiring.services import Services
 
-_HOW = "`kmem config set extractor.name NAME` changes it: anthropic, claude-cli, openai or offline"
+_HOW = "`kmem config set extractor.name NAME` changes that"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,17 +30,18 @@ def choose_model(here: "Services", *, yes: bool) -> bool:
     """Ask who is to make the notes, and remember it. Whether anything was set: then the house is another."""
     if here.config.extractor.name != "auto":
         return False
-    if yes or not watched():
-        if here.extractor.name == "offline":
-            tell("notes are made by rules on this machine, since nobody was asked for a model")
-            tell(f"hint: {_HOW}")
-        return False
-    from kite_memory.cli.backfilling import bill_of, unread
-    from kite_memory.wiring.models import prices_of
+    choices: list[Choice] = []
+    if watched() and not yes:
+        from kite_memory.cli.backfilling import bill_of, unread
+        from kite_memory.wiring.models import prices_of
 
-    bill = bill_of(here, unread(here))
-    choices = list(offered(here.config, bill, bill.dollars(prices_of(here.config)), list(local_servers())))
-    tell("Who is to make the notes?" + (f" What is there already takes about {counted(bill.calls, 'call')}." if bill.calls else ""))
+        bill = bill_of(here, unread(here))
+        choices = list(offered(here.config, bill, bill.dollars(prices_of(here.config)), list(local_servers())))
+    if len(choices) < 2:
+        if here.extractor.name == "offline":
+            tell(f"notes are made by rules on this machine, no model is asked; {_HOW}")
+        return False
+    tell("Who is to make the notes?")
     for number, choice in enumerate(choices, 1):
         tell(f"  {number}  {choice.told}")
     said = reply(f"Which? 1 to {len(choices)}, 1 if you just press Enter:")
@@ -66,11 +67,7 @@ def offered(config: "Config", bill: "Bill", dollars: float, servers: Sequence[Lo
     if keys_beside(config.file).find("anthropic") is not None:
         yield Choice(
             told=f"Anthropic's API ({config.extractor.model}), with the key that is there: {calls}, ${dollars:.2f}; {limit}",
-            settings=[("extractor.name", "anthropic"), ("extractor.batches", "false")],
-        )
-        yield Choice(
-            told=f"the same, what is there by Message Batches: {calls}, ${dollars / 2:.2f}, within a day; {limit}",
-            settings=[("extractor.name", "anthropic"), ("extractor.batches", "true")],
+            settings=[("extractor.name", "anthropic")],
         )
     for server in servers:
         yield Choice(

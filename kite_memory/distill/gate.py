@@ -151,7 +151,8 @@ def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], 
         return Verdict.INSTRUCTION
     if _is_play_by_play(item.body) and not (isinstance(item, Preference) and item.origin == "user"):
         return Verdict.PLAY_BY_PLAY  # what a person wants is told with what was done against it
-    telling = stems(item.body) - (frozenset() if isinstance(item, Preference) else _ROUTINE)
+    said_of = f"{item.title} {item.body}" if item.origin == "user" and not terse else item.body  # its body may be the reason alone
+    telling = stems(said_of) - (frozenset() if isinstance(item, Preference) else _ROUTINE)
     if len(telling - _VAGUE if terse else telling) < (2 if terse or item.origin == "user" else 3):
         return Verdict.TRIVIAL  # how a person wants commits made is no routine, and people are brief: "always answer in German"
     if _support(item, said) < _NOT_SUPPORTED:
@@ -187,11 +188,11 @@ def _a_person_says(item: RecordItem, evidence: Sequence[Event]) -> bool:
     """Whether the person's own words in the evidence are about it; that they spoke beside it says nothing."""
     own = stems(f"{item.title} {item.body}")
     theirs = [event for event in evidence if is_the_persons(event)]
-    if _say(own, theirs, _IN_THEIR_WORDS):
-        return True
     if _picks(own, theirs, evidence):
         return True
-    return any(
+    if not _say(stems(item.title), theirs, _OF_THE_TITLE):  # they spoke of something else of it
+        return False
+    return _say(own, theirs, _IN_THEIR_WORDS) or any(
         _rules(sentence, said, own) for event in theirs for sentence in sentences(event.text[:_READ]) if (said := stems(sentence))
     )
 
@@ -227,8 +228,9 @@ def _say(own: frozenset[str], events: Iterable[Event], share: float) -> bool:
     return len(own & said) >= share * len(own)
 
 
+_OF_THE_TITLE = 0.15
 _IN_THEIR_WORDS = 0.33
-"""The share of an item's words that somebody's events have together."""
+"""The shares of a title's words, and of an item's, that somebody's events have together."""
 _PARTLY = 0.2
 _OF_THE_OPTION = 0.6
 """The share of the words of a picked option that the item has."""
@@ -271,6 +273,9 @@ class _Told:
         """
         claimed = _origin(item, evidence)
         if claimed == "tool" or self._a_tool_said_first(f"{item.title} {item.body}"):
+            return "tool"
+        rules = isinstance(item, Decision | Preference) and len(stems(item.title)) >= 3
+        if rules and self._a_tool_said_first(item.title):  # whatever reason is given for it
             return "tool"
         rejected = item.rejected if isinstance(item, Decision) else ()
         if any(self._a_tool_said_first(f"{each.alternative} {each.reason}") for each in rejected if len(stems(each.reason)) >= 3):
@@ -319,6 +324,11 @@ class _Told:
     def _last(self, item: RecordItem) -> int:
         return max((self._places[id] for id in item.evidence if id in self._places), default=0)
 
+    def _before(self, item: RecordItem) -> Iterator[Event]:
+        """What somebody said just before each event of its evidence."""
+        for place in (self._places[id] for id in item.evidence if id in self._places):
+            yield from [event for event in self.events[max(0, place - _JUST_BEFORE) : place] if event.role != "tool"]
+
     def against(self, item: RecordItem) -> Verdict | None:
         own = stems(item.body)
         if item.origin != "user" and own and any(len(own & commit) >= _SAME_AS_A_COMMIT * len(own) for commit in self._commits):
@@ -328,7 +338,8 @@ class _Told:
         return None
 
     def doubt(self, item: RecordItem, evidence: Iterable[Event]) -> Doubt | None:
-        if _support(item, "\n".join(_said(event) for event in evidence)) < _HARDLY_SUPPORTED:
+        said = [*evidence, *(self._before(item) if isinstance(item, Preference) else ())]  # a correction names what it corrects
+        if _support(item, "\n".join(_said(event) for event in said)) < _HARDLY_SUPPORTED:
             return Doubt.HARDLY_SUPPORTED
         names = list(dict.fromkeys(match.group().strip("`").lower() for match in _NAME.finditer(item.body)))[:40]
         strange = sum(not self._mentions(name) for name in names)
@@ -347,6 +358,7 @@ class _Told:
         return name in self._text or all(part in self._text for part in _WORD.findall(name))
 
 
+_JUST_BEFORE = 6
 _ROOM_TO_SAY_IT = 3
 _SAYS_IT = 0.7
 _SAYS_SOME_OF_IT = 0.5

@@ -26,9 +26,9 @@ TASK_OF_SEVERAL = (
 )
 
 MOST_TOGETHER = 12
-SHORT = 8_000
+SHORT = 14_000
 """Characters of a condensed chunk that may share a call."""
-TOGETHER = 24_000
+TOGETHER = 40_000
 """Characters that chunks in one call take together."""
 _TITLE = 120
 _BODY = 420

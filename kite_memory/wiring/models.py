@@ -14,7 +14,7 @@ from kite_memory.config import Config
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.backend import Keyless, Prices
 from kite_memory.distill.budget_ledger import Allowance
-from kite_memory.distill.chunking import FREE, ChunkPolicy
+from kite_memory.distill.chunking import FREE, PAID, ChunkPolicy
 from kite_memory.distill.extractor import Extractor, Outcome, Usage
 from kite_memory.distill.outbox import Budget, Outbox, Purpose
 from kite_memory.distill.saving import Saving
@@ -91,7 +91,8 @@ def chunk_policy(config: Config, *, costs: bool) -> ChunkPolicy:
 
         return said_to_keep(events)
 
-    return ChunkPolicy(idle=config.daemon.idle_seconds, urgent=urgent)
+    small = config.extractor.name == "openai" and _is_local(_openai_address(config))  # a context that is often small
+    return replace(ChunkPolicy() if small else PAID, idle=config.daemon.idle_seconds, urgent=urgent)
 
 
 def judge_of(config: Config, kept: Keys, outbox: Outbox) -> Judge | None:

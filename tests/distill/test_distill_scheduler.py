@@ -420,7 +420,9 @@ def test_chunks_of_several_sessions_share_a_call_which_is_booked_once(outbox: Ou
 
     assert extractor.calls == [["s0-0", "s1-0", "s2-0", "s3-0"], ["s4-0"]]
     assert outbox.states() == {"answered": 5}
-    assert (outbox.spending(utc_day(NOON)).calls, outbox.spending(utc_day(NOON)).dollars) == (2, pytest.approx(0.01))
+    spent = outbox.spending(utc_day(NOON))
+    assert spent.calls == 2
+    assert spent.dollars == pytest.approx(0.01)
 
 
 def test_of_one_session_one_chunk_is_asked_about_at_a_time(outbox: Outbox, clock: Clock) -> None:
