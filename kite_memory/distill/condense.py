@@ -271,7 +271,7 @@ def _shortened_prose(text: str, limit: int) -> str:
 
 _IN_PASSING = 140
 _TELLS = re.compile(
-    r"\d|`|because|cause|found|turns? out|issue|problem|bug|wrong|actually|instead|wait\b|fail|error|fix|not\b|n't\b|decid|should"
+    r"because|cause|found|turns? out|issue|problem|bug|wrong|actually|instead|wait\b|fail|error|fix|not\b|n't\b|decid|should"
     r"|must|never|only|confirm|right\b|agree|weil|grund|fehler|nicht",
     re.IGNORECASE,
 )

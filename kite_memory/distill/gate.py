@@ -82,6 +82,8 @@ def passed(
                 doubt = None if _was_agreed_on(item, evidence) else Doubt.NOT_THE_PERSONS_WORD
             else:
                 doubt = Doubt.NOT_THE_PERSONS_WORD if honest.origin != item.origin else None
+            if honest.origin == "assistant" and told.a_tool_ruled_it(item):
+                doubt = Doubt.NOT_THE_PERSONS_WORD
             doubt = doubt or told.doubt(honest, evidence)
             kept.append(replace(honest, doubt=doubt) if doubt else honest)
             verdicts.extend([PROPOSED + doubt] if doubt else [])
@@ -274,9 +276,6 @@ class _Told:
         claimed = _origin(item, evidence)
         if claimed == "tool" or self._a_tool_said_first(f"{item.title} {item.body}"):
             return "tool"
-        rules = isinstance(item, Decision | Preference) and len(stems(item.title)) >= 3
-        if rules and self._a_tool_said_first(item.title):  # whatever reason is given for it
-            return "tool"
         rejected = item.rejected if isinstance(item, Decision) else ()
         if any(self._a_tool_said_first(f"{each.alternative} {each.reason}") for each in rejected if len(stems(each.reason)) >= 3):
             return "tool"
@@ -286,6 +285,11 @@ class _Told:
         asks = any(_ORDER.match(symptom, start.end()) for start in _SENTENCE_START.finditer(symptom))
         quoted = asks and len(stems(symptom)) >= 3 and self._a_tool_said_first(symptom, not_failing=True)
         return "tool" if quoted else claimed
+
+    def a_tool_ruled_it(self, item: RecordItem) -> bool:
+        """Whether what somebody is said to have decided or to want was a tool's word first, whatever reason is given for it."""
+        rules = isinstance(item, Decision | Preference) and len(stems(item.title)) >= 3
+        return rules and self._a_tool_said_first(item.title)
 
     def _a_tool_said_first(self, text: str, *, not_failing: bool = False) -> bool:
         own = stems(text)
