@@ -25,7 +25,7 @@ from kite_memory.model.record import (
     Topic,
 )
 
-TITLE_CHARS = 80
+TITLE_CHARS = 120
 TITLE_WORDS = 12
 BODY_CHARS = 1_200
 _SYMPTOM_CHARS = 300
@@ -309,13 +309,13 @@ def checked_origin(claimed: object, sources: Sequence[Event]) -> Origin:
     return "assistant"
 
 
-def bounded_title(text: str) -> str:
-    """One line without markup or marks around the whole of it, at most `TITLE_WORDS` words and `TITLE_CHARS` characters."""
+def bounded_title(text: str, words: int = TITLE_WORDS) -> str:
+    """One line without markup or marks around the whole of it, at most so many ``words`` and `TITLE_CHARS` characters."""
     line = one_line(text).strip("#*_ ").rstrip(".:;,")
     if len(line) > 1 and line[0] == line[-1] and line[0] in _MARKS and line.count(line[0]) == 2:
         line = line[1:-1]
-    words = line.rstrip(".:;,").split(" ")
-    return clip(" ".join(words[:TITLE_WORDS]), TITLE_CHARS).strip()
+    title = line.rstrip(".:;,").split(" ")
+    return clip(" ".join(title[:words]), TITLE_CHARS).strip()
 
 
 _MARKS = "\"'"
