@@ -36,10 +36,9 @@ from kite_memory import assets
 from kite_memory.app.pipeline import redacted
 from kite_memory.distill import prompts
 from kite_memory.distill.chunking import FREE, ChunkPolicy, Span, finished, worth_asking
-from kite_memory.distill.condense import condense
 from kite_memory.distill.extractor import Answer, Extractor, Outcome, Refused, Usage
 from kite_memory.distill.gate import PROPOSED, passed
-from kite_memory.distill.model_extractor import admitted, question
+from kite_memory.distill.model_extractor import NOTHING, admitted, question, stretches_of
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.offline.passages import sentences_of, turns
 from kite_memory.model.event import Event, EventType, EvidenceReference, Session
@@ -84,11 +83,9 @@ class Recorded:
         return Usage()
 
     def extract(self, chunk: Chunk) -> Outcome:
-        condensed = condense(chunk, limit_chars=_LIMIT)
-        text = self.answers.to(question(condensed)) if condensed.ids else None
-        if text is None:
-            return Answer(record=Record(topics=()), usage=Usage())
-        return admitted(text, chunk, condensed, self.answers.prompt, Usage())
+        stretches = stretches_of([chunk], limit_chars=_LIMIT)
+        text = self.answers.to(question(stretches)) if stretches[0].condensed.ids else None
+        return next(admitted(text, stretches, self.answers.prompt)) if text is not None else NOTHING
 
 
 @dataclass(slots=True)
