@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kite_memory.app.session_context import said_about
-from kite_memory.model.event import Event, EventType, Session, evidence_reference
+from kite_memory.model.event import Event, Session, evidence_reference, opens_turn
 from kite_memory.model.hit import Question
 from kite_memory.model.judging import Judged, Verdict
 from kite_memory.model.look import Cursor, Look
@@ -244,7 +244,7 @@ class Replay:
         told = 0
         for event in wanted:
             at = place.get(event, -1)
-            if at < 0 or events[at].type is not EventType.USER_MESSAGE:  # an interruption: no hook is run for it
+            if at < 0 or not opens_turn(events[at]):
                 self._tell({"session": number, "event": event, "notes": [], "ranked": []})
                 continue
             commit(timeline, session, events[told:at])

@@ -4,12 +4,26 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kite_memory.model.hit import Hit
+from kite_memory.model.hit import Hit, Pointer, Quote
 from kite_memory.model.note import Note
 from kite_memory.recall.prose import prose
 from kite_memory.text.quoting import plain, plain_line, quoted
 
-__all__ = ["Block", "block", "digest", "estimated_tokens", "plain", "plain_line", "quoted", "remarks", "shortened"]
+__all__ = [
+    "Block",
+    "Voices",
+    "block",
+    "contents",
+    "estimated_tokens",
+    "handle",
+    "line_tokens",
+    "plain",
+    "plain_line",
+    "quoted",
+    "remarks",
+    "shortened",
+    "voices",
+]
 
 _OPENING = "<vault-context>\n[Relevant vault context: quoted notes from {whose}, newest evidence first]"
 _CLOSING = "</vault-context>"
@@ -21,13 +35,19 @@ _PATH_LENGTH = 200
 _REMARK_LENGTH = 240
 _BODY_LENGTH = 20_000
 """More than any block holds; what lies behind is not even looked at."""
-_TITLE_LENGTH = 80
-_DIGEST_LENGTH = 100
-_DIGEST_TOKENS = 25
+_POINTED_LENGTH = 120
+_QUOTES = 2
+_QUOTE_TOKENS = 200
+_HANDLE = 6
+"""Letters, of which there are a billion: where two notes share them, `kmem show` says so."""
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_CONTENTS = "[Relevant vault context: titles of this user's own notes; `kmem show ID ID` opens them]"
+_POINTERS = "[May bear on this; `kmem show ID` opens one]"
 _FRAGMENT = 40
 """A body shorter than this is shown with its title."""
 
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]|\n")
+_LINE_PIECES = re.compile(r"[A-Za-z]+|[0-9]{2}|\s+|.", re.DOTALL)
 _TOKEN_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\S\n]+|\n+|.", re.DOTALL)
 
 
@@ -65,34 +85,88 @@ def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = CHARACTE
     return Block(text=text, hits=tuple(hit for hit, _, _ in shown), tokens=estimated_tokens(text))
 
 
-def digest(hits: Sequence[Hit], *, tokens: int) -> Block:
-    """The notes in a line each: title and first sentence, as many of them as there is room for."""
-    opening = "<vault-context>\n[Relevant vault context: quoted notes from this user's own memory, in brief]"
-    left = tokens - estimated_tokens(f"{opening}\n{_CLOSING}")
-    lines: list[str] = []
-    told: list[Hit] = []
-    for hit in hits:
-        title = plain_line(hit.note.title, _TITLE_LENGTH)
-        first = plain_line(shortened(_body(hit.note), tokens=_DIGEST_TOKENS, characters=_DIGEST_LENGTH), _DIGEST_LENGTH)
-        path = plain_line(hit.note.path, _PATH_LENGTH)
-        line = f"- [{quoted(path)}] {hit.note.kind.value}, {hit.note.created:%Y-%m-%d}: {_after(quoted(title), '. ', first)}"
-        needed = estimated_tokens(line) + 1
+def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> Block:
+    """The notes by title, a line each, as many of them as there is room for. Counted as titles are, see `line_tokens`."""
+    opening = f"<vault-context>\n{_CONTENTS}"
+    left = tokens - line_tokens(f"{opening}\n{_CLOSING}")
+    told: list[tuple[Hit, str]] = []
+    for hit, title in lines:
+        line = f"- {handle(hit.note.id or hit.note.path)} {title}"
+        needed = line_tokens(line) + 1
         if needed <= left:
             left -= needed
+            told.append((hit, line))
+    text = "\n".join([opening, *(line for _, line in told), _CLOSING]) if told else ""
+    return Block(text=text, hits=tuple(hit for hit, _ in told), tokens=line_tokens(text) if text else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voices:
+    """What a prompt is given: notes in full, conversations quoted, and what else may bear on it by title. Any may be empty."""
+
+    text: str
+    hits: tuple[Hit, ...]
+    quotes: tuple[Quote, ...]
+    pointers: tuple[Pointer, ...]
+    tokens: int
+
+
+def voices(
+    hits: Sequence[Hit], quotes: Sequence[Quote], pointers: Sequence[Pointer], *, tokens: int = 1600, pointer_tokens: int = 130
+) -> Voices:
+    """All in one block. Notes come first; quotes and pointers take what room is left, pointers no more than ``pointer_tokens``."""
+    notes = block(hits, tokens=tokens)
+    opening = notes.text.removesuffix(_CLOSING) or "<vault-context>\n"
+    tokens_left = tokens - notes.tokens
+    characters_left = CHARACTERS - len(opening) - len(_CLOSING)
+    parts: list[str] = []
+    quoted_too: list[Quote] = []
+    for quote in quotes[:_QUOTES]:
+        citation = plain_line(quoted(plain_line(quote.id, _PATH_LENGTH)), _PATH_LENGTH).replace("[", "(").replace("]", ")")
+        said = shortened(quoted(quote.text), tokens=_QUOTE_TOKENS, characters=4 * _QUOTE_TOKENS)
+        part = f"--- [{citation}] · conversation · {quote.date:%Y-%m-%d} ---\n{said}"
+        if said and estimated_tokens(part) <= tokens_left and len(part) < characters_left:
+            tokens_left -= estimated_tokens(part) + 1
+            characters_left -= len(part) + 1
+            parts.append(part)
+            quoted_too.append(quote)
+    left = min(pointer_tokens, tokens_left) - line_tokens(_POINTERS) - 1
+    lines: list[str] = []
+    pointed: list[Pointer] = []
+    for pointer in pointers:
+        title = plain_line(quoted(plain_line(pointer.title, _POINTED_LENGTH)), _POINTED_LENGTH)
+        line = f"- {handle(pointer.id)} {title} ({pointer.date:%Y-%m-%d})"
+        needed = line_tokens(line) + 1
+        if title and needed <= left and len(line) + len(_POINTERS) < characters_left:
+            left -= needed
+            characters_left -= len(line) + 1
             lines.append(line)
-            told.append(hit)
-    text = "\n".join([opening, *lines, _CLOSING]) if lines else ""
-    return Block(text=text, hits=tuple(told), tokens=estimated_tokens(text) if text else 0)
+            pointed.append(pointer)
+    if lines:
+        parts += [_POINTERS, *lines]
+    if not parts:
+        return Voices(text=notes.text, hits=notes.hits, quotes=(), pointers=(), tokens=notes.tokens)
+    added = "\n".join(parts)
+    text = f"{opening}{added}\n{_CLOSING}"
+    spent = notes.tokens + line_tokens(added) + (0 if notes.text else line_tokens(f"{opening}{_CLOSING}"))
+    return Voices(text=text, hits=notes.hits, quotes=tuple(quoted_too), pointers=tuple(pointed), tokens=spent)
+
+
+def handle(called: str) -> str:
+    """What a line names a note by: the end of its id, which `kmem show` takes. What is no such id is told whole."""
+    if _ULID.fullmatch(called):
+        return called[-_HANDLE:]
+    return plain_line(quoted(plain_line(called, _PATH_LENGTH)), _PATH_LENGTH).replace(" ", "%20")
 
 
 def remarks(lines: Sequence[str], *, about: str, tokens: int) -> str:
     """A block of plain lines that are no notes: as many of them as there is room for, each quoted. Empty without any."""
     opening = f"<vault-context>\n[Relevant vault context: {about}]"
-    left = tokens - estimated_tokens(f"{opening}\n{_CLOSING}")
+    left = tokens - line_tokens(f"{opening}\n{_CLOSING}")
     kept: list[str] = []
     for line in lines:
         said = f"- {plain_line(quoted(plain_line(line, _REMARK_LENGTH)), _REMARK_LENGTH)}"
-        left -= estimated_tokens(said) + 1
+        left -= line_tokens(said) + 1
         if left < 0:
             break
         kept.append(said)
@@ -125,6 +199,14 @@ def estimated_tokens(text: str) -> int:
     every byte of what is not ASCII. Tokenizers of today's models need about half as many for prose.
     """
     return sum(_cost(piece.group()) for piece in _TOKEN_PIECES.finditer(text))
+
+
+def line_tokens(text: str) -> int:
+    """As tokenizers of today's models count titles and lists: a token for up to five letters of a word, two digits, or a sign."""
+    return sum(
+        0 if piece == " " else -(-len(piece) // 5) if piece.isascii() and piece.isalpha() else _cost(piece)
+        for piece in _LINE_PIECES.findall(text)
+    )
 
 
 def _cost(piece: str) -> int:
