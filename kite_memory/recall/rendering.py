@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kite_memory.model.hit import Hit, Pointer, Quote
-from kite_memory.model.note import Note
+from kite_memory.model.note import Note, NoteStatus
 from kite_memory.recall.prose import prose
 from kite_memory.text.quoting import plain, plain_line, quoted
 
@@ -157,6 +157,19 @@ def handle(called: str) -> str:
     if _ULID.fullmatch(called):
         return called[-_HANDLE:]
     return plain_line(quoted(plain_line(called, _PATH_LENGTH)), _PATH_LENGTH).replace(" ", "%20")
+
+
+def in_brief(note: Note, tokens: int) -> str:
+    """A note that somebody opened: what it is, its title, as much of its text as there is room for, and what it rests on."""
+    title = plain_line(quoted(plain_line(note.title, 300)), 300)
+    body = _body(note)
+    rests = ", ".join(plain_line(quoted(plain_line(each, _PATH_LENGTH)), _PATH_LENGTH) for each in note.evidence[:1])
+    evidence = f"Evidence of {note.created:%Y-%m-%d}: {rests}" if rests else f"Noted on {note.created:%Y-%m-%d}"
+    status = "" if note.status is NoteStatus.ACCEPTED else f" · {note.status}"
+    head = f"{_head(note).removesuffix(' ---')}{status} ---"
+    left = tokens - line_tokens(f"{head}\n{title}\n{evidence}") - 3
+    said = "" if _letters(body).startswith(_letters(title)) and title else title
+    return "\n".join(filter(None, (head, said, shortened(body, tokens=left, characters=CHARACTERS), evidence)))
 
 
 def remarks(lines: Sequence[str], *, about: str, tokens: int) -> str:
