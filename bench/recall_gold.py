@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kite_memory.app.session_context import said_about
-from kite_memory.model.event import Event, Session, evidence_reference, opens_turn
-from kite_memory.model.hit import Question
+from kite_memory.model.event import Event, EvidenceReference, Session, evidence_reference, opens_turn
+from kite_memory.model.hit import Injection, Question
 from kite_memory.model.judging import Judged, Verdict
 from kite_memory.model.look import Cursor, Look
 from kite_memory.model.note import Entry, Note, NoteKind
@@ -35,6 +35,7 @@ from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.gate import Dial
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
+from kite_memory.recall.rendering import line_tokens
 from kite_memory.recall.search import Query, name
 from kite_memory.recall.select import Prompt, Weighed
 from kite_memory.recall.session_memory import SessionMemory
@@ -227,7 +228,7 @@ class Replay:
 
     def _brief(self, recall: Recall, number: str, session: Session) -> None:
         injection = recall.brief(session=session.id, project=session.project)
-        self._tell({"session": number, "brief": [name(hit.note) for hit in injection.hits]})
+        self._tell({"session": number, "brief": [name(hit.note) for hit in injection.hits], "tokens": line_tokens(injection.block)})
 
     def _prompts(
         self,
@@ -270,6 +271,9 @@ class Replay:
                     "event": event,
                     "notes": [name(hit.note) for hit in shown],
                     "ranked": [name(hit.note) for hit in weighed.candidates],
+                    "listed": [pointer.id for pointer in injection.pointers if pointer.is_note],
+                    "listed_events": listed_events(injection),
+                    "tokens": line_tokens(injection.block),
                 }
             )
             self._show(number, event, weighed)
@@ -291,6 +295,13 @@ class Replay:
             for hit, row in zip(weighed.candidates, weighed.figures, strict=True):
                 key = {"project": self.project.name, "session": session, "event": event, "note": name(hit.note)}
                 self.figures.write(json.dumps({**key, "figures": row}) + "\n")
+
+
+def listed_events(injection: Injection) -> list[str]:
+    """The events of the conversations that were quoted or pointed at."""
+    conversations = (*injection.quotes, *(pointer for pointer in injection.pointers if not pointer.is_note))
+    references = (EvidenceReference.parse(told) for each in conversations for told in (each.id, *each.evidence))
+    return list(dict.fromkeys(reference.event[:8] for reference in references if reference is not None))
 
 
 def judged(question: Question, verdict: Json) -> Judged:

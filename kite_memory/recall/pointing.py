@@ -1,7 +1,7 @@
 """What a prompt is pointed at by title, and when it asks so plainly for what is past that the best note is said in full."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from kite_memory.model.hit import Hit, Pointer
@@ -79,8 +79,10 @@ def pointers(
     told_by_notes = {reference for pointer in found for reference in pointer.evidence}
     found += [other for other in others if told_by_notes.isdisjoint(other.evidence)]
     found = [each for each in found if each.score >= max(bears, _DOUBLE * listed.get(each.id, 0.0))]
-    best_first = sorted(found, key=lambda each: -each.score)
-    return tuple({each.id: each for each in reversed(best_first)}.values())[::-1][:most]
+    once: dict[str, Pointer] = {}
+    for each in sorted(found, key=lambda each: -each.score):
+        once.setdefault(each.id, each)
+    return tuple(once.values())[:most]
 
 
 def repeats(note: Note, said: Collection[str]) -> bool:
@@ -91,7 +93,3 @@ def repeats(note: Note, said: Collection[str]) -> bool:
 
 def _share(words: Sequence[str], said: Collection[str]) -> float:
     return sum(word in said for word in words) / len(words) if words else 1.0
-
-
-Commands = Callable[[str], Sequence[Sequence[str]]]
-"""Of a project: the commands of its last sessions, a list for each, the newest session first."""
