@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.model.event import Event, EventType, Session, Status, Where
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Entry, Note, NoteKind
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
@@ -101,7 +101,7 @@ def gold_note(row: dict[str, Any], project: str) -> Note:
     )
 
 
-def sessions(transcripts: Path, project: str, names: Sequence[str], home: Path) -> Iterator[tuple[Session, list[Look]]]:
+def sessions(transcripts: Path, project: str, names: Sequence[str], home: Path) -> Iterator[tuple[Session, list[ReadResult]]]:
     """In the order of ``names``, through the source as the daemon reads it."""
     (home / "projects").symlink_to(transcripts, target_is_directory=True)
     source = ClaudeCode(home, own_state=home / "own")
@@ -147,7 +147,7 @@ def replay(gold: Path, transcripts: Path, folder: Path) -> Tally:
     return tally
 
 
-def _of_project(look: Look, project: str) -> Look:
+def _of_project(look: ReadResult, project: str) -> ReadResult:
     """All sessions of a labelled project are of one, wherever its folders lay."""
     return look if look.session is None else replace(look, session=replace(look.session, project=project))
 
@@ -210,7 +210,7 @@ def timeline_speed(folder: Path, events: int) -> None:
     timeline.close()
 
 
-def _made_up(number: int, chance: random.Random) -> Look:
+def _made_up(number: int, chance: random.Random) -> ReadResult:
     """A session of a thousand calls, one in ten of which fails; those of one kind never succeed."""
     session = Session(id=f"s{number}", provider="made-up", started=_BEGAN + timedelta(hours=number), project=f"p{number % 20}")
     events: list[Event] = []
@@ -247,7 +247,7 @@ def _made_up(number: int, chance: random.Random) -> Look:
                 )
             )
     cursor = Cursor(position=number, size=number, mtime_ns=number)
-    return Look(path=f"made-up/{number}", session=session, events=tuple(events), problems=(), cursor=cursor)
+    return ReadResult(path=f"made-up/{number}", session=session, events=tuple(events), problems=(), cursor=cursor)
 
 
 def main() -> None:

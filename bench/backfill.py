@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.events_told import Calls, calls, counted, in_both, twice
-from bench.farm import Farm, lay_out
+from bench.farm import Farm, init_vault
 from bench.many_files import KINDS, lay_many
 from bench.prompts_told import Told, prompts_told
 from bench.too_large import huge_rollout, long_line
@@ -91,9 +91,9 @@ def measured(arguments: list[str], environment: dict[str, str]) -> tuple[float, 
 def read_by_agent() -> None:
     """Read everything, agent by agent, and print how long each took."""
     from kite_memory.config import load
-    from kite_memory.wiring import open_house
+    from kite_memory.wiring.services import open_services
 
-    with open_house(load()) as house:
+    with open_services(load()) as house:
         spent: dict[str, float] = {}
         for source in house.sources:
             began = time.perf_counter()
@@ -106,9 +106,9 @@ def read_by_agent() -> None:
 def look_at_all() -> None:
     """Read everything, then look for what changed, and print how long a look took, in the middle of several."""
     from kite_memory.config import load
-    from kite_memory.wiring import open_house
+    from kite_memory.wiring.services import open_services
 
-    with open_house(load()) as house:
+    with open_services(load()) as house:
         house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
         took, busy = [], []
         for _ in range(7):
@@ -262,7 +262,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="kmem-bench-") as temporary:
         folder = Path(temporary)
         if asked.transcripts:
-            farm = lay_out(asked.transcripts, folder / "home")
+            farm = init_vault(asked.transcripts, folder / "home")
             person = Person(farm.home)
             console.print(speed_table(person, farm, asked.rounds))
             spent = child("read-by-agent", person.environment | {"KMEM_HOME": str(folder / "apart")})

@@ -179,7 +179,7 @@ def together(state: Path, clients: int, seconds: float) -> None:
 
 def resumed(gold: Path, transcripts: Path) -> None:
     from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
-    from kite_memory.wiring import open_house
+    from kite_memory.wiring.services import open_services
 
     shares, tokens = [], []
     with tempfile.TemporaryDirectory() as folder:
@@ -192,8 +192,8 @@ def resumed(gold: Path, transcripts: Path) -> None:
             extractor=ExtractorConfig(name="offline"),
             embedder=EmbedderConfig(name="local"),
         )
-        with open_house(config) as house:
-            house.lay_out()
+        with open_services(config) as house:
+            house.init_vault()
             for project in labelled(gold):
                 for _, file in project.sessions():
                     session, events = events_of(transcripts, file)

@@ -37,14 +37,11 @@ from pgvector.psycopg import register_vector
 
 from kite_memory import assets
 from kite_memory.errors import KiteError
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
-from kite_memory.model.note import NoteKind
-from kite_memory.model.record import Decision, Origin, Record, RecordItem, Topic
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import NoteKind, Scope
+from kite_memory.model.record import Chunk, Decision, Origin, Record, RecordItem, Topic
 from kite_memory.recall.embedders.embedder import Embedder as AnyEmbedder
-from kite_memory.recall.embedders.embedder import Purpose, Space, Vectors
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder, Purpose, Space, Vectors
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory

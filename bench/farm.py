@@ -48,7 +48,7 @@ class Farm:
         return sum(path.stat().st_size for path in self.laid.get(provider, ()))
 
 
-def lay_out(collection: Path, home: Path) -> Farm:
+def init_vault(collection: Path, home: Path) -> Farm:
     """Everything in ``collection`` that one of our providers reads: real transcripts, and the fixtures of other programs."""
     farm = Farm(collection, home)
     _claude_code(farm, collection)

@@ -26,9 +26,9 @@ from rich.table import Table
 
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.tui.rows import rows
-from kite_memory.wiring import House, open_house
+from kite_memory.wiring.services import Services, open_services
 
 PROJECT = Path(__file__).resolve().parent.parent
 START = datetime(2026, 1, 1, 9, tzinfo=UTC)
@@ -37,7 +37,7 @@ WORDS = _WORDS.split(" ")
 HOME = "/home/ada/orchard"
 
 
-def invented(number: int, events: int, chance: random.Random, files: list[str]) -> Look:
+def invented(number: int, events: int, chance: random.Random, files: list[str]) -> ReadResult:
     """Turns of a prompt, some calls, a test run and an answer."""
     session = Session(
         id=f"{number:08x}-0000-4000-8000-000000000000",
@@ -100,7 +100,7 @@ def invented(number: int, events: int, chance: random.Random, files: list[str]) 
                 tell(EventType.TEST_RESULT, "tool", "1 failed" if failed else "9 passed", command=command, status=status, call=call)
         tell(EventType.ASSISTANT_MESSAGE, "assistant", f"The {words(60)} works. Shall I go on?")
     told = [replace(event, ordinal=place) for place, event in enumerate(told)]
-    return Look(
+    return ReadResult(
         path=f"/t/{session.id}.jsonl",
         session=session,
         events=tuple(told),
@@ -130,7 +130,7 @@ def timed(runs: int, done: Callable[[], object]) -> tuple[float, float]:
     return statistics.median(took), max(took)
 
 
-def whole(house: House, session: str) -> int:
+def whole(house: Services, session: str) -> int:
     """As `kmem timeline SESSION --plain` does it, piece by piece."""
     after: int | None = -1
     events: list[dict[str, object]] = []
@@ -166,7 +166,7 @@ def main() -> None:
         folder = Path(name)
         chance = random.Random(3)
         files = [f"src/{one}/{other}.py" for one in WORDS for other in WORDS]
-        with open_house(config_in(folder, folder / "claude")) as house:
+        with open_services(config_in(folder, folder / "claude")) as house:
             long = invented(0, given.events, chance, files)
             assert long.session is not None
             house.timeline.commit([long], long.session.provider)
@@ -187,7 +187,7 @@ def main() -> None:
 
 
 def real(transcripts: Path, folder: Path, runs: int, row: Callable[[str, tuple[float, float], str], None]) -> None:
-    with open_house(config_in(folder, transcripts)) as house:
+    with open_services(config_in(folder, transcripts)) as house:
         house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
         sessions = sorted(house.timeline.overviews(limit=10_000), key=lambda each: -each.events)[:20]
         if not sessions:

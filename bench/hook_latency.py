@@ -29,7 +29,7 @@ from kite_memory import hook_client
 from kite_memory.agents.hook_command import real_interpreter
 
 if TYPE_CHECKING:
-    from kite_memory.wiring import House
+    from kite_memory.wiring.services import Services
 
 _BASELINE = "python3 -c pass"
 
@@ -60,12 +60,12 @@ _TREES = ("apple", "pear", "plum", "quince", "medlar", "cherry", "walnut", "haze
 
 
 @contextmanager
-def furnished(home: Path) -> "Iterator[House]":
+def furnished(home: Path) -> "Iterator[Services]":
     """A house with invented notes, and a long session of invented events."""
     from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
     from kite_memory.model.event import Event, EventType, Session, Where
-    from kite_memory.model.look import Cursor, Look
-    from kite_memory.wiring import open_house
+    from kite_memory.model.look import Cursor, ReadResult
+    from kite_memory.wiring.services import open_services
 
     cwd = home / _PROJECT
     cwd.mkdir(parents=True)
@@ -96,9 +96,9 @@ def furnished(home: Path) -> "Iterator[House]":
         for number in range(_EVENTS)
     )
     session = Session(id=_LONG_SESSION, provider="claude-code", started=began, project=_PROJECT, cwd=str(cwd))
-    look = Look(path="/invented", session=session, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1))
-    with open_house(config) as house:
-        house.lay_out()
+    look = ReadResult(path="/invented", session=session, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1))
+    with open_services(config) as house:
+        house.init_vault()
         for number in range(_NOTES):
             tree = _TREES[number % 10]
             house.vault.remember(f"The {tree} tree number {number} bears fruit in week {20 + number % 20}.", project=_PROJECT)

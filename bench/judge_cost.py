@@ -23,7 +23,7 @@ from typing import Any
 
 from kite_memory import assets
 from kite_memory.distill import prompts
-from kite_memory.distill.backends.prices import tokens_at_most
+from kite_memory.distill.backends.backend import tokens_at_most
 from kite_memory.distill.judge_question import MOST_CANDIDATES, asked
 from kite_memory.model.hit import Hit, Question
 from kite_memory.model.note import Note, NoteKind

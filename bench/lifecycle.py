@@ -42,11 +42,9 @@ from kite_memory.distill.chunking import FREE, worth_asking
 from kite_memory.distill.extractor import Answer
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.superseding import MOST_PAIRS, asked, read_answer
-from kite_memory.model.chunk import Chunk
-from kite_memory.model.likeness import Contest, Ruling, Surroundings
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.plan import Amend, Create, Supersede
-from kite_memory.model.record import Rejected
+from kite_memory.model.plan import Amend, Contest, Create, Ruling, Supersede, Surroundings
+from kite_memory.model.record import Chunk, Rejected
 from kite_memory.recall.embedders.embedder import Embedder, Purpose, Space, Vectors
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.index import Index
@@ -56,11 +54,9 @@ from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft, draft, entities_of
-from kite_memory.vault.identity import note_id
 from kite_memory.vault.lifecycle import Likeness, likeness
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.slugs import note_stem
-from kite_memory.vault.wording import words
+from kite_memory.vault.wording import note_id, note_stem, words
 from kite_memory.vault.writing import AlreadyWritten, Amended, Superseded, Written
 
 Json = dict[str, Any]

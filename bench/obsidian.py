@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from kite_memory.app.vault_pages import Gardening
+from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.model.note import NoteKind
 from kite_memory.vault import links
@@ -37,7 +37,7 @@ def distilled(transcripts: Path, home: Path) -> Path:
     (home / "claude").symlink_to(transcripts.absolute())
     with fake_house(home, OfflineExtractor()) as house:
         house.walk()
-        gardening = Gardening(vault=house.vault, lock=RLock(), clock=later)
+        gardening = VaultPages(vault=house.vault, lock=RLock(), clock=later)
         gardening.synthesize()
         before = (house.vault.root / "MEMORY.md").read_bytes()
         gardening.synthesize()

@@ -27,9 +27,8 @@ from typing import Any, TextIO
 
 from kite_memory.app.session_context import said_about
 from kite_memory.model.event import Event, EvidenceReference, Session, evidence_reference, opens_turn
-from kite_memory.model.hit import Injection, Question
-from kite_memory.model.judging import Judged, Verdict
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.hit import Injection, Judged, Question, Verdict
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Entry, Note, NoteKind
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.gate import Dial
@@ -37,9 +36,8 @@ from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import line_tokens
 from kite_memory.recall.search import Query, name
-from kite_memory.recall.select import Prompt, Weighed
+from kite_memory.recall.select import Prompt, Weighed, situation_of
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.recall.situation import situation_of
 from kite_memory.redaction import drop_private, redact_event
 from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.timeline.store import Timeline
@@ -314,7 +312,7 @@ def judged(question: Question, verdict: Json) -> Judged:
 def commit(timeline: Timeline, session: Session, events: Sequence[Event]) -> None:
     if events:
         end = events[-1].where.end
-        look = Look(
+        look = ReadResult(
             path=events[-1].where.file,
             session=session,
             events=tuple(events),

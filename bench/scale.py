@@ -37,8 +37,7 @@ from kite_memory import assets
 from kite_memory.agents.hook_command import real_interpreter
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall.embedders.embedder import Purpose, Space, Vectors
-from kite_memory.recall.embedders.local import WEIGHTS, LocalEmbedder
-from kite_memory.recall.embedders.wordpiece import read_vocabulary
+from kite_memory.recall.embedders.local import WEIGHTS, LocalEmbedder, read_vocabulary
 from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import STOP_WORDS
 from kite_memory.recall.prose import passages

@@ -28,8 +28,7 @@ import numpy as np
 
 from bench.bridge_postgres import Anything, local_store
 from bench.recall_gold import Json, Labelled, labelled
-from kite_memory.model.note import NoteKind
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import NoteKind, Scope
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.index import essence
 from kite_memory.recall.select import bounded, needless

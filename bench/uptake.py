@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kite_memory.app.outcome_tracker import turns
+from kite_memory.app.usage_report import turns
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall.lexical import STOP_WORDS

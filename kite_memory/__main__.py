@@ -26,7 +26,7 @@ def _daemon() -> int:
 
         settings = config.load()
         with DaemonLock.take(settings.state) as lock:  # before the rest is loaded: who comes second is gone again at once
-            from kite_memory.wiring import run_daemon
+            from kite_memory.wiring.daemon import run_daemon
 
             return run_daemon(settings, lock)
     except KiteError as error:

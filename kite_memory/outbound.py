@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from kite_memory.distill.backends.backend import Backend, Ending, Inquiry
 from kite_memory.distill.extractor import Usage
-from kite_memory.model.likeness import Contest
+from kite_memory.model.plan import Contest
 from kite_memory.recall.embedders.embedder import Embedder, Purpose, Space, Vectors
 from kite_memory.redaction import drop_private, redact
 
@@ -24,7 +24,7 @@ def without_private(contest: Contest) -> Contest:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreetBackend:
+class RedactingBackend:
     """A model that is told no secrets."""
 
     inner: Backend
@@ -45,7 +45,7 @@ class DiscreetBackend:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreetEmbedder:
+class RedactingEmbedder:
     """An embedder that is told no secrets, and nothing that is marked as private."""
 
     inner: Embedder

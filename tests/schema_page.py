@@ -10,8 +10,8 @@ from textwrap import dedent
 
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.mcp_server.tokens import Tokens
-from kite_memory.team.postgres import schema as postgres
-from kite_memory.wiring import open_house
+from kite_memory.team.postgres import migrating as postgres
+from kite_memory.wiring.services import open_services
 
 PAGE = Path(__file__).parent.parent / "docs" / "internals" / "schema.md"
 
@@ -44,8 +44,8 @@ def _databases(folder: Path) -> Iterator[str]:
         embedder=EmbedderConfig(name="local"),
         judge="off",
     )
-    with open_house(config) as house:
-        house.lay_out()
+    with open_services(config) as house:
+        house.init_vault()
         house.operations.perform("remember", {"text": "The index and the bridge are made at the first use.", "cwd": str(folder)})
         house.operations.perform("recall", {"prompt": "When is the index made, and when the bridge?"})
     Tokens(config.state).close()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.cli.demo import leave_transcripts
+from kite_memory.cli.everyday import leave_transcripts
 from tests.e2e.kmem import Machine
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes mean little there")

@@ -1,16 +1,83 @@
 """Every agent whose settings we can edit, by the name that ``--agent`` takes."""
 
+import json
+import re
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from kite_memory.agents import claude_code, codex, gemini_cli
+from kite_memory.agents import claude_code
 from kite_memory.agents.claude_code import Status
-from kite_memory.agents.installed import claude_version
 from kite_memory.agents.like_claude_code import Dialect
 from kite_memory.agents.settings_edit import Plan
 from kite_memory.errors import UsageError
+
+GEMINI_HOOKS = Dialect(
+    name="gemini-cli",
+    title="Gemini CLI",
+    file="settings.json",
+    events=("BeforeAgent", "AfterTool"),
+    timeout=5_000,
+    comments=True,
+)
+"""Not `SessionStart`: what that one says is put in front of the person's first prompt, and a client that is resumed (0.61)
+takes every prompt that begins so for one of its own and drops it. What `BeforeAgent` says stands behind the prompt.
+"""
+
+
+CODEX_HOOKS = Dialect(
+    name="codex",
+    title="Codex",
+    file="hooks.json",
+    events=("SessionStart", "UserPromptSubmit", "PostToolUse"),
+    timeout=5,
+    note="Codex asks once whether you trust new hooks",
+)
+
+
+_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,6})(?:[-+].{0,60})?")
+_LONGEST_MANIFEST = 1 << 16
+_PACKAGE = "@anthropic-ai/claude-code"
+
+
+def claude_version(command: str | None = None) -> tuple[int, ...] | None:
+    """Of the ``claude`` that a shell would start; ``None`` where there is none, or it does not say."""
+    found = command or shutil.which("claude")
+    if not found:
+        return None
+    try:
+        program = Path(found).resolve()
+    except (OSError, RuntimeError):
+        return None
+    return _of_package(program) or _named(program)
+
+
+def _of_package(program: Path) -> tuple[int, ...] | None:
+    """As npm installs it: a program in a package that says its version."""
+    for folder in list(program.parents)[:3]:
+        try:
+            with (folder / "package.json").open("rb") as file:
+                told = json.loads(file.read(_LONGEST_MANIFEST))
+        except (OSError, ValueError, RecursionError):
+            continue
+        match told:
+            case {"name": str(name), "version": str(version)} if name.startswith(_PACKAGE):
+                return _version(version)
+            case _:
+                return None
+    return None
+
+
+def _named(program: Path) -> tuple[int, ...] | None:
+    """As its own installer and Homebrew do: the version is the program's name, or its folder's."""
+    return _version(program.name) or _version(program.parent.name)
+
+
+def _version(text: str) -> tuple[int, ...] | None:
+    found = _VERSION.fullmatch(text)
+    return tuple(map(int, found.groups())) if found else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +104,8 @@ def agents(*, claude_root: Path, codex_root: Path | None = None, gemini_root: Pa
             plan_uninstall=claude_code.plan_uninstall,
             status=partial(claude_code.status, events=events),
         ),
-        *([] if codex_root is None else [_of(codex.HOOKS, codex_root)]),
-        *([] if gemini_root is None else [_of(gemini_cli.HOOKS, gemini_root)]),
+        *([] if codex_root is None else [_of(CODEX_HOOKS, codex_root)]),
+        *([] if gemini_root is None else [_of(GEMINI_HOOKS, gemini_root)]),
     )
 
 

@@ -16,16 +16,14 @@ from typing import Literal, Protocol
 
 import orjson
 
-from kite_memory.app.judge_queue import Desk, Report
-from kite_memory.app.last_work import ABOUT, last_work
+from kite_memory.app.judge_queue import JudgeQueue, Report
 from kite_memory.app.prompt_hook import TOOL_EVENTS, HookInput, ToolCall, read_hook_input
-from kite_memory.app.session_context import before
+from kite_memory.app.session_context import ABOUT, before, last_work
 from kite_memory.errors import KiteError
 from kite_memory.model.event import EventType
-from kite_memory.model.hit import Hit, Injection, Question
-from kite_memory.model.judging import Judge, Judged, Unjudged
-from kite_memory.projects.branches import branch_of
+from kite_memory.model.hit import Hit, Injection, Judge, Judged, Question, Unjudged
 from kite_memory.projects.project import project_of
+from kite_memory.projects.repositories import branch_of
 from kite_memory.recall.index import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens, plain_line, remarks
@@ -34,7 +32,7 @@ from kite_memory.recall.session_memory import Delivery
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.common.words import Approved, Said, utterances
-from kite_memory.team.recall import Colleagues, Telling
+from kite_memory.team.recall import TeamRecall, Telling
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
 
@@ -100,7 +98,7 @@ def _nothing_left(project: str, session: str) -> Sequence[str]:
 
 class Hear(Protocol):
     def __call__(self, text: str, *, agent: str, session: str, cwd: str) -> None:
-        """As `saying.Saying.hear`."""
+        """As `saying.PromptCapture.hear`."""
         ...
 
 
@@ -108,7 +106,7 @@ def _nobody_hears(text: str, *, agent: str, session: str, cwd: str) -> None:
     pass
 
 
-class Moments:
+class HookHandler:
     """Thread-safe. `close` ends it without waiting for a judge that is still reading. ``patience`` is how many seconds longer
     than usual a prompt may take.
     """
@@ -124,7 +122,7 @@ class Moments:
         patience: float = PATIENCE,
         left_to_do: LeftToDo = _nothing_left,
         hear: Hear = _nobody_hears,
-        colleagues: Colleagues | None = None,
+        colleagues: TeamRecall | None = None,
         clock: Callable[[], datetime] = _now,
         ticking: Callable[[], float] = monotonic,
     ) -> None:
@@ -136,7 +134,7 @@ class Moments:
         self._timeline = timeline
         self._desk = None
         if judge is not None and mode != "off":
-            self._desk = Desk(_Door(judged_by=judge), report=report, heard=recall.heard, instead=recall.likely)
+            self._desk = JudgeQueue(_Door(judged_by=judge), report=report, heard=recall.heard, instead=recall.likely)
         self.patience = patience if mode == "wait" and self._desk is not None else 0.0
         self._clock = clock
         self._lock = threading.Lock()

@@ -12,13 +12,11 @@ from threading import RLock
 from typing import Protocol
 
 from kite_memory.errors import KiteError
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EvidenceReference, Session
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
-from kite_memory.projects.branches import USUAL, branch_of, merged, repository_of
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.model.record import Chunk
 from kite_memory.projects.project import project_of
-from kite_memory.projects.repositories import repository_around
+from kite_memory.projects.repositories import USUAL, branch_of, merged, repository_around, repository_of
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft
 
@@ -137,7 +135,7 @@ def has_drifted(note: Note, root: Path) -> bool:
     return False
 
 
-class Anchoring:
+class CodeAnchors:
     """Looks at some notes now and then, when agents are at rest, and goes on from there the next time.
 
     Of those that wait for their branch to be merged, at all of them each time.

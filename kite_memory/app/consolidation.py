@@ -11,10 +11,11 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Literal, Protocol
 
-from kite_memory.app.vault_pages import Gardening
+from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, VaultMissing
 from kite_memory.model.note import Note
 from kite_memory.model.plan import Create
+from kite_memory.projects.git_process import Git, GitFailed
 from kite_memory.recall.index import Shelf
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.vault import Vault, consolidation, split
@@ -22,6 +23,27 @@ from kite_memory.vault.consolidation import Change, Fold, Merge, Split, Step
 from kite_memory.vault.pages.memory_page import PAGE
 from kite_memory.vault.wording import digest
 from kite_memory.vault.writing import AlreadyWritten, Written
+
+_AUTHOR = ("-c", "user.name=Kite Memory", "-c", "user.email=kite-memory@localhost", "-c", "commit.gpgSign=false")
+_EVERYTHING = ("--", ".", ":(exclude,top).trash", ":(exclude,glob,top)**/.kmem-*")
+
+
+def commit(vault: Path, message: str, environment: Mapping[str, str]) -> str:
+    """What was done, for a person. No hook is run, nothing is pushed, and a repository around the vault is left alone."""
+    git = Git(environment)
+    try:
+        if not (vault / ".git").exists():
+            if any((folder / ".git").exists() for folder in vault.parents):
+                return "not committed: the vault lies in another repository"
+            git.ask(vault, ["init", "--quiet", "--template="])
+        git.ask(vault, ["add", "--all", *_EVERYTHING])
+        if not git.ask(vault, ["diff", "--cached", "--name-only", "-z"]):
+            return ""
+        git.ask(vault, [*_AUTHOR, "commit", "--quiet", "--no-verify", "--message", message])
+        return "committed"
+    except GitFailed as error:
+        return f"not committed: {error}"
+
 
 Json = dict[str, Any]
 
@@ -60,7 +82,7 @@ class _Kept:
     noted: str
 
 
-class Consolidating:
+class Consolidation:
     """Thread-safe. What was done last lies in ``folder``, before it is done, until the next time."""
 
     def __init__(
@@ -68,7 +90,7 @@ class Consolidating:
         *,
         vault: Vault,
         refresh: Refresh,
-        gardening: Gardening,
+        gardening: VaultPages,
         folder: Path,
         lock: RLock,
         clock: Callable[[], datetime],

@@ -26,7 +26,7 @@ class Ground:
     others: tuple[str, ...]
 
 
-class LettingGo:
+class Forgetting:
     """For one thread at a time: whoever calls holds the vault's lock."""
 
     def __init__(self, *, timeline: Timeline, outbox: Outbox, vault: Vault, recall: Recall) -> None:

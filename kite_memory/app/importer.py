@@ -29,7 +29,7 @@ _AT_ONCE = 200
 _HERE = "already in this vault"
 
 
-class TakingIn:
+class Importer:
     """Thread-safe."""
 
     def __init__(self, *, vault: Vault, recall: Recall, lock: RLock) -> None:

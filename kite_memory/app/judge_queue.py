@@ -5,8 +5,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kite_memory.model.hit import Question
-from kite_memory.model.judging import Judge, Judged, Unjudged
+from kite_memory.model.hit import Judge, Judged, Question, Unjudged
 
 Report = Callable[[BaseException], None]
 Heard = Callable[[Question, Judged], None]
@@ -34,7 +33,7 @@ class _Case:
     judged: Judged | None = None
 
 
-class Desk:
+class JudgeQueue:
     """One question in each session: a newer one takes the older one's place. A ruling is handed out once, unless it is put back.
 
     ``heard`` is told of every answer, also of those that come too late for their turn; where there is none, for want of a budget

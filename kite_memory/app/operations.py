@@ -13,24 +13,23 @@ from types import MappingProxyType
 from typing import Any, Protocol, get_args, get_origin
 
 from kite_memory.app import forgetting
-from kite_memory.app.forgetting import LettingGo
-from kite_memory.app.importer import TakingIn
+from kite_memory.app.forgetting import Forgetting
+from kite_memory.app.importer import Importer
 from kite_memory.app.note_view import Showing, note_told
 from kite_memory.app.pipeline import Pipeline, Survey
-from kite_memory.app.question_answering import History
-from kite_memory.app.review import Reviewing
+from kite_memory.app.question_answering import QuestionAnswering
+from kite_memory.app.review import Review
 from kite_memory.app.searching import BESIDE_NOTES, event_told, searched_for, worth_listing
 from kite_memory.app.session_context import before
 from kite_memory.app.usage_report import by_name, helping, occasion_told
-from kite_memory.app.vault_pages import Gardening
+from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox, Spending
 from kite_memory.distill.scheduler import Idle
 from kite_memory.errors import NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.hit import Hit
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects.project import project_of
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.gate import FEATURES
@@ -80,10 +79,10 @@ class Operations:
         outbox: Outbox,
         vault: Vault,
         recall: Recall,
-        history: History,
-        gardening: Gardening,
-        taking_in: TakingIn,
-        reviewing: Reviewing,
+        history: QuestionAnswering,
+        gardening: VaultPages,
+        taking_in: Importer,
+        reviewing: Review,
         more: Mapping[str, Callable[..., Json]] = MappingProxyType({}),
         extractor: str,
         lack: Misconfigured | None = None,
@@ -92,7 +91,7 @@ class Operations:
         keep: Keep,
         saved: Callable[[EvidenceReference], Sequence[Event]] = lambda reference: (),
         forgot: Callable[[Sequence[Note]], None],
-        erase: Callable[[LettingGo], list[str]] = lambda erasing: erasing.leave_nothing({}),
+        erase: Callable[[Forgetting], list[str]] = lambda erasing: erasing.leave_nothing({}),
         budget_dollars: float,
         daemon: Callable[[], Json],
         idle: Callable[[], Idle],
@@ -105,7 +104,7 @@ class Operations:
         self._recall = recall
         self._showing = Showing(vault=vault, clock=clock)
         self.show = self._showing.show
-        self._letting_go = LettingGo(timeline=timeline, outbox=outbox, vault=vault, recall=recall)
+        self._letting_go = Forgetting(timeline=timeline, outbox=outbox, vault=vault, recall=recall)
         self._extractor = extractor
         self._lack = lack
         self._meaning = meaning

@@ -18,18 +18,18 @@ from typing import Any, TypeVar
 import orjson
 
 from kite_memory.app.code_anchors import anchored
-from kite_memory.app.outcome_tracker import Settling
 from kite_memory.app.prompt_capture import attested, heard_before
+from kite_memory.app.usage_report import OutcomeTracker
 from kite_memory.distill.chunking import ChunkPolicy, Span, finished, silence_needed, worth_asking
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import AnsweredChunk, Outbox, WaitingChunk
 from kite_memory.distill.scheduler import Asked, Idle, Scheduler
 from kite_memory.errors import KiteError, VaultFolderWrong
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.likeness import Contest, Ruling
-from kite_memory.model.look import EARLIEST, Look, Problem, in_time
+from kite_memory.model.look import EARLIEST, Problem, ReadResult, in_time
+from kite_memory.model.plan import Contest, Ruling
 from kite_memory.model.provenance import Passage, Speaker
+from kite_memory.model.record import Chunk
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact, redact_event, redact_id
@@ -126,7 +126,7 @@ class Pipeline:
         self._seen: dict[tuple[str, str], tuple[int, float]] = {}
         self._opened = False
         self._survey: Survey | None = None
-        self._settling = Settling(timeline=timeline, recall=recall, providers=self.providers, clock=clock)
+        self._settling = OutcomeTracker(timeline=timeline, recall=recall, providers=self.providers, clock=clock)
         self._held_back: dict[str, float] = {}
         """Answered chunks whose notes cannot be written, until when."""
         self._tidy: Callable[[], None] = lambda: None
@@ -240,7 +240,7 @@ class Pipeline:
             if not look.more or stop():
                 return added
 
-    def _in_time(self, look: Look, provider: str) -> Look:
+    def _in_time(self, look: ReadResult, provider: str) -> ReadResult:
         """Commits are as old as they are. What was written while the clock was ahead is dated by its file, too."""
         if provider == GIT or look.session is None:
             return look
@@ -252,12 +252,12 @@ class Pipeline:
         before = datetime.fromtimestamp(known.quiet_since, UTC) if known is not None else None
         return in_time(look, latest=latest, before=before if before is not None and EARLIEST <= before <= latest else None)
 
-    def _untold(self, look: Look) -> tuple[Problem, ...]:
+    def _untold(self, look: ReadResult) -> tuple[Problem, ...]:
         """A file that cannot be read is one problem, however often it is looked at."""
         told = {each.reason for each in self._timeline.problems(file=look.path)}
         return tuple(problem for problem in look.problems if problem.reason not in told)
 
-    def _attest(self, look: Look) -> None:
+    def _attest(self, look: ReadResult) -> None:
         """What cannot be written to now is attested when the line is distilled."""
         actions = attested(look.events, self._vault)
         if not actions:
@@ -539,7 +539,7 @@ def _stamp(path: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def redacted(look: Look) -> Look:
+def redacted(look: ReadResult) -> ReadResult:
     """The door: nothing that was not passed through here is stored, what the cursor carries included."""
     session = look.session
     known: dict[str, str] = {}
@@ -563,7 +563,7 @@ def redacted(look: Look) -> Look:
     )
 
 
-def _heard(look: Look) -> Iterator[Passage]:
+def _heard(look: ReadResult) -> Iterator[Passage]:
     """All that was said and came in, whole. Only hashes of it are stored."""
     said = (
         Passage(

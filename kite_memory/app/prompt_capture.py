@@ -11,21 +11,18 @@ from typing import TYPE_CHECKING
 
 from kite_memory.app.judge_queue import Report
 from kite_memory.distill.prose import stems
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType, evidence_reference
-from kite_memory.model.note import NoteKind
+from kite_memory.model.note import NoteKind, Scope
 from kite_memory.model.plan import Amend, Skip
 from kite_memory.model.provenance import Provenance, Trace
-from kite_memory.model.record import Origin
-from kite_memory.model.scope import Scope
+from kite_memory.model.record import Chunk, Origin
 from kite_memory.projects.project import project_of
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft
-from kite_memory.vault.identity import note_id
 from kite_memory.vault.ledger import Known
-from kite_memory.vault.wording import body_key
+from kite_memory.vault.wording import body_key, note_id
 
 if TYPE_CHECKING:
     from kite_memory.distill.asked_to_keep import Asked
@@ -53,7 +50,7 @@ class _Prompt:
     cwd: str
 
 
-class Saying:
+class PromptCapture:
     """Thread-safe. A thread begins when there is something to look at, and ends when there is nothing more."""
 
     def __init__(

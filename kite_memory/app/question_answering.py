@@ -3,28 +3,195 @@
 What answers a question is found here, and told in the shape of the contract; the work is done by pure functions of `asking`.
 """
 
+import math
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
-from kite_memory.app import evidence_search
-from kite_memory.app.timeline_queries import LookingBack, named
+from kite_memory.app.timeline_queries import TimelineQueries, named
 from kite_memory.app.timeline_queries import since as time_since
-from kite_memory.distill.answering import Answerer, Said, Sentence, Unsaid
+from kite_memory.distill.answering import Answerer, Piece, Said, Sentence, Unsaid
 from kite_memory.distill.polishing import Polisher
+from kite_memory.distill.prose import clean, clip, one_line, sentences, stems
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.model.event import EvidenceReference
+from kite_memory.model.event import Event, EventType, EvidenceReference, evidence_reference
+from kite_memory.model.hit import Hit
+from kite_memory.model.note import NoteStatus
 from kite_memory.projects.project import project_of
+from kite_memory.recall.prose import prose
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
-from kite_memory.recall.search import Query
+from kite_memory.recall.search import Query, name
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.text.ages import age
 from kite_memory.timeline.search import EventQuery
-from kite_memory.timeline.store import Timeline
+from kite_memory.timeline.store import EventHit, Timeline
 from kite_memory.vault import Vault
+
+NOTES = 8
+EVENTS = 12
+_TOLD = 5
+"""Sentences of an answer without a model."""
+_SENTENCE = 320
+_READ = 6_000
+_SENTENCES_OF_A_PIECE = 60
+_LEAST_COVERED = 0.4
+"""Of what the question's words tell, whether or not anything holds them, a sentence has to say so much again; and two of them."""
+_NEAR = 0.4
+"""From this score on a note is about what is asked, and its sentences need to say no more again than this:"""
+_LEAST_OF_WHAT_IS_NEAR = 0.1
+_SURE = 0.6
+"""From this score on, a note answers a question that it shares no word with."""
+_SAME = 0.75
+_TELLING = frozenset(
+    {
+        *(EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE, EventType.DECISION, EventType.RESUME_POINT),
+        *(EventType.ERROR, EventType.TEST_RESULT, EventType.COMMAND),
+    }
+)
+"""Of the other events, what they say is a tool's output, which nobody said to anybody."""
+_COMMITTED = re.compile(
+    r"\bgit commit\b[^\n\"']{0,80}(?:\"\$\(cat <<-?\s?['\"]?EOF['\"]?\n(.{1,4000}?)\nEOF|-a?m\s{0,4}\"([^\"]{1,4000})\")", re.DOTALL
+)
+_PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s{0,8}(?:[-*#>|]|\d{1,3}[.)]\s))")
+_CODE = re.compile(r"```.{0,4000}?(?:```|\Z)", re.DOTALL)
+_WORD = re.compile(r"[\"'(\[*`]{0,3}[^\W\d_]+(?:['’-][^\W\d_]+)*[\"')\]*`.,;:!?—-]{0,4}|[—–-]")
+_MARKUP = re.compile(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|\*\*|__", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """``reference`` is a note's path, or how notes name an event. ``score`` is that of the search that found it, 0 to 1."""
+
+    kind: Literal["note", "event"]
+    reference: str
+    title: str
+    at: datetime
+    text: str
+    score: float
+    name: str = ""
+
+    @property
+    def piece(self) -> Piece:
+        return Piece(head=f"{self.title}, {self.at:%Y-%m-%d}", text=self.text)
+
+
+def of_note(hit: Hit) -> Evidence:
+    note = hit.note
+    status = "" if note.status is NoteStatus.ACCEPTED else f", {note.status.value}"
+    return Evidence(
+        kind="note",
+        reference=note.path,
+        title=f"{note.kind.value}{status}: {one_line(note.title)}",
+        at=note.created,
+        text=redact(drop_private(prose(note.body)))[:_READ],
+        score=hit.score,
+        name=name(note),
+    )
+
+
+def of_event(hit: EventHit) -> Evidence:
+    event = hit.event
+    what = event.type.value.replace("_", " ")
+    project = f" in {hit.session.project}" if hit.session.project else ""
+    return Evidence(
+        kind="event",
+        reference=evidence_reference(event.provider, event.session, event.id),
+        title=f"{what}{project}",
+        at=event.at,
+        text=_said_by(event),
+        score=hit.score,
+    )
+
+
+def _said_by(event: Event) -> str:
+    """Of a commit, its message: nobody asks for the shell's words around it."""
+    text = clean((event.text or event.command)[: 2 * _READ])
+    if event.type is EventType.COMMAND and (message := _COMMITTED.search(text)) is not None:
+        text = message[1] or message[2]
+    return text[:_READ]
+
+
+def extract(question: str, evidence: Sequence[Evidence]) -> tuple[Sentence, ...]:
+    """The few sentences of the evidence that say most of what is asked about, each once, with all that say it.
+
+    The title of a note counts for each of its sentences. None where nothing says enough of it.
+    """
+    wanted = stems(question)
+    titles = [stems(piece.title) if piece.kind == "note" else frozenset() for piece in evidence]
+    found = [(place, text, said) for place, piece in enumerate(evidence) if _tells(piece) for text, said in _sentences_of(piece)]
+    about = Counter(stem for place, _, said in found for stem in (said | titles[place]) & wanted)
+    worth = {stem: math.log(1 + len(found) / max(1, about[stem])) for stem in wanted}
+    total = sum(worth.values())
+    weighed: list[tuple[float, int, str, frozenset[str]]] = []
+    for place, text, said in found:
+        again = (said | titles[place]) & wanted
+        covered = sum(worth[stem] for stem in again) / total if total else 0.0
+        near = evidence[place].kind == "note" and evidence[place].score >= _NEAR and covered >= _LEAST_OF_WHAT_IS_NEAR
+        enough = covered >= _LEAST_COVERED and len(again) >= min(2, len(wanted))
+        if (near or enough) and not text.rstrip().endswith(("?", "？")):
+            weight = _prose(text) * (covered + 0.5 * evidence[place].score + _more(evidence[place]))
+            weighed.append((weight, place, text, said))
+    weighed.sort(key=lambda each: (-each[0], each[1]))
+    if not weighed:
+        return _by_meaning(evidence)
+    told: list[tuple[str, frozenset[str], list[int]]] = []
+    for _, place, text, said in weighed:
+        same = next((each for each in told if _alike(each[1], said)), None)
+        if same is not None:
+            if place not in same[2]:
+                same[2].append(place)
+        elif len(told) < _TOLD:
+            told.append((text, said, [place]))
+    return tuple(Sentence(text=clip(text, _SENTENCE), rests_on=tuple(places)) for text, _, places in told)
+
+
+def _tells(piece: Evidence) -> bool:
+    return piece.kind == "note" or any(piece.title.startswith(type.value.replace("_", " ")) for type in _TELLING)
+
+
+def _more(piece: Evidence) -> float:
+    """A note has been weighed once already when it was made."""
+    return 0.3 if piece.kind == "note" else 0.0
+
+
+def _prose(text: str) -> float:
+    """The share of its words that are words: a log's lines tell little to a person."""
+    words = text.split()
+    return sum(_WORD.fullmatch(word) is not None for word in words) / max(1, len(words))
+
+
+def _sentences_of(piece: Evidence) -> Iterator[tuple[str, frozenset[str]]]:
+    """With their words."""
+    told = 0
+    for paragraph in _PARAGRAPH.split(_CODE.sub("\n\n", piece.text)):
+        for sentence in sentences(_MARKUP.sub("", paragraph)):
+            if len(sentence) >= 12 and told < _SENTENCES_OF_A_PIECE:
+                told += 1
+                yield sentence, stems(sentence)
+    if not told and piece.text.strip():
+        yield one_line(piece.text), stems(piece.text)
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= _SAME * len(one | other)
+
+
+def _by_meaning(evidence: Sequence[Evidence]) -> tuple[Sentence, ...]:
+    """What the embedder finds near, though no word is shared: the beginning of the one note."""
+    best = max(
+        (place for place, piece in enumerate(evidence) if piece.kind == "note"), key=lambda at: evidence[at].score, default=None
+    )
+    if best is None or evidence[best].score < _SURE:
+        return ()
+    first = next((text for text, _ in _sentences_of(evidence[best])), evidence[best].title)
+    return (Sentence(text=clip(first, _SENTENCE), rests_on=(best,)),)
+
 
 Json = dict[str, Any]
 
@@ -35,7 +202,7 @@ def _nobody() -> None:
     return None
 
 
-class History(LookingBack):
+class QuestionAnswering(TimelineQueries):
     """Thread-safe. ``answerer`` says who writes answers, ``polisher`` who says a brief better; nobody, where there is no model."""
 
     def __init__(
@@ -75,7 +242,7 @@ class History(LookingBack):
                 case Unsaid(reason=reason):
                     remark = f"the model was of no help: {plain_line(reason)}"
         if by == "offline":
-            told = evidence_search.extract(words, evidence)
+            told = extract(words, evidence)
         kept = [each for sentence in told if (each := self._resolved(sentence, evidence)) is not None]
         used = list(dict.fromkeys(place for sentence in kept for place in sentence.rests_on))
         number = {place: count for count, place in enumerate(used, 1)}
@@ -99,17 +266,17 @@ class History(LookingBack):
             "took_ms": time_since(began),
         }
 
-    def _evidence(self, question: str, project: str, since: datetime | None, cwd: str) -> list[evidence_search.Evidence]:
+    def _evidence(self, question: str, project: str, since: datetime | None, cwd: str) -> list[Evidence]:
         here = project or project_of(cwd)
-        notes = self._recall.search(Query(text=question, project=here, within=project, since=since, limit=evidence_search.NOTES))
-        events = self._timeline.search(EventQuery(text=question, project=project, since=since, limit=evidence_search.EVENTS))
-        return [*map(evidence_search.of_note, notes), *map(evidence_search.of_event, events)]
+        notes = self._recall.search(Query(text=question, project=here, within=project, since=since, limit=NOTES))
+        events = self._timeline.search(EventQuery(text=question, project=project, since=since, limit=EVENTS))
+        return [*map(of_note, notes), *map(of_event, events)]
 
-    def _resolved(self, sentence: Sentence, evidence: Sequence[evidence_search.Evidence]) -> Sentence | None:
+    def _resolved(self, sentence: Sentence, evidence: Sequence[Evidence]) -> Sentence | None:
         rests_on = tuple(place for place in sentence.rests_on if self._resolves(evidence[place]))
         return Sentence(text=sentence.text, rests_on=rests_on) if rests_on else None
 
-    def _resolves(self, piece: evidence_search.Evidence) -> bool:
+    def _resolves(self, piece: Evidence) -> bool:
         """Whether whoever follows it now finds something there."""
         if piece.kind == "event":
             reference = EvidenceReference.parse(piece.reference)
@@ -120,7 +287,7 @@ class History(LookingBack):
             return False
 
 
-def _citation(piece: evidence_search.Evidence, number: int) -> Json:
+def _citation(piece: Evidence, number: int) -> Json:
     return {
         "number": number,
         "kind": piece.kind,

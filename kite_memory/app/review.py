@@ -52,7 +52,7 @@ class Dividing(Protocol):
     def keep_whole(self, note: Note) -> None: ...
 
 
-class Reviewing:
+class Review:
     """Thread-safe."""
 
     def __init__(self, *, vault: Vault, recall: Recall, timeline: Timeline, lock: RLock, dividing: Dividing) -> None:

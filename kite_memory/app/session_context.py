@@ -1,11 +1,57 @@
 """What the timeline tells recall: what was said when a note came up, and what came before a prompt."""
 
 import sqlite3
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
-from kite_memory.model.event import EvidenceReference
+from kite_memory.model.event import Event, EvidenceReference, Session
 from kite_memory.model.note import Note
-from kite_memory.recall.situation import Situation, situation_of
+from kite_memory.recall.select import Situation, situation_of
+from kite_memory.timeline.resume import Part, brief, changed_files, cut
+from kite_memory.timeline.runs import open_failures, runs
 from kite_memory.timeline.store import Timeline
+
+ABOUT = "what was being done here last, from the transcript"
+
+_FORGOTTEN = timedelta(days=14)
+_FILES = 4
+_PROMPT = 160
+_COMMAND = 120
+_ALSO = (Part.STABLE, Part.OPEN)
+
+
+def last_work(session: Session, events: Sequence[Event], prompt: Event | None, now: datetime) -> tuple[str, ...]:
+    """At most five lines about the session's last ``events``, oldest first; ``prompt`` is its last one. The weightiest first.
+
+    Nothing of what is more than two weeks old.
+    """
+    ends = max((event.at for event in (*events, *filter(None, (prompt,)))), default=None)
+    if ends is None or now - ends > _FORGOTTEN:
+        return ()
+    return tuple(_lines(session, events, prompt, ends))
+
+
+def _lines(session: Session, events: Sequence[Event], prompt: Event | None, ends: datetime) -> Iterator[str]:
+    if prompt is not None and (asked := cut(prompt.text, _PROMPT)):
+        branch = f" on {session.branch}" if session.branch not in ("", "HEAD") else ""
+        yield f'{ends:%Y-%m-%d}{branch}, the last prompt: "{asked}"'
+    if files := tuple(dict.fromkeys(file.path for file in changed_files(events, session.cwd))):
+        yield f"Files changed last: {', '.join(files[:_FILES])}"
+    if failed := _open_failure(session, events):
+        yield f"A command that failed and was not seen to succeed since: {cut(failed, _COMMAND)}"
+    if (told := brief(session, events)) is not None:
+        for part in _ALSO:
+            line = next((line for line in told.lines if line.part is part and "no answer" not in line.text), None)
+            if line is not None:
+                yield f"{'Last stable' if part is Part.STABLE else 'Open'}: {line.text}"
+
+
+def _open_failure(session: Session, events: Sequence[Event]) -> str:
+    """The last command that failed and tells something by that, unless something has made up for it."""
+    done = runs(events, session.cwd)
+    last = next((run for run in reversed(done) if run.outcome == "failed" and run.purposes), None)
+    return last.command if last is not None and last in open_failures(done) else ""
+
 
 _REFERENCES = 4
 _LENGTH = 1_500

@@ -78,7 +78,7 @@ def _nobody() -> None:
     return None
 
 
-class LookingBack:
+class TimelineQueries:
     """Thread-safe. ``polisher`` says who says a brief better; nobody, where there is no model."""
 
     def __init__(self, *, timeline: Timeline, vault: Shelf, polisher: "Callable[[], Polisher | None]" = _nobody) -> None:

@@ -4,25 +4,37 @@ import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any, assert_never
 
+from kite_memory.app.agent_hooks import as_judged
 from kite_memory.app.pipeline import PassedOver, Pipeline
-from kite_memory.app.timeline_queries import LookingBack
+from kite_memory.app.question_answering import QuestionAnswering
+from kite_memory.app.session_context import before
+from kite_memory.app.timeline_queries import TimelineQueries
+from kite_memory.distill.answering import Answerer
+from kite_memory.distill.backends.backend import Ending, Inquiry
+from kite_memory.distill.extractor import Extractor, Refused, Usage
 from kite_memory.distill.outbox import ChunkEntry, Outbox, WaitingChunk
+from kite_memory.distill.polishing import Polisher
+from kite_memory.distill.superseding import Arbiter
 from kite_memory.errors import KiteError
-from kite_memory.model.chunk import Chunk
-from kite_memory.model.event import Event, Session, evidence_reference
+from kite_memory.model.event import Event, EventType, Session, evidence_reference
+from kite_memory.model.hit import Judge, Question
 from kite_memory.model.note import Note
+from kite_memory.model.plan import Contest
+from kite_memory.model.record import Chunk
+from kite_memory.recall.prose import passages
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
+from kite_memory.recall.select import Prompt
 from kite_memory.redaction import redact
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
-from kite_memory.vault.drafting import draft_id
+from kite_memory.vault.drafting import Draft, draft_id
 
 Json = dict[str, Any]
 
@@ -68,7 +80,7 @@ class Tracer:
 
     def find(self, named: str) -> Session:
         """By the beginning of its id, with or without its agent: ``codex:019d``."""
-        return LookingBack(timeline=self._timeline, vault=self._vault).find(named)
+        return TimelineQueries(timeline=self._timeline, vault=self._vault).find(named)
 
     def trace(self, named: str) -> Json:
         session = self.find(named)
@@ -322,3 +334,149 @@ def _kind(line: bytes) -> str:
         return "not JSON"
     kind = told.get("type") if isinstance(told, dict) else None
     return redact(plain_line(kind, _KIND)) if isinstance(kind, str) and kind else "of no type"
+
+
+TASKS = ("extract", "judge", "supersede", "ask", "polish", "embed")
+
+_SECONDS = 60.0
+_MOST_PROMPTS = 50
+_EVENTS = 2_000
+
+
+@dataclass(slots=True)
+class Recorder:
+    """A backend that sends nothing: it keeps what it is asked, and refuses."""
+
+    name: str
+    model: str
+    asked: list[Inquiry] = field(default_factory=list)
+
+    def estimate(self, inquiry: Inquiry) -> Usage:
+        return Usage()
+
+    def ask(self, inquiry: Inquiry) -> Ending:
+        self.asked.append(inquiry)
+        return Refused(reason="nothing is sent")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Askers:
+    """Whatever asks a model, each joined to ``recorder``. ``redacted`` makes a pair of notes fit to leave the machine."""
+
+    recorder: Recorder
+    extractor: Extractor
+    judge: Judge
+    answerer: Answerer
+    polisher: Polisher
+    arbiter: Arbiter
+    redacted: Callable[[Contest], Contest]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requests:
+    """Nothing is sent, booked, written or remembered."""
+
+    askers: Askers
+    tracer: Tracer
+    timeline: Timeline
+    vault: Vault
+    recall: Recall
+    clock: Callable[[], datetime]
+
+    def about(self, named: str) -> list[Json]:
+        """One for each call: its ``task``, ``when`` it is made, and its texts. An embedder gets ``texts`` alone.
+
+        A person's question is not known beforehand: the session's last prompt stands in for it.
+        """
+        session = self.tracer.find(named)
+        return [
+            *self._told("extract", "once for each finished chunk", self._extract(session)),
+            *self._told("judge", "with a prompt that the gate is in doubt about", self._judge(session)),
+            *self._told("supersede", "when a new note may contradict an older one", self._supersede(session)),
+            *self._told("ask", "by `kmem ask`, here with the last prompt as the question", self._ask(session)),
+            *self._told("polish", "by `kmem resume --polish`", self._polish(session)),
+            *self._embed(session),
+        ]
+
+    def _told(self, task: str, when: str, asking: Iterator[None]) -> Iterator[Json]:
+        for _ in asking:
+            for inquiry in self.askers.recorder.asked:
+                yield {
+                    "task": task,
+                    "when": when,
+                    "to": f"{self.askers.recorder.name} {self.askers.recorder.model}".strip(),
+                    "system": inquiry.system,
+                    "user": inquiry.user,
+                    "schema": dict(inquiry.schema),
+                    "max_tokens": inquiry.max_tokens,
+                }
+            self.askers.recorder.asked.clear()
+
+    def _extract(self, session: Session) -> Iterator[None]:
+        for part in self.tracer.parts(session):
+            never_asked = part.state == "nothing" and part.entry is not None and not part.entry.extractor
+            if part.chunk is not None and part.chunk.events and not never_asked:
+                self.askers.extractor.extract(part.chunk)
+                yield
+
+    def _judge(self, session: Session) -> Iterator[None]:
+        """About the last prompt that any note could help with."""
+        for event in self._prompts(session):
+            prompt = Prompt(
+                text=event.text,
+                project=session.project,
+                situation=before(self.timeline, session.provider, session.id, event.text),
+            )
+            candidates = self.recall.weigh(prompt).candidates
+            if not candidates:
+                continue
+            question = Question(
+                session=session.id,
+                project=session.project,
+                prompt=prompt.text,
+                exchange=prompt.situation.exchange,
+                candidates=candidates,
+            )
+            self.askers.judge.judge(as_judged(question), seconds=_SECONDS)
+            yield
+            return
+
+    def _supersede(self, session: Session) -> Iterator[None]:
+        notes = [note for note in map(self.vault.read, self.vault.notes_of(session.provider, session.id)) if note is not None]
+        contests = self.vault.contests([Draft(note=note) for note in notes], {note.id: self.recall.nearest(note) for note in notes})
+        if contests:
+            self.askers.arbiter.rule(list(map(self.askers.redacted, contests)))
+            yield
+
+    def _ask(self, session: Session) -> Iterator[None]:
+        for event in self._prompts(session)[:1]:
+            self._history().ask(question=event.text, project=session.project)
+            yield
+
+    def _polish(self, session: Session) -> Iterator[None]:
+        try:
+            self._history().resume(session=f"{session.provider}:{session.id}", polish=True)
+        except KiteError:  # a session without events has no brief
+            return
+        yield
+
+    def _embed(self, session: Session) -> Iterator[Json]:
+        notes = [note for note in map(self.vault.read, self.vault.notes_of(session.provider, session.id)) if note is not None]
+        if texts := [text for note in notes for text in passages(note)]:
+            yield {"task": "embed", "when": "with a Voyage key, once for each note", "to": "voyage", "texts": texts}
+
+    def _history(self) -> QuestionAnswering:
+        return QuestionAnswering(
+            timeline=self.timeline,
+            vault=self.vault,
+            recall=self.recall,
+            answerer=lambda: self.askers.answerer,
+            polisher=lambda: self.askers.polisher,
+            clock=self.clock,
+        )
+
+    def _prompts(self, session: Session) -> list[Event]:
+        """The newest first."""
+        events = self.timeline.last_events(session.provider, session.id, _EVENTS)
+        said = [event for event in self.timeline.offered(events) if event.type is EventType.USER_MESSAGE and event.role == "user"]
+        return said[::-1][:_MOST_PROMPTS]

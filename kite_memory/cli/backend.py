@@ -1,16 +1,65 @@
 """Having an operation carried out: by the daemon where one runs, else in this process."""
 
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextlib import closing as closed
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from kite_memory import config
 from kite_memory.config import Config
+from kite_memory.daemon import client
 from kite_memory.errors import DaemonRunning, DaemonUnreachable
+from kite_memory.tools import wire
+from kite_memory.tools.access import Asker
+from kite_memory.tools.wire import Json
 
 if TYPE_CHECKING:
-    from kite_memory.wiring import House
+    from kite_memory.wiring.services import Services
+
+
+_BRIDGE_PATIENCE = 60.0
+_FRESH_SECONDS = 2.0
+"""Without a daemon nobody tells us of what people do to the vault; so often, at most, is looked."""
+
+
+class LocalBridge:
+    """This machine's memory. Thread-safe. A daemon that comes or goes is noticed at the next call."""
+
+    def __init__(self, settings: Config) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._closing = ExitStack()
+        self._house: Services | None = None
+        self._compared = 0.0
+
+    def close(self) -> None:
+        self._closing.close()
+
+    def perform(self, tool: str, arguments: Json, asker: Asker) -> Json:
+        body = wire.asked(tool, arguments, asker)
+        try:
+            answer = orjson.loads(client.call(self._settings.state, "bridge", body, _BRIDGE_PATIENCE))
+        except DaemonUnreachable:
+            answer = self._here().operations.perform("bridge", orjson.loads(body))
+        return wire.result_of(answer)
+
+    def _here(self) -> "Services":
+        """With its index in step with the vault, as a daemon's is."""
+        from kite_memory.wiring.services import open_services  # half a second, and only without a daemon
+
+        with self._lock:
+            if self._house is None:
+                self._house = self._closing.enter_context(open_services(self._settings))
+                self._house.init_vault()
+            if time.monotonic() - self._compared > _FRESH_SECONDS:
+                self._house.pipeline.compare_vault()
+                self._compared = time.monotonic()
+            return self._house
+
 
 _PATIENCE = 90.0
 """Seconds: a question is answered by a model that may take sixty."""
@@ -42,7 +91,7 @@ def perform(op: str, **arguments: Any) -> Any:
             return _see_the_vault(settings, op, asked)
         with house() as here:
             if op == "remember":
-                here.lay_out()
+                here.init_vault()
             if op in _ANSWERED_FROM_THE_INDEX:
                 catch_up(here)
             return here.operations.perform(op, asked)
@@ -50,17 +99,17 @@ def perform(op: str, **arguments: Any) -> Any:
 
 def _look_back(settings: Config, op: str, asked: dict[str, Any]) -> Any:
     """Without the rest of the house, which takes longer to open than this takes."""
-    from kite_memory.app.timeline_queries import LookingBack, NoShelf
+    from kite_memory.app.timeline_queries import NoShelf, TimelineQueries
     from kite_memory.timeline.store import Timeline
 
     with ExitStack() as closing:
         timeline = closing.enter_context(closed(Timeline(settings.state / "timeline.sqlite")))
         if not asked.get("session") or op != "timeline":
-            return LookingBack(timeline=timeline, vault=NoShelf()).operations()[op](**asked)
+            return TimelineQueries(timeline=timeline, vault=NoShelf()).operations()[op](**asked)
         from kite_memory.vault import Vault  # brings YAML along
 
         vault = closing.enter_context(Vault(settings.vault, settings.state / "vault.sqlite"))
-        return LookingBack(timeline=timeline, vault=vault).operations()[op](**asked)
+        return TimelineQueries(timeline=timeline, vault=vault).operations()[op](**asked)
 
 
 def _see_the_vault(settings: Config, op: str, asked: dict[str, Any]) -> Any:
@@ -77,12 +126,12 @@ def _see_the_vault(settings: Config, op: str, asked: dict[str, Any]) -> Any:
             from kite_memory.app.note_view import Showing
 
             return Showing(vault=vault, clock=clock).operations()[op](**asked)
-        from kite_memory.app.vault_pages import Gardening
+        from kite_memory.app.vault_pages import VaultPages
 
-        return Gardening(vault=vault, lock=RLock(), clock=clock).operations()[op](**asked)
+        return VaultPages(vault=vault, lock=RLock(), clock=clock).operations()[op](**asked)
 
 
-def catch_up(here: "House") -> None:
+def catch_up(here: "Services") -> None:
     """Bring the index in step with what people did to the vault."""
     from kite_memory.cli.backfilling import working
 
@@ -107,11 +156,11 @@ def daemon_version() -> str | None:
 
 
 @contextmanager
-def house() -> "Iterator[House]":
+def house() -> "Iterator[Services]":
     """Everything wired up in this process, and closed again."""
-    from kite_memory.wiring import open_house
+    from kite_memory.wiring.services import open_services
 
-    with open_house(config.load()) as opened:
+    with open_services(config.load()) as opened:
         yield opened
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kite_memory.cli.console import counted, remark, talk, tell
-from kite_memory.distill.backends.keyless import Keyless
+from kite_memory.distill.backends.backend import Keyless
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.errors import KiteError
 from kite_memory.sources.common.source import Source
 
 if TYPE_CHECKING:
     from kite_memory.app.pipeline import PassedOver
-    from kite_memory.wiring import House
+    from kite_memory.wiring.services import Services
 
 Unread = Sequence[tuple[Source, Path, int]]
 
@@ -28,11 +28,11 @@ _WORTH_WAITING = 30.0
 """Seconds that a person at the terminal may be kept waiting for a busy model."""
 
 
-def unread(house: "House", *, source: str = "") -> Unread:
+def unread(house: "Services", *, source: str = "") -> Unread:
     return [each for each in house.pipeline.unread() if source in ("", each[0].provider)]
 
 
-def announce(house: "House", found: Unread, *, distill: bool) -> None:
+def announce(house: "Services", found: Unread, *, distill: bool) -> None:
     """What there is to read, and what notes of it would cost."""
     if not found:
         return
@@ -42,14 +42,14 @@ def announce(house: "House", found: Unread, *, distill: bool) -> None:
         _tell_cost(house, max(1, round(size / _CHUNK_BYTES)))
 
 
-def announce_passed_over(house: "House", found: "Sequence[PassedOver]") -> None:
+def announce_passed_over(house: "Services", found: "Sequence[PassedOver]") -> None:
     """What an earlier ``--since`` left without notes, and what they would cost."""
     if found:
         tell(f"{_sessions(found)} passed over before, now to make notes of")
         _tell_cost(house, house.pipeline.calls_for(found))
 
 
-def announce_the_rest(house: "House", found: Unread, *, source: str, since: datetime | None) -> None:
+def announce_the_rest(house: "Services", found: Unread, *, source: str, since: datetime | None) -> None:
     """What a backfill would find read already, without notes; and what it would leave so."""
     if waiting := house.pipeline.open_count():
         tell(f"{counted(waiting, 'session')} that notes are still to be made of")
@@ -69,7 +69,7 @@ def _sessions(found: "Iterable[PassedOver]") -> str:
     return counted(len({(each.provider, each.session) for each in found}), "session")
 
 
-def _tell_cost(house: "House", calls: int) -> None:
+def _tell_cost(house: "Services", calls: int) -> None:
     if house.costs and calls:
         dollars = calls * _CHUNK_TOKENS * house.config.extractor.dollars_per_million_in / 1e6 * 1.5
         limit = house.config.extractor.dollars_per_day
@@ -77,7 +77,7 @@ def _tell_cost(house: "House", calls: int) -> None:
 
 
 def backfill(
-    house: "House",
+    house: "Services",
     *,
     source: str = "",
     since: datetime | None = None,
@@ -115,7 +115,7 @@ def backfill(
         tell("no notes were made: `kmem backfill` makes them, and so does the daemon")
 
 
-def sum_up(house: "House") -> bool:
+def sum_up(house: "Services") -> bool:
     """Say what there is now. Whether that is anything."""
     counts = [count for count in house.timeline.counts() if count.sessions]
     for count in counts:
@@ -127,7 +127,7 @@ def sum_up(house: "House") -> bool:
     return bool(counts)
 
 
-def read_events(house: "House", found: Unread) -> None:
+def read_events(house: "Services", found: Unread) -> None:
     with working("reading") as told:
         total, done = sum(size for _, _, size in found), 0
 
@@ -139,7 +139,7 @@ def read_events(house: "House", found: Unread) -> None:
         house.pipeline.ingest_many([(source, path) for source, path, _ in found], progress=advance)
 
 
-def _distil(house: "House") -> None:
+def _distil(house: "Services") -> None:
     with working("making notes") as told:
         total, done = house.outbox.states().get("waiting", 0), 0
         while True:

@@ -1,26 +1,169 @@
 """Connecting agents: the MCP servers, and the tokens of those that come over the network."""
 
+import contextlib
 import logging
 import os
 import signal
 import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kite_memory import assets
 from kite_memory import config as configuration
-from kite_memory.cli.console import say, say_json, tell, watched
+from kite_memory.agents import commands, instruction_lines
+from kite_memory.agents.connections import Connection, Places, connections
+from kite_memory.agents.mcp_entry import Server
+from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, apply, backed_up, diff, read_settings
+from kite_memory.app.launch import mcp_command, mcp_environment
+from kite_memory.cli.console import ask, say, say_json, tell, watched
 from kite_memory.cli.help import Command, add, group
+from kite_memory.cli.setup import backups
+from kite_memory.config import Config
 from kite_memory.errors import KiteError, UsageError
+from kite_memory.system.editors import extension_storages, user_folder
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
     from kite_memory.mcp_server.tokens import Kept, Tokens
-    from kite_memory.model.scope import Scope
+    from kite_memory.model.note import Scope
     from kite_memory.tools.access import Asker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One file's change. ``what`` names it. What it leaves empty goes with it, up to the folder it stands ``below``."""
+
+    what: str
+    file: Path
+    plan: Plan
+    below: Path | None = None
+
+
+def places(config: Config) -> Places:
+    home, environment = Path.home(), os.environ
+
+    def storages(extension: str) -> tuple[Path, ...]:
+        return extension_storages(extension, environment=environment, home=home, platform=sys.platform)
+
+    return Places(
+        home=home,
+        claude=config.claude_root,
+        claude_apart=bool(environment.get("CLAUDE_CONFIG_DIR")),
+        codex=config.codex_root or home / ".codex",
+        gemini=config.gemini_root or home / ".gemini",
+        cline=config.cline_roots,
+        roo=storages("rooveterinaryinc.roo-cline"),
+        vscode=user_folder("Code", environment=environment, home=home, platform=sys.platform),
+        environment=environment,
+    )
+
+
+def steps(
+    agent: Connection, config: Config, *, remove: bool, lines: bool, project: Path | None, with_commands: bool = True
+) -> list[Step]:
+    """Nothing is touched. Raises `SettingsUnreadable`."""
+    return [
+        _server(agent, config, remove=remove),
+        *_lines(agent, config, remove=remove, lines=lines, project=project),
+        *(_commands(agent, config, remove=remove) if with_commands or remove else []),
+    ]
+
+
+def _commands(agent: Connection, config: Config, *, remove: bool) -> list[Step]:
+    here = places(config)
+    folders = {"claude-code": here.claude, "codex": here.codex, "gemini-cli": here.gemini}
+    found: list[Step] = []
+    for each in commands.files(agent.name):
+        file = folders[agent.name] / each.place
+        text, name = read_settings(file), each.place
+        ours = commands.written(assets.folder("hooks") / each.template)
+        plan = commands.plan_remove(text, name) if remove else commands.plan_add(text, ours, name)
+        found.append(Step(what="command", file=file, plan=plan, below=folders[agent.name]))
+    return found
+
+
+def _server(agent: Connection, config: Config, *, remove: bool) -> Step:
+    text = read_settings(agent.settings)
+    if remove:
+        plan = agent.dialect.plan_remove(text, backed_up(agent.settings, backups(config)))
+    else:
+        command, *args = mcp_command()
+        server = Server(command=command, args=tuple(args), environment=mcp_environment(config))
+        plan = agent.dialect.plan_add(text, server)
+    return Step(what="server", file=agent.settings, plan=plan)
+
+
+def _lines(agent: Connection, config: Config, *, remove: bool, lines: bool, project: Path | None) -> list[Step]:
+    file = agent.instructions if project is None else project / agent.in_project
+    if file is None or not (lines or remove):
+        return []
+    text = read_settings(file)
+    if remove:
+        return [Step(what="lines", file=file, plan=instruction_lines.plan_remove(text, backed_up(file, backups(config))))]
+    return [Step(what="lines", file=file, plan=instruction_lines.plan_add(text))]
+
+
+def show(agent: Connection, todo: list[Step]) -> None:
+    """What would be done, as data."""
+    for step in todo:
+        tell(f"{agent.title}: {step.plan.because}")
+        if isinstance(step.plan, Edit):
+            say(diff(step.plan, step.file).rstrip("\n"))
+
+
+def carry_out(agent: Connection, todo: list[Step], config: Config, *, yes: bool) -> bool:
+    """Show all changes, ask once where nobody has agreed yet, make them. Whether everything is now as planned."""
+    edits = [(step, step.plan) for step in todo if isinstance(step.plan, Edit)]
+    for step in todo:
+        tell(f"{agent.title}: {step.plan.because}")
+        if isinstance(step.plan, Edit):
+            tell(diff(step.plan, step.file).rstrip("\n"))
+    if edits and not yes and not ask(f"Change {' and '.join(str(step.file) for step, _ in edits)}?"):
+        return False
+    for step, edit in edits:
+        backup = apply(edit, step.file, backups(config))
+        if edit.after is None and step.below is not None:
+            _remove_empty(step.file.parent, step.below)
+        tell(f"changed {step.file}; what it was is kept in {backup}")
+    return True
+
+
+def _remove_empty(folder: Path, below: Path) -> None:
+    with contextlib.suppress(OSError):  # it is somebody else's, too
+        while folder != below:
+            folder.rmdir()
+            folder = folder.parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    agent: Connection
+    installed: bool
+    connected: bool
+    instructed: bool
+
+
+def standings(config: Config) -> list[Standing]:
+    """Of every agent. One whose settings cannot be read is not connected."""
+    found: list[Standing] = []
+    for agent in connections(places(config)):
+        try:
+            connected = agent.dialect.connected(read_settings(agent.settings))
+        except SettingsUnreadable:
+            connected = False
+        try:
+            instructed = agent.instructions is not None and instruction_lines.present(read_settings(agent.instructions))
+        except SettingsUnreadable:
+            instructed = False
+        installed = agent.settings.exists() or (agent.settings.parent.is_dir() and agent.settings.parent != Path.home())
+        found.append(Standing(agent=agent, installed=installed, connected=connected, instructed=instructed))
+    return found
+
 
 PANEL = "Agents"
 
@@ -45,8 +188,8 @@ def mcp(
     """
     import anyio
 
-    from kite_memory.cli.calling import LocalBridge
-    from kite_memory.mcp_server.agent import agent_of
+    from kite_memory.cli.backend import LocalBridge
+    from kite_memory.mcp_server.http import agent_of
     from kite_memory.mcp_server.server import client_of, server_over
     from kite_memory.mcp_server.stdio import own_ends
     from kite_memory.mcp_server.stdio import serve as serve_lines
@@ -111,7 +254,7 @@ def serve(
     if migrate:
         if not store:
             raise UsageError("--migrate is for a team's store", hint="give its --store too, or KMEM_STORE")
-        from kite_memory.wiring import migrate_store
+        from kite_memory.wiring.team import migrate_store
 
         migrate_store(configuration.load(), store, tell)
         tell("the store is at this version")
@@ -159,22 +302,21 @@ def connect(
     Example: kmem connect --agent claude-code --dry-run
     """
     from kite_memory.agents.connections import connection
-    from kite_memory.cli import connecting
 
     settings = configuration.load()
     if not agent:
-        for each in connecting.standings(settings):
+        for each in standings(settings):
             said = "connected" if each.connected else "not connected" if each.installed else "not found"
             say(f"{each.agent.name}  {said}{', with instructions' if each.instructed else ''}  {each.agent.settings}")
         return
-    chosen = connection(agent, connecting.places(settings))
+    chosen = connection(agent, places(settings))
     folder = None if project is None else project.expanduser().absolute()
     if folder is not None and not folder.is_dir():
         raise UsageError(f"there is no folder {folder}")
-    todo = connecting.steps(chosen, settings, remove=remove, lines=not no_lines, project=folder, with_commands=not no_commands)
+    todo = steps(chosen, settings, remove=remove, lines=not no_lines, project=folder, with_commands=not no_commands)
     if dry_run:
-        connecting.show(chosen, todo)
-    elif not connecting.carry_out(chosen, todo, settings, yes=yes):
+        show(chosen, todo)
+    elif not carry_out(chosen, todo, settings, yes=yes):
         raise (
             KiteError("nothing was changed") if watched() else UsageError("nothing was changed", hint="--yes agrees without asking")
         )
@@ -273,7 +415,7 @@ def _tokens() -> "Tokens":
 
 
 def _scope(told: str) -> "Scope":
-    from kite_memory.model.scope import Scope
+    from kite_memory.model.note import Scope
 
     try:
         return Scope(told)
@@ -302,7 +444,7 @@ def _reach(kept: "Kept") -> str:
 
 
 def _global_and_states(kept: "Kept") -> list[str]:
-    from kite_memory.model.scope import Scope
+    from kite_memory.model.note import Scope
 
     def reaches(scope: Scope) -> bool:
         return kept.scopes is None or scope in kept.scopes

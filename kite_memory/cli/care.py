@@ -17,7 +17,7 @@ from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNew
 from kite_memory.text.ages import age
 
 if TYPE_CHECKING:
-    from kite_memory.wiring import House
+    from kite_memory.wiring.services import Services
 
 PANEL = "Care"
 
@@ -67,7 +67,7 @@ def backfill(
                 return
         with alone(settings, instead="it reads by itself: `kmem status` shows how far it is; `kmem down` makes room for this"):
             try:
-                here.lay_out()
+                here.init_vault()
             except (VaultMissing, VaultReadOnly) as error:
                 remark(error)
             backfilling.backfill(here, source=source, since=start, distill=distill, spend=True)
@@ -75,7 +75,7 @@ def backfill(
                 tell(_nothing(here))
 
 
-def _nothing(here: "House") -> str:
+def _nothing(here: "Services") -> str:
     return f"no transcripts to read in {here.config.claude_root}, nor of any other agent"
 
 
@@ -121,7 +121,7 @@ def verify(
             if accept_missing:
                 for path in here.vault.accept_disappearance().deleted:
                     tell(f"gone for good: {path}")
-                here.lay_out()
+                here.init_vault()
             catch_up(here)
             _rouse_the_daemon()
             more, hint = _findings(here)
@@ -160,7 +160,7 @@ def _rouse_the_daemon() -> None:
         pass  # it looks by itself, later
 
 
-def _findings(here: "House") -> tuple[list[dict[str, str]], str]:
+def _findings(here: "Services") -> tuple[list[dict[str, str]], str]:
     """And what to do about them."""
     root = here.vault.root
     if frozen := here.vault.frozen:
@@ -194,7 +194,7 @@ _TIMELINE = "timeline"
 _NOT_THERE = "is not in the timeline"
 
 
-def _damage(here: "House") -> Iterator[dict[str, str]]:
+def _damage(here: "Services") -> Iterator[dict[str, str]]:
     from kite_memory.model.event import EvidenceReference
 
     for line in here.timeline.damage():
@@ -263,7 +263,7 @@ def _is_whole() -> bool:
     return True
 
 
-def _must_have_notes(here: "House") -> None:
+def _must_have_notes(here: "Services") -> None:
     if not here.has_a_vault:
         raise VaultMissing(f"there is no vault at {here.config.vault}", hint="`kmem up` makes one")
     if frozen := here.vault.compare().frozen:  # there would be nothing to make an index of
@@ -308,7 +308,7 @@ def logs(
     import time
 
     from kite_memory.log_lines import LEVELS, Entry, LogFile, last
-    from kite_memory.wiring import daemon_log
+    from kite_memory.wiring.daemon import daemon_log
 
     least = next((each for each in LEVELS if each == level.lower()), None)
     if least is None:
@@ -343,7 +343,7 @@ def demo() -> None:
 
     Example: kmem demo
     """
-    from kite_memory.cli.demo import play
+    from kite_memory.cli.everyday import play
 
     play()
 

@@ -1,9 +1,13 @@
 """Starting, stopping, looking after."""
 
+import json
+import os
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,15 +15,172 @@ import typer
 
 from kite_memory import __version__, paths
 from kite_memory import config as configuration
-from kite_memory.cli.backend import alone, daemon_version, house, perform
+from kite_memory.app.launch import daemon_command, daemon_environment
+from kite_memory.cli.backend import alone, daemon_runs, daemon_version, house, perform
 from kite_memory.cli.console import complain, counted, say, say_json, tell
 from kite_memory.cli.help import add
-from kite_memory.config import Config
+from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
+from kite_memory.daemon.client import DaemonSilent
+from kite_memory.distill.scheduler import Asked
 from kite_memory.errors import ConfigInvalid, DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
+from kite_memory.system.private_files import make_private_folder
 from kite_memory.text.ages import age
 
 if TYPE_CHECKING:
-    from kite_memory.wiring import House
+    from kite_memory.wiring.services import Services
+
+
+_SESSION = "d3300000-0000-4000-8000-{:012d}"
+_START = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
+
+_FIRST = (
+    (
+        "user",
+        "Let's use PostgreSQL instead of SQLite for the job queue, because SQLite's single-writer lock stalls the workers.",
+    ),
+    (
+        "assistant",
+        "Decided: the job queue moves to PostgreSQL, because its row-level locks let the workers write side by side."
+        " I rejected SQLite since its single-writer lock stalled them.",
+    ),
+    ("user", "And always run the linter from the src folder, never from the repository root: the config is only found there."),
+    ("assistant", "Understood. I will run the linter from src from now on."),
+)
+_SECOND = (
+    ("user", "The worker tests hang in CI. Find out why."),
+    (
+        "assistant",
+        "The root cause was the connection pool: its size was 1, so the second worker waited for ever in `acquire()`."
+        " Raising `POOL_SIZE` to 8 fixed the hanging tests.",
+    ),
+)
+
+_PROMPTS = (
+    "which database should the job queue migration target?",
+    "the worker tests hang again, in acquire",
+    "write a haiku about the sea",
+)
+
+
+def play() -> None:
+    """Transcript, notes, injection: shown on stdout, nothing kept."""
+    from kite_memory.wiring.services import open_services
+
+    with tempfile.TemporaryDirectory(prefix="kmem-demo-", ignore_cleanup_errors=True) as folder:
+        home = Path(folder)
+        project = home / "mycelia"
+        (project / ".git").mkdir(parents=True)
+        config = Config(
+            file=home / "config.toml",
+            state=home / "state",
+            vault=home / "memory",
+            claude_root=home / "claude",
+            extractor=ExtractorConfig(name="offline"),
+            embedder=EmbedderConfig(name="local"),
+        )
+        say("1. An agent leaves transcripts behind:")
+        leave_transcripts(config.claude_root, project)
+        for role, text in (*_FIRST, *_SECOND):
+            say(f"   {role:>9}: {text}")
+        with open_services(config) as house:
+            house.init_vault()
+            house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+            house.pipeline.open_sessions()
+            house.pipeline.form_chunks()
+            while isinstance(house.pipeline.distil(), Asked):
+                pass
+            say()
+            say("2. Notes appear in the vault, each with its evidence:")
+            for entry in house.vault.entries():
+                note = house.vault.read(entry.path)
+                if note is not None and note.evidence:
+                    say(f"   {note.path}  ({note.kind}, evidence {note.evidence[0]})")
+            say()
+            say("3. Later prompts are given what helps, or nothing:")
+            for prompt in _PROMPTS:
+                answer: dict[str, Any] = house.operations.recall(prompt=prompt, cwd=str(project))
+                say(f"   > {prompt}")
+                for line in answer["block"].splitlines() or [f"(silence: {answer['reason']})"]:
+                    say(f"     {line}")
+
+
+def leave_transcripts(root: Path, project: Path) -> None:
+    """As Claude Code would have, had it worked in ``project`` twice."""
+    for number, turns in enumerate((_FIRST, _SECOND)):
+        _write(root, project, number, turns)
+
+
+def _write(root: Path, project: Path, number: int, turns: tuple[tuple[str, str], ...]) -> None:
+    session = _SESSION.format(number + 1)
+    lines = []
+    for turn, (role, text) in enumerate(turns):
+        lines.append(
+            json.dumps(
+                {
+                    "type": role,
+                    "uuid": f"{number + 1:04x}{turn + 1:04x}-0000-4000-8000-000000000000",
+                    "parentUuid": None,
+                    "sessionId": session,
+                    "cwd": str(project),
+                    "gitBranch": "main",
+                    "version": "2.1.328",
+                    "isSidechain": False,
+                    "userType": "external",
+                    "timestamp": (_START + timedelta(days=number, minutes=turn)).isoformat().replace("+00:00", "Z"),
+                    "message": {
+                        "role": role,
+                        "content": text if role == "user" else [{"type": "text", "text": text}],
+                    },
+                }
+            )
+        )
+    folder = root / "projects" / "-mycelia"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{session}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+_SECONDS = 20.0
+_LOG_SHOWN = 1 << 16
+
+
+def start(settings: Config) -> None:
+    """Returns when the daemon answers. Raises `KiteError` with its own last words if it does not come to that."""
+    log = settings.state / "logs" / "start.log"
+    make_private_folder(log.parent)
+    detached: dict[str, Any] = {"start_new_session": True}
+    if sys.platform == "win32":
+        detached = {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}
+    with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
+        started = subprocess.Popen(
+            daemon_command(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, **daemon_environment(settings)},
+            cwd=Path.home() if Path.home().is_dir() else "/",  # no folder of the person's is kept busy
+            **detached,
+        )
+    deadline = time.monotonic() + _SECONDS
+    while not _answers():
+        if started.poll() is not None or time.monotonic() > deadline:
+            raise _failure(log, started.poll())
+        time.sleep(0.05)
+
+
+def _answers() -> bool:
+    try:
+        return daemon_runs()
+    except DaemonSilent:  # there, but still busy with itself
+        return False
+
+
+def _failure(log: Path, code: int | None) -> KiteError:
+    with log.open("rb") as file:
+        told = file.read(_LOG_SHOWN).decode("utf-8", "replace").splitlines()
+    said = {word: line.partition(": ")[2] for line in told for word in ("error", "hint") if line.startswith(f"{word}: ")}
+    reason = said.get("error") or ("it takes too long" if code is None else f"it ended with exit code {code}")
+    return KiteError(f"the daemon did not start: {reason}", hint=said.get("hint") or f"`kmem up --foreground` says more, and {log}")
+
 
 PANEL = "Everyday"
 
@@ -57,12 +218,11 @@ def up(
             _read_what_is_there(here, start_at)
         if foreground:
             from kite_memory.daemon.lock import DaemonLock
-            from kite_memory.wiring import run_daemon
+            from kite_memory.wiring.daemon import run_daemon
 
             tell("watching; Ctrl-C stops")
             with DaemonLock.take(settings.state) as lock:
                 raise typer.Exit(run_daemon(settings, lock))
-        from kite_memory.cli.starting import start
 
         start(settings)
         tell("the daemon is running; `kmem service install` starts it at every log-in")
@@ -71,7 +231,6 @@ def up(
 
 
 def _restart(settings: Config, version: str) -> None:
-    from kite_memory.cli.starting import start
 
     tell(f"the daemon is of version {version or 'unknown'}, this is {__version__}: restarting it")
     _stop(settings.state)
@@ -79,12 +238,12 @@ def _restart(settings: Config, version: str) -> None:
         start(settings)
 
 
-def _laid_out(here: "House") -> bool:
+def _laid_out(here: "Services") -> bool:
     """Without its vault the rest works all the same: what is read waits."""
     from kite_memory.cli.examining import unwritable
 
     try:
-        here.lay_out()
+        here.init_vault()
         if refusal := unwritable(here.config.vault):
             raise refusal
     except (VaultMissing, VaultReadOnly) as error:
@@ -96,12 +255,12 @@ def _laid_out(here: "House") -> bool:
 
 def _hooked(settings: Config, *, yes: bool) -> bool:
     """Whether nothing stood in the way; that a person said no is nothing in the way."""
-    from kite_memory.cli import hooking
+    from kite_memory.cli import setup
 
     well = True
-    for agent in hooking.agents(settings):
+    for agent in setup.agents(settings):
         try:
-            if not hooking.carry_out(agent, hooking.plan_install(agent), settings, yes=yes):
+            if not setup.carry_out(agent, setup.plan_install(agent), settings, yes=yes):
                 tell(f"{agent.title}'s settings were left alone; `kmem hooks install --yes` makes this change")
         except KiteError as error:
             complain(error)
@@ -109,7 +268,7 @@ def _hooked(settings: Config, *, yes: bool) -> bool:
     return well
 
 
-def _read_what_is_there(here: "House", since: datetime | None) -> None:
+def _read_what_is_there(here: "Services", since: datetime | None) -> None:
     from kite_memory.cli.backfilling import backfill, sum_up
 
     backfill(here, since=since, take_up=since is not None)  # or starting anew would undo what --since was for
@@ -117,7 +276,6 @@ def _read_what_is_there(here: "House", since: datetime | None) -> None:
         return
     tell(f"no transcripts in {here.config.claude_root} yet: notes will come with your agent's first session")
     tell("meanwhile, `kmem demo` shows what it will be like:")
-    from kite_memory.cli.demo import play
 
     play()
 

@@ -19,7 +19,7 @@ from kite_memory.errors import ConfigInvalid, KiteError, VaultReadOnly
 from kite_memory.vault.notefile import FOLDERS
 
 if TYPE_CHECKING:
-    from kite_memory.wiring import House
+    from kite_memory.wiring.services import Services
 
 Level = Literal["ok", "note", "problem"]
 
@@ -126,9 +126,9 @@ def _watches_allowed() -> int:
 
 def _agents(settings: Config) -> Iterator[Finding]:
     from kite_memory.agents.settings_edit import SettingsUnreadable, read_settings
-    from kite_memory.cli import hooking
+    from kite_memory.cli import setup
 
-    for agent in hooking.agents(settings):
+    for agent in setup.agents(settings):
         try:
             status = agent.status(read_settings(agent.settings))
         except SettingsUnreadable as error:
@@ -177,7 +177,7 @@ def _house() -> Iterator[Finding]:
         yield from _rooms(here)
 
 
-def _rooms(here: "House") -> Iterator[Finding]:
+def _rooms(here: "Services") -> Iterator[Finding]:
     from kite_memory.distill.scheduler import BUDGET_SPENT
 
     told = perform("status") if daemon_runs() else here.operations.status()  # what it waits for, the daemon alone knows

@@ -15,9 +15,9 @@ from kite_memory.cli.console import counted, say, say_json, tell, watched, width
 from kite_memory.cli.help import add
 
 if TYPE_CHECKING:
-    from kite_memory.wiring import House
+    from kite_memory.wiring.services import Services
 
-PANEL = "History"
+PANEL = "QuestionAnswering"
 
 _BROWSED = 2_000
 _FIRST, _ALL = 400, 10_000
@@ -86,7 +86,7 @@ def _browse(session: str, project: str, limit: int) -> None:
         ).run()
 
 
-def _asked_here(here: "House", op: str, **arguments: Any) -> Any:
+def _asked_here(here: "Services", op: str, **arguments: Any) -> Any:
     return here.operations.perform(op, arguments)
 
 
@@ -182,8 +182,8 @@ def trace(
 
     Example: kmem trace d3300000-0000-4000-8000-000000000002
     """
-    from kite_memory.app.requests import TASKS
-    from kite_memory.wiring import requests_of, tracer_of
+    from kite_memory.app.trace import TASKS
+    from kite_memory.wiring.services import requests_of, tracer_of
 
     with house() as here:
         tracer = tracer_of(here)

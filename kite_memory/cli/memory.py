@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,11 +11,41 @@ from typing import Annotated, Any
 import typer
 
 from kite_memory import config as configuration
-from kite_memory.cli import team
 from kite_memory.cli.backend import daemon_runs, perform
 from kite_memory.cli.console import ask, counted, read_all, say, say_json, tell, watched
 from kite_memory.cli.help import add
+from kite_memory.config import Config
 from kite_memory.errors import KiteError, UsageError
+
+Hits = list[dict[str, Any]]
+
+SECONDS = 0.15
+"""Nobody waits any longer for a team."""
+
+
+def asked(config: Config, query: str, *, project: str, limit: int, seconds: float = SECONDS) -> Callable[[Hits], Hits]:
+    """Asks at once; what is returned takes this machine's hits, and gives them with those that the team had in time."""
+    if config.team.ask == "off" or not config.team.bridge:
+        return lambda hits: hits
+    from kite_memory.app.searching import searched_for
+    from kite_memory.keys import keys_beside
+    from kite_memory.redaction import drop_private, redact
+    from kite_memory.team.search import Asking, Team, together
+
+    wanted = searched_for(query)
+    token = keys_beside(config.file).find("team-token")
+    if token is None or not wanted.notes or not wanted.words:
+        return lambda hits: hits
+    asking = Asking(
+        Team(address=config.team.bridge, token=token.value),
+        redact(drop_private(wanted.words)),
+        kinds=sorted(wanted.kinds),
+        project=project,
+        limit=limit,
+        seconds=seconds,
+    )
+    return lambda hits: together(hits, asking.hits(), limit)
+
 
 PANEL = "Memory"
 
@@ -63,7 +94,7 @@ def search(
 
     Example: kmem search "why postgres"
     """
-    with_the_team = team.asked(configuration.load(), " ".join(query), project=project, limit=limit)
+    with_the_team = asked(configuration.load(), " ".join(query), project=project, limit=limit)
     found = perform("search", query=" ".join(query), mode=mode.value, project=project, since=since, limit=limit, cwd=_here())
     found["hits"] = with_the_team(found["hits"])
     if as_json:

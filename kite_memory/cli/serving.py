@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kite_memory.mcp_server.tokens import Tokens
     from kite_memory.tools.access import Asker
     from kite_memory.tools.wire import Json
-    from kite_memory.wiring import TeamBridge
+    from kite_memory.wiring.team import TeamBridge
 
 STORE_VARIABLE = "KMEM_STORE"
 """Where a store's URL is looked for that has no place on a command line, which other users of a machine can read."""
@@ -81,8 +81,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
     """Until SIGINT or SIGTERM. Raises `UsageError` for what would not be safe, `KiteError` where it cannot listen."""
     import anyio
 
-    from kite_memory.mcp_server.audit import Audit
-    from kite_memory.mcp_server.auth_middleware import Door
+    from kite_memory.mcp_server.auth_middleware import Audit, Door
     from kite_memory.mcp_server.http import serve
     from kite_memory.mcp_server.tokens import Tokens
 
@@ -160,7 +159,7 @@ class Here:
     """This machine's memory, which is always there."""
 
     def __init__(self, config: Config) -> None:
-        from kite_memory.cli.calling import LocalBridge
+        from kite_memory.cli.backend import LocalBridge
 
         self._bridge = LocalBridge(config)
         self.perform = self._bridge.perform
@@ -254,7 +253,7 @@ class Late:
 def _bridge(config: Config, store: str, tell: Callable[[str], None]) -> Served:
     if not store:
         return Here(config)
-    from kite_memory.wiring import team_bridge
+    from kite_memory.wiring.team import team_bridge
 
     if _password_in(store):
         tell(f"warning: --store holds a password, which other users of this machine can see; put the URL into {STORE_VARIABLE}")

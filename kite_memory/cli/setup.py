@@ -1,21 +1,153 @@
 """Hooks, service, keys and configuration."""
 
+import stat
 import sys
+import tomllib
+from collections.abc import MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kite_memory import config as configuration
-from kite_memory.cli.console import complain, say, say_json, tell, watched
+from kite_memory import paths
+from kite_memory.agents import registry
+from kite_memory.agents.hook_command import fast_command
+from kite_memory.agents.registry import Agent
+from kite_memory.agents.settings_edit import Edit, Nothing, Plan, apply, backed_up, diff, read_settings
+from kite_memory.cli.console import ask, complain, say, say_json, tell, watched
 from kite_memory.cli.help import Command, add, group
-from kite_memory.errors import KiteError, UsageError
+from kite_memory.config import Config
+from kite_memory.errors import ConfigInvalid, KiteError, UsageError
+from kite_memory.system.private_files import PRIVATE, make_folder, replace_file
 
 if TYPE_CHECKING:
     from kite_memory.agents.registry import Agent
     from kite_memory.agents.settings_edit import Plan
     from kite_memory.config import Config
     from kite_memory.daemon.service_units import Outcome
+
+
+def backups(config: Config) -> Path:
+    return config.state / "backups"
+
+
+def agents(config: Config) -> tuple[Agent, ...]:
+    """Those that are on this machine: Claude Code always, the others where they have left their folder."""
+    codex, gemini = config.codex_root, config.gemini_root
+    return registry.agents(
+        claude_root=config.claude_root,
+        codex_root=codex if codex is not None and codex.is_dir() else None,
+        gemini_root=gemini if gemini is not None and (gemini / "tmp").is_dir() else None,
+    )
+
+
+def plan_install(agent: Agent) -> Plan:
+    return agent.plan_install(read_settings(agent.settings), fast_command())
+
+
+def plan_uninstall(agent: Agent, config: Config) -> Plan:
+    return agent.plan_uninstall(read_settings(agent.settings), backed_up(agent.settings, backups(config)))
+
+
+def show(agent: Agent, plan: Plan) -> None:
+    """What would be done, as data."""
+    match plan:
+        case Nothing(because=because):
+            tell(f"{agent.title}: {because}")
+        case Edit() as edit:
+            tell(f"{agent.title}: {edit.because}")
+            say(diff(edit, agent.settings).rstrip("\n"))
+
+
+def carry_out(agent: Agent, plan: Plan, config: Config, *, yes: bool) -> bool:
+    """Show the change, ask where nobody has agreed yet, make it. Whether the settings are now as planned."""
+    match plan:
+        case Nothing(because=because):
+            tell(f"{agent.title}: {because}")
+            return True
+        case Edit() as edit:
+            tell(f"{agent.title}: {edit.because}")
+            tell(diff(edit, agent.settings).rstrip("\n"))
+            if not yes and not ask(f"Change {agent.settings}?"):
+                return False
+            backup = apply(edit, agent.settings, backups(config))
+            tell(f"changed {agent.settings}; what it was is kept in {backup}")
+            return True
+
+
+_SAID = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+def change(name: str, value: str) -> str:
+    """What was done. Raises `ConfigInvalid` for a setting or value that cannot be, and the file is as it was."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    settings = _settings()
+    file = settings.file
+    before = file.read_bytes() if file.exists() else None
+    section, _, key = name.rpartition(".")
+    try:
+        document = tomlkit.parse((before or b"").decode("utf-8-sig"))
+        if section == "vault" and isinstance(document.get("vault"), str):  # its path alone, which is the short form
+            whole = tomlkit.inline_table()
+            whole["path"] = document["vault"]
+            document["vault"] = whole
+        if name == "vault" and isinstance(document.get("vault"), MutableMapping):
+            section, key = "vault", "path"
+        table = document.setdefault(section, tomlkit.table()) if section else document
+        if not isinstance(table, MutableMapping) or not key:
+            configuration.check(before or b"", file)  # what stands there may be no section
+            raise UsageError(f"there is no setting {name!r}", hint="`kmem config show` lists them")
+        told = _typed(value, _in_force(settings, section, key))
+        table[key] = told
+        after = tomlkit.dumps(document).encode("utf-8", "replace")
+    except TOMLKitError as error:
+        raise ConfigInvalid(f"{name!r} cannot be set in {file}: {error}", hint="write it there by hand") from error
+    now = _in_force(configuration.check(after, file), section, key)
+    target = file.resolve()  # dotfiles are often links
+    try:
+        make_folder(target.parent)
+        replace_file(target, after, mode=PRIVATE if before is None else stat.S_IMODE(target.stat().st_mode))
+    except OSError as error:
+        raise KiteError(f"cannot write {file}: {error.strerror}") from error
+    if value and now != told and str(now) != str(Path(value).expanduser()):
+        return f"{name} is set in {file}, but the environment says otherwise, and goes before: {now}"
+    return f"{name} is set in {file}; a running daemon sees it after `kmem down` and `kmem up`"
+
+
+def _settings() -> configuration.Config:
+    """Those in force; the defaults where the file is TOML with something wrong in it, which may be the very value to be set."""
+    try:
+        return configuration.load()
+    except ConfigInvalid as error:
+        file = Path(paths.config_file())
+        try:
+            tomllib.loads(file.read_bytes().decode("utf-8-sig"))
+        except (OSError, ValueError, RecursionError):
+            raise error from None
+        return configuration.check(b"", file)
+
+
+def _in_force(settings: configuration.Config, section: str, key: str) -> object:
+    if section == "vault":
+        return {"path": settings.vault, "git": settings.vault_git}.get(key, "")
+    return getattr(getattr(settings, section, None), key, "") if section else getattr(settings, key, "")
+
+
+def _typed(value: str, now: object) -> object:
+    """As the setting's kind has it; what does not fit is left to `config.check`, which says so better."""
+    if isinstance(now, bool) and value in _SAID:
+        return _SAID[value]
+    if now is None or isinstance(now, int | float):
+        for kind in (int, float):
+            try:
+                return kind(value)
+            except ValueError:
+                continue
+    return value
+
 
 PANEL = "Set-up"
 
@@ -36,10 +168,9 @@ def install_hooks(agent: AgentName = "claude-code", dry_run: DryRun = False, yes
 
     Example: kmem hooks install --dry-run
     """
-    from kite_memory.cli import hooking
 
     chosen, settings = _agent(agent)
-    _change(chosen, hooking.plan_install(chosen), settings, dry_run=dry_run, yes=yes)
+    _change(chosen, plan_install(chosen), settings, dry_run=dry_run, yes=yes)
 
 
 @hooks.command("uninstall", cls=Command)
@@ -48,10 +179,9 @@ def uninstall_hooks(agent: AgentName = "claude-code", dry_run: DryRun = False, y
 
     Example: kmem hooks uninstall --dry-run
     """
-    from kite_memory.cli import hooking
 
     chosen, settings = _agent(agent)
-    _change(chosen, hooking.plan_uninstall(chosen, settings), settings, dry_run=dry_run, yes=yes)
+    _change(chosen, plan_uninstall(chosen, settings), settings, dry_run=dry_run, yes=yes)
 
 
 def _agent(name: str) -> "tuple[Agent, Config]":
@@ -63,11 +193,10 @@ def _agent(name: str) -> "tuple[Agent, Config]":
 
 
 def _change(agent: "Agent", plan: "Plan", settings: "Config", *, dry_run: bool, yes: bool) -> None:
-    from kite_memory.cli import hooking
 
     if dry_run:
-        hooking.show(agent, plan)
-    elif not hooking.carry_out(agent, plan, settings, yes=yes):
+        show(agent, plan)
+    elif not carry_out(agent, plan, settings, yes=yes):
         raise (
             KiteError("nothing was changed") if watched() else UsageError("nothing was changed", hint="--yes agrees without asking")
         )
@@ -80,12 +209,11 @@ def hooks_status(as_json: AsJson = False) -> None:
     Example: kmem hooks status
     """
     from kite_memory.agents.settings_edit import read_settings
-    from kite_memory.cli import hooking
 
     settings = configuration.load()
     told: list[dict[str, Any]] = []
     unread: list[KiteError] = []
-    for agent in hooking.agents(settings):
+    for agent in agents(settings):
         try:
             status = agent.status(read_settings(agent.settings))
         except KiteError as error:  # the others' can still be told
@@ -123,7 +251,7 @@ def show_service() -> None:
     Example: kmem service show
     """
     from kite_memory.daemon import service_units
-    from kite_memory.wiring import service_of
+    from kite_memory.wiring.daemon import service_of
 
     say(service_units.show(*service_of(configuration.load())).rstrip("\n"))
 
@@ -136,7 +264,7 @@ def install_service() -> None:
     """
     from kite_memory.daemon import service_units
     from kite_memory.keys import keys_beside
-    from kite_memory.wiring import service_of
+    from kite_memory.wiring.daemon import service_of
 
     settings = configuration.load()
     found = keys_beside(settings.file)
@@ -153,7 +281,7 @@ def uninstall_service() -> None:
     Example: kmem service uninstall
     """
     from kite_memory.daemon import service_units
-    from kite_memory.wiring import service_of
+    from kite_memory.wiring.daemon import service_of
 
     _report(service_units.uninstall(service_of(configuration.load())[1]))
 
@@ -271,7 +399,6 @@ def set_config(
 
     Example: kmem config set extractor.dollars_per_day 0.5
     """
-    from kite_memory.cli.configuring import change
 
     tell(change(name, value))
 
@@ -285,7 +412,7 @@ def daemon() -> None:
 
     settings = configuration.load()
     with DaemonLock.take(settings.state) as lock:
-        from kite_memory.wiring import run_daemon
+        from kite_memory.wiring.daemon import run_daemon
 
         raise typer.Exit(run_daemon(settings, lock))
 

@@ -1,8 +1,10 @@
 """The process that stays: threads that wake, look, and go back to sleep."""
 
+import ctypes
 import logging
 import queue
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,12 +12,47 @@ from functools import partial
 from pathlib import Path
 
 from kite_memory.app.pipeline import Pipeline
-from kite_memory.daemon.malloc_tuning import give_back
-from kite_memory.daemon.watch import Roused, Wake, Watch
+from kite_memory.daemon.watch import Changes, Wake, Watch
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.errors import KiteError, StateNotWritten, StateTakenAway
 from kite_memory.sources.common.source import Compound, Source
 from kite_memory.vault.listing import is_below_hidden
+
+_ARENA_MAX = -8
+"""``M_ARENA_MAX`` of glibc's ``mallopt``."""
+
+_ARENAS = 2
+
+_MMAP_THRESHOLD = -3
+_LARGE = 1 << 20
+"""From here on a block is given back as it is freed: a layer's expanded weights, a matrix of many notes. Left to itself glibc
+raises this to what was last freed, and keeps megabytes after every prompt.
+"""
+
+
+def few_arenas() -> None:
+    """Let all threads share two heaps.
+
+    glibc would give each its own, up to eight for every core, and memory freed in one is of no use to another: a dozen
+    threads that each embedded one query hold thirty megabytes between them. Other C libraries do not do this.
+    """
+    if (libc := _glibc()) is not None:
+        libc.mallopt(_ARENA_MAX, _ARENAS)
+        libc.mallopt(_MMAP_THRESHOLD, _LARGE)
+
+
+def give_back() -> None:
+    """Return what is free to the system; after work that needed much."""
+    if (libc := _glibc()) is not None:
+        libc.malloc_trim(0)
+
+
+def _glibc() -> ctypes.CDLL | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    libc = ctypes.CDLL(None)
+    return libc if hasattr(libc, "malloc_trim") and hasattr(libc, "mallopt") else None
+
 
 log = logging.getLogger("kite_memory.daemon")
 
@@ -144,7 +181,7 @@ class Daemon:
 
     def _ingest(self) -> None:
         self._pipeline.open_sessions()
-        roused, compare_at = Roused(everything=True), 0.0
+        roused, compare_at = Changes(everything=True), 0.0
         while not self._stop.is_set():
             work: Iterator[tuple[Source, Path, int | None]]
             try:
@@ -169,7 +206,7 @@ class Daemon:
             except StateNotWritten as error:
                 log.warning("%s; trying again in a minute", error)
                 self._stop.wait(_MINUTE)
-                roused = Roused(everything=True)
+                roused = Changes(everything=True)
                 continue
             self._caught_up.set()
             self._chunks.ring()
@@ -219,7 +256,7 @@ class Daemon:
 
     def _keep_index(self) -> None:
         self._warm()
-        roused, compare_at = Roused(everything=True), 0.0
+        roused, compare_at = Changes(everything=True), 0.0
         unembedded: float | None = None
         while not self._stop.is_set():
             now = time.monotonic()

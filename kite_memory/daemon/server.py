@@ -5,19 +5,322 @@ a client that connects and falls silent costs a file descriptor for two seconds 
 no thread wakes.
 """
 
+import errno
+import hmac
+import os
+import secrets
+import selectors
 import socket
+import stat
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
+from typing import Literal
 
-from kite_memory.daemon.acceptor import BUSY, Limits, Reception, Report, turn_away
-from kite_memory.daemon.listener import Transport, listen
-from kite_memory.daemon.protocol import Failure, Held, Reply, Request, render_reply
+from kite_memory import endpoint
+from kite_memory.daemon.protocol import Failure, Garbage, Held, NeedMore, Reply, Request, parse_request, render_reply
 from kite_memory.endpoint import RECEIVED
-from kite_memory.errors import KiteError
+from kite_memory.errors import DaemonRunning, KiteError
+from kite_memory.paths import socket_path
+from kite_memory.system.private_files import NotPrivate, make_private_folder, replace_file
+
+Transport = Literal["auto", "unix", "port"]
+
+_BACKLOG = 64
+_NO_SOCKETS_HERE = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EAFNOSUPPORT}
+_SECONDS_TO_ANSWER = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """``token`` is empty for a unix socket, where the kernel tells who calls."""
+
+    socket: socket.socket
+    address: Path
+    identity: tuple[int, int]
+    token: str = ""
+
+    def close(self) -> None:
+        """Removes the address only while it is still this listener's."""
+        self.socket.close()
+        try:
+            found = self.address.lstat()
+            if (found.st_dev, found.st_ino) == self.identity:
+                self.address.unlink()
+        except FileNotFoundError:
+            pass
+
+
+def listen(state: Path, transport: Transport = "auto") -> Listener:
+    """Raises `DaemonRunning` if somebody answers there, `KiteError` if the address cannot be taken safely.
+
+    What nobody answers is a leftover and is replaced. Whoever calls holds the `DaemonLock`: two that look at one
+    leftover at the same time would not see each other.
+    """
+    make_private_folder(state)
+    _refuse_if_answered(state)
+    if transport == "port" or (transport == "auto" and not hasattr(socket, "AF_UNIX")):
+        return _listen_on_port(state)
+    try:
+        listener = _listen_on_socket(state)
+    except OSError as error:
+        if transport == "auto" and error.errno in _NO_SOCKETS_HERE:
+            return _listen_on_port(state)
+        at = socket_path(str(state))
+        raise KiteError(f"cannot listen at {at}: {error.strerror or error}", hint="is the disk full or read-only?") from error
+    Path(endpoint.port_file(str(state))).unlink(missing_ok=True)
+    return listener
+
+
+def _refuse_if_answered(state: Path) -> None:
+    try:
+        endpoint.connect(str(state), monotonic() + _SECONDS_TO_ANSWER).close()
+    except (BlockingIOError, TimeoutError):
+        pass  # hung, or a full house: still somebody's
+    except (OSError, ValueError):
+        return
+    raise DaemonRunning(f"another process answers at {socket_path(str(state))}", hint="`kmem down` stops it")
+
+
+def _listen_on_socket(state: Path) -> Listener:
+    path = Path(socket_path(str(state)))
+    if path.parent != state:
+        _make_runtime_folder(path.parent)
+    try:
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise KiteError(f"{path} is in the way: it is not a socket", hint="move it away")
+        path.unlink()
+    except FileNotFoundError:
+        pass
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listening.bind(str(path))  # nobody else can come near it, whatever the umask: the folder is closed
+        path.chmod(0o600)
+        listening.listen(_BACKLOG)
+    except BaseException:
+        listening.close()
+        raise
+    found = path.lstat()
+    return Listener(socket=listening, address=path, identity=(found.st_dev, found.st_ino))
+
+
+def _make_runtime_folder(folder: Path) -> None:
+    """Its parent may be everybody's: another user could have put a folder or a link of theirs in its place."""
+    if sys.platform == "win32":
+        raise KiteError(f"{folder} is no place for a socket")
+    try:
+        folder.mkdir(0o700)
+        folder.chmod(0o700)
+    except FileExistsError:
+        pass
+    except FileNotFoundError as error:
+        raise KiteError(f"cannot make the runtime folder {folder}", hint="set KMEM_HOME to a shorter path") from error
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise NotPrivate(f"{folder} is not a folder of yours alone", hint="remove it, or set KMEM_HOME to a shorter path")
+
+
+def _listen_on_port(state: Path) -> Listener:
+    """Where there are no unix sockets: loopback, and a secret that only this user can read."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    path = Path(endpoint.port_file(str(state)))
+    try:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(_BACKLOG)
+        token = secrets.token_hex(endpoint.TOKEN_DIGITS // 2)
+        replace_file(path, f"{listening.getsockname()[1]} {token}\n".encode())
+    except BaseException:
+        listening.close()
+        raise
+    found = path.lstat()
+    return Listener(socket=listening, address=path, identity=(found.st_dev, found.st_ino), token=token)
+
+
+_PIECE = 1 << 18
+_PAUSE_WITHOUT_DESCRIPTORS = 0.5
+
+Take = Callable[[socket.socket, Request], None]
+Report = Callable[[BaseException], None]
+
+BUSY = Failure(message="the daemon is busy", hint="try again in a moment")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """``waiting`` bounds both the requests read but not yet answered and the connections still being read. Beside the ``workers``
+    for all requests there are those ``reserved`` for urgent ones.
+    """
+
+    workers: int = 8
+    reserved: int = 4
+    waiting: int = 64
+    read_seconds: float = 2.0
+    write_seconds: float = 2.0
+    stop_seconds: float = 5.0
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Caller:
+    """One connection until its request is whole. A port's callers are strangers until they have named the token."""
+
+    connection: socket.socket
+    until: float
+    token: str
+    buffer: bytearray
+    proven: bool = False
+
+    def read(self) -> Request | NeedMore | Garbage:
+        try:
+            if not (piece := self.connection.recv(_PIECE)):
+                return Garbage(reason="cut in the middle")
+            self.buffer += piece
+            unmet = self._introduce()
+        except BlockingIOError:
+            return NeedMore()
+        except OSError as error:
+            return Garbage(reason=str(error))
+        return parse_request(self.buffer) if unmet is None else unmet
+
+    def _introduce(self) -> NeedMore | Garbage | None:
+        while self.token:
+            end = self.buffer.find(b"\n", 0, 128)
+            if end < 0:
+                return NeedMore() if len(self.buffer) < 128 else Garbage(reason="no introduction")
+            line = bytes(self.buffer[:end])
+            del self.buffer[: end + 1]
+            if self.proven:
+                if not hmac.compare_digest(line, self.token.encode()):
+                    return Garbage(reason="wrong token")
+                self.token = ""
+            elif line.startswith(endpoint.GREETING) and len(line) == len(endpoint.GREETING) + endpoint.NONCE_DIGITS:
+                self.connection.send(endpoint.proof(self.token, line[len(endpoint.GREETING) :]) + b"\n")
+                self.proven = True
+            else:
+                return Garbage(reason="no introduction")
+        return None
+
+
+class Acceptor:
+    """From `watch` to `close`. Whole requests go to ``take``, which must not wait either.
+
+    ``lost`` is called where an error that no one expected ends it before its time: nobody hears any caller then.
+    """
+
+    def __init__(
+        self, listener: Listener, limits: Limits, take: Take, report: Report, *, lost: Callable[[], None] = lambda: None
+    ) -> None:
+        self._listener = listener
+        self._limits = limits
+        self._take = take
+        self._report = report
+        self._lost = lost
+        self._callers: dict[socket.socket, _Caller] = {}  # in order of arrival, hence of deadline
+        self._deaf_until = 0.0
+        self._woken, self._wake = socket.socketpair()
+
+    def close(self) -> None:
+        try:
+            self._wake.send(b"!")
+        except OSError:
+            pass  # it has ended already
+
+    def watch(self) -> None:
+        """Returns after `close`, with the address given back."""
+        with selectors.DefaultSelector() as selector:
+            try:
+                self._listener.socket.setblocking(False)
+                selector.register(self._listener.socket, selectors.EVENT_READ)
+                selector.register(self._woken, selectors.EVENT_READ)
+                while self._serve(selector):
+                    pass
+            except Exception as error:  # noqa: BLE001 - the edge of a thread
+                self._report(error)
+                self._lost()
+            finally:
+                self._listener.close()
+                for caller in self._callers.values():
+                    caller.connection.close()
+                self._callers.clear()
+                self._woken.close()
+                self._wake.close()
+
+    def _serve(self, selector: selectors.BaseSelector) -> bool:
+        for key, _ in selector.select(self._seconds_to_wait()):
+            if key.fileobj is self._woken:
+                return False
+            if key.fileobj is self._listener.socket:
+                self._accept(selector)
+            elif isinstance(key.fileobj, socket.socket) and (caller := self._callers.get(key.fileobj)):
+                self._read(selector, caller)
+        now = monotonic()
+        while self._callers and (oldest := next(iter(self._callers.values()))).until <= now:
+            self._dismiss(selector, oldest)
+            oldest.connection.close()
+        if self._deaf_until and self._deaf_until <= now:
+            self._deaf_until = 0.0
+            selector.register(self._listener.socket, selectors.EVENT_READ)
+        return True
+
+    def _seconds_to_wait(self) -> float | None:
+        """``None``, for ever, while nobody is being read: an idle daemon does not wake."""
+        ends = [self._deaf_until] if self._deaf_until else []
+        if self._callers:
+            ends.append(next(iter(self._callers.values())).until)
+        return max(0.0, min(ends) - monotonic()) if ends else None
+
+    def _accept(self, selector: selectors.BaseSelector) -> None:
+        try:
+            connection, _ = self._listener.socket.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return  # the client has left the queue already
+        except OSError as error:
+            # Out of descriptors or memory: the queue stays readable, and asking again at once would burn a core.
+            error.add_note("while the daemon accepted a connection")
+            self._report(error)
+            selector.unregister(self._listener.socket)
+            self._deaf_until = monotonic() + _PAUSE_WITHOUT_DESCRIPTORS
+            return
+        token = self._listener.token
+        if not token and not endpoint.peer_is_this_user(connection):
+            connection.close()
+        elif len(self._callers) >= self._limits.waiting:
+            turn_away(connection, BUSY)
+        else:
+            connection.setblocking(False)
+            until = monotonic() + self._limits.read_seconds
+            self._callers[connection] = _Caller(connection=connection, until=until, token=token, buffer=bytearray())
+            selector.register(connection, selectors.EVENT_READ)
+
+    def _read(self, selector: selectors.BaseSelector, caller: _Caller) -> None:
+        match caller.read():
+            case NeedMore():
+                pass
+            case Garbage(reason=reason):
+                self._dismiss(selector, caller)
+                turn_away(caller.connection, Failure(message=f"the daemon did not understand: {reason}", exit_code=70))
+            case Request() as request:
+                self._dismiss(selector, caller)
+                self._take(caller.connection, request)
+
+    def _dismiss(self, selector: selectors.BaseSelector, caller: _Caller) -> None:
+        selector.unregister(caller.connection)
+        del self._callers[caller.connection]
+
+
+def turn_away(connection: socket.socket, why: Reply) -> None:
+    """Says so if that can be said at once, and ends the connection."""
+    with connection:
+        try:
+            connection.setblocking(False)
+            connection.send(render_reply(why))
+        except OSError:
+            pass
+
 
 Handler = Callable[[Request], Reply | Held]
 
@@ -102,13 +405,13 @@ class Server:
         self._urgent = frozenset(urgent)
         self._waiting = _Waiting(max(limits.waiting, limits.workers))
         self._threads: list[threading.Thread] = []
-        self._reception: Reception | None = None
+        self._reception: Acceptor | None = None
 
     def start(self) -> None:
         """When this returns, clients can connect. Raises as `listener.listen` does."""
         listener = listen(self._state, self._transport)
         self._waiting = _Waiting(max(self._limits.waiting, self._limits.workers))
-        self._reception = Reception(listener, self._limits, self._take, self._report, lost=self._lost)
+        self._reception = Acceptor(listener, self._limits, self._take, self._report, lost=self._lost)
         self._threads = [threading.Thread(target=self._reception.watch, name="kmem-reception", daemon=True)]
         for number in range(self._limits.workers + (self._limits.reserved if self._urgent else 0)):
             reserved = number >= self._limits.workers

@@ -30,14 +30,14 @@ _CHANGES = [*_NEW_FOLDERS, FileCreatedEvent, FileModifiedEvent, FileMovedEvent, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Roused:
+class Changes:
     """What to look at again. ``everything`` asks for a comparison of all there is."""
 
     paths: frozenset[str] = frozenset()
     everything: bool = False
 
-    def __or__(self, other: "Roused") -> "Roused":
-        return Roused(paths=self.paths | other.paths, everything=self.everything or other.everything)
+    def __or__(self, other: "Changes") -> "Changes":
+        return Changes(paths=self.paths | other.paths, everything=self.everything or other.everything)
 
 
 class Wake:
@@ -56,11 +56,11 @@ class Wake:
             self._rung = True
             self._condition.notify_all()
 
-    def wait(self, timeout: float | None) -> Roused:
+    def wait(self, timeout: float | None) -> Changes:
         """Return at the first ring, or after ``timeout`` seconds with nothing to say."""
         with self._condition:
             self._condition.wait_for(lambda: self._rung, timeout)
-            roused = Roused(paths=frozenset(self._paths), everything=self._everything)
+            roused = Changes(paths=frozenset(self._paths), everything=self._everything)
             self._paths.clear()
             self._everything = self._rung = False
             return roused

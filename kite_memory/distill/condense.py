@@ -5,10 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kite_memory.distill.prose import clean, clip, one_line
-from kite_memory.distill.telling import bounded, telling_lines
-from kite_memory.model.chunk import Chunk
+from kite_memory.distill.prose import bounded, clean, clip, one_line, telling_lines
 from kite_memory.model.event import Event, EventType
+from kite_memory.model.record import Chunk
 
 SMALLEST_LIMIT = 1_000
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from kite_memory.model.chunk import Chunk
-from kite_memory.model.record import Record
+from kite_memory.model.record import Chunk, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,7 @@ from kite_memory.distill.judge_question import asked, candidates, read_answer
 from kite_memory.distill.prompts import Prompt
 from kite_memory.distill.scheduler import LONGEST_PAUSE, pause_after
 from kite_memory.errors import KiteError
-from kite_memory.model.hit import Question
-from kite_memory.model.judging import Judged, Unjudged, Verdict
+from kite_memory.model.hit import Judged, Question, Unjudged, Verdict
 
 _MAX_TOKENS = 200
 _PATIENCE = 3

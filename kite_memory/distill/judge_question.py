@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
-from kite_memory.distill.prose import clean, clip, one_line
-from kite_memory.distill.telling import bounded
+from kite_memory.distill.prose import bounded, clean, clip, one_line
 from kite_memory.model.hit import Hit, Question
 
 MOST_CANDIDATES = 20

@@ -9,9 +9,20 @@ from enum import StrEnum
 from typing import TypedDict
 
 from kite_memory.distill.prose import clean, clip, one_line
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
-from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Origin, Preference, Record, RecordItem, Rejected, Topic
+from kite_memory.model.record import (
+    Chunk,
+    Decision,
+    Fact,
+    Insight,
+    OpenQuestion,
+    Origin,
+    Preference,
+    Record,
+    RecordItem,
+    Rejected,
+    Topic,
+)
 
 TITLE_CHARS = 80
 TITLE_WORDS = 12

@@ -9,10 +9,9 @@ from kite_memory.distill.budget_ledger import Allowance, settle_by
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused
 from kite_memory.distill.gate import Verdict, judged, whose
 from kite_memory.errors import KiteError
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.provenance import Provenance
-from kite_memory.model.record import Fact, Origin, Record, RecordItem
+from kite_memory.model.record import Chunk, Fact, Origin, Record, RecordItem
 
 log = logging.getLogger("kite_memory.saving")
 

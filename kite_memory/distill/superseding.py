@@ -9,8 +9,8 @@ from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.judge_question import objects_in
 from kite_memory.distill.prompts import Prompt
 from kite_memory.distill.prose import clip, one_line
-from kite_memory.model.likeness import Contest, Ruling
 from kite_memory.model.note import Note
+from kite_memory.model.plan import Contest, Ruling
 
 MOST_PAIRS = 12
 _MAX_TOKENS = 400

@@ -10,10 +10,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, assert_never
 
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.exchange import archive, text_files
+from kite_memory.exchange import exporting, foreign
 from kite_memory.exchange.exporting import note_of
-from kite_memory.exchange.foreign import Foreign, Kept, PassedOver
-from kite_memory.exchange.text_files import Page, text, texts
+from kite_memory.exchange.foreign import Foreign, Kept, Page, PassedOver, text, texts
 from kite_memory.model.note import NoteKind
 from kite_memory.redaction import drop_private, redact
 from kite_memory.sources.common.foreign_sqlite import opened
@@ -116,8 +115,8 @@ def pieces(path: Path, sort: Sort, *, project: str, project_of: Callable[[str], 
 
 
 def _pages(path: Path) -> Iterator[Page | PassedOver]:
-    for file in (path,) if path.is_file() else text_files.below(path):
-        read = text_files.read(file)
+    for file in (path,) if path.is_file() else foreign.below(path):
+        read = foreign.read(file)
         yield PassedOver(name=str(file), reason=read) if isinstance(read, str) else read
 
 
@@ -139,7 +138,7 @@ def _claude_memory(folder: Path, project_of: Callable[[str], str]) -> Pieces:
             source="claude-memory",
             name=f"{project}/{page.path.name}",
             title=description or page.heading or text(page.front.get("name")) or page.path.stem,
-            body=text_files.without_heading(page) or description,
+            body=foreign.without_heading(page) or description,
             kind=_AUTO_MEMORY.get(sort, NoteKind.FACT),
             created=page.modified,
             project="" if sort == "user" else project,
@@ -174,7 +173,7 @@ def _instructions(path: Path, project_of: Callable[[str], str]) -> Pieces:
         home = page.path.parent.name in (".claude", ".codex", ".gemini")
         folder = page.path.parent.parent if page.path.parent.name == ".github" else page.path.parent
         project = "" if home else project_of(str(folder.absolute()))
-        for number, section in enumerate(text_files.sections(redact(drop_private(_OURS.sub("", page.body))))):
+        for number, section in enumerate(foreign.sections(redact(drop_private(_OURS.sub("", page.body))))):
             yield Foreign(
                 source="instructions",
                 name=f"{page.path.absolute()}#{section.heading or number}",
@@ -232,7 +231,7 @@ def _basic_memory(path: Path) -> Pieces:
             source="basic-memory",
             name=text(page.front.get("permalink")) or page.path.relative_to(path if path.is_dir() else path.parent).as_posix(),
             title=text(page.front.get("title")) or page.heading or page.path.stem,
-            body=text_files.without_heading(page),
+            body=foreign.without_heading(page),
             kind=kinds[0] if kinds else NoteKind.FACT,
             created=page.modified,
             tags=texts(page.front.get("tags")),
@@ -273,7 +272,7 @@ def _markdown(path: Path) -> Pieces:
 
 
 def _own_page(page: Page, name: str) -> Foreign | PassedOver:
-    body = text_files.without_heading(page)
+    body = foreign.without_heading(page)
     if not body.strip():
         return PassedOver(name=name, reason="empty")
     return Foreign(
@@ -293,7 +292,7 @@ def _own_page(page: Page, name: str) -> Foreign | PassedOver:
 def _ours(path: Path) -> Pieces:
     """What `kmem export` wrote: each note as its file was, but for its links. In a zip also pages that somebody put beside them."""
     if path.suffix.casefold() == ".zip":
-        for found in archive.members(path):
+        for found in exporting.members(path):
             yield _own_page(found, found.path.as_posix()) if isinstance(found, Page) else found
         return
     try:

@@ -1,11 +1,153 @@
 """The tools as agents see them: named, described and shaped so that the right one is picked and filled in rightly."""
 
-from collections.abc import Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from time import monotonic
+from typing import Any
 
-from kite_memory.mcp_server import shapes
-from kite_memory.mcp_server.shapes import Schema, number, shape, some, text, told
-from kite_memory.model.note import NoteKind
+from kite_memory.model.note import NoteKind, Scope
+
+_MOST_KNOWN = 10_000
+
+
+class Buckets:
+    """Each name may do ``burst`` things at once, and ``rate`` more each second. Thread-safe, and bounded in memory.
+
+    Of more names than can be kept, those not seen for longest are forgotten, whose buckets are the fullest.
+    """
+
+    def __init__(self, *, rate: float, burst: float, clock: Callable[[], float] = monotonic, most: int = _MOST_KNOWN) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._most = most
+        self._lock = threading.Lock()
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, name: str) -> bool:
+        """Whether there was one left."""
+        with self._lock:
+            now = self._clock()
+            left, since = self._left.pop(name, (self._burst, now))
+            left = min(self._burst, left + (now - since) * self._rate)
+            taken = left >= 1
+            self._left[name] = (left - 1 if taken else left, now)
+            if len(self._left) > self._most:
+                self._left.popitem(last=False)
+            return taken
+
+
+Schema = dict[str, Any]
+
+_LONGEST_KEY = 200
+_MOST = 200
+_LONGEST_TTL = 3_650 * 86_400
+_STATUSES = ("pending", "in_progress", "completed", "cancelled", "blocked")
+
+
+def shape(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None, *, others: bool = False) -> Schema:
+    """An object of these members. With ``others`` there may be more, which the tool reads as well as it can."""
+    told: Schema = {"type": "object", "properties": {**required, **(optional or {})}, "additionalProperties": others}
+    return {**told, "required": list(required)} if required else told
+
+
+def told(required: Mapping[str, Schema]) -> Schema:
+    """What a tool answers: at least these members."""
+    return {"type": "object", "properties": dict(required), "required": list(required)}
+
+
+def text(description: str = "", **more: Any) -> Schema:
+    return {"type": "string", **({"description": description} if description else {}), **more}
+
+
+def number(description: str = "", **more: Any) -> Schema:
+    return {"type": "integer", **({"description": description} if description else {}), **more}
+
+
+def some(items: Schema, description: str = "", **more: Any) -> Schema:
+    return {"type": "array", "items": items, **({"description": description} if description else {}), **more}
+
+
+def one_of(values: tuple[str, ...], description: str) -> Schema:
+    return text(description, enum=list(values))
+
+
+VALUE: Schema = {
+    "type": ["object", "array", "string", "number", "boolean", "null"],
+    "description": "Any JSON value, at most 256 kB",
+}
+CONTEXT: Schema = {
+    "type": "object",
+    "description": "Why it was written; given back when it is read",
+}
+ANYTHING: Schema = {"description": "any JSON value"}
+
+KEY = text(
+    "Dotted name, by convention project.*, current.*, discovered.*, shared.* or ai.<name>.preferences, as project.database.choice",
+    minLength=1,
+    maxLength=_LONGEST_KEY,
+)
+PATTERN = text("A key, or a pattern with * and ?, as project.*", minLength=1, maxLength=_LONGEST_KEY)
+SCOPE = one_of(
+    tuple(Scope),
+    "project: this project (the default). session: this session alone. global: everywhere, for this person. "
+    "shared: everywhere, for everybody who shares this memory",
+)
+PROJECT = text("Name or folder of a project (yours where left out)")
+SESSION = text("Id of a session; yours may be left out where your client tells it")
+TAGS = some(text(), "Words to find it by", maxItems=20)
+SINCE = text("Only what is newer: a date as 2026-03-01, or an age as 30d")
+NOTE = text("A note's id, path or title, as other tools tell it")
+KINDS = some(text(enum=list(NoteKind)), "Only notes of these kinds")
+TTL = {
+    "type": "number",
+    "description": "Seconds after which it is gone; leave it out to keep it",
+    "exclusiveMinimum": 0,
+    "maximum": _LONGEST_TTL,
+}
+AI = text("Your own name, the same each time, as claude-code; your client's where left out", minLength=1, maxLength=_LONGEST_KEY)
+
+
+def limit(most: int = _MOST, default: int = 10) -> Schema:
+    return number(f"At most so many ({default} where left out)", minimum=1, maximum=most)
+
+
+TODO: Schema = {
+    "anyOf": [
+        text(),
+        shape({"text": text()}, {"status": text("pending where left out", enum=list(_STATUSES))}, others=True),
+        shape({"content": text()}, {"status": text(enum=list(_STATUSES)), "activeForm": text()}, others=True),
+    ]
+}
+
+_REJECTED = {"anyOf": [text(), shape({"alternative": text()}, {"reason": text()}, others=True)]}
+_DECISION = {
+    "anyOf": [
+        text(),
+        shape(
+            {"decision": text("What was chosen, with its subject")},
+            {
+                "reasoning": text("Why"),
+                "rejected": some(_REJECTED, "What was considered and turned down, each with the reason"),
+            },
+            others=True,
+        ),
+    ]
+}
+TOPIC_MEMBERS: dict[str, Schema] = {
+    "topic": text("Two to five words"),
+    "categories": some(text()),
+    "summary": text("A few sentences that stand on their own"),
+    "decisions": some(_DECISION),
+    "rejected": some(_REJECTED, "Approaches that were turned down without another being chosen"),
+    "insights": some(text(), "Causes that were found and verified"),
+    "facts": some(text()),
+    "open_questions": some(text()),
+    "related_entities": some(text(), "Files, libraries, people, services it is about"),
+}
+
 
 _TEXT_LIMIT = 20_000
 _WHOLE = 300_000
@@ -70,8 +212,8 @@ _CONVERSATIONS = (
         takes=shape(
             {"query": text("The subject in a few words, or the person's own question", minLength=1)},
             {
-                "project": shapes.PROJECT,
-                "limit": shapes.limit(20, 5),
+                "project": PROJECT,
+                "limit": limit(20, 5),
                 "token_budget": number("At most about so many tokens (2000 where left out)", minimum=100, maximum=6_000),
             },
         ),
@@ -93,15 +235,13 @@ _CONVERSATIONS = (
             {"claude_conversation_uuid": text("From generate-conversation-id, the same for the whole conversation")},
             {
                 "source": text("Which agent this is, as claude_code, gemini_cli, cline, roo, antigravity, claude_mobile"),
-                "project": shapes.PROJECT,
-                "scope": shapes.one_of(("project", "global", "shared"), "As for memories; the project's where left out"),
-                "conversation_type": shapes.one_of(("single_topic", "multi_topic"), "single_topic where left out"),
-                **shapes.TOPIC_MEMBERS,
+                "project": PROJECT,
+                "scope": one_of(("project", "global", "shared"), "As for memories; the project's where left out"),
+                "conversation_type": one_of(("single_topic", "multi_topic"), "single_topic where left out"),
+                **TOPIC_MEMBERS,
                 "overall_summary": text("Of all topics together"),
                 "cross_topic_insights": some(text(), "What the topics say together"),
-                "topics": some(
-                    shape({}, shapes.TOPIC_MEMBERS, others=True), "For multi_topic: one record for each topic", maxItems=20
-                ),
+                "topics": some(shape({}, TOPIC_MEMBERS, others=True), "For multi_topic: one record for each topic", maxItems=20),
                 "full_transcript": text("The conversation word for word; kept with the record, and only fetched when asked for"),
             },
             others=True,
@@ -122,15 +262,15 @@ _MEMORIES = (
             "are told the version there is now."
         ),
         takes=shape(
-            {"key": shapes.KEY, "value": shapes.VALUE},
+            {"key": KEY, "value": VALUE},
             {
-                "scope": shapes.SCOPE,
-                "project": shapes.PROJECT,
-                "session_id": shapes.SESSION,
-                "ttl": shapes.TTL,
-                "tags": shapes.TAGS,
+                "scope": SCOPE,
+                "project": PROJECT,
+                "session_id": SESSION,
+                "ttl": TTL,
+                "tags": TAGS,
                 "expected_version": number("The version that was read; 0 if it must not exist yet", minimum=0),
-                "context": shapes.CONTEXT,
+                "context": CONTEXT,
             },
         ),
         answers=told({"key": text(), "scope": text(), "version": number()}),
@@ -146,12 +286,12 @@ _MEMORIES = (
         takes=shape(
             {},
             {
-                "key": shapes.PATTERN,
-                "pattern": shapes.PATTERN,
-                "scope": shapes.SCOPE,
-                "tags": shapes.TAGS,
-                "project": shapes.PROJECT,
-                "session_id": shapes.SESSION,
+                "key": PATTERN,
+                "pattern": PATTERN,
+                "scope": SCOPE,
+                "tags": TAGS,
+                "project": PROJECT,
+                "session_id": SESSION,
             },
         ),
         answers=told({}),
@@ -168,13 +308,13 @@ _MEMORIES = (
         takes=shape(
             {},
             {
-                "scope": shapes.SCOPE,
-                "pattern": shapes.PATTERN,
-                "tags": shapes.TAGS,
-                "project": shapes.PROJECT,
-                "session_id": shapes.SESSION,
+                "scope": SCOPE,
+                "pattern": PATTERN,
+                "tags": TAGS,
+                "project": PROJECT,
+                "session_id": SESSION,
                 "values": {"type": "boolean", "description": "Give whole values instead of how they begin (false where left out)"},
-                "limit": shapes.limit(default=50),
+                "limit": limit(default=50),
             },
         ),
         answers=told({"memories": some({"type": "object"})}),
@@ -184,7 +324,7 @@ _MEMORIES = (
         name="delete_memory",
         title="Delete a memory by key",
         description="Delete the memory under exactly this key, no pattern. It goes into the trash of the person's vault.",
-        takes=shape({"key": shapes.KEY}, {"scope": shapes.SCOPE, "project": shapes.PROJECT, "session_id": shapes.SESSION}),
+        takes=shape({"key": KEY}, {"scope": SCOPE, "project": PROJECT, "session_id": SESSION}),
         answers=told({"deleted": {"type": "boolean"}}),
         destroys=True,
         repeatable=True,
@@ -200,7 +340,7 @@ _MEMORIES = (
         takes=shape(
             {},
             {
-                "project": shapes.PROJECT,
+                "project": PROJECT,
                 "session_id": text("A session to resume; leave it out for the last one"),
                 "token_budget": number("At most about so many tokens (500 where left out)", minimum=100, maximum=500),
             },
@@ -221,12 +361,12 @@ _STATES = (
         takes=shape(
             {},
             {
-                "ai_id": shapes.AI,
-                "todos": some(shapes.TODO, "All that is to be done, with what is done already", maxItems=100),
+                "ai_id": AI,
+                "todos": some(TODO, "All that is to be done, with what is done already", maxItems=100),
                 "working_notes": text("What you would need to know to go on"),
                 "context_summary": text("What the session is about so far"),
-                "session_id": shapes.SESSION,
-                "project": shapes.PROJECT,
+                "session_id": SESSION,
+                "project": PROJECT,
             },
         ),
         answers=told({}),
@@ -236,7 +376,7 @@ _STATES = (
         name="ai_state_get",
         title="Get a saved working state",
         description="The working state that was saved last: your own by ai_id, of this session or of another one by session_id.",
-        takes=shape({}, {"ai_id": shapes.AI, "session_id": shapes.SESSION}),
+        takes=shape({}, {"ai_id": AI, "session_id": SESSION}),
         answers=told({}),
         reads=True,
     ),
@@ -251,7 +391,7 @@ _STATES = (
             {
                 "from_session": text("Id of the session it was saved in"),
                 "to_session": text("Id of your session"),
-                "ai_id": shapes.AI,
+                "ai_id": AI,
             }
         ),
         answers=told({}),
@@ -261,9 +401,7 @@ _STATES = (
         name="ai_state_list",
         title="List saved working states",
         description="Which working states there are, newest first: whose, of which session, when, with how many todos.",
-        takes=shape(
-            {}, {"ai_id": shapes.AI, "session_id": shapes.SESSION, "project": shapes.PROJECT, "limit": shapes.limit(default=20)}
-        ),
+        takes=shape({}, {"ai_id": AI, "session_id": SESSION, "project": PROJECT, "limit": limit(default=20)}),
         answers=told({"states": some({"type": "object"})}),
         reads=True,
     ),
@@ -279,7 +417,7 @@ _NOTES = (
         ),
         takes=shape(
             {"query": text(minLength=1)},
-            {"project": shapes.PROJECT, "kinds": shapes.KINDS, "since": shapes.SINCE, "limit": shapes.limit(50)},
+            {"project": PROJECT, "kinds": KINDS, "since": SINCE, "limit": limit(50)},
         ),
         answers=told({"hits": some({"type": "object"})}),
         reads=True,
@@ -292,7 +430,7 @@ _NOTES = (
             "transcript, word for word and long, where you ask for it: a long one in parts."
         ),
         takes=shape(
-            {"note": shapes.NOTE},
+            {"note": NOTE},
             {
                 "transcript": {"type": "boolean", "description": "With the conversation's transcript"},
                 "offset": number("Only the transcript, from here on: `next` of the answer before", minimum=0),
@@ -313,8 +451,8 @@ _NOTES = (
             {},
             {
                 "session_id": text("A session's id, its beginning, or a citation of one of its events"),
-                "project": shapes.PROJECT,
-                "limit": shapes.limit(default=50),
+                "project": PROJECT,
+                "limit": limit(default=50),
                 "after": number("Only events after this one: `next` of the answer before"),
             },
         ),
@@ -332,7 +470,7 @@ _NOTES = (
             {},
             {
                 "session_id": text("A session's id; leave it out for the project's last one"),
-                "project": shapes.PROJECT,
+                "project": PROJECT,
                 "token_budget": number("At most about so many tokens", minimum=60, maximum=4_000),
             },
         ),
@@ -349,11 +487,11 @@ _NOTES = (
         takes=shape(
             {"text": text("A sentence or two that stand on their own", minLength=1)},
             {
-                "kind": shapes.one_of(_WRITABLE, "fact where left out"),
+                "kind": one_of(_WRITABLE, "fact where left out"),
                 "title": text("A few words; made from the text where left out"),
-                "scope": shapes.SCOPE,
-                "project": shapes.PROJECT,
-                "tags": shapes.TAGS,
+                "scope": SCOPE,
+                "project": PROJECT,
+                "tags": TAGS,
             },
         ),
         answers=told({"id": text()}),
@@ -365,7 +503,7 @@ _NOTES = (
             "Move a note to the trash of the person's vault; it is found no more and never written again. Only when the person "
             "asks for it. For a memory with a key use delete_memory."
         ),
-        takes=shape({"note": shapes.NOTE}),
+        takes=shape({"note": NOTE}),
         answers=told({}),
         destroys=True,
         repeatable=True,
@@ -379,7 +517,7 @@ UNLISTED: Mapping[str, Declared] = {
         name="show_notes",
         title="Get several notes",
         description="As get_note, for several at once.",
-        takes=shape({"notes": some(shapes.NOTE, maxItems=20)}),
+        takes=shape({"notes": some(NOTE, maxItems=20)}),
         answers=told({"notes": some({"type": "object"})}),
         reads=True,
         longest=_WHOLE,

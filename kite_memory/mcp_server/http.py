@@ -1,6 +1,7 @@
 """MCP over streamable HTTP: every request stands alone, so that a restart, or a second server beside this one, loses nothing."""
 
 import asyncio
+import re
 import socket
 import time
 from collections import OrderedDict
@@ -17,16 +18,38 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kite_memory.errors import KiteError
-from kite_memory.mcp_server.agent import agent_of
-from kite_memory.mcp_server.audit import Audit
-from kite_memory.mcp_server.auth_middleware import ADMITTED, LONGEST_BODY, Admitted, Door, Gate
-from kite_memory.mcp_server.limits import Buckets
-from kite_memory.mcp_server.metrics import Metrics, MetricsMissing
+from kite_memory.mcp_server.auth_middleware import ADMITTED, LONGEST_BODY, Admitted, Audit, Door, Gate, Metrics, MetricsMissing
+from kite_memory.mcp_server.declarations import Buckets
 from kite_memory.mcp_server.server import Report, client_of, server_over
 from kite_memory.mcp_server.tokens import Tokens
 from kite_memory.tools import wire
 from kite_memory.tools.access import Asker, NotAllowed
 from kite_memory.tools.wire import Json, Perform
+
+_KNOWN = (
+    ("claude-code", "claude-code"),
+    ("claude", "claude"),
+    ("codex", "codex"),
+    ("gemini-cli", "gemini-cli"),
+    ("cursor", "cursor"),
+    ("cline", "cline"),
+    ("roo", "roo"),
+    ("visual studio code", "vscode"),
+    ("vscode", "vscode"),
+    ("opencode", "opencode"),
+)
+_LONGEST = 40
+_UNFIT = re.compile(r"[^a-z0-9._-]+")
+
+
+def agent_of(client: str) -> str:
+    """As the rest of the house names it, where it is one we know; else its own name, fit for a file name. Empty for none."""
+    name = client[:200].strip().lower()
+    for start, agent in _KNOWN:
+        if name.startswith(start):
+            return agent
+    return _UNFIT.sub("-", name).strip("-._")[:_LONGEST]
+
 
 _CALLS_AT_ONCE = 16
 _MOST_WAITING = 200

@@ -3,8 +3,8 @@
 from typing import Any
 
 from kite_memory.errors import KiteError
-from kite_memory.text.json_escape import written
 from kite_memory.text.quoting import quoted
+from kite_memory.text.unicode import written
 from kite_memory.tools import wire
 from kite_memory.tools.store import Conflict, StoreUnavailable
 

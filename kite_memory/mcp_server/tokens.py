@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from kite_memory.errors import KiteError, StateDamaged, StateNewer, UsageError
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Scope
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.tools.access import OWNER, Grant

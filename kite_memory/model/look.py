@@ -35,7 +35,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class ReadResult:
     """``more`` says that the look ended on its byte budget, not at the end of the file.
 
     ``session`` is ``None`` while nothing has told who is speaking (an empty file, or metadata only).
@@ -61,7 +61,7 @@ _UNDATED = datetime.fromtimestamp(0, UTC)
 """What sources give to a record that has no time; that is no problem."""
 
 
-def in_time(look: Look, *, latest: datetime, before: datetime | None) -> Look:
+def in_time(look: ReadResult, *, latest: datetime, before: datetime | None) -> ReadResult:
     """The look with each time before `EARLIEST` or after ``latest`` replaced by a neighbour's, and counted as a problem.
 
     The neighbour is the event before it, else the next one, else the session's last event ``before`` this look. Where there is

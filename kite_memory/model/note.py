@@ -5,7 +5,13 @@ from datetime import datetime
 from enum import StrEnum
 
 from kite_memory.model.record import Origin
-from kite_memory.model.scope import Scope
+
+
+class Scope(StrEnum):
+    GLOBAL = "global"
+    PROJECT = "project"
+    SESSION = "session"
+    SHARED = "shared"
 
 
 class NoteKind(StrEnum):

@@ -3,6 +3,27 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from kite_memory.model.event import Event, Session
+from kite_memory.model.provenance import Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """``id`` depends only on the session and the ids of its first and last event, so a rebuilt timeline names it the same.
+
+    ``before`` is what happened in the session just before, as far as it is at hand: it explains what these events answer,
+    and is not to be told again. ``noted`` is how many notes the session has given already. ``provenance`` knows who had
+    said something in the project before, where that is known.
+    """
+
+    id: str
+    session: Session
+    events: tuple[Event, ...]
+    before: tuple[Event, ...] = ()
+    noted: int = 0
+    provenance: Provenance | None = None
+
+
 Origin = Literal["user", "assistant", "tool"]
 """Whose word an item rests on. What only a tool's output says is never taken for the person's."""
 

@@ -1,10 +1,107 @@
 """Which repository a folder belongs to, and what of it changes when a commit is made. Looks at the disk, starts no process."""
 
 import os
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kite_memory.system.listing import is_file
+from kite_memory.projects.git_process import Git, GitFailed
+from kite_memory.system.private_files import is_file
+
+USUAL = ("main", "master", "trunk", "develop")
+_LONGEST = 250
+
+
+_GIT = re.compile(r"\bgit +(?:-c +\S+ +)?(?:switch|checkout|commit|status|stash|rebase|merge|pull|cherry-pick)\b")
+_ELSEWHERE = re.compile(r"\b(?:cd|pushd)\s|\bgit +(?:\S+ +)*?(?:-C\b|--git-dir|--work-tree|init\b|clone\b|worktree\b)")
+_SAID = re.compile(
+    r"^(?:\[([^\s\]]+) (?:\(root-commit\) )?[0-9a-f]{7,40}\] |Switched to (?:a new )?branch '([^'\n]+)'|Already on '([^'\n]+)'"
+    r"|On branch (\S+)$)",
+    re.MULTILINE,
+)
+_SWITCHED = re.compile(r"\bgit +(?:switch|checkout)(?: +(?:-q|--quiet))? +(?:-[bBcC]|--create) +([\w./@+-]+)")
+_OUTPUT = 20_000
+
+
+def branch_told(command: str, output: str) -> str:
+    """The branch that git stood on after a command that went well; empty where neither it nor its ``output`` says so.
+
+    What another folder's repository says does not count.
+    """
+    if not _GIT.search(command) or _ELSEWHERE.search(command):
+        return ""
+    names = [next(filter(None, found.groups())) for found in _SAID.finditer(output[:_OUTPUT])]
+    made = _SWITCHED.findall(command)
+    name = names[-1] if names else made[-1] if made else ""
+    return "" if len(name) > _LONGEST or name == "detached" else name
+
+
+def branch_of(cwd: str) -> str:
+    """Told from the disk alone, without starting a process; empty where it stands on none, or nothing can be told."""
+    if not cwd or "\0" in cwd or len(cwd) > 4096 or not Path(cwd).is_absolute() or cwd.startswith(("\\\\", "//")):
+        return ""
+    here = Path(cwd)
+    for folder in (here, *list(here.parents)[:_DEEPEST]):
+        marker = folder / ".git"
+        try:
+            if marker.is_dir():
+                return _head(marker)
+            if marker.is_file():
+                told = _first_head_line(marker)
+                return _head(folder / told.removeprefix("gitdir:").strip()) if told.startswith("gitdir:") else ""
+        except OSError:
+            continue
+    return ""
+
+
+def _head(folder: Path) -> str:
+    told = _first_head_line(folder / "HEAD")
+    name = told.removeprefix("ref: refs/heads/")
+    return name if name != told and len(name) <= _LONGEST else ""
+
+
+def _first_head_line(file: Path) -> str:
+    with file.open(encoding="utf-8", errors="replace") as opened:
+        return opened.readline(4096).strip()
+
+
+def repository_of(cwd: str) -> Path | None:
+    """The folder that git itself would start from."""
+    here = Path(cwd)
+    return next((folder for folder in (here, *list(here.parents)[:_DEEPEST]) if (folder / ".git").exists()), None)
+
+
+def merged(cwd: str, branch: str, environment: Mapping[str, str], *, seconds: float = 5.0) -> bool | None:
+    """Whether a branch is part of the default one, is the default one, or is gone; ``None`` where git cannot tell.
+
+    One that stands where the default one does, and never stood elsewhere, has only just begun.
+    """
+    if branch in USUAL:
+        return True
+    root = repository_of(cwd)
+    if root is None:
+        return None
+    git = Git(environment, seconds=seconds, output=1 << 20)
+    try:
+        heads = git.ask(root, ["for-each-ref", "--format=%(refname)", "refs/heads", "refs/remotes/origin"]).decode(
+            "utf-8", "replace"
+        )
+        known = set(heads.split("\n"))
+        default = next((ref for name in USUAL for ref in (f"refs/remotes/origin/{name}", f"refs/heads/{name}") if ref in known), "")
+        if not default:
+            return None
+        if f"refs/heads/{branch}" not in known:
+            return True
+        base = git.ask(root, ["merge-base", default, f"refs/heads/{branch}"]).strip()
+        tip, trunk = (git.ask(root, ["rev-parse", "--verify", ref]).strip() for ref in (f"refs/heads/{branch}", default))
+        if tip != trunk:
+            return base == tip
+        stood = git.ask(root, ["reflog", "show", "--format=%H", f"refs/heads/{branch}"]).split()
+        return len(set(stood)) != 1
+    except GitFailed:
+        return None
+
 
 _DEEPEST = 64
 _WORKTREES = 200

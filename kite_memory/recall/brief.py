@@ -5,16 +5,83 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
+import numpy.typing as npt
 
 from kite_memory.model.hit import Hit
-from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, Scope
+from kite_memory.model.plan import Near, Surroundings
 from kite_memory.recall import scoring, titles
-from kite_memory.recall.cautions import Caution, read
-from kite_memory.recall.caution_match import concerns
+from kite_memory.recall.catalogue import Sight
+from kite_memory.recall.cautions import Caution, concerns, read
 from kite_memory.recall.index import Index
+from kite_memory.recall.lexical import terms
+from kite_memory.recall.prose import prose
 from kite_memory.recall.search import best, name
 from kite_memory.text.shell import Invocation, invocations
+
+_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
+_TEXT = 4_000
+"""Characters of a note whose words count."""
+
+
+def nearest(index: Index, note: Note, now: float, *, limit: int = 8) -> Surroundings:
+    """Of the note's own project alone, and not the note itself.
+
+    Those come first that stand high in both orders, by meaning and by words: of labelled pairs of which one makes the other
+    untrue, all 14 have the older one among the newer one's first eight, and 12 among its first three.
+    """
+    signals = index.signals(_said(note), project=note.project)
+    columns = signals.columns
+    mask = scoring.found(columns, now) & scoring.of_kinds(columns, _KINDS)
+    mask &= columns.notes["project"] == index.project_number(note.project)
+    rows = np.flatnonzero(mask)
+    if not len(rows):
+        return Surroundings()
+    by_meaning = _places(signals.cosine[rows])
+    by_words = _places(signals.bm25[rows])
+    first = rows[np.lexsort((by_meaning, by_meaning + by_words))][: limit + 2]
+    numbers = [int(number) for number in columns.notes["number"][first]]
+    notes = index.notes(numbers)
+    near = [
+        Near(note=found, cosine=float(signals.cosine[row]))
+        for row, number in zip(first.tolist(), numbers, strict=True)
+        if (found := notes.get(number)) is not None and found.id not in ("", note.id)
+    ][:limit]
+    words = {word for each in (note, *(one.note for one in near)) for word in terms(_said(each))}
+    return Surroundings(near=tuple(near), rarity=index.rarities(words))
+
+
+def _said(note: Note) -> str:
+    return f"{note.title}\n{prose(note.body)}"[:_TEXT]
+
+
+def _places(figures: npt.NDArray[np.float64] | npt.NDArray[np.float32]) -> npt.NDArray[np.intp]:
+    """0 for the greatest."""
+    return np.argsort(np.argsort(-figures, kind="stable"), kind="stable")
+
+
+def recent(index: Index, *, project: str, kinds: Collection[NoteKind], limit: int, sight: Sight, now: float) -> list[Note]:
+    columns = index.columns(sight)
+    if not len(columns):
+        return []
+    mask = scoring.found(columns, now)
+    if project:
+        mask &= scoring.within(columns, index.project_number(project))
+    if kinds:
+        mask &= scoring.of_kinds(columns, kinds)
+    rows = np.flatnonzero(mask)
+    newest = rows[np.lexsort((-rows, -columns.notes["created"][rows]))]
+    chosen: dict[str, Note] = {}
+    for start in range(0, len(newest), 2 * limit):  # copies share a name
+        numbers = columns.notes["number"][newest[start : start + 2 * limit]].tolist()
+        found = index.notes(numbers)
+        for number in numbers:
+            if (note := found.get(number)) is not None:
+                chosen.setdefault(name(note), note)
+        if len(chosen) >= limit:
+            break
+    return list(chosen.values())[:limit]
+
 
 MOST = 15
 _LASTING = 0.5

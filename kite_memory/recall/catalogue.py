@@ -21,8 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall import lexical
 from kite_memory.recall.files import private_file, private_folder
 from kite_memory.recall.prose import CHARACTERS_PER_NOTE, passages, searchable

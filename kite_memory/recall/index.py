@@ -18,7 +18,7 @@ from kite_memory.model.note import Entry, Note
 from kite_memory.recall import lexical, scoped_bm25
 from kite_memory.recall.catalogue import NOTE, PASSAGE, Catalogue, Columns, Mask, OtherVersion, Sight
 from kite_memory.recall.embedders.embedder import Embedder, Space, Vectors
-from kite_memory.recall.vector_file import Keys, Places, Row, Rows, Sidecar
+from kite_memory.recall.vector_file import Keys, Places, Row, Rows, VectorFile
 from kite_memory.redaction.cutting import ends
 from kite_memory.system import sqlite
 
@@ -37,7 +37,7 @@ _COMPARED = 20_000
 _UNKNOWN = -1
 _PROBLEMS = 50
 
-_Space = tuple[Embedder, Sidecar]
+_Space = tuple[Embedder, VectorFile]
 _EVERYTHING = Sight()
 
 
@@ -150,7 +150,7 @@ class Index:
         self._said = said
         self._clock = clock
         self._catalogue = Catalogue(folder / "catalogue.db")
-        self._spaces = tuple((each, Sidecar(folder, each.space)) for each in (embedder, beside) if each is not None)
+        self._spaces = tuple((each, VectorFile(folder, each.space)) for each in (embedder, beside) if each is not None)
         self._refreshing = threading.Lock()
         self._looking = threading.Lock()
         self._columns: Columns | None = None
@@ -480,14 +480,14 @@ class Index:
             problems += self._appended(sidecar, rows, vectors)
         return count, problems
 
-    def _appended(self, sidecar: Sidecar, rows: Sequence[Row], vectors: Sequence[Vectors]) -> list[Problem]:
+    def _appended(self, sidecar: VectorFile, rows: Sequence[Row], vectors: Sequence[Vectors]) -> list[Problem]:
         try:
             sidecar.append(rows, np.concatenate(vectors))
         except OSError as error:
             return [self._problem(f"vectors cannot be written: {error.strerror}")]
         return []
 
-    def _swept(self, sidecar: Sidecar, **share: float) -> list[Problem]:
+    def _swept(self, sidecar: VectorFile, **share: float) -> list[Problem]:
         try:
             sidecar.keep(self._keys, **share)
         except OSError as error:
@@ -528,7 +528,7 @@ class Index:
             return self._spaces[::-1]
         return self._spaces[:1]
 
-    def _cosines(self, columns: Columns, sidecar: Sidecar, vector: Vectors, near: npt.NDArray[np.bool_] | None) -> Vectors:
+    def _cosines(self, columns: Columns, sidecar: VectorFile, vector: Vectors, near: npt.NDArray[np.bool_] | None) -> Vectors:
         """Of all notes, or of those that are ``near``; 0 for the others."""
         located = self._locate(sidecar, columns)
         if near is None:
@@ -545,7 +545,7 @@ class Index:
             return None
         return columns.within(self._catalogue.project_number(project)) | heard
 
-    def _locate(self, sidecar: Sidecar, columns: Columns) -> _Located:
+    def _locate(self, sidecar: VectorFile, columns: Columns) -> _Located:
         rows = sidecar.rows()
         located = self._located.get(sidecar.space.tag)
         if located is None or located.rows is not rows or located.columns is not columns:

@@ -9,27 +9,22 @@ import numpy as np
 
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.fix import Fixes
-from kite_memory.model.hit import Cards, Hit, Injection, Pointer, Question, Quote
-from kite_memory.model.judging import Judged, Verdict
-from kite_memory.model.likeness import Surroundings
+from kite_memory.model.hit import Cards, Hit, Injection, Judged, Pointer, Question, Quote, Verdict
 from kite_memory.model.look import Problem
-from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, Scope
+from kite_memory.model.plan import Surroundings
 from kite_memory.recall import gate, pointing, scoring
-from kite_memory.recall.brief import Commands, contents, nothing_run
+from kite_memory.recall.brief import Commands, contents, nearest, nothing_run, recent
 from kite_memory.recall.catalogue import Sight
-from kite_memory.recall.gate import Dial, Gate
+from kite_memory.recall.gate import Dial, Gate, personal
 from kite_memory.recall.index import Index, IndexStatus, Refreshed, Shelf
-from kite_memory.recall.learning import personal
-from kite_memory.recall.nearest import nearest
-from kite_memory.recall.recent import recent
 from kite_memory.recall.rendering import CHARACTERS, block, voices
 from kite_memory.recall.rendering import contents as list_of
 from kite_memory.recall.search import Query, name, search
 from kite_memory.recall.select import TERSE, Bar, Prompt, Weighed, bounded, needless, weigh
 from kite_memory.recall.session_memory import TEAMS, Delivery, Given, Occasion, SessionMemory
 from kite_memory.recall.tallies import Moment
-from kite_memory.recall.tool_advice import Acting
+from kite_memory.recall.tool_advice import ToolAdvice
 from kite_memory.text.shell import Action
 
 _ANYTHING = 0.35
@@ -89,7 +84,7 @@ class Recall:
         self._clock = clock
         self._cards = cards
         self._commands = commands
-        self._acting = Acting(index=index, memory=memory, fixes=fixes)
+        self._acting = ToolAdvice(index=index, memory=memory, fixes=fixes)
 
     @property
     def notes_per_prompt(self) -> int:

@@ -12,8 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
-from kite_memory.model.hit import Question
-from kite_memory.model.judging import Judged
+from kite_memory.model.hit import Judged, Question
 from kite_memory.recall.files import private_file, private_folder
 from kite_memory.recall.tallies import BY_TITLE, Count, Moment, Standing, Tally, Week, mondays, week_of
 from kite_memory.recall.uptake import Uptake

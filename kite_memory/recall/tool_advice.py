@@ -12,18 +12,94 @@ import numpy as np
 
 from kite_memory.model.fix import Fix, Fixes
 from kite_memory.model.hit import Hit, Injection
-from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.recall import scoring
-from kite_memory.recall.caution_match import activities, concerns, forbids_change, heeded, rules_tool, shows
-from kite_memory.recall.cautions import Reading, read
+from kite_memory.recall.cautions import Reading, activities, concerns, forbids_change, heeded, read, rules_tool, shows
 from kite_memory.recall.index import Index
-from kite_memory.recall.remedies import remedy
 from kite_memory.recall.rendering import block, quoted, shortened
 from kite_memory.recall.search import name
 from kite_memory.recall.session_memory import Delivery, Given, Occasion, SessionMemory
 from kite_memory.text.error_signature import normal, signatures
-from kite_memory.text.shell import Action, Invocation, invocations
+from kite_memory.text.shell import Action, Invocation, invocations, purposes
+
+_REPAIRS = re.compile(
+    r"\b(?:install|ci|sync|tidy|generate|codegen|download|up|start|restart|login|auth|migrate|upgrade|update|init|prune|clean|trust|config"
+    r"|bootstrap|setup|unlock|read-tree|fetch|pull|chmod|kill|pkill|killall|brew|apt|apt-get|submodule|gc|repair|doctor|cache)\b"
+)
+_ROUTINE_REMEDY = re.compile(
+    r"git (?:add|commit|push|log|diff|status|show|branch|rev-parse|merge-base)|gh [a-z]+ (?:view|list|checks|comment|create)"
+)
+_SETTINGS = re.compile(
+    r"(?:^|[/\\])(?:[\w.-]*(?:config|settings|rc)[\w.-]*|\.env[\w.-]*|Dockerfile[\w.-]*|Makefile|go\.(?:mod|sum|work)|package(?:-lock)?\.json"
+    r"|[\w.-]+\.(?:toml|ya?ml|ini|cfg|conf|lock|properties|plist|tool-versions)|requirements[\w.-]*\.txt|Gemfile|Cargo\.toml|\.[\w-]+)$",
+    re.IGNORECASE,
+)
+_ABOUT_CODE = re.compile(
+    r"--- FAIL|FAILED |FAIL: |not ok|rspec|test .* FAILED|CONFLICT"
+    r"|.*(?:no such file or directory|imported and not used|undefined:)",
+    re.IGNORECASE,
+)
+"""Of the code as it was that day: the next time it means something else."""
+_SHOWN = 100
+_ALIKE = 0.5
+
+
+def remedy(fix: Fix, command: str) -> str:
+    """A sentence for an agent whose ``command`` has just failed in the same way; empty where the fix has nothing to teach."""
+    steps = [step for step in fix.steps if not _is_routine(step)]
+    if fix.files and not all(_SETTINGS.search(file) for file in fix.files):
+        return ""
+    if steps:
+        repairs = [step for step in steps if _REPAIRS.search(step)]
+        if len(repairs) < len(steps):
+            return ""
+        return f"The same failure went away after {' and '.join(_shown(step) for step in repairs[-2:])}"
+    if fix.files:
+        names = ", ".join(re.split(r"[/\\]", file)[-1] for file in fix.files[:3])
+        return f"The same failure went away with a change to {names}"
+    if _ABOUT_CODE.match(fix.signature):
+        return ""
+    failed, worked = _core(fix.failed, fix.worked), _core(fix.worked, fix.failed)
+    if failed is None or worked is None or _likeness(failed, _core(command, fix.failed)) < _ALIKE:
+        return ""
+    if failed == worked:
+        return "The same failure went away when the same command was run once more"
+    return f"The same failure earlier; then this worked: {_shown(_spelled(worked))}" if _likeness(failed, worked) >= _ALIKE else ""
+
+
+def _is_routine(step: str) -> bool:
+    return all(_ROUTINE_REMEDY.fullmatch(purpose) for purpose in purposes(step))
+
+
+def _core(line: str, other: str) -> Invocation | None:
+    """The program of a line that the other line runs too."""
+    common = purposes(line) & purposes(other)
+    return next((each for each in invocations(line) if each.purpose in common), None)
+
+
+def _likeness(one: Invocation, other: Invocation | None) -> float:
+    if other is None:
+        return 0.0
+    mine, theirs = {*one.words, *one.flags}, {*other.words, *other.flags}
+    return len(mine & theirs) / len(mine | theirs) if mine | theirs else 1.0
+
+
+def _spelled(command: Invocation) -> str:
+    return " ".join(
+        (
+            *command.settings,
+            command.program,
+            *command.words[: command.depth],
+            *sorted(command.flags),
+            *command.words[command.depth :],
+        )
+    )
+
+
+def _shown(command: str) -> str:
+    line = " ".join(command.split()).replace("`", "'")
+    return f"`{line if len(line) <= _SHOWN else line[: _SHOWN - 1] + '…'}`"
+
 
 _LINE_TOKENS = 60
 _MOST_TOLD = 6
@@ -56,7 +132,7 @@ class Remark:
     """Whether the vault has that note; else the timeline tells."""
 
 
-class Acting:
+class ToolAdvice:
     """Safe to share between threads, and nothing is raised."""
 
     def __init__(self, *, index: Index, memory: SessionMemory, fixes: Fixes | None = None) -> None:

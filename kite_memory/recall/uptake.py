@@ -1,12 +1,211 @@
 """Whether a note that was shown was taken up, read from what the agent said and did next."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Note
-from kite_memory.recall.note_fingerprint import Sign, leveled, signs_of, telling
+from kite_memory.recall.lexical import STOP_WORDS
+from kite_memory.recall.prose import prose
+
+_BODY_READ = 20_000
+_SIGNS = 64
+_LONGEST = 80
+_SHORTEST_NAME = 4
+_SHORTEST_RARE = 5
+_SHORTEST_WORD = 4
+_PLACES = 50
+"""Where a sign is looked at in one text before it is taken for a part of a longer word everywhere."""
+_STEM = 6
+"""Letters by which two forms of one word are known for that."""
+
+_REJECTED = re.compile(r"^\*\*Rejected:\*\*[^\n]*", re.MULTILINE)
+_CODE = re.compile(r"`+([^`\n]*)`+")
+_TOKEN = re.compile(r"[^\s`'\"“”‘’()\[\]{}<>,;|=*]{3,120}")
+_CLAUSE_END = re.compile(r"[^\w\s-]+|\s-\s|\n")
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_BLANKS = re.compile(r"\s+")
+_EDGES = ".:!?/-…–—"
+
+_PROGRAM_NAMES = """
+apt brew bun bundle cargo cmake composer conda curl deno docker dotnet flutter gh git gradle helm journalctl kubectl mise mvn mypy
+npm npx php pip pipx pnpm poetry psql pytest python python3 ruff rustup ssh systemctl terraform tox uv uvx vite yarn
+"""
+_PROGRAMS = frozenset(_PROGRAM_NAMES.split())
+_COMMAND = re.compile(
+    rf"(?<![\w./-])((?:{'|'.join(sorted(_PROGRAMS))})|go(?= (?:build|fmt|get|mod|run|test|tool|vet|work)\b))"
+    r" ([a-z][\w:-]{1,40})(?: (-{1,2}[a-z][\w-]{1,40}))?"
+)
+"""In the midst of prose, so only programs whose names are no words."""
+_FIRST_WORDS = {
+    "git": "add branch checkout clone commit diff fetch init log merge pull push rebase reset restore revert show stash status",
+    "gh": "api issue pr",
+    "go": "build fmt get mod run test vet",
+    "npm": "ci install run start test",
+    "pnpm": "install run test",
+    "yarn": "add install run test",
+    "pip": "install",
+    "uv": "run sync",
+    "cargo": "build check fmt run test",
+    "docker": "build compose exec logs ps run",
+}
+_USUAL = frozenset(f"{program} {first}" for program, words in _FIRST_WORDS.items() for first in words.split())
+_USUAL_WORDS = 4
+"""What any session may run; so many words that begin so tell little yet."""
+
+_UNDERSCORED = re.compile(r"[^\W_][\w-]*_+[^\W_]|__\w+__")
+_CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2,}")
+_DOTTED = re.compile(r"[^\W\d_][\w-]*(?:\.|::|->|#)[^\W\d_][\w-]+")
+_NUMBERED = re.compile(r"[^\W\d_]{2,}[-_.:]?\d{2,}|\d+[^\W\d_]+\d+")
+_PLAIN_FILE = re.compile(
+    r"[a-z][a-z0-9-]*\.(?:c|cc|cpp|cs|css|go|h|html|ini|java|js|json|jsonl|jsx|kt|lock|log|md|mod|php|py|rb|rs|sh|sql|sum|toml|ts|tsx"
+    r"|txt|xml|ya?ml)"
+)
+"""A file called by one word: another project may have it too."""
+_EVERYBODYS_NAMES = """
+github gitlab bitbucket javascript typescript postgresql mysql sqlite mongodb graphql macos oauth vscode stackoverflow youtube
+openai chatgpt linkedin devops jetbrains intellij webassembly node.js next.js nuxt.js vue.js
+readme.md claude.md agents.md changelog.md package.json package-lock.json tsconfig.json go.mod go.sum main.go main.py index.ts
+index.js index.html app.py app.ts pyproject.toml cargo.toml cargo.lock requirements.txt setup.py conftest.py __init__.py
+__main__.py settings.json config.json config.toml config.yaml sha256 base64 int64 int32 uint64 float64 http2
+json.loads json.dumps console.log fmt.errorf os.path
+"""
+_EVERYBODYS = frozenset(_EVERYBODYS_NAMES.split())
+"""Shaped like something rare, and on everybody's lips."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sign:
+    """``said`` is how the note has it, ``form`` as it is looked for. One that is ``rare`` tells by itself."""
+
+    said: str
+    form: str
+    rare: bool
+
+    def within(self, text: str) -> bool:
+        """Whether it stands in ``text`` (`leveled`) by itself, not as a part of a longer word."""
+        at = -1
+        for _ in range(_PLACES):
+            at = text.find(self.form, at + 1)
+            if at < 0:
+                return False
+            end = at + len(self.form)
+            if not (_joined(text[at - 1 : at], self.form[0]) or _joined(self.form[-1], text[end : end + 1])):
+                return True
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signs:
+    """``rejected`` are those of alternatives that were turned down, and of nothing else in the note."""
+
+    own: tuple[Sign, ...]
+    rejected: tuple[Sign, ...] = ()
+
+
+def signs_of(note: Note) -> Signs:
+    """The rare ones first, and at most sixty-four."""
+    body = prose(note.body[:_BODY_READ])
+    kept = f"{note.title}\n{_REJECTED.sub('', body)}"
+    turned_down = "\n".join(_REJECTED.findall(body)).replace("**Rejected:**", "")
+    in_kept, in_rejected = leveled(kept), leveled(turned_down)
+    entities = [entity for entity in note.entities if leveled(entity) in in_kept or leveled(entity) not in in_rejected]
+    own = _chosen(_signs(kept, entities))
+    forms = {sign.form for sign in own}
+    return Signs(own=own, rejected=tuple(sign for sign in _chosen(_signs(turned_down, ())) if sign.form not in forms))
+
+
+def telling(signs: Sequence[Sign]) -> bool:
+    """Whether these, together, are more than chance: one that is rare, or two that share no word."""
+    if any(sign.rare for sign in signs):
+        return True
+    words = [frozenset(word[:_STEM] for word in _WORD.findall(sign.form)) for sign in signs]
+    return any(one.isdisjoint(other) for number, one in enumerate(words) for other in words[:number])
+
+
+def leveled(text: str) -> str:
+    """As signs are looked for: small letters, and single blanks."""
+    return _BLANKS.sub(" ", text.strip()).casefold()
+
+
+def is_rare(token: str) -> bool:
+    """Whether it looks like what one says of one thing only: a path, an identifier, a code."""
+    if len(token) < _SHORTEST_RARE or token.casefold() in _EVERYBODYS or not any(char.isalpha() for char in token):
+        return False
+    folder, slash, last = token.rpartition("/")
+    if slash:
+        return "." in last or "/" in folder
+    if _PLAIN_FILE.fullmatch(token):
+        return False
+    return any(shape.search(token) for shape in (_UNDERSCORED, _CAMEL, _DOTTED, _NUMBERED))
+
+
+def _chosen(signs: Iterable[Sign]) -> tuple[Sign, ...]:
+    found: dict[str, Sign] = {}
+    for sign in signs:
+        if sign.form and (sign.form not in found or sign.rare):
+            found[sign.form] = sign
+    return tuple(sorted(found.values(), key=lambda sign: not sign.rare))[:_SIGNS]
+
+
+def _signs(text: str, entities: Iterable[str]) -> Iterator[Sign]:
+    for span in _CODE.findall(text):
+        if " " in (said := span.strip()):
+            yield from _command(said, quoted=True)
+    for parts in _COMMAND.findall(text):
+        if parts[1] not in STOP_WORDS:
+            yield from _command(" ".join(filter(None, parts)))
+    for token in _TOKEN.findall(text):
+        yield from _named_terms(token.strip(_EDGES))
+    for entity in entities:
+        words, name = entity.split(), leveled(entity)
+        if len(words) == 1:
+            yield from _named_terms(entity)
+        elif words and words[0] in _PROGRAMS:
+            yield from _command(entity)
+        if (
+            _SHORTEST_NAME <= len(entity) <= _LONGEST
+            and _WORD.search(entity)
+            and (len(words) > 1 or "-" in entity or entity != name)
+        ):
+            yield Sign(said=entity, form=name, rare=False)
+    for clause in _CLAUSE_END.split(text):
+        for one, other in pairwise(clause.split()):
+            if _tells(one) and _tells(other):
+                yield Sign(said=f"{one} {other}", form=leveled(f"{one} {other}"), rare=False)
+
+
+def _command(said: str, *, quoted: bool = False) -> Iterator[Sign]:
+    """In prose, two words need not be a command: «git hooks» are none."""
+    words = said.split()
+    if " ".join(words[:2]) in _USUAL:
+        rare = len(words) > _USUAL_WORDS
+    else:
+        rare = quoted or len(words) > 2 or "-" in words[1] or ":" in words[1]
+    if len(said) <= _LONGEST:
+        yield Sign(said=said, form=leveled(said), rare=rare)
+
+
+def _named_terms(token: str) -> Iterator[Sign]:
+    if is_rare(token):
+        yield Sign(said=token, form=leveled(token), rare=True)
+    if "/" in token:
+        for part in token.split("/"):
+            yield from _named_terms(part.strip(_EDGES))
+    elif _PLAIN_FILE.fullmatch(token) and token not in _EVERYBODYS:
+        yield Sign(said=token, form=token, rare=False)
+
+
+def _tells(word: str) -> bool:
+    return len(word) >= _SHORTEST_WORD and _WORD.fullmatch(word) is not None and word.casefold() not in STOP_WORDS
+
+
+def _joined(one: str, other: str) -> bool:
+    return (one.isalnum() or one == "_") and (other.isalnum() or other == "_")
+
 
 Outcome = Literal["used", "ignored", "unknown"]
 

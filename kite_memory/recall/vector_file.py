@@ -134,7 +134,7 @@ class _Reading:
     problems: tuple[Problem, ...]
 
 
-class Sidecar:
+class VectorFile:
     """One writer at a time, in this process and among others; readers keep the `Rows` they have.
 
     Nothing here raises on what lies in the folder: what cannot be used is a problem, and missing.

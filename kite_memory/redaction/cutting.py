@@ -5,9 +5,8 @@ So a cut goes through nothing that is written in one, and is made where nothing 
 
 import re
 
-from kite_memory.redaction.cleaning import clean
+from kite_memory.redaction.cleaning import clean, drop_private
 from kite_memory.redaction.door import redact
-from kite_memory.redaction.private import drop_private
 
 _SIGNS = (
     r"\w+/=.~%:@!#$&*^?;|\-\xad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"

@@ -2,16 +2,131 @@
 
 import hashlib
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import replace
 
 from kite_memory.model.event import Event
-from kite_memory.redaction.cleaning import bare, clean
-from kite_memory.redaction.finding import find
+from kite_memory.redaction.assigned import find_assigned
+from kite_memory.redaction.blocks import find_blocks
+from kite_memory.redaction.carriers import find_carried
+from kite_memory.redaction.chance import digits, worded
+from kite_memory.redaction.cleaning import bare, clean, drop_private
+from kite_memory.redaction.literals import KIND as PROTECTED
 from kite_memory.redaction.literals import find_protected
-from kite_memory.redaction.marks import beside, mark, marks
-from kite_memory.redaction.private import drop_private
-from kite_memory.redaction.span import Span
-from kite_memory.redaction.tokens import UNKNOWN
+from kite_memory.redaction.names import NAMED_KINDS
+from kite_memory.redaction.span import Span, joined
+from kite_memory.redaction.spoken import find_spoken
+from kite_memory.redaction.tokens import OWN_KINDS, UNKNOWN, find_tokens
+from kite_memory.redaction.vendors import VENDORS, Catalogue, every_vendor
+from kite_memory.redaction.views import View, find_dumped, put_together, resolved
+
+KINDS: frozenset[str] = (
+    frozenset(vendor.kind for vendor in VENDORS)
+    | NAMED_KINDS
+    | OWN_KINDS
+    | {"private-key", "url-password", "url-token", "webhook", "password", "password-hash", "authorization", "cookie", "text"}
+    | {PROTECTED}
+)
+"""Every kind there is: a mark of another kind is no mark, so nothing can hide in one."""
+
+_MARK = re.compile(r"\[redacted:([a-z0-9-]{1,32})\]")
+
+
+def mark(kind: str) -> str:
+    return f"[redacted:{kind}]"
+
+
+def marks(text: str) -> list[tuple[int, int]]:
+    """Where the marks of an earlier pass are."""
+    if "[redacted:" not in text:
+        return []
+    return [found.span() for found in _MARK.finditer(text) if found[1] in KINDS]
+
+
+def blanked(raw: bytes, places: list[tuple[int, int]]) -> bytes:
+    """``raw`` with marks made unreadable: as brackets, which end every token and begin no value."""
+    if not places:
+        return raw
+    blank = bytearray(raw)
+    for start, end in places:
+        blank[start:end] = b"[" * (end - start)
+    return bytes(blank)
+
+
+def beside(spans: list[Span], places: list[tuple[int, int]]) -> list[Span]:
+    """``spans`` joined, taking marks whole or not at all, and never marks alone: so each pass leaves less that is not a mark."""
+    spans = joined(spans)
+    if not places:
+        return spans
+    starts = [start for start, _ in places]
+    ends = [end for _, end in places]
+    kept: list[Span] = []
+    for start, end, kind in spans:
+        first, behind = bisect_right(ends, start), bisect_left(starts, end)
+        if first < behind:
+            start, end = min(start, starts[first]), max(end, ends[behind - 1])
+            if sum(ends[at] - starts[at] for at in range(first, behind)) == end - start:
+                continue
+        kept.append((start, end, kind))
+    return joined(kept)
+
+
+_DEEPEST = 2
+"""Base 64 within base 64 is opened that often."""
+
+
+def find(raw: bytes, places: list[tuple[int, int]], every: Catalogue | None = None) -> list[Span]:
+    """Offsets in a bare text, in no order, overlapping where a secret can be told in several ways. ``places`` hold marks."""
+    every = every or every_vendor()
+    raw = blanked(raw, places)
+    spans = _whole(raw, every)
+    escaped = resolved(raw)
+    if escaped is not None:
+        further = _whole(escaped.raw, every)
+        spans += [(*escaped.origin(start, end), kind) for start, end, kind in further if kind != UNKNOWN]
+    return spans
+
+
+def _whole(raw: bytes, every: Catalogue) -> list[Span]:
+    spans = _plain(raw, every)
+    broken = put_together(raw)
+    return spans if broken is None else spans + _across(broken, {end for _, end, kind in spans if kind != UNKNOWN}, every)
+
+
+def _plain(raw: bytes, every: Catalogue, depth: int = 0, *, spoken: bool = True) -> list[Span]:
+    """``spoken``: also what people write in their own words, which ends with a line."""
+
+    def look_inside(plain: bytes) -> str:
+        spans = _plain(plain, every, depth + 1) if depth < _DEEPEST else []
+        return spans[0][2] if spans else ""
+
+    spans: list[Span] = []
+    find_tokens(raw, spans, look_inside, every)
+    small = raw.lower()
+    find_assigned(raw, small, spans)
+    if spoken:
+        find_spoken(raw, small, spans)
+    find_carried(raw, spans)
+    find_blocks(raw, spans)
+    find_dumped(raw, look_inside, spans)
+    return spans
+
+
+def _across(broken: View, ends: set[int], every: Catalogue) -> list[Span]:
+    """What is to be seen only where lines were joined; the rest was to be seen before, and ends where ``ends`` say.
+
+    A word at the beginning of the next line is no part of a secret, least of all where one was complete without it.
+    """
+    found: list[Span] = []
+    for start, end, kind in _plain(broken.raw, every, spoken=False):
+        if kind == UNKNOWN or not broken.touched(start, end):
+            continue  # two words may look drawn by chance
+        piece, seam = broken.behind(start, end)
+        complete = seam in ends
+        if digits(piece) or not ((complete and len(piece) < 4) or ((complete or len(piece) >= 8) and worded(piece))):
+            found.append((*broken.origin(start, end), kind))
+    return found
+
 
 _PASSES = 8
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 
 from kite_memory.redaction.chance import capitals, digits, drawn, monotonous, smalls, turns, worded
-from kite_memory.redaction.encodings import PAIR, base32, decoded, hexadecimal
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.vendors import Catalogue, Suspect
+from kite_memory.redaction.views import PAIR, base32, decoded, hexadecimal
 
 UNKNOWN = "unknown-token"
 """The kind of what only looks drawn by chance."""

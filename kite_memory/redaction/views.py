@@ -1,13 +1,136 @@
 """The same text read otherwise: its escapes resolved, its broken lines put together."""
 
+import base64
+import binascii
 import html
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kite_memory.redaction.chance import digits, turns, wordlike
-from kite_memory.redaction.disguises import arrays, joints
+from kite_memory.redaction.span import Span
 from kite_memory.redaction.vendors import every_vendor
+
+_DUMP_LINE = re.compile(
+    rb"[ \t|>]{0,16}(?:0x)?[0-9a-f]{4,16}:?[ \t]{1,4}((?:[0-9a-f]{2}[ \t]{0,2}){1,16}+)[^\r\n]{0,60}+\r?", re.IGNORECASE
+)
+"""A line of ``xxd`` or ``hexdump -C``: an offset, bytes, and what they say."""
+_DUMP = re.compile(rb"0(?<=[0-9a-fA-F]{6})(?::|[ \t])[ \t]{1,3}[0-9a-fA-F]{2} ?[0-9a-fA-F]{2} ")
+_MOST_LINES = 4000
+
+
+_NUMBER = rb"(?:0x[0-9a-f]{2}|[0-9]{2,3})"
+_ARRAY = re.compile(
+    rb",(?<=[0-9a-f],)\s{0,12}+" + _NUMBER + rb"(?:\s{0,12}+,\s{0,12}+" + _NUMBER + rb"){6,4096}+,?\s{0,8}[\])}]{0,3}",
+    re.IGNORECASE,
+)
+_FIRST_NUMBER = re.compile(_NUMBER + rb"\Z", re.IGNORECASE)
+_CALL = re.compile(
+    rb"(?:(?:bytes|bytearray|buffer\.from|string\.fromcharcode|uint8array)\(|\[\]byte)?[\[{(]{0,2}\s{0,8}\Z", re.IGNORECASE
+)
+_JOINTS = (
+    (b"+", re.compile(rb"\+[ \t\r\n]{0,24}([\"'`])(?=[^\s\"'`])")),
+    (b" . ", re.compile(rb" \. {1,2}([\"'])(?=[^\s\"'`])")),
+    (b" .. ", re.compile(rb" \.\. {1,2}([\"'])(?=[^\s\"'`])")),
+    (b'" "', re.compile(rb" (\")(?=[A-Za-z0-9_\-])")),
+    (b"' '", re.compile(rb" (')(?=[A-Za-z0-9_\-])")),
+)
+"""Where a literal begins that belongs to the one before."""
+_WITHIN = re.compile(rb"\$\{[\"']|[\"'](?<=[A-Za-z0-9_\-].)\}")
+
+
+def joints(raw: bytes) -> list[tuple[int, int, bytes]]:
+    """Edits that put the pieces of a literal together."""
+    edits = [(found.start(), found.end(), b"") for found in _WITHIN.finditer(raw)] if b"${" in raw else []
+    for sign, joint in _JOINTS:
+        for found in joint.finditer(raw) if sign in raw else ():
+            gap = raw[max(0, found.start() - 4) : found.start()]
+            before = gap.rstrip(b" \t")
+            if before.endswith(found[1]) and before[-2:-1] not in (b"", b" ", b"=", b"(", found[1]):
+                edits.append((found.start() - (len(gap) - len(before)) - 1, found.end(), b""))
+    return edits
+
+
+def arrays(raw: bytes) -> list[tuple[int, int, bytes]]:
+    """Edits that read lists of numbers as the text they stand for, where it is text."""
+    found = []
+    for array in _ARRAY.finditer(raw):
+        first = _FIRST_NUMBER.search(raw, max(0, array.start() - 4), array.start())
+        if first is None:
+            continue
+        numbers = re.findall(_NUMBER, raw[first.start() : array.end()], re.IGNORECASE)
+        codes = [int(number, 16 if number[:2] in (b"0x", b"0X") else 10) for number in numbers]
+        if all(32 <= code < 127 for code in codes):
+            call = _CALL.search(raw, max(0, first.start() - 32), first.start())
+            found.append((call.start() if call else first.start(), array.end(), b'"' + bytes(codes).replace(b'"', b"'") + b'"'))
+    return found
+
+
+def find_dumped(raw: bytes, look_inside: Callable[[bytes], str], spans: list[Span]) -> None:
+    """A dump whose bytes hold a secret goes as a whole."""
+    at = 0
+    while first := _DUMP.search(raw, at):
+        begin = raw.rfind(b"\n", max(at, first.start() - 80), first.start()) + 1 or at
+        plain = bytearray()
+        end = at = begin
+        for _ in range(_MOST_LINES):
+            line = _DUMP_LINE.match(raw, at)
+            if line is None:
+                break
+            digits = bytes(line[1].translate(None, b" \t"))
+            plain += binascii.a2b_hex(digits[: len(digits) // 2 * 2])
+            end = line.end()
+            at = end + 1
+            if raw[end : end + 1] != b"\n":
+                break
+        if len(plain) >= 16 and (kind := look_inside(bytes(code if code in _PRINTABLE else 32 for code in plain))):
+            spans.append((begin, end, kind))
+        at = max(end, first.end())
+
+
+PAIR = re.compile(rb"[^\s:]{1,128}:[^\s]{4,512}")
+"""A name and a password, as ``.npmrc`` and Docker's settings have them in base 64."""
+_PRINTABLE = bytes(code for code in range(256) if 32 <= code < 127 or code in b"\r\n\t")
+_FIRST = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef"
+_SECOND = b"ABCDEFGHQRSTUVWXghijklmnwxyz0123"
+_THIRD = b"ABEFIJMNQRUVYZcdghklopstwx014589"
+"""What base 64 of ASCII text can have at the first, second and third place of each four: an eighth of all that is base 64."""
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+_TENS = b"234567"
+_BASE32 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_HEX = b"0123456789abcdefABCDEF"
+
+
+def decoded(text: bytes) -> bytes:
+    """What base 64 ``text`` says in ASCII (UTF-16 included, as PowerShell has it); nothing where it says something else."""
+    head = text[:64]
+    if head[0::4].translate(None, _FIRST) or head[2::4].translate(None, _THIRD) or head[1::4].translate(None, _SECOND):
+        return b""
+    body = text.translate(_URL_SAFE)
+    if len(body) % 4 == 1:
+        body = body[:-1]
+    plain = binascii.a2b_base64(body + b"=" * (-len(body) % 4))
+    if b"\0" in plain and not plain[1::2].strip(b"\0"):
+        plain = plain[0::2]
+    return b"" if plain.translate(None, _PRINTABLE) else plain
+
+
+def hexadecimal(text: bytes) -> bytes:
+    """What ``text`` says if it is the hexadecimal digits of ASCII text."""
+    if len(text) % 2 or text[0:32:2].translate(None, _TENS) or text.translate(None, _HEX):
+        return b""
+    plain = binascii.a2b_hex(text)
+    return b"" if plain.translate(None, _PRINTABLE) else plain
+
+
+def base32(text: bytes) -> bytes:
+    """What base 32 ``text``, without its padding, says in ASCII."""
+    if len(text) % 8 in (1, 3, 6) or text.translate(None, _BASE32):
+        return b""
+    plain = base64.b32decode(text + b"=" * (-len(text) % 8))
+    return b"" if plain.translate(None, _PRINTABLE) else plain
+
 
 Edit = tuple[int, int, bytes]
 """``[start, end)`` of the text reads as these bytes."""

@@ -12,8 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from kite_memory.model.hit import Hit
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall.scoring import SPOKEN_KINDS
 from kite_memory.recall.session_memory import TEAMS
 from kite_memory.team.search import Line, Team, hits_of
@@ -41,7 +40,7 @@ _SCOPES: Final = frozenset({Scope.GLOBAL, Scope.SHARED, Scope.PROJECT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reliance:
+class CircuitBreaker:
     """Whether the team is worth asking, by how it went lately."""
 
     failures: int = 0
@@ -50,11 +49,11 @@ class Reliance:
     def may_ask(self, now: float) -> bool:
         return now >= self.away_until
 
-    def after(self, *, answered: bool, now: float) -> "Reliance":
+    def after(self, *, answered: bool, now: float) -> "CircuitBreaker":
         if answered:
-            return Reliance()
+            return CircuitBreaker()
         failures = self.failures + 1
-        return Reliance(failures=failures, away_until=now + _AWAY if failures >= _IN_A_ROW else 0.0)
+        return CircuitBreaker(failures=failures, away_until=now + _AWAY if failures >= _IN_A_ROW else 0.0)
 
 
 def standing_out(hits: Sequence[Mapping[str, Any]], *, score: float = SCORE, margin: float = MARGIN) -> list[Mapping[str, Any]]:
@@ -85,7 +84,7 @@ class Telling:
         self._over.set()
 
 
-class Colleagues:
+class TeamRecall:
     """Thread-safe. Nothing is raised, whatever the team's server does."""
 
     def __init__(self, team: Team, *, clock: Callable[[], float] = monotonic) -> None:
@@ -93,7 +92,7 @@ class Colleagues:
         self._clock = clock
         self._lock = threading.Lock()
         self._asking = False
-        self._reliance = Reliance()
+        self._reliance = CircuitBreaker()
         self._trusted: SSLContext | None = None
 
     def ask(self, query: str, project: str, *, until: float) -> Telling | None:

@@ -1,8 +1,19 @@
 """Text that is none: a surrogate without its other half, which no file and no database takes."""
 
+import json
+import re
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
+
+_TAG = re.compile(r"<(?=[/!?|\s]{0,8}[^\W\d]|!-)")
+
+
+def written(value: object) -> str:
+    """As JSON in which what reads as a tag, and what cannot be seen, is spelled out: the value is the same."""
+    text = _TAG.sub(r"\\u003c", json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
+    return text if text.isprintable() else "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
+
 
 _T = TypeVar("_T")
 

@@ -36,7 +36,7 @@ _FOLLOWED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Errand:
+class PromptOutcome:
     """``came`` is what came of the prompt, in a line; ``answer`` is the beginning of what the agent said of it last."""
 
     prompt: str
@@ -48,14 +48,14 @@ class Errand:
         return "\n".join(filter(None, (self.prompt, self.came, self.answer)))
 
 
-def errand(rows: Rows, prompt: int) -> Errand | None:
+def errand(rows: Rows, prompt: int) -> PromptOutcome | None:
     """``None`` for no prompt, and for one after which nothing was changed, checked or committed, nor failed in words of its own."""
     for session, ordinal, until, text, cwd, name, provider in rows(_PROMPTED, (_PROMPT, prompt)):
         followed = [_event(row, name, provider) for row in rows(_FOLLOWED, (_READ, session, ordinal, until, _CALLS))][::-1]
         if came := "; ".join(_told(followed, cwd)):
             said = (event.text for event in reversed(followed) if event.type is EventType.ASSISTANT_MESSAGE)
             answer = next((text for text in said if text.strip()), "")
-            return Errand(prompt=cut(text, _PROMPT), came=came, answer=cut(answer, _ANSWER))
+            return PromptOutcome(prompt=cut(text, _PROMPT), came=came, answer=cut(answer, _ANSWER))
     return None
 
 

@@ -13,10 +13,20 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from kite_memory.model.event import Event, EventType, EvidenceReference, Role, Session, Status, Where, evidence_reference
+from kite_memory.model.event import (
+    Edge,
+    EdgeKind,
+    Event,
+    EventType,
+    EvidenceReference,
+    Role,
+    Session,
+    Status,
+    Where,
+    evidence_reference,
+)
 from kite_memory.model.fix import Fix
-from kite_memory.model.link import Edge, EdgeKind
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.system import sqlite
 from kite_memory.timeline import counting, event_embeddings, passages, search, tombstones
 from kite_memory.timeline.counting import CountedProblem, SourceCount, Tally
@@ -103,7 +113,7 @@ class Timeline:
             self._reader.close()
             self._writer.close()
 
-    def commit(self, looks: Iterable[Look], provider: str) -> int:
+    def commit(self, looks: Iterable[ReadResult], provider: str) -> int:
         """Take in what was read, all of it or nothing. Returns how many events were new.
 
         An event whose id is known already, from whatever file, is left as it was first seen; unless the look amends, and
@@ -116,7 +126,7 @@ class Timeline:
             event_embeddings.find_backlog(database)
             return added
 
-    def _take(self, database: sqlite3.Connection, look: Look, provider: str) -> int:
+    def _take(self, database: sqlite3.Connection, look: ReadResult, provider: str) -> int:
         cursor = look.cursor
         # A look that ended on its budget is not the file's last: after a crash it must not be taken for one.
         mtime = 0 if look.more else min(cursor.mtime_ns, LATEST_MTIME)

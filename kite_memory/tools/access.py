@@ -3,8 +3,7 @@
 from dataclasses import dataclass, replace
 
 from kite_memory.errors import KiteError
-from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, Scope
 
 
 class NotAllowed(KiteError):

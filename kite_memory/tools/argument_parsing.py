@@ -14,9 +14,9 @@ from typing import Any, TypeGuard, TypeVar
 from kite_memory.errors import UsageError
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
-from kite_memory.text.json_escape import written
-from kite_memory.tools.patterns import WILD
+from kite_memory.text.unicode import written
 from kite_memory.tools.store import JsonValue
+from kite_memory.tools.values import WILD
 from kite_memory.vault.wording import one_line
 
 Json = Mapping[str, Any]

@@ -10,12 +10,11 @@ from typing import Any
 
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
 from kite_memory.model.event import EvidenceReference
-from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.model.record import Fact
-from kite_memory.model.scope import Scope
 from kite_memory.recall.rendering import estimated_tokens, plain, plain_line, quoted, shortened
 from kite_memory.recall.search import name
-from kite_memory.tools import argument_parsing, key_scope, note_view
+from kite_memory.tools import argument_parsing, local_context, note_view
 from kite_memory.tools.access import Asker
 from kite_memory.tools.bridge import Json, Tool
 from kite_memory.tools.conversation_notes import uuid_of
@@ -73,7 +72,7 @@ def tools(store: Store, near: Near, *, gate: Gate, age: Age, clock: Callable[[],
 def _search(store: Store, near: Near, age: Age, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
     began = time.perf_counter()
     query = argument_parsing.clean(argument_parsing.text(arguments, "query", longest=_LONGEST_QUERY, needed=True)).strip()
-    within = key_scope.project_named(asker, near, argument_parsing.line(arguments, "project", longest=1_024))
+    within = local_context.project_named(asker, near, argument_parsing.line(arguments, "project", longest=1_024))
     asked = Asked(
         text=query,
         project=within or asker.project,
@@ -182,7 +181,7 @@ def _whole(store: Store, asker: Asker, note: Note) -> Json:
 
 def _recent(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     """Not for agents: what a client lists."""
-    project, _ = key_scope.around(asker, near, arguments)
+    project, _ = local_context.around(asker, near, arguments)
     limit = argument_parsing.whole(arguments, "limit", least=1, most=argument_parsing.MOST_RESULTS, otherwise=50)
     notes, _ = note_view.bounded(
         [note_view.told(note, asker.grant) for note in store.recent(asker.grant, project, frozenset(), limit)],
@@ -203,8 +202,8 @@ def _remember(store: Store, near: Near, gate: Gate, asker: Asker, arguments: Jso
     if why := gate.text(f"{title}\n{text}"):
         raise UsageError(f"this was not remembered: {why}", hint="say what is so, as a fact; people give instructions themselves")
     scope = argument_parsing.choice(arguments, "scope", Scope)
-    project, _ = key_scope.around(asker, near, arguments)
-    place = key_scope.place_of(asker, near, arguments, scope or (Scope.PROJECT if project else Scope.GLOBAL))
+    project, _ = local_context.around(asker, near, arguments)
+    place = local_context.place_of(asker, near, arguments, scope or (Scope.PROJECT if project else Scope.GLOBAL))
     said = Fact(title=title, body=text, evidence=(), importance=2, origin="assistant")
     note = store.remember(
         asker.grant,
@@ -234,7 +233,7 @@ def _timeline(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
         raise _elsewhere()
     limit = argument_parsing.whole(arguments, "limit", least=1, most=_MOST_EVENTS, otherwise=_EVENTS)
     named = argument_parsing.line(arguments, "session_id")
-    project = key_scope.project_named(asker, near, argument_parsing.line(arguments, "project", longest=1_024))
+    project = local_context.project_named(asker, near, argument_parsing.line(arguments, "project", longest=1_024))
     if not named:
         sessions, left_out = note_view.bounded([_session(each) for each in _sessions(near.timeline, asker, project, limit)])
         return {"sessions": sessions, "left_out": left_out}
@@ -263,7 +262,7 @@ def _resume(near: Near, asker: Asker, arguments: Json) -> Json:
     if near.resume is None or near.timeline is None:
         raise _elsewhere()
     named = argument_parsing.line(arguments, "session_id")
-    project = key_scope.project_named(asker, near, argument_parsing.line(arguments, "project", longest=1_024)) or asker.project
+    project = local_context.project_named(asker, near, argument_parsing.line(arguments, "project", longest=1_024)) or asker.project
     tokens = argument_parsing.whole(arguments, "token_budget", least=60, most=4_000, otherwise=_BRIEF)
     if named:
         chosen = _chosen(near.timeline, asker, "", named)

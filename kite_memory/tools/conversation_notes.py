@@ -10,19 +10,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from kite_memory.errors import UsageError
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import EvidenceReference, Session, evidence_reference
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.record import TURNED_DOWN, Decision, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.model.record import TURNED_DOWN, Chunk, Decision, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
 from kite_memory.tools.store import Conversation
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft, draft, entities_of, kind_of, tags_of, title_of
-from kite_memory.vault.identity import note_id
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.slugs import note_stem
 from kite_memory.vault.taming import tame, tame_line, tame_name
-from kite_memory.vault.wording import shortened, text_block, title_key
+from kite_memory.vault.wording import note_id, note_stem, shortened, text_block, title_key
 
 RECORD = "record"
 """The event that what an agent has told of a conversation rests on: the telling itself."""

@@ -10,19 +10,18 @@ from typing import Protocol
 from uuid import UUID, uuid4
 
 from kite_memory.errors import UsageError
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType, Where
+from kite_memory.model.note import Scope
 from kite_memory.model.provenance import Provenance
-from kite_memory.model.record import Fact, Origin, Record, RecordItem, Topic
-from kite_memory.model.scope import Scope
+from kite_memory.model.record import Chunk, Fact, Origin, Record, RecordItem, Topic
 from kite_memory.recall.lexical import folded, terms
 from kite_memory.recall.rendering import plain_line, quoted
-from kite_memory.tools import argument_parsing, key_scope
+from kite_memory.tools import argument_parsing, local_context
 from kite_memory.tools.access import Asker
 from kite_memory.tools.bridge import Json, Tool
-from kite_memory.tools.context_builder import fitted, pieces
 from kite_memory.tools.conversation_notes import RECORD, name_of
 from kite_memory.tools.local_context import Near
+from kite_memory.tools.note_view import fitted, pieces
 from kite_memory.tools.record_reading import Given, read_record, source_named
 from kite_memory.tools.store import Asked, Conversation, Found, Place, Store
 from kite_memory.tools.transcripts import chunk_of
@@ -92,7 +91,7 @@ def _generate(new_uuid: Callable[[], UUID], asker: Asker, arguments: Json) -> Js
 def _context(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     began = time.perf_counter()
     query = argument_parsing.clean(argument_parsing.text(arguments, "query", longest=_LONGEST_QUERY, needed=True)).strip()
-    within = key_scope.project_named(asker, near, argument_parsing.line(arguments, "project", longest=1_024))
+    within = local_context.project_named(asker, near, argument_parsing.line(arguments, "project", longest=1_024))
     limit = argument_parsing.whole(arguments, "limit", least=1, most=_MOST_RECORDS, otherwise=_RECORDS)
     budget = argument_parsing.whole(arguments, "token_budget", least=_LEAST_TOKENS, most=_MOST_TOKENS, otherwise=_TOKENS)
     asked = Asked(text=query, project=within or asker.project, within=bool(within), limit=limit * _FROM_A_CONVERSATION)
@@ -197,8 +196,8 @@ def _place(asker: Asker, near: Near, told: Given) -> Place:
     if scope is Scope.SESSION:
         raise UsageError("a conversation is not kept for one session", hint='use scope "project", or leave it out')
     arguments = {"project": told.project} if told.project else {}
-    project, _ = key_scope.around(asker, near, arguments)
-    return key_scope.place_of(asker, near, arguments, scope or (Scope.PROJECT if project else Scope.GLOBAL))
+    project, _ = local_context.around(asker, near, arguments)
+    return local_context.place_of(asker, near, arguments, scope or (Scope.PROJECT if project else Scope.GLOBAL))
 
 
 def _nobodys_own_word(record: Record) -> Record:

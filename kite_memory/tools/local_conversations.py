@@ -13,18 +13,19 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import assert_never
+from typing import Any, assert_never
 
-from kite_memory.errors import KiteError, StateNotWritten
+import orjson
+
+from kite_memory.errors import KiteError, StateDamaged, StateNewer, StateNotWritten
 from kite_memory.model.event import Event, EventType, EvidenceReference, Where
-from kite_memory.model.note import Note, NoteStatus
+from kite_memory.model.note import Note, NoteStatus, Scope
 from kite_memory.model.plan import Action, Amend, Create, Supersede
-from kite_memory.model.record import Decision, Record
-from kite_memory.model.scope import Scope
+from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Rejected, Topic
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.tools.access import OWNER, Grant
-from kite_memory.tools.conversation_json import from_json, to_json
 from kite_memory.tools.conversation_notes import (
     RECORD,
     drafts_of,
@@ -45,6 +46,87 @@ from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft
 from kite_memory.vault.planning import addition
 from kite_memory.vault.writing import AlreadyWritten, Amended, LeftAlone, Outcome, Skipped, Superseded, Written
+
+_VERSION = 1
+_KINDS: dict[str, Callable[..., RecordItem]] = {
+    "decision": Decision,
+    "insight": Insight,
+    "fact": Fact,
+    "preference": Preference,
+    "question": OpenQuestion,
+}
+_NAMES: dict[object, str] = {kind: name for name, kind in _KINDS.items()}
+
+
+def to_json(conversation: Conversation) -> bytes:
+    record = conversation.record
+    return orjson.dumps(
+        {
+            "version": _VERSION,
+            "uuid": conversation.uuid,
+            "source": conversation.source,
+            "project": conversation.project,
+            "scope": conversation.scope,
+            "overall": conversation.overall,
+            "created": conversation.created,
+            "updated": conversation.updated,
+            "created_by": conversation.created_by,
+            "has_transcript": conversation.has_transcript,
+            "topics": [
+                {
+                    "name": topic.name,
+                    "summary": topic.summary,
+                    "categories": topic.categories,
+                    "entities": topic.entities,
+                    "items": [{"kind": _NAMES[type(item)], "item": item} for item in topic.items],
+                }
+                for topic in record.topics
+            ],
+            "cross_topic_insights": record.cross_topic_insights,
+        }
+    )
+
+
+def from_json(text: bytes) -> Conversation:
+    """Raises `StateDamaged` for anything that `to_json` did not write, and `StateNewer` for what a later version did."""
+    try:
+        raw = orjson.loads(text)
+        if raw["version"] > _VERSION:
+            raise StateNewer("a conversation was saved by a newer Kite Memory", hint="update kite-memory")
+        return Conversation(
+            uuid=raw["uuid"],
+            source=raw["source"],
+            project=raw["project"],
+            scope=Scope(raw["scope"]),
+            overall=raw["overall"],
+            created=datetime.fromisoformat(raw["created"]),
+            updated=datetime.fromisoformat(raw["updated"]),
+            created_by=raw["created_by"],
+            has_transcript=raw["has_transcript"],
+            record=Record(
+                topics=tuple(
+                    Topic(
+                        name=topic["name"],
+                        summary=topic["summary"],
+                        categories=tuple(topic["categories"]),
+                        entities=tuple(topic["entities"]),
+                        items=tuple(_item(item["kind"], item["item"]) for item in topic["items"]),
+                    )
+                    for topic in raw["topics"]
+                ),
+                cross_topic_insights=tuple(raw["cross_topic_insights"]),
+            ),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StateDamaged("a saved conversation cannot be read", hint="save it again under its id") from error
+
+
+def _item(kind: str, raw: dict[str, Any]) -> RecordItem:
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
+    if "rejected" in values:
+        values["rejected"] = tuple(Rejected(**rejected) for rejected in raw["rejected"])
+    return _KINDS[kind](**values)
+
 
 log = logging.getLogger("kite_memory.conversations")
 

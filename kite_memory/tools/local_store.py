@@ -11,16 +11,14 @@ from typing import Protocol
 
 from kite_memory.errors import KiteError, NoteNotFound
 from kite_memory.model.event import Event, EvidenceReference
-from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.model.record import Origin
-from kite_memory.model.scope import Scope
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query, name
 from kite_memory.text.unicode import mended
 from kite_memory.tools.access import OWNER, Grant, NotAllowed
 from kite_memory.tools.local_state import LocalState, Reads
-from kite_memory.tools.patterns import beginning, fits, is_pattern
 from kite_memory.tools.store import (
     MOST_TITLED,
     Asked,
@@ -35,7 +33,7 @@ from kite_memory.tools.store import (
     Version,
     Wanted,
 )
-from kite_memory.tools.values import body_of, value_of
+from kite_memory.tools.values import beginning, body_of, fits, is_pattern, value_of
 from kite_memory.vault import Vault
 from kite_memory.vault.keyed_notes import Changed, Kept, KeyPlace
 from kite_memory.vault.ledger import Keyed

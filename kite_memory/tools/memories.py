@@ -6,15 +6,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Scope
 from kite_memory.recall.rendering import plain_line, quoted
-from kite_memory.text.json_escape import written
-from kite_memory.tools import argument_parsing, key_scope
+from kite_memory.text.unicode import written
+from kite_memory.tools import argument_parsing, local_context
 from kite_memory.tools.access import Asker
 from kite_memory.tools.bridge import Json, Tool
 from kite_memory.tools.local_context import Near
-from kite_memory.tools.patterns import is_pattern
 from kite_memory.tools.store import JsonValue, Memory, Store, Wanted
+from kite_memory.tools.values import is_pattern
 
 _PREVIEW = 200
 _ROOM = 20_000
@@ -47,7 +47,7 @@ def _write(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker
         asker.grant,
         key,
         argument_parsing.spelled(arguments),
-        key_scope.place_of(asker, near, arguments, scope),
+        local_context.place_of(asker, near, arguments, scope),
         by=argument_parsing.clean(asker.name),
         tags=argument_parsing.tags(arguments),
         expires=argument_parsing.ends(arguments, clock()),
@@ -69,7 +69,7 @@ def _read(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     wanted = _wanted(asker, near, arguments, pattern, limit=1)
     looked_for = [wanted]
     if wanted.scope is Scope.SHARED and not arguments.get("project"):  # what write_memory writes where none is named comes first
-        looked_for.insert(0, replace(wanted, project=key_scope.NOWHERE))
+        looked_for.insert(0, replace(wanted, project=local_context.NOWHERE))
     found = next(filter(None, (store.memories(asker.grant, each, touch=True) for each in looked_for)), None)
     return {"found": True, **_with_value(found[0])} if found else {"found": False, "key": pattern}
 
@@ -98,21 +98,21 @@ def _delete(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     arguments, _ = argument_parsing.context(arguments)
     key = argument_parsing.writable_key(argument_parsing.key(arguments))
     scope = argument_parsing.choice(arguments, "scope", Scope) or Scope.PROJECT
-    place = key_scope.place_of(asker, near, arguments, scope)
+    place = local_context.place_of(asker, near, arguments, scope)
     return {"deleted": store.delete_memory(asker.grant, key, place), "key": key, "scope": scope.value}
 
 
 def _wanted(asker: Asker, near: Near, arguments: Json, pattern: str, *, limit: int) -> Wanted:
     """What belongs to a project or a session is looked for in the asker's own; where it is not known which, there is none."""
     scope = argument_parsing.choice(arguments, "scope", Scope)
-    project, session = key_scope.around(asker, near, arguments)
+    project, session = local_context.around(asker, near, arguments)
     if scope is not None:
-        key_scope.place_of(asker, near, arguments, scope)  # says what is missing
+        local_context.place_of(asker, near, arguments, scope)  # says what is missing
     return Wanted(
         pattern=pattern,
         scope=scope,
-        project=project or key_scope.NOWHERE,
-        session=session or key_scope.NOWHERE,
+        project=project or local_context.NOWHERE,
+        session=session or local_context.NOWHERE,
         tags=argument_parsing.tags(arguments),
         limit=limit,
     )

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
-from kite_memory.model.chunk import Chunk
-from kite_memory.model.record import Record
-from kite_memory.tools import asking, conversations, memories, resuming, states
+from kite_memory.model.record import Chunk, Record
+from kite_memory.tools import asking, conversations, local_state, memories, resuming
 from kite_memory.tools.bridge import Tool
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.store import Store
@@ -27,7 +26,7 @@ def tools_of(store: Store, near: Near, *, saving: Saving, age: asking.Age, clock
     return {
         **conversations.tools(store, near, gate=saving, decompose=saving.decompose, clock=clock),
         **memories.tools(store, near, clock=clock),
-        **states.tools(store, near, clock=clock),
+        **local_state.tools(store, near, clock=clock),
         **resuming.tools(store, near, clock=clock),
         **asking.tools(store, near, gate=saving, age=age, clock=clock),
     }

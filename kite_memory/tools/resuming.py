@@ -8,10 +8,9 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from kite_memory.errors import KiteError
-from kite_memory.model.note import NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import NoteKind, NoteStatus, Scope
 from kite_memory.recall.rendering import estimated_tokens, plain_line, quoted
-from kite_memory.tools import argument_parsing, key_scope, states
+from kite_memory.tools import argument_parsing, local_context, local_state
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.bridge import Json, Tool
 from kite_memory.tools.local_context import Near, within
@@ -70,10 +69,10 @@ def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> 
 
 def _smart_resume(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
     arguments = argument_parsing.renamed(arguments)
-    project, _ = key_scope.around(asker, near, arguments)
+    project, _ = local_context.around(asker, near, arguments)
     session = argument_parsing.line(arguments, "session_id")
     tokens = argument_parsing.whole(arguments, "token_budget", least=_LEAST_TOKENS, most=MOST_TOKENS, otherwise=MOST_TOKENS)
-    there = states.states(store, near, asker, session=session, project="" if session else project)
+    there = local_state.states(store, near, asker, session=session, project="" if session else project)
     memories = [memory for name in _NAMESPACES for memory in _memories(store, asker, name, project, session or asker.session)]
     last = _last_session(near, asker, project, session)
     parts = (
@@ -157,7 +156,7 @@ def state_lines(there: Sequence[State], now: datetime, *, most: int = _STATES) -
 
 def left_to_do(store: Store, near: Near, project: str, session: str, *, clock: Callable[[], datetime] = _now) -> list[str]:
     """For the owner of this machine: what agents had in hand in a session, or in a project's last ones."""
-    there = states.states(store, near, Asker(grant=OWNER), session=session, project="" if session else project)
+    there = local_state.states(store, near, Asker(grant=OWNER), session=session, project="" if session else project)
     return list(state_lines(there, clock()))
 
 
@@ -173,8 +172,8 @@ def _memories(store: Store, asker: Asker, name: str, project: str, session: str)
         asker.grant,
         Wanted(
             pattern=f"{name}.*",
-            project=project or key_scope.NOWHERE,
-            session=session or key_scope.NOWHERE,
+            project=project or local_context.NOWHERE,
+            session=session or local_context.NOWHERE,
             limit=_MEMORIES,
             newest=True,
         ),

@@ -10,9 +10,8 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from kite_memory.errors import KiteError
-from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.model.record import Origin, Record
-from kite_memory.model.scope import Scope
 from kite_memory.tools.access import Grant
 
 MOST_TITLED = 5

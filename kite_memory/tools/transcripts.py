@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType, Role, Session, Where
+from kite_memory.model.record import Chunk
 from kite_memory.tools.conversation_notes import TURN
 
 _SPEAKERS: dict[str, Role] = {

@@ -11,6 +11,38 @@ from kite_memory.tools.store import JsonValue
 from kite_memory.vault.taming import tame
 from kite_memory.vault.wording import text_block, without_hidden
 
+WILD = frozenset("*?")
+
+
+def is_pattern(text: str) -> bool:
+    return not WILD.isdisjoint(text)
+
+
+def beginning(pattern: str) -> str:
+    """What every key that fits begins with."""
+    return pattern[: next((place for place, char in enumerate(pattern) if char in WILD), len(pattern))]
+
+
+def fits(pattern: str, key: str) -> bool:
+    if pattern.endswith("*") and pattern.find("*") == len(pattern) - 1 and "?" not in pattern:
+        return key.startswith(pattern[:-1])
+    at = place = 0
+    star, resumed = -1, 0
+    while place < len(key):
+        if at < len(pattern) and pattern[at] == "*":
+            star, resumed = at, place
+            at += 1
+        elif at < len(pattern) and pattern[at] in ("?", key[place]):
+            at += 1
+            place += 1
+        elif star >= 0:
+            resumed += 1
+            at, place = star + 1, resumed
+        else:
+            return False
+    return not pattern[at:].strip("*")
+
+
 _FENCED = re.compile(r"```json[ \t]*\n(.*?)\n```[ \t]*(?:\n|\Z)", re.DOTALL)
 _COMPACT = 80
 """Characters of JSON that stand on one line."""

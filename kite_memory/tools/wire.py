@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Scope
 from kite_memory.redaction import redact_id
 from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
 from kite_memory.tools.store import Conflict, StoreUnavailable

@@ -7,16 +7,12 @@ from datetime import datetime
 from typing import assert_never
 
 from kite_memory.errors import UsageError
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import evidence_reference
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Origin, Preference, Record, RecordItem, Rejected
-from kite_memory.model.scope import Scope
-from kite_memory.vault.identity import note_id
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.model.record import Chunk, Decision, Fact, Insight, OpenQuestion, Origin, Preference, Record, RecordItem, Rejected
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.slugs import note_stem
 from kite_memory.vault.taming import tame, tame_code, tame_line, tame_name
-from kite_memory.vault.wording import entity_key, one_line, shortened, text_block, without_hidden
+from kite_memory.vault.wording import entity_key, note_id, note_stem, one_line, shortened, text_block, without_hidden
 
 PERSON = "person:"
 """How an extractor marks an entity as one: ``person:Ada Lovelace``."""

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kite_memory.errors import KiteError, VaultFolderWrong, VaultMissing, VaultReadOnly
-from kite_memory.vault.folders import Folder, OutsideVault, give_mode, parts_of
-from kite_memory.vault.renames import KernelRenames, NotSupported, Renames
+from kite_memory.vault.folders import Folder, KernelRenames, NotSupported, OutsideVault, Renames, give_mode, parts_of
 from kite_memory.vault.wording import digest
 
 MAX_NOTE_BYTES = 5 * 1024 * 1024

@@ -8,7 +8,6 @@ from kite_memory.errors import NoteNotFound
 from kite_memory.vault.ledger import Known, Ledger
 from kite_memory.vault.wording import one_line, title_key, words
 
-
 _HANDLE = re.compile(r"[0-9A-HJKMNP-TV-Z]{6,25}")
 """What an id may end with, as lines that point at notes name them."""
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kite_memory.errors import KiteError
-from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.record import Origin
-from kite_memory.model.scope import Scope
 from kite_memory.vault.files import Stamp
-from kite_memory.vault.identity import note_id
 from kite_memory.vault.ledger import Keyed, Known, Ledger, Wording, place_digest
 from kite_memory.vault.notefile import FOLDERS, body_of
 from kite_memory.vault.properties import moment, with_properties
-from kite_memory.vault.slugs import note_stem
+from kite_memory.vault.wording import note_id, note_stem
 from kite_memory.vault.writing import LeftAlone, Skipped, Writer
 
 _PAGE = 250
@@ -65,7 +63,7 @@ class Kept:
     is_new: bool = False
 
 
-class Keeping:
+class KeyedNotes:
     """The part of a vault that has to do with keys; thread-safe as the vault is.
 
     ``writing`` holds the vault's lock, ``read`` a file as it is now, ``read_again`` the note of one that the ledger has just

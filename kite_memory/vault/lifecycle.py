@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from kite_memory.model.likeness import Contest, Near, Ruling, Surroundings
 from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.plan import Contest, Near, Ruling, Surroundings
 from kite_memory.model.record import SAID_TO_A_REFUSAL, Rejected
 from kite_memory.vault.wording import body_key, title_key
 

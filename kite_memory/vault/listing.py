@@ -5,16 +5,64 @@ import json
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath, PurePosixPath
 
 from kite_memory.errors import VaultMissing
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry
-from kite_memory.vault import copies
 from kite_memory.vault.files import MAX_NOTE_BYTES, OWN_PREFIX, TRASH, CannotRead, Files
-from kite_memory.vault.wording import stem_key
+from kite_memory.vault.wording import stem_key, words
+
+COPY_REASON = "conflict copy of a sync tool"
+
+_SAYS_SO = re.compile(
+    r"\.sync-conflict-\d{8}-\d{6}(?:-\w{1,16})?"  # Syncthing
+    r"|[ _]?\((?:[^()]*\b)?(?:"
+    r"conflicted copy|case conflict|selective sync conflict|unicode encoding conflict"  # Dropbox, Nextcloud, Obsidian Sync
+    r"|in konflikt stehende kopie|copie en conflit|copia en conflicto|copia in conflitto|cópia em conflito|conflicterende kopie"
+    r")\b[^()]*\)"
+    r"|_conflict-\d{8}-\d{6}"  # ownCloud
+    r"|_[^_/]{1,64}_[A-Z][a-z]{2}-\d\d-\d{6}-\d{4}_Conflict"  # Synology Drive
+    r"|\.Conflict(?=\.md$)"  # Resilio Sync
+    r"| ?\[conflicted\]"  # pCloud
+    r"| ?\(SFConflict [^()]*\)",  # Seafile
+    re.IGNORECASE,
+)
+_MAY_SAY_SO = re.compile(
+    r" (?:[2-9]|[1-9]\d)"  # iCloud
+    r"| ?\((?:[1-9]|[1-9]\d)\)"  # Google Drive, MEGA
+    r"|-[^\W_][^/]{0,62}"  # OneDrive: the other device's name
+)
+_BEGINS = re.compile(r"[ (-]")
+_HELD, _SHARED = 0.8, 0.5
+
+
+def says_so(name: str) -> str:
+    """What the note is called of which a file of this name surely is such a copy; empty for any other file."""
+    found = _SAYS_SO.search(name)
+    return name[: found.start()] + name[found.end() :] if found is not None else ""
+
+
+def may_be_of(path: str, there: Container[str]) -> Iterator[str]:
+    """The notes beside it of which a file may be a copy, by its name: people give such names, too."""
+    begins = path.rfind("/") + 2
+    ends = path.rfind(".")
+    for mark in _BEGINS.finditer(path, begins, max(begins, ends)):
+        original = path[: mark.start()] + path[ends:]
+        if original in there and _MAY_SAY_SO.fullmatch(path, mark.start(), ends):
+            yield original
+
+
+def is_copy_of(id: str, original: str, texts: Callable[[], tuple[str, str]]) -> bool:
+    """Of a file that may be one, and of what it may be a copy of: by their ids, or by ``texts`` where neither has one."""
+    if id or original:
+        return id == original
+    mine, theirs = map(words, texts())
+    shared = len(mine & theirs)
+    return shared > 0 and shared >= _HELD * min(len(mine), len(theirs)) and shared >= _SHARED * max(len(mine), len(theirs))
+
 
 GENERATED = frozenset({"home.md", "review.md", "memory.md", "readme.md"})
 """Pages at the top of the vault that are made from notes, or lead to them, and are none themselves."""
@@ -148,8 +196,8 @@ def _file(path: str, status: os.stat_result, found: Listing) -> None:
     reason = ""
     if not stat.S_ISREG(status.st_mode):
         reason = "not a file"
-    elif original := copies.says_so(name.name):
-        reason = copies.REASON
+    elif original := says_so(name.name):
+        reason = COPY_REASON
         found.apart.add(str(name.with_name(original)))  # which the tool may be just about to put there
     elif status.st_size > MAX_NOTE_BYTES:
         reason = "larger than 5 MB"

@@ -11,9 +11,8 @@ from typing import TypeVar, cast
 
 import frontmatter
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.record import Origin
-from kite_memory.model.scope import Scope
 from kite_memory.vault import links, properties
 from kite_memory.vault.properties import Property, Raw
 from kite_memory.vault.wording import one_line, text_block

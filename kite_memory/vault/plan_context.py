@@ -4,15 +4,56 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from kite_memory.model.likeness import Near, Surround, Surroundings
 from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.plan import Near, Surround, Surroundings
+from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft
 from kite_memory.vault.ledger import Ledger
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.listing import GENERATED
+from kite_memory.vault.notefile import body_of, with_addition
 from kite_memory.vault.planning import Known, plain_body, sessions_of
-from kite_memory.vault.slugs import page_stem
-from kite_memory.vault.wording import body_key, title_key
+from kite_memory.vault.properties import with_properties
+from kite_memory.vault.wording import body_key, page_stem, text_block, title_key
+
+
+def restated(text: str, old: Note, new: Note, *, ours: bool, addition: str, leads: Callable[[str], bool]) -> str | None:
+    """The file's text afterwards; ``None`` where its properties cannot be changed safely.
+
+    ``addition`` is left out where the note has it already. Names and tags are only added: what its owner has given stays.
+    """
+    changed: str | None = text
+    names = tuple(dict.fromkeys((*old.aliases, *new.aliases)))
+    tags = tuple(dict.fromkeys((*old.tags, *new.tags)))
+    given: dict[str, object] = {}
+    if names != old.aliases:
+        given["aliases"] = names
+    if tags != old.tags:
+        given["tags"] = tags
+    if ours:
+        given |= {
+            name: value
+            for name, value, before in (
+                ("title", new.title, old.title),
+                ("entities", new.entities, old.entities),
+                ("triggers", new.triggers, old.triggers),
+            )
+            if value != before
+        }
+    if given:
+        changed = with_properties(text, given)
+    if changed is None:
+        return None
+    if not ours:
+        added = _leading_somewhere(addition, leads)
+        return changed if not added or added in old.body else with_addition(changed, added)
+    body = _leading_somewhere(new.body, leads)
+    return changed if body == old.body else changed[: len(changed) - len(body_of(changed))] + body + "\n"
+
+
+def _leading_somewhere(text: str, leads: Callable[[str], bool]) -> str:
+    return text_block(links.unlinked(text, lambda link: bool(link.target) and not leads(link.target)))
+
 
 _PREFIX = 40
 """Names that are cut to make room for a number still begin so."""

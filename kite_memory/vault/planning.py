@@ -14,18 +14,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from kite_memory.model.event import EvidenceReference
-from kite_memory.model.likeness import Surroundings
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.plan import Action, Amend, Create, Skip, Supersede
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.model.plan import Action, Amend, Create, Skip, Supersede, Surroundings
 from kite_memory.vault import lifecycle, links
 from kite_memory.vault.drafting import Draft, Entity
-from kite_memory.vault.identity import note_id
 from kite_memory.vault.lifecycle import Relation, Rulings
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.pages.entities import deserves_a_page
-from kite_memory.vault.slugs import page_stem, unique
-from kite_memory.vault.wording import body_key, entity_key, stem_key, text_block, title_key, words
+from kite_memory.vault.wording import body_key, entity_key, note_id, page_stem, stem_key, text_block, title_key, unique, words
 
 PEOPLE = "people"
 

@@ -8,12 +8,10 @@ from pathlib import PurePosixPath
 
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.vault import links
-from kite_memory.vault.identity import note_id
 from kite_memory.vault.notefile import FOLDERS, body_of
 from kite_memory.vault.planning import related
 from kite_memory.vault.properties import with_properties
-from kite_memory.vault.slugs import note_stem
-from kite_memory.vault.wording import digest, entity_key, one_line, shortened, text_block
+from kite_memory.vault.wording import digest, entity_key, note_id, note_stem, one_line, shortened, text_block
 
 PROPERTY, ASKED = "review", "split"
 """What a note says of which a person is asked whether it shall be divided."""

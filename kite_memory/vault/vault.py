@@ -10,25 +10,31 @@ from types import TracebackType
 from typing import Literal, assert_never
 
 from kite_memory.errors import KiteError, NoteNotFound, VaultFolderWrong, VaultMissing, VaultReadOnly
-from kite_memory.model.likeness import Contest, Ruling, Surround, Surroundings
 from kite_memory.model.look import Problem
-from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus
-from kite_memory.model.plan import Action, Amend, Create, Skip, Supersede
+from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus, Scope
+from kite_memory.model.plan import Action, Amend, Contest, Create, Ruling, Skip, Supersede, Surround, Surroundings
 from kite_memory.model.record import Origin
-from kite_memory.model.scope import Scope
-from kite_memory.vault import copies, finding, lifecycle, links, planning
+from kite_memory.vault import finding, lifecycle, links, planning
 from kite_memory.vault.comparison import Comparison, judge, missing_some, to_read
 from kite_memory.vault.drafting import Draft, remembered
 from kite_memory.vault.files import OWN_PREFIX, CannotRead, Content, Files, Stamp, no_vault
 from kite_memory.vault.folders import OutsideVault
-from kite_memory.vault.keyed_notes import Keeping
+from kite_memory.vault.keyed_notes import KeyedNotes
 from kite_memory.vault.ledger import Known, Ledger, link_key
 from kite_memory.vault.lifecycle import Rulings
-from kite_memory.vault.listing import GENERATED, Listing, leftovers, listing, trashed_notes
+from kite_memory.vault.listing import (
+    COPY_REASON,
+    GENERATED,
+    Listing,
+    is_copy_of,
+    leftovers,
+    listing,
+    may_be_of,
+    trashed_notes,
+)
 from kite_memory.vault.lock import WriterLock
 from kite_memory.vault.notefile import FOLDERS, Unreadable, parse
-from kite_memory.vault.plan_context import around_each, gather
-from kite_memory.vault.rewrite import restated
+from kite_memory.vault.plan_context import around_each, gather, restated
 from kite_memory.vault.wording import body_key, digest
 from kite_memory.vault.writing import Amended, LeftAlone, Outcome, Skipped, Writer
 
@@ -77,7 +83,7 @@ class Vault:
         self._lock = WriterLock(ledger_path.with_name(ledger_path.name + ".lock"))
         self._writer = Writer(self._files, self._ledger, clock)
         self._unread: dict[str, str] = {}
-        self.keys = Keeping(
+        self.keys = KeyedNotes(
             self._ledger,
             writing=self._writing,
             read=self._read_as_known,
@@ -142,7 +148,7 @@ class Vault:
         if frozen := self.frozen:
             raise self._missing(frozen)
         self._must_be_there()
-        apart = {problem.file for problem in self._ledger.problems() if problem.reason == copies.REASON}
+        apart = {problem.file for problem in self._ledger.problems() if problem.reason == COPY_REASON}
         yield from (entry for entry in listing(self._files).entries if entry.path not in apart)
 
     def wrong_folders(self) -> list[str]:
@@ -304,7 +310,7 @@ class Vault:
         first = not self._ledger.setting("compared")
         read = {entry.path: read for entry in to_read(known, found) if (read := self._read(entry.path))}
         if copied := self._copies(known, found, read):
-            found.sets_apart(copied, copies.REASON)
+            found.sets_apart(copied, COPY_REASON)
             known = [one for one in known if one.path not in copied]
             read = {entry.path: read[entry.path] for entry in to_read(known, found) if entry.path in read}
         judgement = judge(known, found, read, is_buried=self._ledger.is_buried, accept=accept)
@@ -361,10 +367,10 @@ class Vault:
 
         def is_copy(path: str, original: str) -> bool:
             both = path in ids and original in ids
-            return both and copies.is_copy(ids[path], ids[original], lambda: (text_of(path), text_of(original)))
+            return both and is_copy_of(ids[path], ids[original], lambda: (text_of(path), text_of(original)))
 
         suspects = {*read, *(homes[ids[path]] for path in read if ids.get(path, "") in homes)}
-        return frozenset(path for path in suspects if any(is_copy(path, each) for each in copies.may_be_of(path, there)))
+        return frozenset(path for path in suspects if any(is_copy(path, each) for each in may_be_of(path, there)))
 
     def _learn_from_the_trash(self) -> None:
         """With a new ledger, the vault's trash still tells what was thrown away."""

@@ -24,8 +24,7 @@ from kite_memory.vault.lifecycle import holds_wherever, standing_until
 from kite_memory.vault.listing import GENERATED, listing
 from kite_memory.vault.notefile import Unreadable, body_of, parse, render, with_addition
 from kite_memory.vault.properties import Raw, moment, with_properties
-from kite_memory.vault.slugs import unique
-from kite_memory.vault.wording import digest, stem_key, title_key
+from kite_memory.vault.wording import digest, stem_key, title_key, unique
 
 _ATTEMPTS = 3
 _SUFFIX = re.compile(r"\.\w{1,12}$")

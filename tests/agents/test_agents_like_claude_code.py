@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from kite_memory.agents import codex, gemini_cli
+from kite_memory.agents import registry
 from kite_memory.agents.like_claude_code import Dialect
 from kite_memory.agents.settings_edit import Edit, Nothing, SettingsUnreadable
 
 COMMAND = "/usr/bin/python3 -I -S /opt/kite_memory/hook_client.py"
-BOTH = pytest.mark.parametrize("hooks", [codex.HOOKS, gemini_cli.HOOKS], ids=lambda hooks: hooks.name)
+BOTH = pytest.mark.parametrize("hooks", [registry.CODEX_HOOKS, registry.GEMINI_HOOKS], ids=lambda hooks: hooks.name)
 
 THEIRS = """{
   "theme": "dark",
@@ -64,7 +64,7 @@ REMARKED = """// mine, see https://example.org
 
 @pytest.mark.parametrize("before", [REMARKED, '{\n  "hooks": {\n    // "AfterTool": []\n  }\n}\n', "{} // nothing yet\n"])
 def test_gemini_cli_reads_remarks_and_they_stay(before: str) -> None:
-    hooks = gemini_cli.HOOKS
+    hooks = registry.GEMINI_HOOKS
     text = installed(hooks, before)
 
     again = hooks.plan_install(text, COMMAND)
@@ -76,7 +76,7 @@ def test_gemini_cli_reads_remarks_and_they_stay(before: str) -> None:
 
 def test_codex_reads_none() -> None:
     with pytest.raises(SettingsUnreadable):
-        codex.HOOKS.plan_install(REMARKED, COMMAND)
+        registry.CODEX_HOOKS.plan_install(REMARKED, COMMAND)
 
 
 @BOTH
@@ -127,4 +127,4 @@ def test_what_is_not_understood_is_refused_in_the_agents_name(hooks: Dialect, te
 
 def test_gemini_is_told_nothing_as_a_session_starts() -> None:
     """What its start hook says goes in front of the first prompt, which a resumed client then takes for no prompt."""
-    assert "SessionStart" not in gemini_cli.HOOKS.events
+    assert "SessionStart" not in registry.GEMINI_HOOKS.events

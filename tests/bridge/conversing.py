@@ -12,8 +12,7 @@ from typing import Any
 from kite_memory import assets
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import Saving
-from kite_memory.recall.embedders.embedder import Embedder
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import Embedder, HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory

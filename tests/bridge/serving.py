@@ -13,8 +13,7 @@ from typing import Any
 
 import anyio
 
-from kite_memory.mcp_server.audit import Audit
-from kite_memory.mcp_server.auth_middleware import Door
+from kite_memory.mcp_server.auth_middleware import Audit, Door
 from kite_memory.mcp_server.http import serve
 from kite_memory.mcp_server.tokens import Tokens
 from kite_memory.tools.wire import Perform

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kite_memory.app.question_answering import History
+from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
+from kite_memory.model.note import Scope
 from kite_memory.model.plan import Create
-from kite_memory.model.scope import Scope
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
@@ -291,7 +291,7 @@ class TestQuoting:
 
 class TestEvents:
     @pytest.fixture
-    def history(self, home: Path) -> Iterator[History]:
+    def history(self, home: Path) -> Iterator[QuestionAnswering]:
         timeline = Timeline(home / "past" / "timeline.sqlite")
         mine = Work().asked("Let the sweeper take back stale claims").edited(f"{HOME}/sweeper.py")
         mine = mine.ran("pytest", "1 failed: the lease is 0", "failed", tests="failed").said("The lease is read too early.")
@@ -303,13 +303,13 @@ class TestEvents:
         recall = Recall(
             index=Index(home / "past" / "index", embedder=HashingEmbedder(dim=16)), memory=SessionMemory(home / "past" / "s")
         )
-        yield History(timeline=timeline, vault=vault, recall=recall, answerer=lambda: None, clock=lambda: START)
+        yield QuestionAnswering(timeline=timeline, vault=vault, recall=recall, answerer=lambda: None, clock=lambda: START)
         recall.close()
         vault.close()
         timeline.close()
 
     @pytest.fixture
-    def worked(self, house: Conversing, history: History) -> Conversing:
+    def worked(self, house: Conversing, history: QuestionAnswering) -> Conversing:
         house.bridge = tools_over(house.store, Near(timeline=history.timeline, resume=history.resume))
         return house
 

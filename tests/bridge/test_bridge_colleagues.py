@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.note import NoteKind
-from kite_memory.team.recall import MARGIN, SCORE, Colleagues, Reliance, note_of, standing_out
+from kite_memory.team.recall import MARGIN, SCORE, CircuitBreaker, TeamRecall, note_of, standing_out
 from kite_memory.team.search import Team, hits_of
 from kite_memory.tools import asking
 from kite_memory.tools.access import OWNER
@@ -126,7 +126,7 @@ def answering(trust: ssl.SSLContext | None = None, **answers: Callable[[], Answe
             thread.join(PATIENT)
 
 
-def told(colleagues: Colleagues, query: str = ASKS, until: float = PATIENT) -> list[tuple[str, str]]:
+def told(colleagues: TeamRecall, query: str = ASKS, until: float = PATIENT) -> list[tuple[str, str]]:
     telling = colleagues.ask(query, "orchard", until=until)
     assert telling is not None
     return [(hit.note.id, hit.note.body) for hit in telling.hits()]
@@ -146,12 +146,12 @@ def test_what_a_served_team_knows_comes_with_its_text(tmp_path: Path) -> None:
     store.remember(OWNER, "Geese guard the gate this morning", NoteKind.FACT, MORNING)
     with serving(tmp_path, Bridge(tools).perform) as served:
         token, _ = served.tokens.create("colleague", write=False, projects=["orchard"])
-        telling = Colleagues(Team(address=served.url, token=token), clock=Clock()).ask(ASKS, "orchard", until=PATIENT)
+        telling = TeamRecall(Team(address=served.url, token=token), clock=Clock()).ask(ASKS, "orchard", until=PATIENT)
         assert telling is not None
         (hit,) = telling.hits()
 
-        nothing = told(Colleagues(Team(address=served.url, token=token), clock=Clock()), "who feeds the carp?")
-        revoked = told(Colleagues(Team(address=served.url, token="nobody's"), clock=Clock()))
+        nothing = told(TeamRecall(Team(address=served.url, token=token), clock=Clock()), "who feeds the carp?")
+        revoked = told(TeamRecall(Team(address=served.url, token="nobody's"), clock=Clock()))
 
     assert (hit.note.id, hit.note.kind, hit.score) == (f"team:{note.id}", NoteKind.DECISION, 1.0)
     assert hit.note.body == "Geese guard the gate, since\nthe dogs sleep."
@@ -164,7 +164,7 @@ def test_a_question_takes_one_connection() -> None:
         search_notes=lambda: content({"hits": [found("a"), found("b")]}),
         get_note=iter([content(whole("a")), content(whole("b"))]).__next__,
     ) as server:
-        assert [id for id, _ in told(Colleagues(server.team(), clock=Clock()))] == ["team:a", "team:b"]
+        assert [id for id, _ in told(TeamRecall(server.team(), clock=Clock()))] == ["team:a", "team:b"]
 
     assert [tool for tool, _ in server.asked] == ["search_notes", "get_note", "get_note"]
     assert server.asked[0][1] == {"query": ASKS, "project": "orchard", "limit": 8}
@@ -189,7 +189,7 @@ NO_ANSWERS = [
 def test_after_three_that_are_no_answers_the_team_is_left_in_peace_for_a_while(answer: Answer) -> None:
     clock = Clock()
     with answering(search_notes=lambda: answer) as server:
-        colleagues = Colleagues(server.team(), clock=clock)
+        colleagues = TeamRecall(server.team(), clock=clock)
         assert [told(colleagues) for _ in range(3)] == [[], [], []]
 
         asked_again = colleagues.ask(ASKS, "orchard", until=PATIENT)
@@ -202,13 +202,13 @@ def test_after_three_that_are_no_answers_the_team_is_left_in_peace_for_a_while(a
 
 
 def test_nobody_there_is_nothing() -> None:
-    assert told(Colleagues(Team(address="http://127.0.0.1:9/mcp", token="t"), clock=Clock())) == []
+    assert told(TeamRecall(Team(address="http://127.0.0.1:9/mcp", token="t"), clock=Clock())) == []
 
 
 def test_a_team_that_hangs_is_not_waited_for_and_not_asked_twice() -> None:
     clock = Clock()
     with answering(search_notes=lambda: None) as server:
-        colleagues = Colleagues(server.team(), clock=clock)
+        colleagues = TeamRecall(server.team(), clock=clock)
         telling = colleagues.ask(ASKS, "orchard", until=PATIENT)
         assert telling is not None and server.heard.wait(PATIENT)
 
@@ -234,7 +234,7 @@ def test_what_comes_too_late_is_a_failure_although_it_is_an_answer() -> None:
         return content({"hits": []})
 
     with answering(search_notes=late) as server:
-        colleagues = Colleagues(server.team(), clock=clock)
+        colleagues = TeamRecall(server.team(), clock=clock)
         for _ in range(3):
             told(colleagues, until=clock.now + 0.5)
             ended()
@@ -254,7 +254,7 @@ def test_a_note_that_does_not_come_in_time_is_left_out_and_the_first_is_kept() -
         return None
 
     with answering(search_notes=lambda: content({"hits": [found("a"), found("b")]}), get_note=notes) as server:
-        colleagues = Colleagues(server.team(), clock=clock)
+        colleagues = TeamRecall(server.team(), clock=clock)
         telling = colleagues.ask(ASKS, "orchard", until=PATIENT)
         assert telling is not None
         while clock.now < PATIENT:
@@ -311,7 +311,7 @@ def test_two_are_the_most() -> None:
 
 @pytest.mark.parametrize("failures", range(6))
 def test_only_failures_in_a_row_keep_away(failures: int) -> None:
-    reliance = Reliance()
+    reliance = CircuitBreaker()
     for _ in range(failures):
         reliance = reliance.after(answered=False, now=100.0)
 
@@ -355,14 +355,14 @@ def test_a_server_that_nobody_vouches_for_hears_nothing(tmp_path: Path) -> None:
     shown.load_cert_chain(tmp_path / "both.pem")
 
     with answering(shown, search_notes=lambda: content({"hits": []})) as server:
-        assert told(Colleagues(server.team("https", "localhost"), clock=Clock())) == []
+        assert told(TeamRecall(server.team("https", "localhost"), clock=Clock())) == []
 
     assert server.asked == []
 
 
 def test_the_token_goes_in_a_header_alone() -> None:
     with answering(search_notes=lambda: content({"hits": []})) as server:
-        told(Colleagues(server.team(), clock=Clock()))
+        told(TeamRecall(server.team(), clock=Clock()))
 
     assert server.bearers == ["Bearer secret-token"]
     assert "secret-token" not in json.dumps(server.asked)

@@ -14,7 +14,7 @@ import pytest
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
 from kite_memory.mcp_server.declarations import TOOLS
 from kite_memory.mcp_server.rendering import bounded
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Scope
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools.access import OWNER, Grant, NotAllowed
 from tests.bridge.conversing import ELSE, QUEUE, SEVERAL, UUID, Conversing, conversing

@@ -20,7 +20,7 @@ import pytest
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import Saving
 from kite_memory.errors import KiteError
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Scope
 from kite_memory.text.ages import age
 from kite_memory.tools.access import OWNER, Asker, Grant
 from kite_memory.tools.bridge import Bridge

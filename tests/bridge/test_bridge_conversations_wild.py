@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kite_memory.errors import UsageError
 from kite_memory.model.note import Note
-from kite_memory.tools.conversation_json import from_json, to_json
 from kite_memory.tools.conversation_notes import drafts_of, journal_id, journal_of, merged, name_of
+from kite_memory.tools.local_conversations import from_json, to_json
 from kite_memory.tools.record_reading import Given, read_record
 from kite_memory.tools.store import Conversation
 from kite_memory.tools.transcripts import as_text, chunk_of, turns

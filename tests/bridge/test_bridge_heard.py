@@ -4,7 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from kite_memory.timeline.store import Timeline
-from kite_memory.tools.working import heard
+from kite_memory.tools.local_state import heard
 from tests.fakes.work import Work, session
 
 

@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.errors import StateNewer
-from kite_memory.model.note import NoteKind
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import NoteKind, Scope
 from kite_memory.tools.access import OWNER, Grant, NotAllowed
 from kite_memory.tools.local_state import VERSION, LocalState
 from kite_memory.tools.local_store import LocalStore
@@ -31,7 +30,7 @@ import sys
 from pathlib import Path
 from kite_memory.tools.access import OWNER
 from kite_memory.tools.store import Conflict, Place, Wanted
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Scope
 from tests.bridge.localhouse import local_store
 with local_store(Path(sys.argv[1])) as store:
     done = 0

@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from kite_memory.mcp_server.auth_middleware import LONGEST_BODY
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Scope
 from kite_memory.tools.access import OWNER, Asker, Grant
 from tests.bridge.serving import HEADERS, Served, serving
 from tests.fakes.performers import Performer

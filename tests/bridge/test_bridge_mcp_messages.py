@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kite_memory.mcp_server.messages import Envelope
+from kite_memory.mcp_server.stdio import Envelope
 from tests.counts import examples
 
 ANYTHING = st.recursive(

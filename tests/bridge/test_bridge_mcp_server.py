@@ -11,8 +11,8 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from kite_memory.mcp_server.agent import agent_of
 from kite_memory.mcp_server.declarations import TOOLS
+from kite_memory.mcp_server.http import agent_of
 from kite_memory.mcp_server.server import client_of, server_over
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.argument_parsing import NAMED_BEFORE

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.mcp_server.declarations import TOOLS
 from kite_memory.mcp_server.rendering import bounded
-from kite_memory.text.json_escape import written
+from kite_memory.text.unicode import written
 from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
 from kite_memory.tools.bridge import Json
 from kite_memory.tools.local_context import Near

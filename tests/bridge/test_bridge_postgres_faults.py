@@ -16,7 +16,7 @@ import pytest
 
 from kite_memory.errors import UsageError
 from kite_memory.model.note import NoteKind
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.team.postgres import Housekeeping, Patience, PostgresStore, SchemaMissing, migrate, open_postgres
 from kite_memory.team.postgres.connections import Connections
 from kite_memory.tools.access import OWNER

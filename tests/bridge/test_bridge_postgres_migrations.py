@@ -8,11 +8,10 @@ import psycopg
 import pytest
 
 from kite_memory.errors import StateNewer, UsageError
-from kite_memory.model.scope import Scope
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.model.note import Scope
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.team.postgres import SchemaMissing, migrate, open_postgres
-from kite_memory.team.postgres.migrating import index_name
-from kite_memory.team.postgres.schema import PERSONS_SINCE, VERSION
+from kite_memory.team.postgres.migrating import PERSONS_SINCE, VERSION, index_name
 from kite_memory.tools.access import OWNER, Grant
 from kite_memory.tools.store import Asked, Place, StoreUnavailable, Wanted
 from tests.contract.bridge_store_contract import CHAT, ORCHARD

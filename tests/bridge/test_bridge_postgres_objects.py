@@ -11,8 +11,7 @@ from moto.server import ThreadedMotoServer
 
 from kite_memory.errors import EmbedderUnavailable
 from kite_memory.model.note import NoteKind
-from kite_memory.recall.embedders.embedder import Embedder, Purpose, Space, Vectors
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import Embedder, HashingEmbedder, Purpose, Space, Vectors
 from kite_memory.team.postgres import PostgresStore, S3Objects, migrate, objects_of, open_postgres
 from kite_memory.tools.access import OWNER
 from kite_memory.tools.store import Asked, StoreUnavailable, Wanted

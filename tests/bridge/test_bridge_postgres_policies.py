@@ -10,12 +10,11 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from kite_memory.model.note import NoteKind
-from kite_memory.model.scope import Scope
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.model.note import NoteKind, Scope
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.team.postgres import NotPermitted, migrate, open_postgres
 from kite_memory.team.postgres.connections import settings_of
-from kite_memory.team.postgres.schema import GUARDED
+from kite_memory.team.postgres.migrating import GUARDED
 from kite_memory.tools.access import OWNER, Grant
 from kite_memory.tools.store import Wanted
 from tests.contract.bridge_store_contract import GRANTS, ORCHARD, PLACES, conversation, state

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.event import EventType, Session
-from kite_memory.model.look import Cursor, Look
-from kite_memory.model.note import NoteKind
-from kite_memory.model.scope import Scope
+from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.note import NoteKind, Scope
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools import wire
 from kite_memory.tools.access import OWNER, Asker, Grant
@@ -24,7 +23,7 @@ from kite_memory.tools.bridge import Json
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.resuming import MOST_TOKENS, Part, briefing, context, cost, state_lines, tools
 from kite_memory.tools.store import Memory, Place, State, Todo
-from kite_memory.wiring import House, open_house
+from kite_memory.wiring.services import Services, open_services
 from tests.bridge.localhouse import START
 from tests.fakes.events import SESSION, event
 from tests.fakes.memory_store import MemoryStore
@@ -213,7 +212,7 @@ def test_whatever_there_is_to_say_it_never_takes_more_than_its_room(said: list[l
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def house(tmp_path: Path) -> Iterator[Services]:
     config = Config(
         file=tmp_path / "config.toml",
         state=tmp_path / "state",
@@ -222,26 +221,28 @@ def house(tmp_path: Path) -> Iterator[House]:
         extractor=ExtractorConfig(name="offline"),
         embedder=EmbedderConfig(name="local"),
     )
-    with open_house(config) as opened:
-        opened.lay_out()
+    with open_services(config) as opened:
+        opened.init_vault()
         yield opened
 
 
-def take_in(house: House, session: Session) -> None:
+def take_in(house: Services, session: Session) -> None:
     asked = event(1, "Graft the plums onto the quince", session=session)
     listed = replace(
         event(2, "todos:\n[x] Prune\n[>] Graft\n[ ] Water", EventType.TOOL_CALL, session=session), tool="TodoWrite", call="c"
     )
-    look = Look(path="/t", session=session, events=(asked, listed), problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1))
+    look = ReadResult(
+        path="/t", session=session, events=(asked, listed), problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1)
+    )
     house.timeline.commit([look], session.provider)
 
 
-def ask(house: House, tool: str, **arguments: object) -> Json:
+def ask(house: Services, tool: str, **arguments: object) -> Json:
     asker = {"project": "orchard", "session": "now", "ai": "claude-code"}
     return wire.result_of(house.operations.perform("bridge", {"tool": tool, "arguments": arguments, "asker": asker}))
 
 
-def test_in_the_house_todos_of_the_transcript_are_resumed_without_anybody_saving_them(house: House) -> None:
+def test_in_the_house_todos_of_the_transcript_are_resumed_without_anybody_saving_them(house: Services) -> None:
     from datetime import UTC, datetime
 
     session = replace(SESSION, started=datetime.now(UTC))
@@ -253,7 +254,7 @@ def test_in_the_house_todos_of_the_transcript_are_resumed_without_anybody_saving
     assert "Graft the plums onto the quince" in ask(house, "smart_resume")["briefing"]
 
 
-def test_in_the_house_what_one_tool_writes_the_others_find(house: House) -> None:
+def test_in_the_house_what_one_tool_writes_the_others_find(house: Services) -> None:
     ask(house, "write_memory", key="project.rootstock", value="Quince, since it stays small")
 
     (hit,) = house.operations.search(query="quince", project="orchard")["hits"]
@@ -264,7 +265,7 @@ def test_in_the_house_what_one_tool_writes_the_others_find(house: House) -> None
     assert house.operations.status()["notes"]["keyed"] == 1
 
 
-def test_in_the_house_a_conflict_keeps_its_version_on_the_way(house: House) -> None:
+def test_in_the_house_a_conflict_keeps_its_version_on_the_way(house: Services) -> None:
     ask(house, "write_memory", key="project.rootstock", value=1)
 
     answer = house.operations.perform(

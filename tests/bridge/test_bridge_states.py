@@ -10,7 +10,7 @@ from kite_memory.errors import UsageError
 from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
 from kite_memory.tools.bridge import Json
 from kite_memory.tools.local_context import Near
-from kite_memory.tools.states import joined, tools
+from kite_memory.tools.local_state import joined, tools
 from kite_memory.tools.store import State, Todo
 from tests.bridge.localhouse import START, Clock
 from tests.fakes.memory_store import MemoryStore

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.cli.team import asked
+from kite_memory.cli.memory import asked
 from kite_memory.config import Config, TeamConfig
 from kite_memory.errors import UsageError
 from kite_memory.model.note import NoteKind

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.app.timeline_queries import LookingBack, NoShelf
+from kite_memory.app.timeline_queries import NoShelf, TimelineQueries
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Scope
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import resuming
 from kite_memory.tools.access import Asker, Grant
 from kite_memory.tools.local_context import Near
-from kite_memory.tools.working import working
+from kite_memory.tools.local_state import working
 from tests.bridge.conversing import QUEUE, tools_over
 from tests.fakes.events import SESSION, START, event
 from tests.fakes.memory_store import MemoryStore
@@ -60,20 +60,20 @@ def timeline(tmp_path: Path) -> Iterator[Watched]:
 
 
 @pytest.fixture
-def past(timeline: Timeline) -> LookingBack:
-    return LookingBack(timeline=timeline, vault=NoShelf())
+def past(timeline: Timeline) -> TimelineQueries:
+    return TimelineQueries(timeline=timeline, vault=NoShelf())
 
 
-def briefed(past: LookingBack, grant: Grant, **arguments: object) -> str:
+def briefed(past: TimelineQueries, grant: Grant, **arguments: object) -> str:
     tools = resuming.tools(MemoryStore(), Near(timeline=past.timeline, resume=past.resume), clock=lambda: START)
     return str(tools["smart_resume"](Asker(grant=grant), arguments)["briefing"])
 
 
-def test_a_session_is_told_apart_only_from_those_that_are_seen(past: LookingBack) -> None:
+def test_a_session_is_told_apart_only_from_those_that_are_seen(past: TimelineQueries) -> None:
     assert "Prune the pears" in briefed(past, ORCHARD, session_id=SESSION.id[:8])
 
 
-def test_what_a_sub_agent_did_in_another_project_is_no_part_of_a_brief(past: LookingBack) -> None:
+def test_what_a_sub_agent_did_in_another_project_is_no_part_of_a_brief(past: TimelineQueries) -> None:
     told = tools_over(MemoryStore(), Near(timeline=past.timeline, resume=past.resume))
     answer = told.perform("resume_brief", {"session": SESSION.id}, Asker(grant=ORCHARD))
 
@@ -82,7 +82,7 @@ def test_what_a_sub_agent_did_in_another_project_is_no_part_of_a_brief(past: Loo
     assert "bid" in past.resume(session=SESSION.id)["text"]
 
 
-def test_no_event_of_a_session_out_of_sight_is_read_for_anybody(timeline: Watched, past: LookingBack) -> None:
+def test_no_event_of_a_session_out_of_sight_is_read_for_anybody(timeline: Watched, past: TimelineQueries) -> None:
     """How long an answer takes would tell of it."""
     near = Near(timeline=past.timeline, resume=past.resume, working=partial(working, timeline))
     tools = resuming.tools(MemoryStore(), near, clock=lambda: START)

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from kite_memory.errors import VaultMissing
-from kite_memory.model.note import NoteKind
+from kite_memory.model.note import NoteKind, Scope
 from kite_memory.model.record import Record
-from kite_memory.model.scope import Scope
 from kite_memory.tools.access import OWNER
 from kite_memory.tools.local_store import LocalStore
 from kite_memory.tools.store import Conversation, Place, Wanted
@@ -38,7 +37,7 @@ def conversation(uuid: str) -> Conversation:
     )
 
 
-class House:
+class Services:
     def __init__(self, home: Path, store: LocalStore) -> None:
         self.home, self.store = home, store
         self.let_go: list[str] = []
@@ -54,25 +53,25 @@ class House:
         return {path for path in (self.home / "vault").rglob("*") if path.is_file()}
 
 
-def unmounted(house: House) -> None:
+def unmounted(house: Services) -> None:
     (house.home / "vault").rename(house.home / "elsewhere")
     (house.home / "vault").mkdir()
 
 
-def half_synced(house: House) -> None:
+def half_synced(house: Services) -> None:
     (house.home / "elsewhere").mkdir()
     for path in house.notes_on_disk():
         if "port" not in path.name:
             path.rename(house.home / "elsewhere" / path.name)
 
 
-def all_but_laid_out(house: House) -> None:
+def all_but_laid_out(house: Services) -> None:
     (house.home / "elsewhere").mkdir()
     for path in house.notes_on_disk():
         path.rename(house.home / "elsewhere" / path.name)
 
 
-ASKED: dict[str, Callable[[House], object]] = {
+ASKED: dict[str, Callable[[Services], object]] = {
     "write a new memory": lambda house: house.store.write_memory(OWNER, "host", "localhost", ORCHARD),
     "write a memory anew": lambda house: house.store.write_memory(OWNER, "port", 8081, ORCHARD),
     "delete a memory": lambda house: house.store.delete_memory(OWNER, "port", ORCHARD),
@@ -84,22 +83,22 @@ ASKED: dict[str, Callable[[House], object]] = {
     "save a conversation again": lambda house: house.store.save_conversation(OWNER, conversation(UUID)),
     "read a conversation": lambda house: house.store.conversation(OWNER, UUID),
 }
-OF_MEMORIES: dict[str, Callable[[House], object]] = {
+OF_MEMORIES: dict[str, Callable[[Services], object]] = {
     "read a memory": lambda house: house.store.memories(OWNER, Wanted(pattern="port")),
     "list memories": lambda house: house.store.memories(OWNER, Wanted(pattern="*")),
 }
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def house(tmp_path: Path) -> Iterator[Services]:
     with local_store(tmp_path) as store:
-        yield House(tmp_path, store)
+        yield Services(tmp_path, store)
 
 
 @pytest.mark.parametrize("vanishes", [unmounted, half_synced, all_but_laid_out], ids=lambda how: how.__name__)
 @pytest.mark.parametrize("asked", ASKED)
 def test_a_vault_that_has_vanished_is_neither_written_into_nor_said_to_hold_nothing(
-    house: House, asked: str, vanishes: Callable[[House], None]
+    house: Services, asked: str, vanishes: Callable[[Services], None]
 ) -> None:
     vanishes(house)
     before = house.files()
@@ -113,7 +112,7 @@ def test_a_vault_that_has_vanished_is_neither_written_into_nor_said_to_hold_noth
 @pytest.mark.parametrize("vanishes", [unmounted, all_but_laid_out], ids=lambda how: how.__name__)
 @pytest.mark.parametrize("asked", OF_MEMORIES)
 def test_of_memories_whose_vault_has_vanished_nobody_says_that_there_are_none(
-    house: House, asked: str, vanishes: Callable[[House], None]
+    house: Services, asked: str, vanishes: Callable[[Services], None]
 ) -> None:
     vanishes(house)
 
@@ -122,7 +121,7 @@ def test_of_memories_whose_vault_has_vanished_nobody_says_that_there_are_none(
 
 
 @pytest.mark.parametrize("vanishes", [unmounted, half_synced, all_but_laid_out], ids=lambda how: how.__name__)
-def test_a_vault_that_comes_back_is_as_if_it_had_never_been_gone(house: House, vanishes: Callable[[House], None]) -> None:
+def test_a_vault_that_comes_back_is_as_if_it_had_never_been_gone(house: Services, vanishes: Callable[[Services], None]) -> None:
     paths = {path.name: path for path in house.notes_on_disk()}
     vanishes(house)
     for asked in ASKED.values():
@@ -146,7 +145,7 @@ def test_a_vault_that_comes_back_is_as_if_it_had_never_been_gone(house: House, v
 def test_nothing_that_a_note_rests_on_is_let_go_while_the_note_cannot_be_forgotten(tmp_path: Path) -> None:
     let_go: list[str] = []
     with local_store(tmp_path, let_go=lambda note: let_go.append(note.id)) as store:
-        house = House(tmp_path, store)
+        house = Services(tmp_path, store)
         half_synced(house)
 
         with pytest.raises(VaultMissing):
@@ -156,7 +155,7 @@ def test_nothing_that_a_note_rests_on_is_let_go_while_the_note_cannot_be_forgott
     assert [path for path in house.notes_on_disk() if "port" in path.name]
 
 
-def test_a_note_that_its_owner_has_just_moved_is_read_and_remembered_where_it_is(house: House) -> None:
+def test_a_note_that_its_owner_has_just_moved_is_read_and_remembered_where_it_is(house: Services) -> None:
     path = next(path for path in house.notes_on_disk() if "apple" in path.name)
     path.rename(house.home / "vault" / "ideas" / "apples.md")
 

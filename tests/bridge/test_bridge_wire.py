@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Scope
 from kite_memory.redaction.door import redact_id
 from kite_memory.tools import wire
 from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kite_memory.cli.demo import leave_transcripts
+from kite_memory.cli.everyday import leave_transcripts
 from kite_memory.cli.help import first_sentence
 from tests.cli.commands import every_command
 from tests.cli.transcript import Player, in_this_process

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kite_memory.cli.demo import leave_transcripts
+from kite_memory.cli.everyday import leave_transcripts
 from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine
 from tests.fakes.work import leave_work

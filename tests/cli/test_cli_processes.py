@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.cli.demo import leave_transcripts
+from kite_memory.cli.everyday import leave_transcripts
 from kite_memory.daemon import client
 from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine, Ran, eventually

@@ -11,10 +11,10 @@ from kite_memory.cli.bridging import _global_and_states
 from kite_memory.cli.serving import STORE_VARIABLE, Late, _password_in
 from kite_memory.errors import UsageError
 from kite_memory.mcp_server.tokens import Kept
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Scope
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.store import StoreUnavailable
-from kite_memory.wiring import TeamBridge
+from kite_memory.wiring.team import TeamBridge
 
 ASKER = Asker(grant=OWNER)
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
-from kite_memory.cli.demo import leave_transcripts
+from kite_memory.cli.everyday import leave_transcripts
 from kite_memory.cli.main import main
 from tests.e2e.kmem import Machine, Ran
 from tests.fakes.work import leave_work

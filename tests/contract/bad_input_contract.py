@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.event import EventType
-from kite_memory.model.look import Look
+from kite_memory.model.look import ReadResult
 from kite_memory.sources.common.source import Compound, Source
 from kite_memory.timeline.resume import brief
 from kite_memory.timeline.store import Timeline
@@ -59,7 +59,7 @@ class BadInputContract(ABC):
             content = content.replace(name, other)
         return self.written(folder, content)
 
-    def looks(self, source: Source, path: Path) -> list[Look]:
+    def looks(self, source: Source, path: Path) -> list[ReadResult]:
         found = [source.read(path, None, budget=BUDGET)]
         while found[-1].more:
             found.append(source.read(path, found[-1].cursor, budget=BUDGET))
@@ -117,7 +117,7 @@ class BadInputContract(ABC):
         assert list(source.transcripts()) == [path]
 
 
-def told(looks: list[Look]) -> list[tuple[str, str]]:
+def told(looks: list[ReadResult]) -> list[tuple[str, str]]:
     return [(event.type.value, event.text) for look in looks for event in look.events]
 
 

@@ -15,11 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kite_memory.errors import UsageError
-from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.record import TURNED_DOWN, Decision, Fact, Insight, OpenQuestion, Preference, Record, Rejected, Topic
-from kite_memory.model.scope import Scope
 from kite_memory.tools.access import OWNER, Grant, NotAllowed
-from kite_memory.tools.patterns import fits
 from kite_memory.tools.store import (
     Asked,
     Conflict,
@@ -33,6 +31,7 @@ from kite_memory.tools.store import (
     Todo,
     Wanted,
 )
+from kite_memory.tools.values import fits
 from tests.contract.whole_note import ELSEWHERE, OTHERS, differing, whole_note
 from tests.counts import examples
 

@@ -11,7 +11,7 @@ from typing import Protocol
 import pytest
 
 from kite_memory.model.event import Event
-from kite_memory.model.look import Look
+from kite_memory.model.look import ReadResult
 from kite_memory.sources.common.source import Compound, Source
 from tests.contract.source_contract import BUDGET, FileSourceContract, together
 from tests.contract.wild_values import wild_rows
@@ -23,7 +23,7 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
-def looks(source: Source, path: Path, first: Look | None = None, *, budget: int = BUDGET) -> list[Look]:
+def looks(source: Source, path: Path, first: ReadResult | None = None, *, budget: int = BUDGET) -> list[ReadResult]:
     """Look after look, until there is no more."""
     found = [source.read(path, first.cursor if first else None, budget=budget)]
     while found[-1].more:

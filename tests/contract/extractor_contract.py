@@ -8,9 +8,8 @@ import pytest
 
 from kite_memory.distill.extractor import Answer, Extractor, Usage
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.record import Decision, Insight, Preference, Record
+from kite_memory.model.record import Chunk, Decision, Insight, Preference, Record
 from tests.fakes.conversations import DECIDED, EXPLAINED, about_the_queue, chunk
 from tests.fakes.events import event
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kite_memory.model.hit import Question
-from kite_memory.model.judging import Judge, Judged, Unjudged
+from kite_memory.model.hit import Judge, Judged, Question, Unjudged
 from tests.fakes.judges import NOTES, hit, question
 
 ODD = [

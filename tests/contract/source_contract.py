@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.event import Event
-from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.look import Cursor, Problem, ReadResult
 from tests.contract.bad_input_contract import BUDGET, BadInputContract, watched
 from tests.contract.wild_values import wild_documents, wild_lines
 
@@ -189,7 +189,7 @@ class AppendOnlySourceContract(FileSourceContract):
         assert line.startswith(b"{")
         assert line.endswith(b"}")
 
-    def whole(self, folder: Path) -> Look:
+    def whole(self, folder: Path) -> ReadResult:
         return self.make(folder).read(self.written(folder), None, budget=BUDGET)
 
     def test_a_file_cut_anywhere_reads_the_same_in_two_looks(self, tmp_path: Path) -> None:
@@ -388,5 +388,5 @@ class DocumentSourceContract(FileSourceContract):
             assert look.events == whole.events
 
 
-def together(*looks: Look) -> tuple[tuple[Event, ...], tuple[Problem, ...]]:
+def together(*looks: ReadResult) -> tuple[tuple[Event, ...], tuple[Problem, ...]]:
     return tuple(event for look in looks for event in look.events), tuple(problem for look in looks for problem in look.problems)

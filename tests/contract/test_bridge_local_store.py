@@ -7,7 +7,7 @@ import pytest
 
 from kite_memory.model.note import Note
 from kite_memory.model.plan import Create
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.tools.store import Store
 from kite_memory.vault import Vault
 from tests.bridge.localhouse import local_store

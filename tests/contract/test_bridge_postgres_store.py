@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from kite_memory.errors import EmbedderUnavailable
-from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.scope import Scope
-from kite_memory.recall.embedders.embedder import Purpose, Vectors
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.model.note import Note, NoteKind, Scope
+from kite_memory.recall.embedders.embedder import HashingEmbedder, Purpose, Vectors
 from kite_memory.team.postgres import Objects, migrate, notes, open_postgres
 from kite_memory.team.postgres.connections import Connections
 from kite_memory.team.postgres.finding import indexed

@@ -10,14 +10,13 @@ import pytest
 
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.anthropic_api import AnthropicBackend
-from kite_memory.distill.backends.backend import Backend
+from kite_memory.distill.backends.backend import Backend, Prices
 from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
 from kite_memory.distill.backends.openai_api import OpenAiBackend
-from kite_memory.distill.backends.prices import Prices
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.judge import ModelJudge
 from kite_memory.distill.outbox import Budget, Outbox
-from kite_memory.model.judging import Judge
+from kite_memory.model.hit import Judge
 from tests.contract.judge_contract import JudgeContract
 from tests.fakes.anthropic_server import anthropic_server, text_message
 from tests.fakes.claude_command import claude_command

@@ -12,7 +12,7 @@ import pytest
 
 from kite_memory.config import Config
 from kite_memory.model.event import Event
-from kite_memory.wiring import open_house
+from kite_memory.wiring.services import open_services
 from tests.contract.bad_input_contract import BadInputContract, watched
 from tests.contract.held_sources import HELD
 from tests.fakes.cursor_store import EditorState
@@ -60,7 +60,7 @@ def test_status_says_of_each_provider_what_was_found_read_and_passed_over(tmp_pa
         events[provider] = [event for look in looks for event in look.events]
         problems[provider] = sum(len(look.problems) for look in looks)
 
-    with open_house(house_of_all(tmp_path)) as house:
+    with open_services(house_of_all(tmp_path)) as house:
         before = {each["provider"]: each for each in house.operations.status()["sources"]}
         house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
         after = {each["provider"]: each for each in house.operations.status()["sources"]}
@@ -85,7 +85,7 @@ def test_where_every_folder_is_a_file_status_says_that_nothing_is_there(tmp_path
             root.parent.mkdir(parents=True, exist_ok=True)
             root.write_text("a file")
 
-    with open_house(house_of_all(tmp_path)) as house:
+    with open_services(house_of_all(tmp_path)) as house:
         house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
         told = house.operations.status()["sources"]
 
@@ -99,7 +99,7 @@ def test_a_transcript_that_cannot_be_read_is_not_said_to_have_been(tmp_path: Pat
     for provider in WATCHED:
         held(provider).place(tmp_path / provider).mkdir(parents=True)
 
-    with open_house(house_of_all(tmp_path)) as house:
+    with open_services(house_of_all(tmp_path)) as house:
         for source, path, _ in list(house.pipeline.unread()):
             house.pipeline.ingest(source, path)
         told = house.operations.status()["sources"]
@@ -228,7 +228,7 @@ def test_ten_agents_with_very_many_sessions_each(tmp_path: Path, count: int) -> 
     for provider, lay in TOGETHER.items():
         lay(tmp_path / provider, count)
 
-    with open_house(house_of_all(tmp_path)) as house:
+    with open_services(house_of_all(tmp_path)) as house:
         found = house.pipeline.unread()
         house.pipeline.ingest_many((source, path) for source, path, _ in found)
         told = {each["provider"]: each for each in house.operations.status()["sources"]}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kite_memory.config import Config
-from kite_memory.wiring import sources_of
+from kite_memory.wiring.sources import sources_of
 from tests.contract.held_sources import HELD
 from tests.contract.source_contract import SourceContract
 

@@ -1,5 +1,4 @@
-from kite_memory.recall.embedders.embedder import Embedder
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import Embedder, HashingEmbedder
 from tests.contract.embedder_contract import EmbedderContract
 
 

@@ -1,7 +1,6 @@
 from pathlib import Path
 
-from kite_memory.sources.cline.roo_code import RooCode
-from kite_memory.sources.cline.tasks import HISTORY
+from kite_memory.sources.cline.source import HISTORY, RooCode
 from kite_memory.sources.common.source import Source
 from tests.contract.source_contract import DocumentSourceContract
 from tests.sources.task_folder import TASK, Task, a_day

@@ -4,9 +4,8 @@ from dataclasses import MISSING, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
-from kite_memory.vault.identity import note_id
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.vault.wording import note_id
 
 WHEN = datetime(2026, 2, 26, 14, 3, 11, tzinfo=UTC)
 ELSEWHERE = frozenset({"path", "updated"})

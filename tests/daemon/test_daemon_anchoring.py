@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 from kite_memory import assets
 from kite_memory.app import code_anchors
-from kite_memory.app.code_anchors import Anchoring, anchored, digest_of, folder_of, has_drifted, within
-from kite_memory.model.chunk import Chunk
+from kite_memory.app.code_anchors import CodeAnchors, anchored, digest_of, folder_of, has_drifted, within
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.note import Note
-from kite_memory.model.record import Decision, Fact, Insight, Record, RecordItem, Topic
-from kite_memory.projects.branches import branch_of, merged
+from kite_memory.model.record import Chunk, Decision, Fact, Insight, Record, RecordItem, Topic
+from kite_memory.projects.repositories import branch_of, merged
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import draft
 
@@ -146,7 +145,7 @@ class Rounds:
         self.refreshed: list[set[str]] = []
         self.now = NOW
         self.sessions = Known(cwd)
-        self._anchoring = Anchoring(
+        self._anchoring = CodeAnchors(
             vault=self.vault, sessions=self.sessions, refresh=self.refreshed.append, lock=RLock(), clock=lambda: self.now,
             monotonic=lambda: self.seconds,
         )  # fmt: skip

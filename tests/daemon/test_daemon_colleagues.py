@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
-from kite_memory.app.agent_hooks import TEAM_SECONDS, Moments
+from kite_memory.app.agent_hooks import TEAM_SECONDS, HookHandler
 from kite_memory.app.usage_report import helping, occasion_told
 from kite_memory.config import Config, TeamConfig
 from kite_memory.errors import UsageError
 from kite_memory.keys import keys_beside
 from kite_memory.model.hit import Hit, Injection
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import block, estimated_tokens
 from kite_memory.recall.select import Prompt
 from kite_memory.recall.session_memory import Delivery, SessionMemory
-from kite_memory.team.recall import Colleagues, Telling
+from kite_memory.team.recall import TeamRecall, Telling
 from kite_memory.team.search import Team
 from kite_memory.timeline.store import Timeline
-from kite_memory.wiring import colleagues_of
+from kite_memory.wiring.models import colleagues_of
 from tests.recall.notes import VAULT, Pile, hit
 
 SESSION = "5e551011-0000-4000-8000-000000000001"
@@ -53,7 +53,7 @@ class Clock:
 
 
 @dataclass
-class Listening(Colleagues):
+class Listening(TeamRecall):
     """Knows at once what it will ever know, and notes what it is asked, and when it was looked at."""
 
     knows: tuple[Hit, ...]
@@ -88,7 +88,7 @@ class Rooms:
     clock: Clock
     cwd: str
     listening: Listening
-    moments: Moments
+    moments: HookHandler
 
     def prompted(self, prompt: str = ASKS, **fields: Any) -> str:
         body = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "cwd": self.cwd, "prompt": prompt, **fields}
@@ -107,7 +107,7 @@ def rooms(tmp_path: Path) -> Iterator[Rooms]:
     (tmp_path / "mycelia" / ".git").mkdir(parents=True)
     clock = Clock()
     listening = Listening(knows=(theirs(),), clock=clock)
-    moments = Moments(
+    moments = HookHandler(
         recall=recall,
         timeline=timeline,
         judge=None,
@@ -298,7 +298,7 @@ def test_without_a_token_there_are_none_and_with_one_there_are(tmp_path: Path, m
         colleagues(tmp_path, ask="prompt", bridge="http://memory.example.org/mcp")
 
 
-def colleagues(folder: Path, **team: Any) -> Colleagues | None:
+def colleagues(folder: Path, **team: Any) -> TeamRecall | None:
     config = Config(
         file=folder / "config.toml", state=folder, vault=folder, claude_root=folder,
         team=TeamConfig(**{"bridge": "https://memory.example.org/mcp", **team}),
@@ -307,4 +307,4 @@ def colleagues(folder: Path, **team: Any) -> Colleagues | None:
 
 
 def test_a_team_is_not_shown_with_its_token() -> None:
-    assert "hunter2" not in repr(Colleagues(Team(address="https://memory.example.org/mcp", token="hunter2")))
+    assert "hunter2" not in repr(TeamRecall(Team(address="https://memory.example.org/mcp", token="hunter2")))

@@ -11,7 +11,7 @@ from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Scheduler
 from kite_memory.model.event import EventType
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory

@@ -12,19 +12,17 @@ from typing import Any
 import pytest
 
 from kite_memory import assets
-from kite_memory.app.consolidation import Consolidating
-from kite_memory.app.vault_git import commit
-from kite_memory.app.vault_pages import Gardening
+from kite_memory.app.consolidation import Consolidation, commit
+from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError
-from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.plan import Create
-from kite_memory.model.scope import Scope
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.vault import Vault
-from kite_memory.vault.identity import note_id
+from kite_memory.vault.wording import note_id
 
 NOW = datetime(2026, 9, 1, 2, 30, tzinfo=UTC)
 FLOODS = "Old pear varieties are grafted on quince stock because meadow floods drown pear roots."
@@ -49,10 +47,10 @@ class Home:
         self.recall = Recall(index=index, memory=SessionMemory(folder / "shown.sqlite"), clock=self.clock)
         lock = RLock()
         self.committed: list[str] = []
-        self.consolidating = Consolidating(
+        self.consolidating = Consolidation(
             vault=self.vault,
             refresh=self.recall.refresh,
-            gardening=Gardening(vault=self.vault, lock=lock, clock=self.clock),
+            gardening=VaultPages(vault=self.vault, lock=lock, clock=self.clock),
             folder=folder / "state",
             lock=lock,
             clock=self.clock,

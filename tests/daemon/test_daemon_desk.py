@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kite_memory.app.judge_queue import Desk
-from kite_memory.model.hit import Question
-from kite_memory.model.judging import Judged, Unjudged, Verdict
+from kite_memory.app.judge_queue import JudgeQueue
+from kite_memory.model.hit import Judged, Question, Unjudged, Verdict
 
 PATIENT = 20.0
 
@@ -54,8 +53,10 @@ def reported() -> list[BaseException]:
     return []
 
 
-def desk_of(judge: SlowJudge, reported: list[BaseException], *, threads: int = 2, waiting: int = 16, sessions: int = 64) -> Desk:
-    return Desk(judge, report=reported.append, threads=threads, waiting=waiting, sessions=sessions)
+def desk_of(
+    judge: SlowJudge, reported: list[BaseException], *, threads: int = 2, waiting: int = 16, sessions: int = 64
+) -> JudgeQueue:
+    return JudgeQueue(judge, report=reported.append, threads=threads, waiting=waiting, sessions=sessions)
 
 
 def threads() -> list[threading.Thread]:
@@ -227,7 +228,7 @@ def test_every_answer_is_heard_of_whether_or_not_anybody_waits_for_it(judge: Slo
     answers: dict[str, Judged | Unjudged] = {"s": FOUND, "t": nothing, "u": Unjudged(reason="too slow")}
     judge.answer = lambda question: answers[question.session]
     heard: dict[str, Judged] = {}
-    desk = Desk(judge, report=reported.append, heard=lambda question, judged: heard.update({question.session: judged}))
+    desk = JudgeQueue(judge, report=reported.append, heard=lambda question, judged: heard.update({question.session: judged}))
     for session in answers:
         desk.ask(question(session))
     assert judge.began.acquire(timeout=PATIENT) and judge.began.acquire(timeout=PATIENT)

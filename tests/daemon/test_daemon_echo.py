@@ -11,13 +11,13 @@ import pytest
 
 from kite_memory.app.session_context import before, said_about
 from kite_memory.model.event import Event, EventType, evidence_reference
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.rendering import block
 from kite_memory.recall.search import Query, search
-from kite_memory.recall.situation import Situation
+from kite_memory.recall.select import Situation
 from kite_memory.timeline.store import Timeline
 from tests.fakes.events import SESSION, event
 from tests.recall.notes import Pile
@@ -51,7 +51,7 @@ def happened(timeline: Timeline, *events: Event) -> None:
     end = events[-1].where.end
     cursor = Cursor(position=end, size=end, mtime_ns=1)
     timeline.commit(
-        [Look(path=events[-1].where.file, session=SESSION, events=events, problems=(), cursor=cursor)], SESSION.provider
+        [ReadResult(path=events[-1].where.file, session=SESSION, events=events, problems=(), cursor=cursor)], SESSION.provider
     )
 
 

@@ -8,7 +8,7 @@ from threading import RLock
 
 import pytest
 
-from kite_memory.app.vault_pages import Gardening
+from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
 from kite_memory.distill.budget_ledger import Allowance
@@ -29,8 +29,8 @@ def vault(tmp_path: Path) -> Iterator[Vault]:
         yield opened
 
 
-def gardening(vault: Vault) -> Gardening:
-    return Gardening(vault=vault, lock=RLock(), clock=later)
+def gardening(vault: Vault) -> VaultPages:
+    return VaultPages(vault=vault, lock=RLock(), clock=later)
 
 
 PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"], "polish")
@@ -58,8 +58,8 @@ class Model:
         return Reply(text=json.dumps({"lines": told}), usage=Usage(tokens_in=1, tokens_out=1, dollars=0.0))
 
 
-def polished_by(vault: Vault, model: Model) -> Gardening:
-    return Gardening(vault=vault, lock=RLock(), clock=later, polisher=model)
+def polished_by(vault: Vault, model: Model) -> VaultPages:
+    return VaultPages(vault=vault, lock=RLock(), clock=later, polisher=model)
 
 
 class TestPolished:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from kite_memory.app.last_work import last_work
+from kite_memory.app.session_context import last_work
 from kite_memory.model.event import Event, EventType, Status
 from tests.fakes.events import SESSION, START, event
 

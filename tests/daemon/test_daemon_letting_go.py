@@ -23,7 +23,7 @@ from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.vault.pages import memory_page
-from kite_memory.wiring import House, open_house
+from kite_memory.wiring.services import Services, open_services
 from tests.daemon.test_daemon_operations import config_in
 from tests.fakes.events import SESSION
 from tests.fakes.work import Work
@@ -35,16 +35,16 @@ OTHER = "The pump wants oil every third week"
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def house(tmp_path: Path) -> Iterator[Services]:
     with opened(tmp_path) as house:
         yield house
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[House]:
+def opened(folder: Path) -> Iterator[Services]:
     """Two notes: one rests on a line of its own and on one that both share."""
-    with open_house(config_in(folder)) as house:
-        house.lay_out()
+    with open_services(config_in(folder)) as house:
+        house.init_vault()
         house.timeline.commit([worked().look()], SESSION.provider)
         write(house, "facts", "gate", GATE, cited(GATE), cited(SHARED))
         write(house, "facts", "quinces", SHARED, cited(SHARED))
@@ -66,32 +66,32 @@ def cited(text: str) -> str:
     return evidence_reference(SESSION.provider, SESSION.id, event(text).id)
 
 
-def write(house: House, folder: str, name: str, body: str, *evidence: str, kind: str = "fact") -> None:
+def write(house: Services, folder: str, name: str, body: str, *evidence: str, kind: str = "fact") -> None:
     told = ["---", f"id: {name}", f"kind: {kind}", f"title: About the {name}", "project: orchard", "created: 2026-03-01T10:00:00Z"]
     told += ["evidence:", *(f'  - "{each}"' for each in evidence), "---", body, ""]
     (house.vault.root / "projects").mkdir(exist_ok=True)
     (house.vault.root / "projects" / f"{name}.md").write_text("\n".join(told))
 
 
-def holding(house: House, words: bytes) -> set[str]:
+def holding(house: Services, words: bytes) -> set[str]:
     return {path.name for path in house.config.state.rglob("*") if path.is_file() and words in path.read_bytes()}
 
 
-def perform(house: House, op: str, **arguments: Any) -> dict[str, Any]:
+def perform(house: Services, op: str, **arguments: Any) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(json.dumps(house.operations.perform(op, arguments)))
     return told
 
 
-def found(house: House, query: str) -> list[str]:
+def found(house: Services, query: str) -> list[str]:
     return [event["snippet"] for event in perform(house, "search", query=query)["events"]]
 
 
-def texts(house: House) -> list[str]:
+def texts(house: Services) -> list[str]:
     return [event["text"] for event in perform(house, "timeline", session=SESSION.id)["events"]]
 
 
 class TestForgetting:
-    def test_nothing_offers_what_only_it_rested_on(self, house: House) -> None:
+    def test_nothing_offers_what_only_it_rested_on(self, house: Services) -> None:
         before = perform(house, "ask", question="what opens the gate of the orchard?", offline=True)["answer"]
 
         perform(house, "forget", note="gate")
@@ -104,12 +104,12 @@ class TestForgetting:
         started = {"hook_event_name": "SessionStart", "source": "startup", "session_id": "new", "cwd": HOME}
         assert "zanzibar" not in house.moments.answer(json.dumps(started).encode())
 
-    def test_an_agents_word_over_mcp_does_the_same(self, house: House) -> None:
+    def test_an_agents_word_over_mcp_does_the_same(self, house: Services) -> None:
         assert house.bridge.perform("forget", {"note": "gate"}, Asker(grant=OWNER))["forgotten"]
 
         assert found(house, "zanzibar pepper") == []
 
-    def test_an_agents_word_takes_it_off_the_page_of_contents_too(self, house: House) -> None:
+    def test_an_agents_word_takes_it_off_the_page_of_contents_too(self, house: Services) -> None:
         write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
         house.pipeline.compare_vault()
         perform(house, "synthesize")
@@ -120,7 +120,7 @@ class TestForgetting:
         assert "zanzib" in before
         assert "zanzib" not in house.vault.page("MEMORY.md")
 
-    def test_what_was_kept_of_a_conversation_goes_with_a_journal_that_was_deleted_by_hand(self, house: House) -> None:
+    def test_what_was_kept_of_a_conversation_goes_with_a_journal_that_was_deleted_by_hand(self, house: Services) -> None:
         uuid = house.bridge.perform("generate-conversation-id", {}, Asker(grant=OWNER))["claude_conversation_uuid"]
         record = {
             "claude_conversation_uuid": uuid,
@@ -139,31 +139,31 @@ class TestForgetting:
         assert before
         assert [path for path in kept.rglob("*") if path.is_file()] == []
 
-    def test_what_happened_is_still_shown_as_it_happened(self, house: House) -> None:
+    def test_what_happened_is_still_shown_as_it_happened(self, house: Services) -> None:
         perform(house, "forget", note="gate")
 
         assert GATE in texts(house)
 
-    def test_what_another_note_rests_on_is_still_offered(self, house: House) -> None:
+    def test_what_another_note_rests_on_is_still_offered(self, house: Services) -> None:
         told = perform(house, "forget", note="gate")
 
         assert [(line["lets_go"], line["others"]) for line in told["evidence"]] == [(True, []), (False, ["projects/quinces.md"])]
         assert [hit.event.text for hit in house.timeline.search(EventQuery(text="Xylander catalogue"))] == [SHARED]
 
-    def test_a_rehearsal_changes_nothing(self, house: House) -> None:
+    def test_a_rehearsal_changes_nothing(self, house: Services) -> None:
         told = perform(house, "forget", note="gate", with_evidence=True, dry_run=True)
 
         assert [(line["text"], line["blank"]) for line in told["evidence"]] == [(GATE, True), (SHARED, True)]
         assert GATE in texts(house)
         assert [note["id"] for note in perform(house, "search", query="zanzibar pepper")["hits"]] == ["gate"]
 
-    def test_a_citation_lets_a_line_go_without_a_note(self, house: House) -> None:
+    def test_a_citation_lets_a_line_go_without_a_note(self, house: Services) -> None:
         told = perform(house, "forget", note=cited(OTHER))
 
         assert told["notes"] == []
         assert found(house, "pump oil") == []
 
-    def test_no_note_is_made_of_it_later(self, house: House) -> None:
+    def test_no_note_is_made_of_it_later(self, house: Services) -> None:
         perform(house, "forget", note="gate")
 
         chunk = house.pipeline._chunk("c", SESSION.provider, SESSION.id, 1, 99)
@@ -173,7 +173,7 @@ class TestForgetting:
 
 
 class TestErasing:
-    def erased(self, house: House) -> dict[str, Any]:
+    def erased(self, house: Services) -> dict[str, Any]:
         return perform(house, "forget", note="gate", with_evidence=True)
 
     def test_no_file_of_ours_holds_its_words_once_we_are_done(self, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ class TestErasing:
         assert told["problems"] == []
         assert at_once == set()
 
-    def test_a_page_that_a_person_wrote_into_is_said_to_tell_of_it_still(self, house: House) -> None:
+    def test_a_page_that_a_person_wrote_into_is_said_to_tell_of_it_still(self, house: Services) -> None:
         write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
         house.pipeline.compare_vault()
         perform(house, "synthesize")
@@ -217,7 +217,7 @@ class TestErasing:
 
         assert "MEMORY.md may still tell of it" in remark
 
-    def test_a_page_that_a_person_took_away_stays_away(self, house: House) -> None:
+    def test_a_page_that_a_person_took_away_stays_away(self, house: Services) -> None:
         write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
         house.pipeline.compare_vault()
         perform(house, "synthesize")
@@ -229,7 +229,7 @@ class TestErasing:
         assert not (house.vault.root / "MEMORY.md").exists()
         assert holding(house, b"zanzib") == set()
 
-    def test_nobody_waits_for_the_vault_while_the_page_is_made(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_nobody_waits_for_the_vault_while_the_page_is_made(self, house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
         write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
         house.pipeline.compare_vault()
         perform(house, "synthesize")
@@ -253,7 +253,7 @@ class TestErasing:
 
         assert free == [True]
 
-    def test_no_vector_of_it_is_kept(self, house: House) -> None:
+    def test_no_vector_of_it_is_kept(self, house: Services) -> None:
         for row in ("one", "two", "three", "four", "five", "six"):
             write(house, "facts", row, f"Row {row} of the pears is pruned by Ada")
         house.pipeline.compare_vault()
@@ -265,7 +265,7 @@ class TestErasing:
         assert house.recall.status().rows < rows
         assert sum(path.stat().st_size for path in house.config.state.glob("index/local-*/vectors-*.npy")) < vectors
 
-    def test_the_order_of_what_happened_stays(self, house: House) -> None:
+    def test_the_order_of_what_happened_stays(self, house: Services) -> None:
         before = texts(house)
 
         self.erased(house)
@@ -273,14 +273,14 @@ class TestErasing:
         after = texts(house)
         assert after == [tombstones.BLANK if text in (GATE, SHARED) else text for text in before]
 
-    def test_the_sessions_title_goes_too_and_stays_away(self, house: House) -> None:
+    def test_the_sessions_title_goes_too_and_stays_away(self, house: Services) -> None:
         self.erased(house)
         house.timeline.commit([worked().look()], SESSION.provider)
 
         assert perform(house, "timeline")["sessions"][0]["title"] == ""
 
     @pytest.mark.parametrize("amends", [False, True])
-    def test_a_transcript_read_again_brings_nothing_back(self, house: House, amends: bool) -> None:
+    def test_a_transcript_read_again_brings_nothing_back(self, house: Services, amends: bool) -> None:
         self.erased(house)
 
         house.timeline.commit([replace(worked().look(), amends=amends)], SESSION.provider)
@@ -309,7 +309,7 @@ class TestErasing:
         assert SHARED in told and SHARED not in offered
         assert (tmp_path / "timeline.let-go").stat().st_mode & 0o077 == 0
 
-    def test_a_note_that_rested_on_it_too_stays_and_says_so(self, house: House) -> None:
+    def test_a_note_that_rested_on_it_too_stays_and_says_so(self, house: Services) -> None:
         self.erased(house)
 
         (piece,) = perform(house, "why", note="quinces")["evidence"]
@@ -317,7 +317,7 @@ class TestErasing:
         assert [each["text"] for each in piece["events"]] == [tombstones.BLANK]
         assert [note["id"] for note in perform(house, "search", query="quinces roots")["hits"]] == ["quinces"]
 
-    def test_it_can_be_repeated(self, house: House) -> None:
+    def test_it_can_be_repeated(self, house: Services) -> None:
         perform(house, "forget", note=cited(GATE))
         perform(house, "forget", note=cited(GATE), with_evidence=True)
 
@@ -373,7 +373,7 @@ class TestLines:
 class TestLeavingNothing:
     """While the house is open: the write-ahead logs are there, and are searched like every other file."""
 
-    def filled(self, house: House) -> None:
+    def filled(self, house: Services) -> None:
         """Every database has held the words, and some no longer do."""
         for session in (SESSION.id, "goes-on-from-it"):
             prompt = {"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": HOME, "prompt": GATE}
@@ -384,7 +384,7 @@ class TestLeavingNothing:
         record = Record(topics=(Topic(name="the gate", summary=GATE, items=(item,)),))
         house.outbox.answer("c1", record, Usage(), extractor="x")
 
-    def test_no_file_holds_a_word_of_it_while_the_databases_are_open(self, house: House) -> None:
+    def test_no_file_holds_a_word_of_it_while_the_databases_are_open(self, house: Services) -> None:
         self.filled(house)
         before = holding(house, b"zanzib")
 
@@ -394,7 +394,7 @@ class TestLeavingNothing:
         assert holding(house, b"zanzib") == set()
         assert told["problems"] == []
 
-    def test_what_an_answer_said_is_overwritten_once_it_is_written_down(self, house: House) -> None:
+    def test_what_an_answer_said_is_overwritten_once_it_is_written_down(self, house: Services) -> None:
         self.filled(house)
         house.outbox.written("c1")
 
@@ -402,7 +402,7 @@ class TestLeavingNothing:
 
         assert holding(house, b"zanzib") == set()
 
-    def test_what_another_process_still_reads_is_named(self, house: House) -> None:
+    def test_what_another_process_still_reads_is_named(self, house: Services) -> None:
         self.filled(house)
         with closing(sqlite3.connect(house.config.state / "index" / "shown.sqlite", isolation_level=None)) as reader:
             reader.execute("BEGIN")
@@ -412,7 +412,7 @@ class TestLeavingNothing:
 
         assert [remark.partition(":")[0] for remark in told["problems"]] == ["index may still hold it"]
 
-    def test_every_database_of_the_state_folder_overwrites_what_it_deletes(self, house: House, monkeypatch: Any) -> None:
+    def test_every_database_of_the_state_folder_overwrites_what_it_deletes(self, house: Services, monkeypatch: Any) -> None:
         settings: dict[str, int] = {}
         connect = sqlite.connect
 
@@ -431,7 +431,7 @@ class TestLeavingNothing:
 
 
 class TestIds:
-    def test_every_id_that_a_search_prints_can_be_forgotten(self, house: House) -> None:
+    def test_every_id_that_a_search_prints_can_be_forgotten(self, house: Services) -> None:
         for query in ("zanzibar pepper", "pump oil", "type:file_action quince"):
             told = perform(house, "search", query=query)
             ids = [each["id"] for each in (*told["hits"], *told["events"])]
@@ -441,18 +441,18 @@ class TestIds:
                 rehearsed = perform(house, "forget", note=id, dry_run=True)
                 assert rehearsed["notes"] or rehearsed["evidence"], id
 
-    def test_an_events_id_lets_its_line_go(self, house: House) -> None:
+    def test_an_events_id_lets_its_line_go(self, house: Services) -> None:
         told = perform(house, "forget", note=event(OTHER).id)
 
         assert [line["text"] for line in told["evidence"]] == [OTHER]
         assert found(house, "pump oil") == []
 
-    def test_a_sessions_id_is_the_sweep_of_it(self, house: House) -> None:
+    def test_a_sessions_id_is_the_sweep_of_it(self, house: Services) -> None:
         told = perform(house, "forget", note=SESSION.id, dry_run=True)
 
         assert {each["id"] for each in told["notes"]} == {"gate", "quinces"}
         assert told["session"] == SESSION.id
 
-    def test_what_is_no_id_is_not_found(self, house: House) -> None:
+    def test_what_is_no_id_is_not_found(self, house: Services) -> None:
         with pytest.raises(NoteNotFound):
             perform(house, "forget", note="5e55-nothing-of-ours")

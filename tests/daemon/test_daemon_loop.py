@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.daemon.daemon import Daemon
-from kite_memory.daemon.watch import Roused
+from kite_memory.daemon.watch import Changes
 from kite_memory.errors import StateNotWritten
 from tests.e2e.kmem import eventually
 from tests.fakes.extractors import ScriptedExtractor
@@ -74,7 +74,7 @@ def test_what_obsidian_and_git_write_for_themselves_is_no_reason_to_compare_the_
     finally:
         daemon._vault_watch.stop()
 
-    assert heard == Roused(paths=frozenset({str(vault / "ideas" / "mulch.md")}))
+    assert heard == Changes(paths=frozenset({str(vault / "ideas" / "mulch.md")}))
 
 
 def test_a_note_that_is_moved_to_the_trash_and_a_folder_that_becomes_another_vault_are_noticed(
@@ -94,7 +94,7 @@ def test_a_note_that_is_moved_to_the_trash_and_a_folder_that_becomes_another_vau
     finally:
         daemon._vault_watch.stop()
 
-    assert moved == Roused(paths=frozenset({str(note)}))
+    assert moved == Changes(paths=frozenset({str(note)}))
     assert another.everything
 
 

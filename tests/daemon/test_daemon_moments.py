@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from kite_memory.app.agent_hooks import LeftToDo, Mode, Moments
+from kite_memory.app.agent_hooks import HookHandler, LeftToDo, Mode
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.hit import Injection, Question
-from kite_memory.model.judging import Judged, Unjudged, Verdict
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.hit import Injection, Judged, Question, Unjudged, Verdict
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Note
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
@@ -87,7 +86,7 @@ class Rooms:
     recall: Doubting
     timeline: Timeline
     judge: ScriptedJudge
-    made: list[Moments] = field(default_factory=list)
+    made: list[HookHandler] = field(default_factory=list)
 
     def moments(
         self,
@@ -95,11 +94,11 @@ class Rooms:
         act: Callable[[Action], Injection] | None = None,
         patience: float = PATIENT,
         left_to_do: LeftToDo = lambda project, session: (),
-    ) -> Moments:
+    ) -> HookHandler:
         if act is not None:
             self.recall.knows = act
         self.made.append(
-            Moments(
+            HookHandler(
                 recall=self.recall,
                 timeline=self.timeline,
                 judge=self.judge,
@@ -132,18 +131,18 @@ def rooms(tmp_path: Path) -> Iterator[Rooms]:
     timeline.close()
 
 
-def told(moments: Moments, event: str, agent: str = "", **fields: Any) -> str:
+def told(moments: HookHandler, event: str, agent: str = "", **fields: Any) -> str:
     body = {"hook_event_name": event, "session_id": SESSION, "cwd": CWD, **fields}
     return moments.answer(json.dumps(body).encode(), agent)
 
 
-def lost(moments: Moments, event: str, **fields: Any) -> None:
+def lost(moments: HookHandler, event: str, **fields: Any) -> None:
     """Its hook had given up when the answer came."""
     body = {"hook_event_name": event, "session_id": SESSION, "cwd": CWD, **fields}
     moments.prepare(json.dumps(body).encode())[1].lost()
 
 
-def prompted(moments: Moments, prompt: str = ASKS, **fields: Any) -> str:
+def prompted(moments: HookHandler, prompt: str = ASKS, **fields: Any) -> str:
     return told(moments, "UserPromptSubmit", prompt=prompt, **fields)
 
 
@@ -151,7 +150,7 @@ def call(tool: str = "Read", response: object = "done", **given: Any) -> dict[st
     return {"tool_name": tool, "tool_input": given, "tool_use_id": "t1", "tool_response": response}
 
 
-def batch(moments: Moments, *calls: Mapping[str, Any], **fields: Any) -> str:
+def batch(moments: HookHandler, *calls: Mapping[str, Any], **fields: Any) -> str:
     return told(moments, "PostToolBatch", tool_calls=list(calls or [call()]), **fields)
 
 
@@ -564,7 +563,9 @@ def wrote(rooms: Rooms, of: Session, *texts: str, hours_ago: float = 2.0, type: 
         )
         for number, text in enumerate(texts)
     )
-    look = Look(path=f"/t/{of.id}.jsonl", session=of, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1))
+    look = ReadResult(
+        path=f"/t/{of.id}.jsonl", session=of, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1)
+    )
     rooms.timeline.commit([look], of.provider)
 
 
@@ -687,7 +688,7 @@ class TestSessionStart:
 class TestAStartWithTheFirstPrompt:
     """Of Gemini CLI, which can be told nothing before."""
 
-    def asked(self, moments: Moments, prompt: str = "Good morning", **fields: Any) -> str:
+    def asked(self, moments: HookHandler, prompt: str = "Good morning", **fields: Any) -> str:
         printed = told(moments, "BeforeAgent", "gemini-cli", prompt=prompt, **fields)
         return context(printed) if printed else ""
 

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.app.forgetting import Ground, LettingGo
+from kite_memory.app.forgetting import Forgetting, Ground
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.distill.scheduler import Asked, Idle
-from kite_memory.model.chunk import Chunk
-from kite_memory.model.record import Fact, Record, Topic
+from kite_memory.model.record import Chunk, Fact, Record, Topic
 from kite_memory.recall.select import Prompt
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
 from tests.fakes.house import FakeHouse, fake_house
@@ -102,7 +101,7 @@ def test_what_is_erased_while_a_model_reads_it_is_not_written(home: Path) -> Non
 
     transcript(home, SAID, "We mulch the young plums in March, when the ground has thawed and before it is dry.")
     with fake_house(home, ScriptedExtractor([erased_meanwhile, again])) as house:
-        letting_go = LettingGo(timeline=house.timeline, outbox=house.outbox, vault=house.vault, recall=house.recall)
+        letting_go = Forgetting(timeline=house.timeline, outbox=house.outbox, vault=house.vault, recall=house.recall)
         house.walk()
         titles = [note.title for path in notes(house) if (note := house.vault.read(path))]
 

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from kite_memory.app import review as reviewing_module
-from kite_memory.app.consolidation import Consolidating
-from kite_memory.app.review import Changed, Reviewing
-from kite_memory.app.vault_pages import Gardening
+from kite_memory.app.consolidation import Consolidation
+from kite_memory.app.review import Changed, Review
+from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import NoteNotFound, UsageError
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Create, Skip
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
@@ -40,21 +40,21 @@ def house(tmp_path: Path) -> Iterator[FakeHouse]:
 
 
 @pytest.fixture
-def reviewing(house: FakeHouse) -> Reviewing:
+def reviewing(house: FakeHouse) -> Review:
     return reviewing_of(house, house.recall)
 
 
-def reviewing_of(house: FakeHouse, recall: Recall) -> Reviewing:
+def reviewing_of(house: FakeHouse, recall: Recall) -> Review:
     lock = house.pipeline.vault_lock
-    consolidating = Consolidating(
+    consolidating = Consolidation(
         vault=house.vault,
         refresh=recall.refresh,
-        gardening=Gardening(vault=house.vault, lock=lock, clock=lambda: START),
+        gardening=VaultPages(vault=house.vault, lock=lock, clock=lambda: START),
         folder=house.vault.root.parent / "state",
         lock=lock,
         clock=lambda: START,
     )
-    return Reviewing(vault=house.vault, recall=recall, timeline=house.timeline, lock=lock, dividing=consolidating)
+    return Review(vault=house.vault, recall=recall, timeline=house.timeline, lock=lock, dividing=consolidating)
 
 
 def propose(house: FakeHouse, *items: Any, name: str = "chunk-1") -> list[Note]:
@@ -95,7 +95,7 @@ def tick(house: FakeHouse, words: str, *, of: str = "") -> None:
     page(house).write_text(above + found + below.replace(f"- [ ] {words}", f"- [x] {words}", 1), encoding="utf-8")
 
 
-def look(house: FakeHouse, reviewing: Reviewing) -> list[dict[str, Any]]:
+def look(house: FakeHouse, reviewing: Review) -> list[dict[str, Any]]:
     """As the daemon does after a change to the vault."""
     house.pipeline.compare_vault()
     done: list[dict[str, Any]] = reviewing.keep_page()["done"]
@@ -112,14 +112,14 @@ def found(house: FakeHouse, words: str) -> list[str]:
     return [hit.note.id for hit in house.recall.search(Query(text=words, mode="keyword"))]
 
 
-def test_without_anything_to_review_there_is_no_page(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_without_anything_to_review_there_is_no_page(house: FakeHouse, reviewing: Review) -> None:
     remember(house, STANDING)
 
     assert reviewing.keep_page() == {"done": [], "changed": False}
     assert not page(house).exists()
 
 
-def test_what_waits_is_on_the_page_and_an_unchanged_vault_leaves_it_alone(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_what_waits_is_on_the_page_and_an_unchanged_vault_leaves_it_alone(house: FakeHouse, reviewing: Review) -> None:
     (note,) = propose(house, fact("Staging memory", DOUBTFUL))
 
     assert reviewing.keep_page()["changed"]
@@ -132,7 +132,7 @@ def test_what_waits_is_on_the_page_and_an_unchanged_vault_leaves_it_alone(house:
 
 
 def test_one_more_that_waits_is_no_reason_to_read_all_the_others_again(
-    house: FakeHouse, reviewing: Reviewing, monkeypatch: pytest.MonkeyPatch
+    house: FakeHouse, reviewing: Review, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     standing = remember(house, STANDING)
     waiting = propose_of_staging(house)
@@ -161,7 +161,7 @@ def test_one_more_that_waits_is_no_reason_to_read_all_the_others_again(
     assert "Frost" in page(house).read_text(encoding="utf-8")
 
 
-def test_a_nearer_note_is_noticed_after_some_looks_however_many_wait(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_a_nearer_note_is_noticed_after_some_looks_however_many_wait(house: FakeHouse, reviewing: Review) -> None:
     propose_of_staging(house)
     reviewing.keep_page()
     assert "merge into" not in page(house).read_text(encoding="utf-8")
@@ -174,9 +174,9 @@ def test_a_nearer_note_is_noticed_after_some_looks_however_many_wait(house: Fake
     assert page(house).read_text(encoding="utf-8").count("merge into") == len(OF_STAGING)
 
 
-def test_words_that_were_let_go_are_not_quoted_at_the_next_look(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_words_that_were_let_go_are_not_quoted_at_the_next_look(house: FakeHouse, reviewing: Review) -> None:
     said = replace(event(1), text="There are forty plum trees.")
-    seen = Look(
+    seen = ReadResult(
         path="transcript.jsonl", session=SESSION, events=(said,), problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1)
     )
     house.timeline.commit([seen], SESSION.provider)
@@ -193,7 +193,7 @@ def test_words_that_were_let_go_are_not_quoted_at_the_next_look(house: FakeHouse
     assert "forty plum trees" not in page(house).read_text(encoding="utf-8")
 
 
-def test_a_ticked_accept_is_obeyed_once(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_a_ticked_accept_is_obeyed_once(house: FakeHouse, reviewing: Review) -> None:
     (note,) = propose(house, fact("Staging memory", DOUBTFUL))
     reviewing.keep_page()
     tick(house, "accept")
@@ -206,7 +206,7 @@ def test_a_ticked_accept_is_obeyed_once(house: FakeHouse, reviewing: Reviewing) 
     assert "Nothing waits." in page(house).read_text(encoding="utf-8")
 
 
-def test_what_was_rejected_is_not_found_and_never_proposed_again(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_what_was_rejected_is_not_found_and_never_proposed_again(house: FakeHouse, reviewing: Review) -> None:
     (note,) = propose(house, fact("Staging memory", DOUBTFUL))
     reviewing.keep_page()
     tick(house, "reject")
@@ -219,7 +219,7 @@ def test_what_was_rejected_is_not_found_and_never_proposed_again(house: FakeHous
     assert house.vault.plan(again) == [Skip(title="Staging memory", because="you rejected it")]
 
 
-def test_a_merge_adds_what_is_new_and_leads_on(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_a_merge_adds_what_is_new_and_leads_on(house: FakeHouse, reviewing: Review) -> None:
     standing = remember(house, STANDING)
     (note,) = propose(
         house, fact("Staging server memory", f"{DOUBTFUL} Its swap lies on a spinning disk named Vesta, bought second-hand.")
@@ -240,7 +240,7 @@ def test_a_merge_adds_what_is_new_and_leads_on(house: FakeHouse, reviewing: Revi
     assert not any(isinstance(action, Create) for action in again)
 
 
-def test_a_merge_that_a_person_asks_for_loses_not_even_one_word(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_a_merge_that_a_person_asks_for_loses_not_even_one_word(house: FakeHouse, reviewing: Review) -> None:
     standing = remember(house, STANDING)
     propose(house, fact("Staging server memory", f"{STANDING.removesuffix('.')} Vesta."))
     reviewing.keep_page()
@@ -254,7 +254,7 @@ def test_a_merge_that_a_person_asks_for_loses_not_even_one_word(house: FakeHouse
     assert "Vesta" in grown.body
 
 
-def test_a_box_of_a_note_that_has_changed_since_is_not_obeyed_but_drawn_anew(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_a_box_of_a_note_that_has_changed_since_is_not_obeyed_but_drawn_anew(house: FakeHouse, reviewing: Review) -> None:
     (note,) = propose(house, fact("Staging memory", DOUBTFUL))
     reviewing.keep_page()
     file = house.vault.root / note.path
@@ -272,7 +272,7 @@ def test_a_box_of_a_note_that_has_changed_since_is_not_obeyed_but_drawn_anew(hou
     assert status(house, note) is NoteStatus.ACCEPTED
 
 
-def test_what_a_person_writes_on_the_page_stays(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_what_a_person_writes_on_the_page_stays(house: FakeHouse, reviewing: Review) -> None:
     propose(house, fact("Staging memory", DOUBTFUL), fact("Pears", "Pears stand in the north field."))
     reviewing.keep_page()
     text = page(house).read_text(encoding="utf-8")
@@ -285,7 +285,7 @@ def test_what_a_person_writes_on_the_page_stays(house: FakeHouse, reviewing: Rev
     assert after.count("ask Bob") == after.count("\nmine\n") == 1
 
 
-def test_a_box_that_is_ticked_while_the_page_is_drawn_is_obeyed(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_a_box_that_is_ticked_while_the_page_is_drawn_is_obeyed(house: FakeHouse, reviewing: Review) -> None:
     note, other = propose(house, fact("Staging memory", DOUBTFUL), fact("Pears", "Pears stand in the north field."))
     reviewing.keep_page()
     tick(house, "reject")
@@ -308,7 +308,7 @@ def test_a_box_that_is_ticked_while_the_page_is_drawn_is_obeyed(house: FakeHouse
     assert {status(house, note), status(house, other)} == {NoteStatus.REJECTED, NoteStatus.ACCEPTED}
 
 
-def test_a_deleted_page_stays_away_until_there_is_something_new(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_a_deleted_page_stays_away_until_there_is_something_new(house: FakeHouse, reviewing: Review) -> None:
     propose(house, fact("Staging memory", DOUBTFUL))
     reviewing.keep_page()
     page(house).unlink()
@@ -321,7 +321,7 @@ def test_a_deleted_page_stays_away_until_there_is_something_new(house: FakeHouse
     assert page(house).exists()
 
 
-def test_a_box_of_a_note_that_is_gone_means_nothing(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_a_box_of_a_note_that_is_gone_means_nothing(house: FakeHouse, reviewing: Review) -> None:
     (note,) = propose(house, fact("Staging memory", DOUBTFUL))
     reviewing.keep_page()
     (house.vault.root / note.path).unlink()
@@ -331,7 +331,7 @@ def test_a_box_of_a_note_that_is_gone_means_nothing(house: FakeHouse, reviewing:
     assert "[x]" not in page(house).read_text(encoding="utf-8")
 
 
-def test_the_list_says_what_a_person_needs_to_judge(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_the_list_says_what_a_person_needs_to_judge(house: FakeHouse, reviewing: Review) -> None:
     standing = remember(house, STANDING)
     (note,) = propose(house, fact("Staging server memory", DOUBTFUL))
 
@@ -345,7 +345,7 @@ def test_the_list_says_what_a_person_needs_to_judge(house: FakeHouse, reviewing:
     assert [line["reference"] for line in each["evidence"]] == list(note.evidence)
 
 
-def test_a_verdict_by_command_is_for_the_wording_that_was_seen(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_a_verdict_by_command_is_for_the_wording_that_was_seen(house: FakeHouse, reviewing: Review) -> None:
     (note,) = propose(house, fact("Staging memory", DOUBTFUL))
 
     with pytest.raises(Changed):
@@ -368,7 +368,7 @@ def test_a_verdict_by_command_is_for_the_wording_that_was_seen(house: FakeHouse,
     ],
 )
 def test_a_verdict_that_cannot_be_is_refused(
-    house: FakeHouse, reviewing: Reviewing, arguments: dict[str, str], error: type[Exception]
+    house: FakeHouse, reviewing: Review, arguments: dict[str, str], error: type[Exception]
 ) -> None:
     (note,) = propose(house, fact("Staging memory", DOUBTFUL))
 
@@ -376,7 +376,7 @@ def test_a_verdict_that_cannot_be_is_refused(
         reviewing.judge(note=note.id, **arguments)
 
 
-def test_a_page_of_an_entity_is_accepted_with_the_first_note_that_links_to_it(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_a_page_of_an_entity_is_accepted_with_the_first_note_that_links_to_it(house: FakeHouse, reviewing: Review) -> None:
     (made,) = draft(record(fact("Grafana runs on the old disk", "Grafana runs on [[vesta]].")), chunk())
     doubtful = replace(made.note, status=NoteStatus.PROPOSED, body="Grafana runs on [[vesta]].", links=("vesta",))
     disk = replace(
@@ -394,7 +394,7 @@ def test_a_page_of_an_entity_is_accepted_with_the_first_note_that_links_to_it(ho
 
 
 @pytest.mark.parametrize(("words", "older"), [("it replaces", NoteStatus.SUPERSEDED), ("both hold", NoteStatus.ACCEPTED)])
-def test_what_may_contradict_is_settled_by_a_box(house: FakeHouse, reviewing: Reviewing, words: str, older: NoteStatus) -> None:
+def test_what_may_contradict_is_settled_by_a_box(house: FakeHouse, reviewing: Review, words: str, older: NoteStatus) -> None:
     standing = remember(house, STANDING)
     (made,) = draft(record(decision("Staging moves", "Staging has 16 GB now.")), chunk())
     later = replace(made.note, created=standing.created + timedelta(days=1))
@@ -424,7 +424,7 @@ def late_note(house: FakeHouse, standing: Note) -> Note:
 
 @pytest.mark.parametrize("words", ["it is replaced by", "both hold"])
 def test_of_two_that_contradict_each_other_the_newer_holds_whichever_came_last(
-    house: FakeHouse, reviewing: Reviewing, words: str
+    house: FakeHouse, reviewing: Review, words: str
 ) -> None:
     standing = remember(house, STANDING)
     late = late_note(house, standing)
@@ -442,7 +442,7 @@ def test_of_two_that_contradict_each_other_the_newer_holds_whichever_came_last(
     assert "Nothing waits." in page(house).read_text(encoding="utf-8")
 
 
-def test_what_is_accepted_already_is_not_said_to_be_accepted_now(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_what_is_accepted_already_is_not_said_to_be_accepted_now(house: FakeHouse, reviewing: Review) -> None:
     late = late_note(house, remember(house, STANDING))
 
     with pytest.raises(UsageError, match="does not wait for that verdict") as refused:
@@ -462,7 +462,7 @@ def long_note(house: FakeHouse, *, headings: bool = True) -> Note:
     return house.vault.find(note.id)
 
 
-def test_a_note_that_holds_several_matters_is_asked_about_and_divided_by_a_box(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_a_note_that_holds_several_matters_is_asked_about_and_divided_by_a_box(house: FakeHouse, reviewing: Review) -> None:
     note = long_note(house)
     (told,) = reviewing.review()["notes"]
     reviewing.keep_page()
@@ -481,7 +481,7 @@ def test_a_note_that_holds_several_matters_is_asked_about_and_divided_by_a_box(h
     assert set(found(house, "what the gate needs")) >= {part.id for part in parts if part.title == "What the gate needs"}
 
 
-def test_a_note_that_was_left_whole_is_as_it_was_and_not_asked_about_again(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_a_note_that_was_left_whole_is_as_it_was_and_not_asked_about_again(house: FakeHouse, reviewing: Review) -> None:
     note = long_note(house)
     reviewing.keep_page()
     tick(house, "leave it whole")
@@ -493,13 +493,13 @@ def test_a_note_that_was_left_whole_is_as_it_was_and_not_asked_about_again(house
     assert not consolidating(reviewing).consolidate(dry_run=True)["steps"]
 
 
-def consolidating(reviewing: Reviewing) -> Consolidating:
+def consolidating(reviewing: Review) -> Consolidation:
     found = reviewing._dividing
-    assert isinstance(found, Consolidating)
+    assert isinstance(found, Consolidation)
     return found
 
 
-def test_where_there_is_nothing_to_divide_it_at_a_person_is_told_what_to_do(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_where_there_is_nothing_to_divide_it_at_a_person_is_told_what_to_do(house: FakeHouse, reviewing: Review) -> None:
     long_note(house, headings=False)
 
     (told,) = reviewing.review()["notes"]
@@ -510,7 +510,7 @@ def test_where_there_is_nothing_to_divide_it_at_a_person_is_told_what_to_do(hous
 
 
 @pytest.mark.parametrize("verdict", ["accept", "reject", "merge"])
-def test_a_note_that_only_is_long_cannot_be_turned_down_by_mistake(house: FakeHouse, reviewing: Reviewing, verdict: str) -> None:
+def test_a_note_that_only_is_long_cannot_be_turned_down_by_mistake(house: FakeHouse, reviewing: Review, verdict: str) -> None:
     note = long_note(house)
 
     with pytest.raises(UsageError, match="does not wait for that"):
@@ -519,7 +519,7 @@ def test_a_note_that_only_is_long_cannot_be_turned_down_by_mistake(house: FakeHo
     assert status(house, note) is NoteStatus.ACCEPTED
 
 
-def test_a_doubtful_note_cannot_be_divided(house: FakeHouse, reviewing: Reviewing) -> None:
+def test_a_doubtful_note_cannot_be_divided(house: FakeHouse, reviewing: Review) -> None:
     (note,) = propose(house, fact("Staging memory", DOUBTFUL))
 
     with pytest.raises(UsageError, match="does not wait for that"):

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.app.agent_hooks import Moments
-from kite_memory.app.prompt_capture import TAG, Saying
+from kite_memory.app.agent_hooks import HookHandler
+from kite_memory.app.prompt_capture import TAG, PromptCapture
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Outcome
 from kite_memory.distill.offline import OfflineExtractor, said_to_keep
 from kite_memory.errors import VaultMissing
-from kite_memory.model.chunk import Chunk
-from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.provenance import Trace
-from kite_memory.model.scope import Scope
+from kite_memory.model.record import Chunk
 from kite_memory.recall.search import Query
 from tests.fakes.events import event
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
@@ -51,13 +50,13 @@ def errors() -> list[BaseException]:
 
 
 @pytest.fixture
-def saying(house: FakeHouse, errors: list[BaseException]) -> Iterator[Saying]:
-    saying = Saying(vault=house.vault, recall=house.recall, lock=house.pipeline.vault_lock, report=errors.append)
+def saying(house: FakeHouse, errors: list[BaseException]) -> Iterator[PromptCapture]:
+    saying = PromptCapture(vault=house.vault, recall=house.recall, lock=house.pipeline.vault_lock, report=errors.append)
     yield saying
     saying.close()
 
 
-def hear(saying: Saying, text: str, *, cwd: str = CWD, session: str = SESSION) -> None:
+def hear(saying: PromptCapture, text: str, *, cwd: str = CWD, session: str = SESSION) -> None:
     """And wait until there is nothing more to do."""
     saying.hear(text, agent="claude-code", session=session, cwd=cwd)
     for thread in threading.enumerate():
@@ -77,7 +76,7 @@ def transcript(home: Path, *said: str) -> None:
     (home / "claude" / "projects" / "-orchard" / f"{SESSION}.jsonl").write_bytes(written.bytes)
 
 
-def test_what_is_asked_to_be_kept_is_a_note_and_found(house: FakeHouse, saying: Saying, errors: list[BaseException]) -> None:
+def test_what_is_asked_to_be_kept_is_a_note_and_found(house: FakeHouse, saying: PromptCapture, errors: list[BaseException]) -> None:
     hear(saying, f"The tests pass now, thanks. {SAID} Go on with the parser.")
 
     (note,) = notes(house)
@@ -88,7 +87,7 @@ def test_what_is_asked_to_be_kept_is_a_note_and_found(house: FakeHouse, saying: 
     assert errors == []
 
 
-def test_a_rule_is_a_preference_and_everywhere_is_nobodys_project(house: FakeHouse, saying: Saying) -> None:
+def test_a_rule_is_a_preference_and_everywhere_is_nobodys_project(house: FakeHouse, saying: PromptCapture) -> None:
     hear(saying, "From now on use tabs in all my projects.")
 
     (note,) = notes(house)
@@ -105,7 +104,7 @@ def test_what_a_file_had_said_before_waits_for_review_though_a_prompt_asks_to_ke
             return [Trace(pairs=12, foreign=0.9)] * len(texts)
 
     lock = house.pipeline.vault_lock
-    saying = Saying(
+    saying = PromptCapture(
         vault=house.vault, recall=house.recall, lock=lock, report=errors.append, provenance=lambda project: ReadBefore()
     )
     hear(saying, f"From now on {wish}.")
@@ -115,7 +114,7 @@ def test_what_a_file_had_said_before_waits_for_review_though_a_prompt_asks_to_ke
     assert errors == []
 
 
-def test_what_was_not_asked_makes_nothing_and_starts_no_thread(house: FakeHouse, saying: Saying) -> None:
+def test_what_was_not_asked_makes_nothing_and_starts_no_thread(house: FakeHouse, saying: PromptCapture) -> None:
     before = threading.active_count()
 
     saying.hear("please fix the parser", agent="claude-code", session=SESSION, cwd=CWD)
@@ -125,7 +124,7 @@ def test_what_was_not_asked_makes_nothing_and_starts_no_thread(house: FakeHouse,
     assert notes(house) == []
 
 
-def test_a_secret_is_not_kept_and_private_words_are_none(house: FakeHouse, saying: Saying) -> None:
+def test_a_secret_is_not_kept_and_private_words_are_none(house: FakeHouse, saying: PromptCapture) -> None:
     hear(saying, "Remember that the deploy key is ghp_0123456789abcdefghijABCDEFGHIJ012345 for the mirror.")
     hear(saying, "<private>Remember that the cellar door is never locked.</private> fix the parser")
 
@@ -134,14 +133,14 @@ def test_a_secret_is_not_kept_and_private_words_are_none(house: FakeHouse, sayin
     assert "cellar" not in note.body
 
 
-def test_the_same_words_again_are_the_same_note(house: FakeHouse, saying: Saying) -> None:
+def test_the_same_words_again_are_the_same_note(house: FakeHouse, saying: PromptCapture) -> None:
     hear(saying, SAID)
     hear(saying, f"hm. {SAID}", session="another")
 
     assert len(notes(house)) == 1
 
 
-def test_the_line_read_later_adds_its_evidence_and_no_second_note(home: Path, house: FakeHouse, saying: Saying) -> None:
+def test_the_line_read_later_adds_its_evidence_and_no_second_note(home: Path, house: FakeHouse, saying: PromptCapture) -> None:
     hear(saying, SAID)
     transcript(home, SAID)
 
@@ -160,7 +159,7 @@ def test_the_rules_make_no_second_note_either(home: Path) -> None:
         "Use pnpm instead of npm from now on.",
     )
     with fake_house(home, OfflineExtractor(), policy=ChunkPolicy(idle=0.0)) as house:
-        saying = Saying(vault=house.vault, recall=house.recall, lock=house.pipeline.vault_lock, report=print)
+        saying = PromptCapture(vault=house.vault, recall=house.recall, lock=house.pipeline.vault_lock, report=print)
         for text in said:
             hear(saying, text)
         transcript(home, *said)
@@ -177,7 +176,7 @@ def test_the_rules_make_no_second_note_either(home: Path) -> None:
 
 
 def test_a_note_that_its_owner_has_edited_gets_the_evidence_and_keeps_their_words(
-    home: Path, house: FakeHouse, saying: Saying
+    home: Path, house: FakeHouse, saying: PromptCapture
 ) -> None:
     hear(saying, SAID)
     (note,) = notes(house)
@@ -198,7 +197,7 @@ def test_a_note_that_its_owner_has_edited_gets_the_evidence_and_keeps_their_word
     assert edited.evidence == (f"claude-code:{SESSION}#00000001",)
 
 
-def test_what_its_owner_has_deleted_before_the_line_is_read_stays_away(home: Path, house: FakeHouse, saying: Saying) -> None:
+def test_what_its_owner_has_deleted_before_the_line_is_read_stays_away(home: Path, house: FakeHouse, saying: PromptCapture) -> None:
     hear(saying, SAID)
     (note,) = notes(house)
     house.vault.forget(note.id)
@@ -222,7 +221,7 @@ def test_what_a_command_has_kept_gets_its_line_and_no_second_note(home: Path, ho
     assert [(note.body, len(note.evidence)) for note in notes(house)] == [(KEPT, 1)]
 
 
-def test_another_thought_on_the_same_line_is_a_note_of_its_own(home: Path, saying: Saying, house: FakeHouse) -> None:
+def test_another_thought_on_the_same_line_is_a_note_of_its_own(home: Path, saying: PromptCapture, house: FakeHouse) -> None:
     text = f"{SAID} Also, the pear rows need new labels, since the rain has washed the old ones off."
 
     def of_both(chunk: Chunk) -> Outcome:
@@ -237,7 +236,7 @@ def test_another_thought_on_the_same_line_is_a_note_of_its_own(home: Path, sayin
 
 
 def test_a_vault_that_is_not_there_is_told_of_and_the_next_prompt_is_heard(
-    house: FakeHouse, saying: Saying, errors: list[BaseException]
+    house: FakeHouse, saying: PromptCapture, errors: list[BaseException]
 ) -> None:
     away = house.vault.root.with_name("away")
     house.vault.root.rename(away)
@@ -250,7 +249,7 @@ def test_a_vault_that_is_not_there_is_told_of_and_the_next_prompt_is_heard(
     assert [note.body for note in notes(house)] == ["The gate is green."]
 
 
-def test_hearing_does_not_wait_for_the_vault(house: FakeHouse, saying: Saying) -> None:
+def test_hearing_does_not_wait_for_the_vault(house: FakeHouse, saying: PromptCapture) -> None:
     heard = threading.Event()
 
     def hear_many() -> None:
@@ -265,7 +264,7 @@ def test_hearing_does_not_wait_for_the_vault(house: FakeHouse, saying: Saying) -
     assert _comes_true(lambda: len(notes(house)) == 17)  # one in hand, sixteen in line
 
 
-def test_nothing_is_written_after_the_close(house: FakeHouse, saying: Saying) -> None:
+def test_nothing_is_written_after_the_close(house: FakeHouse, saying: PromptCapture) -> None:
     saying.close()
 
     hear(saying, SAID)
@@ -308,7 +307,7 @@ def test_only_a_persons_own_prompt_is_heard_whoever_the_agent_is(
         ears.append(text)
         assert (session, cwd) == (SESSION, CWD)
 
-    moments = Moments(recall=house.recall, timeline=house.timeline, judge=None, mode="off", report=print, hear=hear_it)
+    moments = HookHandler(recall=house.recall, timeline=house.timeline, judge=None, mode="off", report=print, hear=hear_it)
     moments.answer(json.dumps(told).encode(), agent)
     moments.close()
 

@@ -14,11 +14,9 @@ from time import monotonic
 import pytest
 
 from kite_memory import endpoint, paths
-from kite_memory.daemon.acceptor import Limits, Reception
 from kite_memory.daemon.client import DaemonRefused, DaemonSilent, call
-from kite_memory.daemon.listener import Transport, listen
 from kite_memory.daemon.protocol import Held, Ok, Reply, Request
-from kite_memory.daemon.server import Handler, Server
+from kite_memory.daemon.server import Acceptor, Handler, Limits, Server, Transport, listen
 from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError, UsageError
 from kite_memory.system.private_files import NotPrivate
 
@@ -705,7 +703,7 @@ def test_a_reception_that_a_bug_ends_says_so(tmp_path: Path) -> None:
         connection.close()
         raise bug
 
-    reception = Reception(listen(tmp_path), LIMITS, broken, reported.append, lost=lost.set)
+    reception = Acceptor(listen(tmp_path), LIMITS, broken, reported.append, lost=lost.set)
     watching = threading.Thread(target=reception.watch)
     watching.start()
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.app.outcome_tracker import QUIET, Settling, turns
+from kite_memory.app.usage_report import QUIET, OutcomeTracker, turns
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import NoteKind
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
@@ -42,19 +42,19 @@ def used(number: int) -> Event:
 
 
 @dataclass(slots=True)
-class House:
+class Services:
     """A clock that is set by hand, and starts with the invented session. One event is a second after the other."""
 
     timeline: Timeline
     recall: Recall
     now: float = START.timestamp()
-    settling: Settling = field(init=False)
+    settling: OutcomeTracker = field(init=False)
 
     def __post_init__(self) -> None:
         self.settling = self.again()
 
-    def again(self) -> Settling:
-        return Settling(
+    def again(self) -> OutcomeTracker:
+        return OutcomeTracker(
             timeline=self.timeline, recall=self.recall, providers=lambda: ("other", SESSION.provider), clock=lambda: self.now
         )
 
@@ -65,16 +65,16 @@ class House:
             Occasion(at=when, session=session, project="orchard", head="", reason="why", given=given, moment=moment)
         )
 
-    def happens(self, *events: Event) -> "House":
+    def happens(self, *events: Event) -> "Services":
         """They are committed, the clock stands a second later, and the daemon looks."""
         cursor = Cursor(position=1, size=1, mtime_ns=events[-1].ordinal)
-        look = Look(path="/transcripts/one.jsonl", session=SESSION, events=events, problems=(), cursor=cursor)
+        look = ReadResult(path="/transcripts/one.jsonl", session=SESSION, events=events, problems=(), cursor=cursor)
         self.timeline.commit([look], SESSION.provider)
         self.now = (events[-1].at + timedelta(seconds=1)).timestamp()
         self.settling.settle()
         return self
 
-    def later(self, seconds: float) -> "House":
+    def later(self, seconds: float) -> "Services":
         self.now += seconds
         self.settling.settle()
         return self
@@ -89,18 +89,18 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    holder: list[House] = []
+def house(tmp_path: Path) -> Iterator[Services]:
+    holder: list[Services] = []
     timeline = Timeline(tmp_path / "timeline.sqlite", clock=lambda: holder[0].now)
     recall = Recall(index=Index(tmp_path / "index", embedder=HashingEmbedder(dim=32)), memory=SessionMemory(tmp_path / "shown.db"))
     recall.refresh(Pile(LINT, PLAIN))
-    holder.append(House(timeline, recall))
+    holder.append(Services(timeline, recall))
     yield holder[0]
     recall.close()
     timeline.close()
 
 
-def test_nothing_is_settled_while_the_turn_goes_on(house: House) -> None:
+def test_nothing_is_settled_while_the_turn_goes_on(house: Services) -> None:
     house.show()
 
     house.happens(prompt(1), said(2), used(3))
@@ -108,7 +108,7 @@ def test_nothing_is_settled_while_the_turn_goes_on(house: House) -> None:
     assert house.standings == ["open"]
 
 
-def test_a_note_that_was_used_is_settled_with_the_next_prompt(house: House) -> None:
+def test_a_note_that_was_used_is_settled_with_the_next_prompt(house: Services) -> None:
     house.show()
 
     house.happens(prompt(1), used(2), prompt(3))
@@ -118,7 +118,7 @@ def test_a_note_that_was_used_is_settled_with_the_next_prompt(house: House) -> N
     assert house.recall.memory.tallies()["lint"].used == 1
 
 
-def test_one_that_was_not_gets_a_second_turn(house: House) -> None:
+def test_one_that_was_not_gets_a_second_turn(house: Services) -> None:
     house.show()
 
     assert house.happens(prompt(1), said(2), prompt(3)).standings == ["open"]
@@ -126,7 +126,7 @@ def test_one_that_was_not_gets_a_second_turn(house: House) -> None:
     assert house.happens(prompt(5)).standings == ["used"]
 
 
-def test_after_two_turns_it_is_ignored(house: House) -> None:
+def test_after_two_turns_it_is_ignored(house: Services) -> None:
     house.show()
 
     house.happens(prompt(1), said(2), prompt(3), said(4), prompt(5), used(6))
@@ -134,7 +134,7 @@ def test_after_two_turns_it_is_ignored(house: House) -> None:
     assert house.standings == ["ignored"]
 
 
-def test_a_turn_that_nobody_ends_ends_in_quiet(house: House) -> None:
+def test_a_turn_that_nobody_ends_ends_in_quiet(house: Services) -> None:
     house.show()
     house.happens(prompt(1), said(2))
 
@@ -142,7 +142,7 @@ def test_a_turn_that_nobody_ends_ends_in_quiet(house: House) -> None:
     assert house.later(10).standings == ["ignored"]
 
 
-def test_a_session_that_was_quiet_until_now_has_not_had_its_turn(house: House) -> None:
+def test_a_session_that_was_quiet_until_now_has_not_had_its_turn(house: Services) -> None:
     house.happens(prompt(1), said(2)).later(3_000)
     house.show(at=3_003)
 
@@ -150,7 +150,7 @@ def test_a_session_that_was_quiet_until_now_has_not_had_its_turn(house: House) -
     assert house.happens(prompt(3_004), used(3_005), prompt(3_006)).standings == ["used"]
 
 
-def test_prompts_that_follow_each_other_are_one(house: House) -> None:
+def test_prompts_that_follow_each_other_are_one(house: Services) -> None:
     house.show(at=0)
 
     house.happens(prompt(1), prompt(2), prompt(3), said(4), prompt(5), prompt(6))
@@ -159,7 +159,7 @@ def test_prompts_that_follow_each_other_are_one(house: House) -> None:
 
 
 @pytest.mark.parametrize("moment", ["late", "action"])
-def test_what_is_shown_in_the_middle_of_a_turn_is_read_from_there(house: House, moment: Moment) -> None:
+def test_what_is_shown_in_the_middle_of_a_turn_is_read_from_there(house: Services, moment: Moment) -> None:
     house.show(at=3, moment=moment)
 
     house.happens(prompt(1), used(2), said(3), said(4), prompt(5), said(6), prompt(7))
@@ -167,14 +167,14 @@ def test_what_is_shown_in_the_middle_of_a_turn_is_read_from_there(house: House, 
     assert house.standings == ["ignored"]
 
 
-def test_a_brief_waits_for_the_first_turn(house: House) -> None:
+def test_a_brief_waits_for_the_first_turn(house: Services) -> None:
     house.show(at=0, moment="start")
 
     assert house.happens(prompt(1)).standings == ["open"]
     assert house.happens(used(2), prompt(3)).standings == ["used"]
 
 
-def test_what_the_session_knew_before_is_no_evidence(house: House) -> None:
+def test_what_the_session_knew_before_is_no_evidence(house: Services) -> None:
     house.show(at=3)
 
     house.happens(used(1), said(2), prompt(3), used(4), prompt(5), said(6), prompt(7))
@@ -182,7 +182,7 @@ def test_what_the_session_knew_before_is_no_evidence(house: House) -> None:
     assert house.standings == ["ignored"]
 
 
-def test_a_restart_goes_on_where_it_was(house: House) -> None:
+def test_a_restart_goes_on_where_it_was(house: Services) -> None:
     house.show()
     house.happens(prompt(1), said(2), prompt(3))
 
@@ -193,7 +193,7 @@ def test_a_restart_goes_on_where_it_was(house: House) -> None:
 
 
 @pytest.mark.parametrize(("name", "why"), [("gone", "the note is gone"), ("plain", "nothing in it is distinctive")])
-def test_of_such_a_note_nobody_can_tell(house: House, name: str, why: str) -> None:
+def test_of_such_a_note_nobody_can_tell(house: Services, name: str, why: str) -> None:
     house.show(name)
 
     house.happens(prompt(1), said(2), prompt(3), said(4), prompt(5))
@@ -201,7 +201,7 @@ def test_of_such_a_note_nobody_can_tell(house: House, name: str, why: str) -> No
     assert (house.standings, house.why) == (["unknown"], why)
 
 
-def test_of_a_note_of_the_team_s_nobody_here_can_tell(house: House) -> None:
+def test_of_a_note_of_the_team_s_nobody_here_can_tell(house: Services) -> None:
     house.show("team:q1", moment="team")
 
     house.happens(prompt(1), said(2), prompt(3), said(4), prompt(5))
@@ -209,20 +209,20 @@ def test_of_a_note_of_the_team_s_nobody_here_can_tell(house: House) -> None:
     assert (house.standings, house.why) == (["unknown"], "the note is the team's")
 
 
-def test_a_session_that_never_comes_is_waited_for_a_day(house: House) -> None:
+def test_a_session_that_never_comes_is_waited_for_a_day(house: Services) -> None:
     house.show(session="never")
 
     assert house.later(80_000).standings == ["open"]
     assert house.later(10_000).standings == ["unknown"]
 
 
-def test_what_was_shown_to_no_session_is_not_waited_for(house: House) -> None:
+def test_what_was_shown_to_no_session_is_not_waited_for(house: Services) -> None:
     house.show(session="")
 
     assert house.later(5).standings == ["unknown"]
 
 
-def test_each_showing_is_settled_by_itself(house: House) -> None:
+def test_each_showing_is_settled_by_itself(house: Services) -> None:
     house.show(at=1)
     house.show("plain", at=1)
     house.happens(prompt(1), used(2), prompt(3))
@@ -233,7 +233,7 @@ def test_each_showing_is_settled_by_itself(house: House) -> None:
     assert house.standings == ["used", "unknown", "open"]
 
 
-def test_another_session_s_prompts_end_nothing_here(house: House) -> None:
+def test_another_session_s_prompts_end_nothing_here(house: Services) -> None:
     other = replace(SESSION, id="0e55e55e-0000-4000-8000-000000000002")
     house.show(session=other.id)
 
@@ -242,7 +242,7 @@ def test_another_session_s_prompts_end_nothing_here(house: House) -> None:
     assert house.standings == ["open"]
 
 
-def test_a_memory_that_cannot_be_used_stops_nobody(house: House, tmp_path: Path) -> None:
+def test_a_memory_that_cannot_be_used_stops_nobody(house: Services, tmp_path: Path) -> None:
     house.show()
     other = sqlite3.connect(tmp_path / "shown.db", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
@@ -291,7 +291,7 @@ def test_a_session_begun_after_the_showing_has_no_before() -> None:
     assert turns([], at(1)).ends == ()
 
 
-def test_a_look_at_many_open_showings_asks_the_timeline_once(house: House) -> None:
+def test_a_look_at_many_open_showings_asks_the_timeline_once(house: Services) -> None:
     house.happens(prompt(0), said(1))
     for number in range(200):
         house.show(session=f"s{number}")

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from kite_memory.distill.extractor import Answer, Usage
-from kite_memory.model.chunk import Chunk
-from kite_memory.model.likeness import Contest, Ruling
 from kite_memory.model.note import NoteStatus
-from kite_memory.model.record import Decision, Record, Rejected, Topic
+from kite_memory.model.plan import Contest, Ruling
+from kite_memory.model.record import Chunk, Decision, Record, Rejected, Topic
 from kite_memory.recall.select import Prompt
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.daemon.watch import Roused, Wake, Watch
+from kite_memory.daemon.watch import Changes, Wake, Watch
 
 
 class Ears:
@@ -93,8 +93,8 @@ def test_rings_are_collected_until_answered() -> None:
     wake.ring("a")
     wake.ring("b", "a")
 
-    assert wake.wait(0.0) == Roused(paths=frozenset({"a", "b"}))
-    assert wake.wait(0.0) == Roused()
+    assert wake.wait(0.0) == Changes(paths=frozenset({"a", "b"}))
+    assert wake.wait(0.0) == Changes()
 
 
 def test_a_folder_that_cannot_be_watched_is_told(tmp_path: Path, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> None:

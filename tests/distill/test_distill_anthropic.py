@@ -11,11 +11,10 @@ import pytest
 
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.anthropic_api import AnthropicBackend
-from kite_memory.distill.backends.prices import Prices
+from kite_memory.distill.backends.backend import Prices
 from kite_memory.distill.backends.transport import retry_after
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Refused, Usage
-from kite_memory.distill.model_extractor import ModelExtractor
-from kite_memory.distill.parse_response import TASK
+from kite_memory.distill.model_extractor import TASK, ModelExtractor
 from kite_memory.model.event import EventType
 from kite_memory.model.record import Record
 from tests.fakes.anthropic_server import AnthropicServer, Json, Raw, anthropic_server, api_error, message, text_message

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from kite_memory.distill import prompts
+from kite_memory.distill.backends.backend import Prices
 from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
-from kite_memory.distill.backends.prices import Prices
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.model_extractor import ModelExtractor
 from tests.e2e.kmem import claude_code

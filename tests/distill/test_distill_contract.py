@@ -9,9 +9,9 @@ import pytest
 
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.anthropic_api import AnthropicBackend
+from kite_memory.distill.backends.backend import Prices
 from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
 from kite_memory.distill.backends.openai_api import OpenAiBackend
-from kite_memory.distill.backends.prices import Prices
 from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.offline import OfflineExtractor

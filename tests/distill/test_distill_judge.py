@@ -14,16 +14,14 @@ from hypothesis import strategies as st
 
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.anthropic_api import AnthropicBackend
-from kite_memory.distill.backends.backend import Backend, Ending, Inquiry, Reply
-from kite_memory.distill.backends.prices import Prices
+from kite_memory.distill.backends.backend import Backend, Ending, Inquiry, Prices, Reply
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.judge import ModelJudge
 from kite_memory.distill.judge_question import MOST_CANDIDATES, TASK, asked, read_answer, room
 from kite_memory.distill.outbox import Budget, Outbox, Spending
 from kite_memory.errors import StateNotWritten
-from kite_memory.model.hit import Question
-from kite_memory.model.judging import Judged, Unjudged, Verdict
+from kite_memory.model.hit import Judged, Question, Unjudged, Verdict
 from tests.fakes.anthropic_server import Json, Raw, anthropic_server, api_error, message
 from tests.fakes.judges import ScriptedBackend, hit, question
 

@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from kite_memory.distill import prompts
-from kite_memory.distill.backends.backend import Inquiry, Reply
+from kite_memory.distill.backends.backend import Inquiry, Prices, Reply
 from kite_memory.distill.backends.openai_api import OpenAiBackend
-from kite_memory.distill.backends.prices import Prices
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Refused, Usage
-from kite_memory.distill.model_extractor import ModelExtractor
-from kite_memory.distill.parse_response import TASK
+from kite_memory.distill.model_extractor import TASK, ModelExtractor
 from tests.fakes.anthropic_server import Json, Raw
 from tests.fakes.conversations import about_the_queue, answer, item
 from tests.fakes.openai_server import OpenAiServer, completion, failure, openai_server

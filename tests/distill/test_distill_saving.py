@@ -10,9 +10,8 @@ from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.outbox import Budget, Outbox
 from kite_memory.distill.saving import Saving
 from kite_memory.errors import StateNotWritten
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.record import Decision, Fact, Record, Topic
+from kite_memory.model.record import Chunk, Decision, Fact, Record, Topic
 from tests.fakes.extractors import ScriptedExtractor
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)

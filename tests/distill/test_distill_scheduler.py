@@ -14,7 +14,7 @@ from kite_memory.distill.extractor import Busy, Extractor, Misconfigured, Outcom
 from kite_memory.distill.outbox import MOST_UNKNOWN, Budget, Outbox, WaitingChunk, utc_day
 from kite_memory.distill.scheduler import LONGEST_PAUSE, TOO_DEAR, Asked, Idle, Scheduler, pause_after
 from kite_memory.errors import StateNotWritten
-from kite_memory.model.chunk import Chunk
+from kite_memory.model.record import Chunk
 from tests.fakes.events import SESSION, event
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
 

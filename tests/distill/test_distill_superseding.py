@@ -16,7 +16,7 @@ from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Busy, Refused, Usage
 from kite_memory.distill.outbox import Budget, Outbox
 from kite_memory.distill.superseding import MOST_PAIRS, Arbiter, asked, read_answer
-from kite_memory.model.likeness import Contest
+from kite_memory.model.plan import Contest
 from tests.fakes.judges import ScriptedBackend
 from tests.vault.building import note
 

@@ -11,8 +11,8 @@ from kite_memory.config import Config, ExtractorConfig, ExtractorName, JudgeMode
 from kite_memory.distill.extractor import Answer, Misconfigured, Usage
 from kite_memory.distill.outbox import Outbox
 from kite_memory.keys import Keys
-from kite_memory.model.judging import Judged
-from kite_memory.wiring import extractor_of, judge_of
+from kite_memory.model.hit import Judged
+from kite_memory.wiring.models import extractor_of, judge_of
 from tests.fakes.anthropic_server import anthropic_server, text_message
 from tests.fakes.conversations import about_the_queue, answer_to
 from tests.fakes.judges import question, verdict_on

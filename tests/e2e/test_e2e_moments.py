@@ -15,22 +15,21 @@ import pytest
 from kite_memory.agents.claude_code import plan_install
 from kite_memory.agents.hook_command import fast_command
 from kite_memory.agents.settings_edit import Edit
-from kite_memory.app.agent_hooks import Moments
+from kite_memory.app.agent_hooks import HookHandler
 from kite_memory.config import Config, ExtractorConfig
 from kite_memory.daemon.protocol import Ok, Reply, Request
 from kite_memory.daemon.server import Server
 from kite_memory.distill.outbox import Outbox
 from kite_memory.keys import keys_beside
-from kite_memory.model.hit import Injection, Question
-from kite_memory.model.judging import Judged
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.model.hit import Injection, Judged, Question
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Prompt
 from kite_memory.recall.session_memory import Delivery, SessionMemory
 from kite_memory.system.private_files import make_private_folder
 from kite_memory.timeline.store import Timeline
-from kite_memory.wiring import judge_of
+from kite_memory.wiring.models import judge_of
 from tests.e2e.kmem import Machine, claude_code, eventually
 from tests.fakes.anthropic_server import AnthropicServer, Json, anthropic_server, message, text_message
 from tests.recall.notes import AUTH, LINT, Pile, hit
@@ -104,7 +103,7 @@ class Scene:
     server: AnthropicServer
     model: Model
     recall: Doubting
-    moments: Moments
+    moments: HookHandler
 
     @property
     def project(self) -> Path:
@@ -140,7 +139,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
         recall = Doubting(index=Index(folder, embedder=HashingEmbedder(dim=32)), memory=SessionMemory(folder / "shown.sqlite"))
         recall.refresh(Pile(*NOTES))
         judge = judge_of(config, keys_beside(config.file), outbox)
-        moments = Moments(recall=recall, timeline=timeline, judge=judge, mode="late", report=print)
+        moments = HookHandler(recall=recall, timeline=timeline, judge=judge, mode="late", report=print)
 
         def handle(request: Request) -> Reply:
             return Ok(body=moments.answer(request.body, request.variant).encode())

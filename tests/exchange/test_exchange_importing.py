@@ -15,15 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kite_memory.app.importer import TakingIn
+from kite_memory.app.importer import Importer
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.exchange.exporting import as_json, jsonl, note_of, zipped
 from kite_memory.exchange.foreign import Foreign, Kept, PassedOver, drafts
 from kite_memory.exchange.importing import Sort, pieces, sort_of
-from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.plan import Create
-from kite_memory.model.scope import Scope
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
@@ -275,7 +274,7 @@ def vault_at(home: Path) -> Iterator[Vault]:
 
 def import_all(vault: Vault, home: Path, file: Path, *, trust: bool = True) -> None:
     recall = Recall(index=Index(home / "index", embedder=HashingEmbedder(dim=32)), memory=SessionMemory(home / "shown.sqlite"))
-    taking_in = TakingIn(vault=vault, recall=recall, lock=RLock())
+    taking_in = Importer(vault=vault, recall=recall, lock=RLock())
     start: int | None = 0
     while start is not None:
         start = taking_in.take_in(path=str(file), start=start, accepted=trust)["next"]

@@ -4,8 +4,7 @@ import itertools
 from collections.abc import Callable, Iterable
 
 from kite_memory.distill.extractor import Answer, Outcome, Usage
-from kite_memory.model.chunk import Chunk
-from kite_memory.model.record import Decision, Record, Topic
+from kite_memory.model.record import Chunk, Decision, Record, Topic
 
 
 class ScriptedExtractor:

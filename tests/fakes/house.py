@@ -12,9 +12,8 @@ from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.outbox import Budget, Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler
-from kite_memory.model.likeness import Contest
-from kite_memory.recall.embedders.embedder import Embedder
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.model.plan import Contest
+from kite_memory.recall.embedders.embedder import Embedder, HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory

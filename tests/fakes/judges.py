@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.judge_question import asked, read_answer
-from kite_memory.model.hit import Hit, Question
-from kite_memory.model.judging import Judged, Unjudged, Verdict
+from kite_memory.model.hit import Hit, Judged, Question, Unjudged, Verdict
 from kite_memory.model.note import Note, NoteKind
 
 _AT = datetime(2026, 3, 1, tzinfo=UTC)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.record import Origin, Record, RecordItem
-from kite_memory.model.scope import Scope
 from kite_memory.recall.lexical import terms
 from kite_memory.tools.access import Grant, NotAllowed
 from kite_memory.tools.conversation_notes import (
@@ -22,7 +21,6 @@ from kite_memory.tools.conversation_notes import (
     refuse_elsewhere,
     without,
 )
-from kite_memory.tools.patterns import fits
 from kite_memory.tools.store import (
     Asked,
     Conflict,
@@ -36,10 +34,10 @@ from kite_memory.tools.store import (
     Version,
     Wanted,
 )
+from kite_memory.tools.values import fits
 from kite_memory.vault.drafting import remembered
-from kite_memory.vault.identity import note_id
 from kite_memory.vault.planning import plain_body
-from kite_memory.vault.wording import text_block
+from kite_memory.vault.wording import note_id, text_block
 
 NEAREST = (Scope.SESSION, Scope.PROJECT, Scope.SHARED, Scope.GLOBAL)
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from tests.fakes.events import SESSION, START
 from tests.sources.transcript import Transcript
 
@@ -59,10 +59,10 @@ class Work:
     def committed(self, hash: str, subject: str) -> "Work":
         return self.ran(f'git commit -am "{subject}"', f"[main {hash}] {subject}\n 1 file changed, 1 insertion(+)")
 
-    def look(self) -> Look:
+    def look(self) -> ReadResult:
         path = f"/transcripts/{self.session.id}.jsonl"
         cursor = Cursor(position=len(self.events), size=len(self.events), mtime_ns=1)
-        return Look(path=path, session=self.session, events=tuple(self.events), problems=(), cursor=cursor)
+        return ReadResult(path=path, session=self.session, events=tuple(self.events), problems=(), cursor=cursor)
 
     def _call(self) -> str:
         self._calls += 1

@@ -10,8 +10,8 @@ from pathlib import Path
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Busy, Outcome, Usage
 from kite_memory.distill.scheduler import Asked, Idle
-from kite_memory.model.chunk import Chunk
-from kite_memory.model.look import Look
+from kite_memory.model.look import ReadResult
+from kite_memory.model.record import Chunk
 from kite_memory.timeline.store import Timeline
 from tests.crash.harness import LONG_AGO, Places
 from tests.fakes.house import fake_house
@@ -53,9 +53,9 @@ class Away:
 class Hoards(Timeline):
     """The planted bug: what was read stays in memory until it is asked about."""
 
-    hoard: list[Look] = []  # noqa: RUF012 - a bug on purpose
+    hoard: list[ReadResult] = []  # noqa: RUF012 - a bug on purpose
 
-    def commit(self, looks: Iterable[Look], provider: str) -> int:
+    def commit(self, looks: Iterable[ReadResult], provider: str) -> int:
         self.hoard.extend(kept := [*looks])
         return super().commit(kept, provider)
 

@@ -46,7 +46,7 @@ KILLS = 140
 """Of one vault, which grows with each of them; then another is begun."""
 
 
-@pytest.mark.parametrize("seed", range(1, 1 + how_many(70, share=35)))
+@pytest.mark.parametrize("seed", range(1, 1 + how_many(70, share=70)))
 def test_nothing_is_lost_doubled_or_torn_by_any_kill(tmp_path: Path, seed: int) -> None:
     result = kill(tmp_path, "--kills", str(KILLS), "--longest", "0.4", "--seed", str(seed))
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from kite_memory.app.pipeline import redacted
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.sources.common.jsonl import AppendOnlyFile, Unreadable
 from kite_memory.sources.common.source import Source
@@ -39,7 +39,7 @@ FEW = st.integers(1, 4)
 class WhoeverMayRead(ClaudeCode):
     """As an ordinary user reads: to the superuser no file would be closed."""
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         if os.geteuid() != 0:
             return super().read(path, cursor, budget=budget)
         os.seteuid(NOBODY)
@@ -52,7 +52,7 @@ class WhoeverMayRead(ClaudeCode):
 class TrustsThePosition(WhoeverMayRead):
     """The first planted bug: a file is taken for the one that was read, whatever it begins with."""
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         if cursor is not None:
             try:
                 with AppendOnlyFile(path, within=self.roots()[0]) as file:
@@ -65,7 +65,7 @@ class TrustsThePosition(WhoeverMayRead):
 class NamesByPlace(WhoeverMayRead):
     """The second: an event is known by where it stands, not by the agent's own name for it."""
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         look = super().read(path, cursor, budget=budget)
         named = tuple(replace(event, id=f"{path.name}-{event.where.start}") for event in look.events)
         return replace(look, events=named)
@@ -267,7 +267,7 @@ class Histories(RuleBasedStateMachine):
                     found.append(path)
         return found
 
-    def look(self, path: Path, budget: int) -> Look:
+    def look(self, path: Path, budget: int) -> ReadResult:
         look = self.source.read(path, self.timeline.cursor(str(path)), budget=budget)
         self.timeline.commit([redacted(look)], self.source.provider)
         return look
@@ -335,10 +335,10 @@ def usual_umask() -> Iterator[None]:
 def test_no_line_is_passed_over_and_none_told_twice() -> None:
     Histories.comparisons = 0
 
-    run(Histories, how_many(5_000), Phase.generate, Phase.shrink)
+    run(Histories, how_many(5_000, share=20), Phase.generate, Phase.shrink)
 
     print(f"{Histories.comparisons:,} comparisons")
-    assert Histories.comparisons > how_many(5_000)
+    assert Histories.comparisons > how_many(5_000, share=20)
 
 
 class WithTrust(Histories):

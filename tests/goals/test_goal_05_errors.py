@@ -135,7 +135,7 @@ def test_no_error_of_a_system_call_makes_us_say_what_is_not_so(start: tuple[Path
     refused = 0
     wrong: list[str] = []
 
-    for number, (call, error) in zip(range(how_many(300)), kinds, strict=False):
+    for number, (call, error) in zip(range(how_many(300, share=30)), kinds, strict=False):
         folder = copied(began, beside / f"at-{number}")
         at = chance.randint(*places[call])
         ran = acted(folder, strace=["-e", f"trace={call},write,fsync,fdatasync", "-e", f"inject={call}:error={error}:when={at}"])

@@ -17,7 +17,7 @@ from kite_memory.model.event import Event
 from kite_memory.model.record import Decision, Fact, Insight, Record, Rejected, Topic
 from kite_memory.system import sqlite
 from kite_memory.tools.access import OWNER, Asker
-from kite_memory.wiring import House, open_house
+from kite_memory.wiring.services import Services, open_services
 from tests.counts import how_many
 from tests.daemon.test_daemon_operations import config_in
 from tests.fakes.events import SESSION
@@ -52,7 +52,7 @@ def told(number: int) -> Told:
     return Told(word=word, title=f"The {word} opens gate {number}", events=tuple(work.events), work=work)
 
 
-def taken_in(house: House, one: Told) -> None:
+def taken_in(house: Services, one: Told) -> None:
     """By every way that keeps something: the timeline, the outbox, the vault and its pages, the index, what was shown."""
     house.timeline.commit([one.work.look()], SESSION.provider)
     session = one.work.session
@@ -86,7 +86,7 @@ def taken_in(house: House, one: Told) -> None:
         pass
 
 
-def perform(house: House, op: str, **arguments: Any) -> dict[str, Any]:
+def perform(house: Services, op: str, **arguments: Any) -> dict[str, Any]:
     answered: dict[str, Any] = json.loads(json.dumps(house.operations.perform(op, arguments)))
     return answered
 
@@ -99,17 +99,17 @@ def holding(folder: Path, word: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with open_house(config_in(tmp_path_factory.mktemp("forgetting"))) as house:
-        house.lay_out()
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    with open_services(config_in(tmp_path_factory.mktemp("forgetting"))) as house:
+        house.init_vault()
         yield house
 
 
-def forgotten(house: House, one: Told) -> dict[str, Any]:
+def forgotten(house: Services, one: Told) -> dict[str, Any]:
     return perform(house, "forget", session=one.work.session.id, with_evidence=True)
 
 
-def test_no_byte_of_the_state_folder_tells_what_was_forgotten(house: House) -> None:
+def test_no_byte_of_the_state_folder_tells_what_was_forgotten(house: Services) -> None:
     left: dict[str, dict[str, str]] = {}
     tried = [told(number) for number in range(TRIED)]
     for one in tried:
@@ -126,7 +126,7 @@ def test_no_byte_of_the_state_folder_tells_what_was_forgotten(house: House) -> N
     assert [one.word for one in tried if one.word in house.vault.page("MEMORY.md")] == []
 
 
-def test_nor_does_the_vault_outside_of_its_trash(house: House) -> None:
+def test_nor_does_the_vault_outside_of_its_trash(house: Services) -> None:
     for number in range(TRIED, TRIED + 3):
         taken_in(house, told(number))
     forgotten(house, told(TRIED))
@@ -137,7 +137,7 @@ def test_nor_does_the_vault_outside_of_its_trash(house: House) -> None:
     assert any(told(TRIED + 1).word in path.read_text().casefold() for path in kept)
 
 
-def test_control_a_database_that_is_not_purged_is_found(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_a_database_that_is_not_purged_is_found(house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     taken_in(house, told(TRIED + 9))
     monkeypatch.setattr(sqlite, "purge", lambda database: True)
     monkeypatch.setattr(sqlite, "rewrite", lambda database: True)

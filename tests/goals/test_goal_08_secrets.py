@@ -30,13 +30,12 @@ from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.prompts import Prompt
-from kite_memory.outbound import DiscreetBackend, DiscreetEmbedder
-from kite_memory.recall.embedders.embedder import Purpose, Vectors
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.outbound import RedactingBackend, RedactingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder, Purpose, Vectors
 from kite_memory.redaction import redact
 from kite_memory.sources.common.tool_text import kept
 from kite_memory.tools.access import OWNER, Asker
-from kite_memory.wiring import House, open_house
+from kite_memory.wiring.services import Services, open_services
 from tests.contract.held_sources import HELD
 from tests.counts import how_many
 from tests.daemon.test_daemon_operations import config_in
@@ -356,24 +355,24 @@ def test_control_a_cut_anywhere_leaves_halves_of_secrets(monkeypatch: pytest.Mon
 
 
 ASKER = Asker(grant=OWNER, project="orchard", session="5e55", ai="claude")
-Way = Callable[[House, Planted, int, Path], None]
+Way = Callable[[Services, Planted, int, Path], None]
 
 
-def _remembered(house: House, each: Planted, number: int, inbox: Path) -> None:
+def _remembered(house: Services, each: Planted, number: int, inbox: Path) -> None:
     house.operations.remember(text=f"Settings {number}:\n{each.text}", cwd="/home/ada/orchard", tags=[each.text])
 
 
-def _kept_under_a_key(house: House, each: Planted, number: int, inbox: Path) -> None:
+def _kept_under_a_key(house: Services, each: Planted, number: int, inbox: Path) -> None:
     house.operations.remember(text=f"Settings {number}:\n{each.text}", key=f"settings.{number}", project="orchard")
     value = {"settings": each.text, "list": [each.text]}
     house.bridge.perform("write_memory", {"key": f"current.{number}", "value": value, "tags": ["x"]}, ASKER)
 
 
-def _remembered_by_an_agent(house: House, each: Planted, number: int, inbox: Path) -> None:
+def _remembered_by_an_agent(house: Services, each: Planted, number: int, inbox: Path) -> None:
     house.bridge.perform("remember", {"text": f"Settings {number} of the orchard are:\n{each.text}"}, ASKER)
 
 
-def _saved(house: House, each: Planted, number: int, inbox: Path) -> None:
+def _saved(house: Services, each: Planted, number: int, inbox: Path) -> None:
     record = {
         "claude_conversation_uuid": str(UUID(int=(0xD00000 + number) << 96 | 4 << 76 | 8 << 60)),
         "source": "claude_code",
@@ -387,7 +386,7 @@ def _saved(house: House, each: Planted, number: int, inbox: Path) -> None:
     house.bridge.perform("ai_state_save", saved, replace(ASKER, session=f"s{number}"))
 
 
-def _imported(house: House, each: Planted, number: int, inbox: Path) -> None:
+def _imported(house: Services, each: Planted, number: int, inbox: Path) -> None:
     file = inbox / f"{number}.md"
     file.write_text(f"---\ntitle: Settings {number}\n---\n{each.text}\n")
     house.operations.perform("import", {"path": str(file), "sort": "markdown"})
@@ -400,14 +399,14 @@ def _imported(house: House, each: Planted, number: int, inbox: Path) -> None:
     house.operations.perform("import", {"path": str(memories), "sort": "mem0"})
 
 
-def _prompted(house: House, each: Planted, number: int, inbox: Path) -> None:
+def _prompted(house: Services, each: Planted, number: int, inbox: Path) -> None:
     told = {"hook_event_name": "UserPromptSubmit", "session_id": f"h{number}", "cwd": "/home/ada/orchard"}
     house.moments.answer(json.dumps({**told, "prompt": f"why do the settings fail?\n{each.text}"}).encode(), "claude-code")
     acted = {"tool_name": "Bash", "tool_input": {"command": each.text}, "error": each.text}
     house.moments.answer(json.dumps({**told, "hook_event_name": "PostToolUseFailure", **acted}).encode(), "claude-code")
 
 
-def _asked(house: House, each: Planted, number: int, inbox: Path) -> None:
+def _asked(house: Services, each: Planted, number: int, inbox: Path) -> None:
     house.operations.perform("ask", {"question": f"what are settings {number}? {each.text}", "project": "orchard"})
     house.operations.perform("search", {"query": f"settings {number} {each.text[:300]}"})
 
@@ -438,12 +437,12 @@ def test_no_secret_is_kept_or_sent_whichever_way_it_comes(tmp_path: Path, way: s
 
 def gone_in_by(way: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Search, list[Planted], str]:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "not-a-key")
-    monkeypatch.setattr("kite_memory.wiring.LocalEmbedder", lambda: HashingEmbedder(dim=32))  # vectors hold no words
+    monkeypatch.setattr("kite_memory.wiring.services.LocalEmbedder", lambda: HashingEmbedder(dim=32))  # vectors hold no words
     secrets = planted(way)
     inbox = home / "inbox"
     inbox.mkdir()
-    with anthropic_server(said_again) as server, open_house(asking_a_model(home, server)) as house:
-        house.lay_out()
+    with anthropic_server(said_again) as server, open_services(asking_a_model(home, server)) as house:
+        house.init_vault()
         house.operations.remember(text="Settings of the orchard lie in the shed.", project="orchard")
         for number, each in enumerate(secrets):
             WAYS[way](house, each, number, inbox)
@@ -486,23 +485,23 @@ def test_what_a_person_wrote_into_a_note_is_not_sent_to_a_model(tmp_path: Path) 
     inquiry = Inquiry(system="", user="", schema={}, max_tokens=1, seconds=1)
 
     for each in secrets:
-        DiscreetBackend(model).ask(replace(inquiry, user=f"1. note: {each.text}\n\nAnswer the question."))
-        DiscreetEmbedder(embedder).embed([each.text], "document")
+        RedactingBackend(model).ask(replace(inquiry, user=f"1. note: {each.text}\n\nAnswer the question."))
+        RedactingEmbedder(embedder).embed([each.text], "document")
 
     judged(Search.of(secrets).in_text("\n".join((*model.sent, *embedder.heard))), secrets)
 
 
 def test_every_model_that_is_wired_in_is_behind_that_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kite_memory.keys import keys_beside
-    from kite_memory.wiring import backend_of, second_embedder
+    from kite_memory.wiring.models import backend_of, second_embedder
 
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "VOYAGE_API_KEY"):
         monkeypatch.setenv(name, "not-a-key")
     for extractor in ("anthropic", "openai", "claude-cli"):
         config = replace(config_in(tmp_path), extractor=ExtractorConfig(name=extractor))
-        assert isinstance(backend_of(config, keys_beside(config.file)), DiscreetBackend)
+        assert isinstance(backend_of(config, keys_beside(config.file)), RedactingBackend)
     config = replace(config_in(tmp_path), embedder=replace(config_in(tmp_path).embedder, name="voyage"))
-    assert isinstance(second_embedder(config, keys_beside(config.file)), DiscreetEmbedder)
+    assert isinstance(second_embedder(config, keys_beside(config.file)), RedactingEmbedder)
 
 
 def clean_text(megabytes: float) -> str:

@@ -20,15 +20,14 @@ from kite_memory.errors import KiteError
 from kite_memory.log_lines import OneLine
 from kite_memory.mcp_server.declarations import TOOLS
 from kite_memory.mcp_server.rendering import bounded, refusal, text_of
-from kite_memory.model.note import NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import NoteKind, NoteStatus, Scope
 from kite_memory.recall.rendering import block, digest, plain, quoted, remarks
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.vault.pages.graph import FORMATS, graph
 from kite_memory.vault.pages.memory_page import BEGIN, page
 from kite_memory.vault.pages.review_page import Waiting
 from kite_memory.vault.pages.review_page import page as review
-from kite_memory.wiring import House, open_house
+from kite_memory.wiring.services import Services, open_services
 from tests.cli.conftest import machine as machine
 from tests.cli.transcript import in_this_process
 from tests.counts import how_many
@@ -91,10 +90,10 @@ def hook_says(hostile: str) -> list[str]:
 
 
 @contextmanager
-def hostile_house(config: Config, count: int) -> Iterator[House]:
+def hostile_house(config: Config, count: int) -> Iterator[Services]:
     """Notes, memories, states, sessions: each field that somebody else may write holds a payload."""
-    with open_house(config) as house:
-        house.lay_out()
+    with open_services(config) as house:
+        house.init_vault()
         store_state = house.bridge.perform
         for number in range(count):
             text = payload(number)
@@ -156,7 +155,7 @@ def _told(answer: object) -> Iterator[str]:
                     yield from _told(each)
 
 
-def asked_of(house: House, count: int) -> Iterator[Answered]:
+def asked_of(house: Services, count: int) -> Iterator[Answered]:
     """Every tool that answers, with questions that lead to each payload."""
 
     def perform(tool: str, **arguments: Any) -> Answered:
@@ -360,7 +359,7 @@ _NOT_SPEAKING = re.compile(r"^(?:os|file|memories|links|style|\w*archive|self)\.
 
 SPEAKERS = modules(
     "cli", "tui", "app", "daemon", "tools", "team", "mcp_server", "exchange", "recall", "vault", "agents", "model", "text",
-    "system", "wiring.py", "outbound.py", "log_lines.py",
+    "system", "wiring", "outbound.py", "log_lines.py",
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from kite_memory.tools.access import OWNER, Asker
 from kite_memory.vault import taming
 from kite_memory.vault.drafting import draft
 from kite_memory.vault.notefile import body_of
-from kite_memory.wiring import House, open_house
+from kite_memory.wiring.services import Services, open_services
 from tests.counts import how_many
 from tests.daemon.test_daemon_operations import config_in
 from tests.vault.building import chunk, event
@@ -31,13 +31,13 @@ def mixture(number: int) -> str:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with open_house(config_in(tmp_path / "house")) as house:
-        house.lay_out()
+def house(tmp_path: Path) -> Iterator[Services]:
+    with open_services(config_in(tmp_path / "house")) as house:
+        house.init_vault()
         yield house
 
 
-def distilled(house: House, number: int) -> None:
+def distilled(house: Services, number: int) -> None:
     """Every text of a record, the names of its entities too; and again, so that what is new is added to a note that is there."""
     text = mixture(number)
     for turn in range(2):
@@ -57,7 +57,7 @@ def distilled(house: House, number: int) -> None:
             house.vault.carry_out(house.vault.plan(made))
 
 
-def through_mcp(house: House, number: int) -> None:
+def through_mcp(house: Services, number: int) -> None:
     text, agent = mixture(number), Asker(grant=OWNER, project="orchard")
     calls = (
         ("remember", {"text": f"Row {number} {text}"}),
@@ -79,7 +79,7 @@ def through_mcp(house: House, number: int) -> None:
     house.bridge.perform("save-conversation", record, agent)
 
 
-def imported(house: House, number: int, folder: Path) -> None:
+def imported(house: Services, number: int, folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     text = mixture(number)
     (folder / f"{number}.md").write_text(f"# Row {number}\n\n{text}\n\nPruned in March.\n")
@@ -87,7 +87,7 @@ def imported(house: House, number: int, folder: Path) -> None:
     (folder / f"ours-{number}.md").write_text(f"{front}{text}\n")
 
 
-def wrong(house: House) -> list[str]:
+def wrong(house: Services) -> list[str]:
     """Of every page of the vault that is not of the template, what acts in it."""
     found: list[str] = []
     for path in sorted(house.vault.root.rglob("*.md")):
@@ -99,7 +99,7 @@ def wrong(house: House) -> list[str]:
     return found
 
 
-def test_no_way_in_leaves_anything_that_acts(house: House, tmp_path: Path) -> None:
+def test_no_way_in_leaves_anything_that_acts(house: Services, tmp_path: Path) -> None:
     for number in range(TRIED):
         distilled(house, number)
         through_mcp(house, TRIED + number)
@@ -115,7 +115,7 @@ def test_no_way_in_leaves_anything_that_acts(house: House, tmp_path: Path) -> No
     assert wrong(house) == []
 
 
-def test_control_without_taming_the_vault_is_full_of_it(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_without_taming_the_vault_is_full_of_it(house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(taming, "_paragraph", lambda text, *, linked=False: text)
 
     for number in range(10):

@@ -14,15 +14,14 @@ from uuid import UUID
 
 import pytest
 
-from kite_memory.distill import parse_response
+from kite_memory.distill import model_extractor
 from kite_memory.distill.condense import condense
 from kite_memory.distill.extractor import Answer, Outcome, Usage
 from kite_memory.distill.prompts import Prompt
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.provenance import Provenance
-from kite_memory.model.record import Record
+from kite_memory.model.record import Chunk, Record
 from kite_memory.recall.embedders.embedder import Embedder
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.select import Prompt as Asked
@@ -209,12 +208,12 @@ class TakenOver:
 
     def extract(self, chunk: Chunk) -> Outcome:
         if self.silent:
-            return parse_response.NOTHING
+            return model_extractor.NOTHING
         condensed = condense(chunk, limit_chars=60_000)
         item = self.tells[chunk.session.id](chunk, condensed.ids)
         sent = json.dumps({"topics": [{"name": "the press", "summary": item["body"], "items": [item]}]})
         self.answered += 1
-        outcome = parse_response.admitted(sent, chunk, condensed, PROMPT, Usage())
+        outcome = model_extractor.admitted(sent, chunk, condensed, PROMPT, Usage())
         assert isinstance(outcome, Answer)
         return outcome
 
@@ -283,7 +282,7 @@ def test_nothing_planted_is_recalled_before_a_person_has_said_yes(tmp_path: Path
 def test_control_without_the_gate_what_was_planted_is_recalled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedder: LocalEmbedder
 ) -> None:
-    monkeypatch.setattr(parse_response, "passed", opened)
+    monkeypatch.setattr(model_extractor, "passed", opened)
 
     tokens, _ = recalled(tmp_path, 40, embedder)
 
@@ -427,7 +426,7 @@ def test_what_was_honestly_found_is_recalled_as_if_there_were_no_gate(
     tmp_path: Path, embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_gate = share_recalled(tmp_path / "gate", HONEST, embedder)
-    monkeypatch.setattr(parse_response, "passed", opened)
+    monkeypatch.setattr(model_extractor, "passed", opened)
     without = share_recalled(tmp_path / "open", HONEST, embedder)
 
     assert without > 0.5

@@ -17,8 +17,7 @@ import pytest
 
 from kite_memory import assets
 from kite_memory.errors import KiteError
-from kite_memory.model.note import NoteKind
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import NoteKind, Scope
 from kite_memory.vault import Vault
 from kite_memory.vault.files import Files
 from kite_memory.vault.folders import Folder

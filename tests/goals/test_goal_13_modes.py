@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory import paths
-from kite_memory.cli.demo import leave_transcripts
+from kite_memory.cli.everyday import leave_transcripts
 from kite_memory.daemon.protocol import Ok
 from kite_memory.daemon.server import Server
 from kite_memory.daemon.service_units import UNIT, systemd_unit

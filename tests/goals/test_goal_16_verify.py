@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kite_memory.cli.demo import leave_transcripts
+from kite_memory.cli.everyday import leave_transcripts
 from kite_memory.recall.embedders.local import LocalEmbedder
-from kite_memory.recall.vector_file import Sidecar
+from kite_memory.recall.vector_file import VectorFile
 from kite_memory.system import checksums
 from tests.cli.transcript import in_this_process
 from tests.counts import how_many
@@ -136,7 +136,7 @@ def index_of(machine: Machine) -> tuple[list[tuple[object, ...]], dict[int, Any]
         passages = database.execute(
             "SELECT n.path, p.number, p.key FROM passage AS p JOIN note AS n ON n.number = p.note ORDER BY 1, 2"
         ).fetchall()
-    rows = Sidecar(folder, LocalEmbedder().space).rows()
+    rows = VectorFile(folder, LocalEmbedder().space).rows()
     vectors = np.concatenate([np.asarray(segment.matrix) for segment in rows.segments])
     return [*notes, *passages], {int(key): vector for key, vector in zip(rows.keys, vectors, strict=True)}
 

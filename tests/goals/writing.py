@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.errors import KiteError
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Scope
 from kite_memory.vault.keyed_notes import KeyPlace
 from tests.crash.harness import Places, WordyExtractor, Writer
 from tests.fakes.house import FakeHouse, fake_house

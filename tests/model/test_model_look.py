@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kite_memory.model.look import IMPOSSIBLE_TIME, Cursor, Look, in_time
+from kite_memory.model.look import IMPOSSIBLE_TIME, Cursor, ReadResult, in_time
 from tests.fakes.events import SESSION, event
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -13,10 +13,10 @@ LATEST = NOON + timedelta(days=1)
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 
 
-def look(*times: datetime, started: datetime = NOON) -> Look:
+def look(*times: datetime, started: datetime = NOON) -> ReadResult:
     told = tuple(replace(event(number), at=at) for number, at in enumerate(times))
     session = replace(SESSION, started=started)
-    return Look(path="a.jsonl", session=session, events=told, problems=(), cursor=Cursor(position=0, size=0, mtime_ns=0))
+    return ReadResult(path="a.jsonl", session=session, events=told, problems=(), cursor=Cursor(position=0, size=0, mtime_ns=0))
 
 
 @pytest.mark.parametrize("wrong", [NEVER, LATEST + timedelta(seconds=1), datetime(2019, 12, 31, tzinfo=UTC)])

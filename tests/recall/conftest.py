@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.recall.house import House
+from tests.recall.house import Services
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    house = House(tmp_path)
+def house(tmp_path: Path) -> Iterator[Services]:
+    house = Services(tmp_path)
     yield house
     house.recall.close()

@@ -16,7 +16,7 @@ from tests.recall.notes import DAY, Pile
 LOCAL = LocalEmbedder()
 
 
-class House:
+class Services:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.now = DAY + timedelta(days=1)
@@ -30,7 +30,7 @@ class House:
             **settings,
         )
 
-    def reopened(self, **settings: Any) -> "House":
+    def reopened(self, **settings: Any) -> "Services":
         self.recall.close()
         self.recall = self.opened(**settings)
         return self
@@ -38,7 +38,7 @@ class House:
     def _clock(self) -> datetime:
         return self.now
 
-    def over(self, *notes: Note) -> "House":
+    def over(self, *notes: Note) -> "Services":
         self.recall.refresh(Pile(*notes))
         return self
 

@@ -11,14 +11,13 @@ import pytest
 
 from kite_memory.model.fix import Fix
 from kite_memory.model.hit import Injection
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.remedies import remedy
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.recall.tool_advice import remedy
 from kite_memory.recall.uptake import Outcome, Uptake
 from kite_memory.text.shell import Action
 from tests.recall.notes import DAY, Pile, note
@@ -76,8 +75,8 @@ WARNED = [
     (insight("Packages", "Use pnpm, not npm, in this repository."), "npm install graft"),
     (insight("Main is protected", "Never `git push --force` to main."), "git push --force origin main"),
     (insight("Main is protected", "Never `git push --force` to main."), "git add . && git push -f"),
-    (insight("History", "Don't use git clean -fdx or cherry-pick here."), "git clean -fdx"),
-    (insight("History", "Don't use git clean -fdx or cherry-pick here."), "git cherry-pick 1234567"),
+    (insight("QuestionAnswering", "Don't use git clean -fdx or cherry-pick here."), "git clean -fdx"),
+    (insight("QuestionAnswering", "Don't use git clean -fdx or cherry-pick here."), "git cherry-pick 1234567"),
     (insight("Reviewers", "Bob prefers merging over amending and force-pushes."), "git commit --amend --no-edit"),
     (insight("Reviewers", "Bob prefers merging over amending and force-pushes."), "git push --force-with-lease"),
     (

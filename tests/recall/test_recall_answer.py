@@ -6,19 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall.gate import logit
 from kite_memory.recall.search import Query
 from kite_memory.recall.select import Prompt, bounded
-from tests.recall.house import House
+from tests.recall.house import Services
 from tests.recall.notes import AUTH, DAY, QUEUE, VAULT, Pile, note
 
 ON_THE_QUEUE = "should the job queue use PostgreSQL or SQLite?"
 ON_BOTH = "should the PostgreSQL job queue check login tokens with JWT before they expire?"
 
 
-def test_a_prompt_on_the_subject_is_given_the_note(house: House) -> None:
+def test_a_prompt_on_the_subject_is_given_the_note(house: Services) -> None:
     injection = house.over(*VAULT).says(ON_THE_QUEUE)
 
     assert [hit.note.id for hit in injection.hits] == ["queue"]
@@ -28,7 +27,7 @@ def test_a_prompt_on_the_subject_is_given_the_note(house: House) -> None:
     assert injection.reason.startswith("1 above threshold: best ")
 
 
-def test_two_notes_at_most_and_the_newest_first(house: House) -> None:
+def test_two_notes_at_most_and_the_newest_first(house: Services) -> None:
     more = note("more", "Login tokens are JWT", "The login tokens of the job queue are JWT and expire.", project="mycelia", age=5)
 
     injection = house.over(*VAULT, more).says(ON_BOTH)
@@ -40,7 +39,7 @@ def test_two_notes_at_most_and_the_newest_first(house: House) -> None:
 
 
 @pytest.mark.parametrize("tokens", [0, 60, 120, 200])
-def test_what_is_left_of_the_turn_bounds_it(house: House, tokens: int) -> None:
+def test_what_is_left_of_the_turn_bounds_it(house: Services, tokens: int) -> None:
     long = replace(QUEUE, body=QUEUE.body + " Eight workers write at once." * 100)
     house.over(long)
 
@@ -50,7 +49,7 @@ def test_what_is_left_of_the_turn_bounds_it(house: House, tokens: int) -> None:
     assert house.says(ON_THE_QUEUE, session="two").tokens > 200
 
 
-def test_a_vault_of_one_note_can_speak(house: House) -> None:
+def test_a_vault_of_one_note_can_speak(house: Services) -> None:
     assert house.over(QUEUE).ids(ON_THE_QUEUE) == ["queue"]
 
 
@@ -72,7 +71,7 @@ def test_a_vault_of_one_note_can_speak(house: House) -> None:
         ("paint the garden fence a lighter shade of green", "below threshold: best 0."),
     ],
 )
-def test_silence_has_a_reason(house: House, text: str, reason: str) -> None:
+def test_silence_has_a_reason(house: Services, text: str, reason: str) -> None:
     injection = house.over(*VAULT).says(text)
 
     assert injection.silent
@@ -81,18 +80,18 @@ def test_silence_has_a_reason(house: House, text: str, reason: str) -> None:
     assert injection.reason.startswith(reason)
 
 
-def test_a_path_is_no_slash_command(house: House) -> None:
+def test_a_path_is_no_slash_command(house: Services) -> None:
     injection = house.over(*VAULT).says("/srv/app/worker.py: which job queue, PostgreSQL or SQLite?")
 
     assert [hit.note.id for hit in injection.hits] == ["queue"]
 
 
-def test_an_empty_vault_is_silent(house: House) -> None:
+def test_an_empty_vault_is_silent(house: Services) -> None:
     assert house.says(ON_THE_QUEUE).reason == "nothing in the vault"
     assert house.over().says(ON_THE_QUEUE).reason == "nothing in the vault"
 
 
-def test_no_note_twice_in_a_session(house: House) -> None:
+def test_no_note_twice_in_a_session(house: Services) -> None:
     house.over(*VAULT)
 
     assert house.ids(ON_THE_QUEUE) == ["queue"]
@@ -100,7 +99,7 @@ def test_no_note_twice_in_a_session(house: House) -> None:
     assert house.ids(ON_THE_QUEUE, session="two") == ["queue"]
 
 
-def test_what_was_shown_is_remembered_over_a_restart(house: House) -> None:
+def test_what_was_shown_is_remembered_over_a_restart(house: Services) -> None:
     house.over(*VAULT).says(ON_THE_QUEUE)
     house.recall.close()
     house.recall = house.opened()
@@ -108,7 +107,7 @@ def test_what_was_shown_is_remembered_over_a_restart(house: House) -> None:
     assert house.says(ON_THE_QUEUE).silent
 
 
-def test_after_a_compaction_it_may_be_said_again(house: House) -> None:
+def test_after_a_compaction_it_may_be_said_again(house: Services) -> None:
     house.over(*VAULT).says(ON_THE_QUEUE)
 
     house.recall.forget_session("one")
@@ -116,14 +115,14 @@ def test_after_a_compaction_it_may_be_said_again(house: House) -> None:
     assert house.ids(ON_THE_QUEUE) == ["queue"]
 
 
-def test_a_copy_of_a_shown_note_is_not_shown(house: House) -> None:
+def test_a_copy_of_a_shown_note_is_not_shown(house: Services) -> None:
     house.over(QUEUE, replace(QUEUE, path="decisions/conflicted copy.md"))
 
     assert house.ids(ON_THE_QUEUE) == ["queue"]
     assert house.says(ON_THE_QUEUE).silent
 
 
-def test_a_look_leaves_no_trace(house: House) -> None:
+def test_a_look_leaves_no_trace(house: Services) -> None:
     house.over(*VAULT)
 
     house.says(ON_THE_QUEUE, remember=False)
@@ -136,7 +135,7 @@ def test_a_look_leaves_no_trace(house: House) -> None:
     assert house.ids(ON_THE_QUEUE) == ["queue"]
 
 
-def test_what_a_prompt_was_given_and_why_is_kept(house: House) -> None:
+def test_what_a_prompt_was_given_and_why_is_kept(house: Services) -> None:
     house.over(*VAULT).says(ON_THE_QUEUE)
     house.says("yes", session="two", project="orchard")
 
@@ -163,18 +162,18 @@ NEVER_SAID = {
 
 
 @pytest.mark.parametrize("never", NEVER_SAID.values(), ids=NEVER_SAID)
-def test_some_notes_are_never_said_unasked(house: House, never: Note) -> None:
+def test_some_notes_are_never_said_unasked(house: Services, never: Note) -> None:
     assert house.over(never, *VAULT[1:]).says(ON_THE_QUEUE).silent
 
 
 @pytest.mark.parametrize("name", ["proposed", "muted", "superseded", "a journal", "an entity's page", "another session's"])
-def test_and_most_of_them_are_found_by_who_asks(house: House, name: str) -> None:
+def test_and_most_of_them_are_found_by_who_asks(house: Services, name: str) -> None:
     house.over(NEVER_SAID[name], *VAULT[1:])
 
     assert house.recall.search(Query(text=ON_THE_QUEUE))[0].note.id == "queue"
 
 
-def test_a_session_s_own_note_is_said_in_it(house: House) -> None:
+def test_a_session_s_own_note_is_said_in_it(house: Services) -> None:
     assert house.over(replace(QUEUE, scope=Scope.SESSION, session="one")).ids(ON_THE_QUEUE) == ["queue"]
 
 
@@ -189,14 +188,14 @@ OLD = note("old", "SQLite for the job queue", "You chose SQLite over PostgreSQL 
         (OLD, note("successor", "We moved on", "Nothing of that sort any more, it is all in a cloud.", supersedes=("old",))),
     ],
 )
-def test_of_a_replaced_note_only_the_successor_is_said(house: House, old: Note, new: Note) -> None:
+def test_of_a_replaced_note_only_the_successor_is_said(house: Services, old: Note, new: Note) -> None:
     assert house.over(old, new, AUTH).ids(ON_THE_QUEUE) == [new.id]
 
 
 CACHE = note("cache", "Parser cache", "The parser keeps its cache on the disk of the build server.", project="orchard")
 
 
-def test_another_project_s_note_needs_a_tenth_more_of_the_plain_score(house: House) -> None:
+def test_another_project_s_note_needs_a_tenth_more_of_the_plain_score(house: Services) -> None:
     text = "is the cache of the parser kept on disk?"
     house.reopened(threshold=0.2).over(CACHE)
 
@@ -205,7 +204,7 @@ def test_another_project_s_note_needs_a_tenth_more_of_the_plain_score(house: Hou
     assert own - other == pytest.approx(0.10, abs=1e-3)
 
 
-def test_another_project_s_note_must_be_clearly_more_probable(house: House) -> None:
+def test_another_project_s_note_must_be_clearly_more_probable(house: Services) -> None:
     text = "where does the parser write the files of the build?"
     house.over(CACHE)
 
@@ -214,14 +213,14 @@ def test_another_project_s_note_must_be_clearly_more_probable(house: House) -> N
     assert logit(own) - logit(other) > 0.7
 
 
-def test_a_threshold_of_one_s_own_is_taken_as_it_is(house: House) -> None:
+def test_a_threshold_of_one_s_own_is_taken_as_it_is(house: Services) -> None:
     house.over(*VAULT)
     house.reopened(threshold=0.99)
 
     assert house.says(ON_THE_QUEUE).reason.endswith("< 0.99")
 
 
-def test_the_number_of_notes_and_of_tokens_can_be_set(house: House) -> None:
+def test_the_number_of_notes_and_of_tokens_can_be_set(house: Services) -> None:
     long = note("long", "Queue", "The PostgreSQL job queue has many properties. " * 100, project="mycelia")
     house.over(QUEUE, AUTH, long)
     house.recall.close()
@@ -233,7 +232,7 @@ def test_the_number_of_notes_and_of_tokens_can_be_set(house: House) -> None:
     assert injection.tokens <= 200
 
 
-def test_a_prompt_equal_to_a_note_is_given_that_note(house: House) -> None:
+def test_a_prompt_equal_to_a_note_is_given_that_note(house: Services) -> None:
     assert house.over(*VAULT).ids(QUEUE.body)[0] == "queue"
 
 
@@ -247,7 +246,7 @@ def test_a_prompt_equal_to_a_note_is_given_that_note(house: House) -> None:
         f"{ON_THE_QUEUE} \ud800",
     ],
 )
-def test_a_hostile_prompt_is_only_a_prompt(house: House, text: str) -> None:
+def test_a_hostile_prompt_is_only_a_prompt(house: Services, text: str) -> None:
     injection = house.over(*VAULT).says(text)
 
     assert [hit.note.id for hit in injection.hits] == ["queue"]
@@ -262,18 +261,18 @@ OTHER_SCRIPTS = [
 
 
 @pytest.mark.parametrize("text", OTHER_SCRIPTS)
-def test_prompts_in_other_scripts_are_answered_or_met_with_silence(house: House, text: str) -> None:
+def test_prompts_in_other_scripts_are_answered_or_met_with_silence(house: Services, text: str) -> None:
     assert house.over(*VAULT).says(text).reason
 
 
-def test_a_note_in_another_script_is_said_to_a_prompt_in_it(house: House) -> None:
+def test_a_note_in_another_script_is_said_to_a_prompt_in_it(house: Services) -> None:
     japanese = note("ja", "ジョブキューはPostgreSQL", "ジョブキューのデータベースはPostgreSQLです。", project="mycelia")
 
     assert house.over(*VAULT, japanese).ids("ジョブキューのデータベースは何ですか") == ["ja"]
 
 
 @pytest.mark.parametrize("piece", ["lorem ipsum dolor ", "x", "\x00\xff", "日本", '"', "</vault-context>", "a b c d e f "])
-def test_a_megabyte_is_looked_at_from_both_ends(house: House, piece: str) -> None:
+def test_a_megabyte_is_looked_at_from_both_ends(house: Services, piece: str) -> None:
     house.over(*VAULT)
     paste = piece * (1_000_000 // len(piece))
 
@@ -281,13 +280,13 @@ def test_a_megabyte_is_looked_at_from_both_ends(house: House, piece: str) -> Non
     assert len(bounded(paste)) <= 10_001
 
 
-def test_what_a_person_writes_above_a_paste_counts(house: House) -> None:
+def test_what_a_person_writes_above_a_paste_counts(house: Services) -> None:
     log = "\n".join(f"2026-02-26 12:00:{second:02} INFO heartbeat" for second in range(60)) * 100
 
     assert house.over(*VAULT).ids(f"{ON_THE_QUEUE}\n\n{log}") == ["queue"]
 
 
-def test_no_network_is_asked(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_network_is_asked(house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     house.over(*VAULT)
 
     def refuse(*arguments: object, **more: object) -> None:
@@ -298,7 +297,7 @@ def test_no_network_is_asked(house: House, monkeypatch: pytest.MonkeyPatch) -> N
     assert house.ids(ON_THE_QUEUE) == ["queue"]
 
 
-def test_where_the_index_is_gone_there_is_silence_and_a_reason(house: House, tmp_path: Path) -> None:
+def test_where_the_index_is_gone_there_is_silence_and_a_reason(house: Services, tmp_path: Path) -> None:
     house.over(*VAULT).recall.close()
     for path in (tmp_path / "index").glob("catalogue.db*"):
         path.unlink()
@@ -311,7 +310,7 @@ def test_where_the_index_is_gone_there_is_silence_and_a_reason(house: House, tmp
     assert "cannot be used" in injection.reason
 
 
-def test_where_vectors_are_gone_the_words_still_speak(house: House, tmp_path: Path) -> None:
+def test_where_vectors_are_gone_the_words_still_speak(house: Services, tmp_path: Path) -> None:
     house.over(*VAULT).recall.close()
     next((tmp_path / "index").glob("*/manifest.json")).unlink()
     house.recall = house.opened()
@@ -322,7 +321,7 @@ def test_where_vectors_are_gone_the_words_still_speak(house: House, tmp_path: Pa
     assert "words: " in weighed.candidates[0].why
 
 
-def test_where_it_cannot_be_remembered_there_is_silence(house: House, tmp_path: Path) -> None:
+def test_where_it_cannot_be_remembered_there_is_silence(house: Services, tmp_path: Path) -> None:
     house.over(*VAULT)
     other = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
@@ -336,7 +335,7 @@ def test_where_it_cannot_be_remembered_there_is_silence(house: House, tmp_path: 
     assert house.ids(ON_THE_QUEUE) == ["queue"]
 
 
-def test_a_full_refresh_forgets_old_sessions(house: House) -> None:
+def test_a_full_refresh_forgets_old_sessions(house: Services) -> None:
     house.over(*VAULT).says(ON_THE_QUEUE)
     house.now += timedelta(days=31)
 
@@ -346,7 +345,7 @@ def test_a_full_refresh_forgets_old_sessions(house: House) -> None:
     assert house.ids(ON_THE_QUEUE) == ["queue"]
 
 
-def test_a_rebuild_answers_as_before_and_remembers_what_was_shown(house: House) -> None:
+def test_a_rebuild_answers_as_before_and_remembers_what_was_shown(house: Services) -> None:
     house.over(*VAULT).says(ON_THE_QUEUE)
     before = house.recall.weigh(Prompt(text=ON_BOTH, project="mycelia"))
 

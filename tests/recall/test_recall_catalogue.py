@@ -5,8 +5,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kite_memory.model.note import Entry
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Entry, Scope
 from kite_memory.recall.catalogue import Catalogue, Columns
 from tests.counts import examples
 from tests.recall.notes import note

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from kite_memory.errors import StateNotWritten
-from kite_memory.model.hit import Hit, Injection, Question
-from kite_memory.model.judging import Judged, Verdict
+from kite_memory.model.hit import Hit, Injection, Judged, Question, Verdict
 from kite_memory.model.note import NoteStatus
 from kite_memory.recall.uptake import Uptake
-from tests.recall.house import House
+from tests.recall.house import Services
 from tests.recall.notes import AUTH, DAY, QUEUE, Pile
 
 FINDS_THE_QUEUE = Judged(verdicts=(Verdict(note="queue", probability=0.9),))
@@ -25,11 +24,11 @@ def about(*names: str) -> Question:
     return Question(session="one", project="mycelia", prompt="ask", exchange="", candidates=candidates)
 
 
-def ruled(house: House) -> Injection:
+def ruled(house: Services) -> Injection:
     return house.recall.judged(about("queue", "auth"), FINDS_THE_QUEUE)
 
 
-def test_what_a_judge_finds_is_shown(house: House) -> None:
+def test_what_a_judge_finds_is_shown(house: Services) -> None:
     assert [hit.note.id for hit in ruled(house.over(QUEUE, AUTH)).hits] == ["queue"]
 
 
@@ -44,29 +43,29 @@ def test_what_a_judge_finds_is_shown(house: House) -> None:
     ],
     ids=str,
 )
-def test_what_may_no_longer_be_said_is_not_shown_whatever_the_judge_found(house: House, meanwhile: dict[str, Any]) -> None:
+def test_what_may_no_longer_be_said_is_not_shown_whatever_the_judge_found(house: Services, meanwhile: dict[str, Any]) -> None:
     house.over(replace(QUEUE, **meanwhile), AUTH)
 
     assert ruled(house).silent
 
 
-def test_what_was_replaced_while_the_judge_read_is_not_shown(house: House) -> None:
+def test_what_was_replaced_while_the_judge_read_is_not_shown(house: Services) -> None:
     house.over(QUEUE, replace(AUTH, supersedes=("queue",)))
 
     assert ruled(house).silent
 
 
-def test_what_was_forgotten_while_the_judge_read_is_not_shown(house: House) -> None:
+def test_what_was_forgotten_while_the_judge_read_is_not_shown(house: Services) -> None:
     assert ruled(house.over(AUTH)).silent
 
 
-def test_what_was_changed_while_the_judge_read_is_shown_as_it_reads_now(house: House) -> None:
+def test_what_was_changed_while_the_judge_read_is_shown_as_it_reads_now(house: Services) -> None:
     house.over(replace(QUEUE, body="The job queue is in PostgreSQL, on the second machine."), AUTH)
 
     assert "on the second machine" in ruled(house).block
 
 
-Moment = Callable[[House], Injection]
+Moment = Callable[[Services], Injection]
 
 
 @pytest.mark.parametrize("muted", ["the note", "its copy"])
@@ -79,7 +78,7 @@ Moment = Callable[[House], Injection]
     ],
     ids=["prompt", "brief", "late"],
 )
-def test_a_note_is_muted_whatever_a_copy_of_its_file_says(house: House, moment: Moment, muted: str) -> None:
+def test_a_note_is_muted_whatever_a_copy_of_its_file_says(house: Services, moment: Moment, muted: str) -> None:
     files = {"the note": QUEUE, "its copy": replace(QUEUE, path="decisions/postgres-over-sqlite-feb26 1.md")}
     pile = Pile(*files.values())
     house.recall.refresh(pile)
@@ -93,7 +92,7 @@ def test_a_note_is_muted_whatever_a_copy_of_its_file_says(house: House, moment: 
     assert moment(house).silent
 
 
-Look = Callable[[House], object]
+ReadResult = Callable[[Services], object]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +107,7 @@ Look = Callable[[House], object]
     ],
     ids=["shown", "given", "why", "tallies", "rulings", "anything stored"],
 )
-def test_the_record_of_what_was_shown_no_longer_names_it(house: House, look: Look) -> None:
+def test_the_record_of_what_was_shown_no_longer_names_it(house: Services, look: ReadResult) -> None:
     house.over(QUEUE, AUTH)
     for name in ("queue", "auth"):
         house.recall.judged(about(name), Judged(verdicts=(Verdict(note=name, probability=0.9),)))
@@ -123,7 +122,7 @@ def test_the_record_of_what_was_shown_no_longer_names_it(house: House, look: Loo
     assert "auth" in str(look(house))
 
 
-def _stored(house: House) -> list[Any]:
+def _stored(house: Services) -> list[Any]:
     with sqlite3.connect(house.recall.memory.path) as database:
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         rows = [database.execute(f"SELECT * FROM {name}").fetchall() for name in tables]
@@ -131,7 +130,7 @@ def _stored(house: House) -> list[Any]:
     return rows
 
 
-def test_what_was_counted_week_by_week_stays(house: House) -> None:
+def test_what_was_counted_week_by_week_stays(house: Services) -> None:
     house.over(QUEUE)
     ruled(house)
     before = house.recall.memory.weekly(1, house.now)
@@ -142,7 +141,7 @@ def test_what_was_counted_week_by_week_stays(house: House) -> None:
     assert before[0].count.shown == 1
 
 
-def test_what_came_of_it_is_not_written_down_once_it_is_forgotten(house: House) -> None:
+def test_what_came_of_it_is_not_written_down_once_it_is_forgotten(house: Services) -> None:
     house.over(QUEUE)
     ruled(house)
     (showing,) = house.recall.memory.shown_open(house.now + timedelta(days=1))
@@ -153,13 +152,13 @@ def test_what_came_of_it_is_not_written_down_once_it_is_forgotten(house: House) 
     assert "row-level" not in str(_stored(house))
 
 
-def test_a_verdict_on_what_was_forgotten_meanwhile_is_not_written_down(house: House) -> None:
+def test_a_verdict_on_what_was_forgotten_meanwhile_is_not_written_down(house: Services) -> None:
     house.over(AUTH).recall.heard(about("queue", "auth"), FINDS_THE_QUEUE)
 
     assert house.recall.memory.rulings(DAY) == ()
 
 
-def test_where_the_record_cannot_be_changed_it_says_so(house: House) -> None:
+def test_where_the_record_cannot_be_changed_it_says_so(house: Services) -> None:
     house.over(QUEUE)
     ruled(house)
     other = sqlite3.connect(house.recall.memory.path, isolation_level=None)

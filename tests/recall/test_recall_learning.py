@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kite_memory.recall import gate
-from kite_memory.recall.gate import FEATURES, Gate
-from kite_memory.recall.learning import LEAST, personal
+from kite_memory.recall.gate import FEATURES, LEAST, Gate, personal
 from kite_memory.recall.session_memory import Ruled, Ruling
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kite_memory.model.note import NoteKind, NoteStatus
-from tests.recall.house import House
+from tests.recall.house import Services
 from tests.recall.notes import AUTH, DAY, LINT, QUEUE, VAULT, Pile, note
 
 ON_THE_QUEUE = "should the job queue use PostgreSQL or SQLite?"
@@ -16,13 +16,13 @@ NEW = note("new", "MariaDB for the job queue", "The job queue lives in MariaDB n
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    house = House(tmp_path)
+def house(tmp_path: Path) -> Iterator[Services]:
+    house = Services(tmp_path)
     yield house
     house.recall.close()
 
 
-def test_the_nearest_note_of_its_project_comes_first_and_rare_words_tell_most(house: House) -> None:
+def test_the_nearest_note_of_its_project_comes_first_and_rare_words_tell_most(house: Services) -> None:
     around = house.over(*VAULT, NEW).recall.nearest(NEW)
 
     assert around.near[0].note.id == "queue"
@@ -33,7 +33,7 @@ def test_the_nearest_note_of_its_project_comes_first_and_rare_words_tell_most(ho
     assert "the" not in around.rarity
 
 
-def test_a_note_that_says_the_very_same_means_the_same(house: House) -> None:
+def test_a_note_that_says_the_very_same_means_the_same(house: Services) -> None:
     around = house.over(QUEUE, AUTH, LINT).recall.nearest(replace(QUEUE, id="another"))
 
     assert around.near[0].cosine > 0.99
@@ -43,17 +43,17 @@ def test_a_note_that_says_the_very_same_means_the_same(house: House) -> None:
     "changes",
     [{"status": NoteStatus.REJECTED}, {"expires": DAY}, {"kind": NoteKind.JOURNAL}, {"kind": NoteKind.ENTITY}, {"id": ""}],
 )
-def test_nothing_is_held_against_what_does_not_count(house: House, changes: dict[str, Any]) -> None:
+def test_nothing_is_held_against_what_does_not_count(house: Services, changes: dict[str, Any]) -> None:
     near = house.over(replace(QUEUE, **changes), AUTH).recall.nearest(NEW).near
 
     assert [each.note.id for each in near] == ["auth"]
 
 
-def test_around_nothing_there_is_nothing(house: House) -> None:
+def test_around_nothing_there_is_nothing(house: Services) -> None:
     assert house.recall.nearest(NEW).near == ()
 
 
-def test_a_note_whose_code_has_changed_counts_for_less_and_says_so(house: House) -> None:
+def test_a_note_whose_code_has_changed_counts_for_less_and_says_so(house: Services) -> None:
     pile = Pile(*VAULT)
     house.recall.refresh(pile)
     fresh = house.weighed(ON_THE_QUEUE).candidates[0]
@@ -69,7 +69,7 @@ def test_a_note_whose_code_has_changed_counts_for_less_and_says_so(house: House)
 
 
 @pytest.mark.parametrize(("branch", "said"), [("fix/queue", ["queue"]), ("", ["queue"]), ("main", [])])
-def test_a_note_of_a_branch_is_weighed_on_that_branch(house: House, branch: str, said: list[str]) -> None:
+def test_a_note_of_a_branch_is_weighed_on_that_branch(house: Services, branch: str, said: list[str]) -> None:
     house.over(replace(QUEUE, branch="fix/queue"), *VAULT[1:])
 
     found = [hit.note.id for hit in house.weighed(ON_THE_QUEUE, branch=branch).candidates if hit.note.id == "queue"]
@@ -77,7 +77,7 @@ def test_a_note_of_a_branch_is_weighed_on_that_branch(house: House, branch: str,
     assert found == said
 
 
-def test_a_session_begins_without_notes_of_other_branches_or_of_code_that_changed(house: House) -> None:
+def test_a_session_begins_without_notes_of_other_branches_or_of_code_that_changed(house: Services) -> None:
     house.over(replace(QUEUE, branch="fix/queue"), replace(AUTH, drifted=DAY), LINT)
 
     brief = house.recall.brief(session="s", project="mycelia", branch="main")

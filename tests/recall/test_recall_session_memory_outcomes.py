@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.model.hit import Hit, Question
-from kite_memory.model.judging import Judged, Verdict
+from kite_memory.model.hit import Hit, Judged, Question, Verdict
 from kite_memory.recall.session_memory import Given, Occasion, Ruled, Ruling, SessionMemory
 from kite_memory.recall.tallies import Count, Moment, Tally, Week, habit, mondays
 from kite_memory.recall.uptake import Outcome, Uptake

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kite_memory.recall.embedders.embedder import Space, Vectors
-from kite_memory.recall.vector_file import Row, Rows, Sidecar, key_of
+from kite_memory.recall.vector_file import Row, Rows, VectorFile, key_of
 from tests.counts import examples
 
 Damage = Callable[[Path], object]
@@ -30,11 +30,11 @@ def rows_of(keys: list[int]) -> list[Row]:
     return [Row(key=key, note=f"note-{key}") for key in keys]
 
 
-def append(sidecar: Sidecar, *keys: int) -> None:
+def append(sidecar: VectorFile, *keys: int) -> None:
     sidecar.append(rows_of(list(keys)), vectors_of(list(keys)))
 
 
-def held(sidecar: Sidecar) -> dict[int, list[float]]:
+def held(sidecar: VectorFile) -> dict[int, list[float]]:
     rows = sidecar.rows()
     return {int(key): row.tolist() for key, row in zip(rows.keys, matrix_of(rows), strict=True)}
 
@@ -49,13 +49,13 @@ def expected(*keys: int) -> dict[int, list[float]]:
 
 
 def test_what_was_appended_is_read_back_by_another(tmp_path: Path) -> None:
-    append(Sidecar(tmp_path, SPACE), 1, 2, -3)
+    append(VectorFile(tmp_path, SPACE), 1, 2, -3)
 
-    assert held(Sidecar(tmp_path, SPACE)) == expected(1, 2, -3)
+    assert held(VectorFile(tmp_path, SPACE)) == expected(1, 2, -3)
 
 
 def test_the_manifest_names_the_space_and_a_list_of_each_row_s_note_and_hash(tmp_path: Path) -> None:
-    sidecar = Sidecar(tmp_path, SPACE)
+    sidecar = VectorFile(tmp_path, SPACE)
 
     append(sidecar, key_of("tea"))
 
@@ -69,7 +69,7 @@ def test_the_manifest_names_the_space_and_a_list_of_each_row_s_note_and_hash(tmp
 
 
 def test_a_reader_sees_what_another_writes_later(tmp_path: Path) -> None:
-    reader, writer = Sidecar(tmp_path, SPACE), Sidecar(tmp_path, SPACE)
+    reader, writer = VectorFile(tmp_path, SPACE), VectorFile(tmp_path, SPACE)
     append(writer, 1)
     before = reader.rows()
 
@@ -81,14 +81,14 @@ def test_a_reader_sees_what_another_writes_later(tmp_path: Path) -> None:
 
 
 def test_nothing_is_read_again_while_nothing_changes(tmp_path: Path) -> None:
-    sidecar = Sidecar(tmp_path, SPACE)
+    sidecar = VectorFile(tmp_path, SPACE)
     append(sidecar, 1)
 
     assert sidecar.rows() is sidecar.rows()
 
 
 def test_known_keys_are_not_written_twice(tmp_path: Path) -> None:
-    sidecar = Sidecar(tmp_path, SPACE)
+    sidecar = VectorFile(tmp_path, SPACE)
     append(sidecar, 1, 2)
 
     append(sidecar, 2, 3, 3)
@@ -97,7 +97,7 @@ def test_known_keys_are_not_written_twice(tmp_path: Path) -> None:
 
 
 def test_one_row_more_does_not_rewrite_a_large_matrix(tmp_path: Path) -> None:
-    sidecar = Sidecar(tmp_path, SPACE)
+    sidecar = VectorFile(tmp_path, SPACE)
     append(sidecar, *range(1000))
     large = sorted(sidecar.folder.glob("*-1.*"))
     before = [(path.stat().st_ino, path.stat().st_mtime_ns) for path in large]
@@ -112,7 +112,7 @@ def test_one_row_more_does_not_rewrite_a_large_matrix(tmp_path: Path) -> None:
 
 
 def test_the_segments_that_stay_are_not_read_again(tmp_path: Path) -> None:
-    sidecar = Sidecar(tmp_path, SPACE)
+    sidecar = VectorFile(tmp_path, SPACE)
     append(sidecar, *range(100))
     before = sidecar.rows()
 
@@ -131,14 +131,14 @@ def test_a_vector_keeps_its_direction(numbers: list[float]) -> None:
     else:
         vector /= length
     with tempfile.TemporaryDirectory() as folder:
-        sidecar = Sidecar(Path(folder), SPACE)
+        sidecar = VectorFile(Path(folder), SPACE)
         sidecar.append(rows_of([1]), vector)
 
         assert np.allclose(matrix_of(sidecar.rows()), vector, atol=1 / 254 + 1e-6)
 
 
 def test_what_is_no_number_becomes_nothing(tmp_path: Path) -> None:
-    sidecar = Sidecar(tmp_path, SPACE)
+    sidecar = VectorFile(tmp_path, SPACE)
 
     sidecar.append(rows_of([1]), np.array([[np.nan, np.inf, -np.inf, 1]], np.float32))
 
@@ -157,7 +157,7 @@ def test_places_found_from_earlier_ones_are_those_found_anew(
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        sidecar = Sidecar(Path(folder), SPACE)
+        sidecar = VectorFile(Path(folder), SPACE)
         turn = data.draw(st.integers(0, len(batches) - 1))
         for batch in batches[:turn]:
             append(sidecar, *batch)
@@ -177,7 +177,7 @@ def test_places_found_from_earlier_ones_are_those_found_anew(
 
 @pytest.mark.parametrize("count", [1, 512, 1300])
 def test_some_rows_are_compared_as_all_are(tmp_path: Path, count: int) -> None:
-    sidecar = Sidecar(tmp_path, SPACE)
+    sidecar = VectorFile(tmp_path, SPACE)
     append(sidecar, *range(count))
     append(sidecar, count, count + 1)
     query = np.array([0.1, 0.5, -0.3, 0.8], np.float32)
@@ -194,16 +194,16 @@ def test_however_rows_arrive_each_is_there_once(batches: list[list[int]]) -> Non
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        sidecar = Sidecar(Path(folder), SPACE)
+        sidecar = VectorFile(Path(folder), SPACE)
         for batch in batches:
             append(sidecar, *batch)
 
-        assert held(Sidecar(Path(folder), SPACE)) == expected(*dict.fromkeys(key for batch in batches for key in batch))
+        assert held(VectorFile(Path(folder), SPACE)) == expected(*dict.fromkeys(key for batch in batches for key in batch))
         assert sidecar.verify() == ()
 
 
 def test_only_wanted_rows_are_kept_once_many_are_not(tmp_path: Path) -> None:
-    sidecar = Sidecar(tmp_path, SPACE)
+    sidecar = VectorFile(tmp_path, SPACE)
     append(sidecar, *range(6000))
     append(sidecar, *range(6000, 6010))
 
@@ -214,7 +214,7 @@ def test_only_wanted_rows_are_kept_once_many_are_not(tmp_path: Path) -> None:
 
 
 def test_a_few_unwanted_rows_are_not_worth_a_rewrite(tmp_path: Path) -> None:
-    sidecar = Sidecar(tmp_path, SPACE)
+    sidecar = VectorFile(tmp_path, SPACE)
     append(sidecar, *range(100))
 
     sidecar.keep(lambda: np.arange(90))
@@ -223,7 +223,7 @@ def test_a_few_unwanted_rows_are_not_worth_a_rewrite(tmp_path: Path) -> None:
 
 
 def test_no_row_wanted_leaves_no_matrix(tmp_path: Path) -> None:
-    sidecar = Sidecar(tmp_path, SPACE)
+    sidecar = VectorFile(tmp_path, SPACE)
     append(sidecar, 1, 2)
 
     sidecar.keep(lambda: np.zeros(0, np.int64))
@@ -234,16 +234,16 @@ def test_no_row_wanted_leaves_no_matrix(tmp_path: Path) -> None:
 
 def test_spaces_lie_apart(tmp_path: Path) -> None:
     other = Space(name="tiny", dim=4, version="2", threshold=0.4)
-    append(Sidecar(tmp_path, SPACE), 1)
+    append(VectorFile(tmp_path, SPACE), 1)
 
-    append(Sidecar(tmp_path, other), 2)
+    append(VectorFile(tmp_path, other), 2)
 
-    assert held(Sidecar(tmp_path, SPACE)) == expected(1)
-    assert held(Sidecar(tmp_path, other)) == expected(2)
+    assert held(VectorFile(tmp_path, SPACE)) == expected(1)
+    assert held(VectorFile(tmp_path, other)) == expected(2)
 
 
 def test_a_model_s_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
-    sidecar = Sidecar(tmp_path / "index", Space(name="../../evil/model", dim=4, version="1", threshold=0.4))
+    sidecar = VectorFile(tmp_path / "index", Space(name="../../evil/model", dim=4, version="1", threshold=0.4))
 
     append(sidecar, 1)
 
@@ -254,7 +254,7 @@ def test_a_model_s_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
 def test_files_are_the_owner_s_alone_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        sidecar = Sidecar(tmp_path / "state" / "index", SPACE)
+        sidecar = VectorFile(tmp_path / "state" / "index", SPACE)
         append(sidecar, 1)
     finally:
         os.umask(before)
@@ -358,9 +358,9 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
 def test_what_cannot_be_used_is_missing_and_told(tmp_path: Path, damage: Damage, reason: str) -> None:
-    append(Sidecar(tmp_path, SPACE), 1, 2, 3)
-    damage(Sidecar(tmp_path, SPACE).folder)
-    sidecar = Sidecar(tmp_path, SPACE)
+    append(VectorFile(tmp_path, SPACE), 1, 2, 3)
+    damage(VectorFile(tmp_path, SPACE).folder)
+    sidecar = VectorFile(tmp_path, SPACE)
 
     rows = sidecar.rows()
 
@@ -370,12 +370,12 @@ def test_what_cannot_be_used_is_missing_and_told(tmp_path: Path, damage: Damage,
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_folder_is_whole_after_the_next_append(tmp_path: Path, damage: Damage, reason: str) -> None:
-    append(Sidecar(tmp_path, SPACE), 1, 2, 3)
-    damage(Sidecar(tmp_path, SPACE).folder)
+    append(VectorFile(tmp_path, SPACE), 1, 2, 3)
+    damage(VectorFile(tmp_path, SPACE).folder)
 
-    append(Sidecar(tmp_path, SPACE), 1, 2, 3)
+    append(VectorFile(tmp_path, SPACE), 1, 2, 3)
 
-    healed = Sidecar(tmp_path, SPACE)
+    healed = VectorFile(tmp_path, SPACE)
     assert held(healed) == expected(1, 2, 3)
     assert healed.problems == ()
     assert healed.verify() == ()
@@ -384,7 +384,7 @@ def test_a_damaged_folder_is_whole_after_the_next_append(tmp_path: Path, damage:
 
 
 def test_a_matrix_cut_while_it_is_in_use_is_let_go(tmp_path: Path) -> None:
-    sidecar = Sidecar(tmp_path, SPACE)
+    sidecar = VectorFile(tmp_path, SPACE)
     append(sidecar, 1, 2, 3)
     sidecar.rows()
     cut("vectors-*.npy", -1)(sidecar.folder)
@@ -396,7 +396,7 @@ def test_a_matrix_cut_while_it_is_in_use_is_let_go(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_vanishes_in_use_is_empty(tmp_path: Path) -> None:
-    sidecar = Sidecar(tmp_path, SPACE)
+    sidecar = VectorFile(tmp_path, SPACE)
     append(sidecar, 1)
     sidecar.rows()
     shutil.rmtree(sidecar.folder)
@@ -406,7 +406,7 @@ def test_a_folder_that_vanishes_in_use_is_empty(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["vectors-*.npy", "rows-*.json"])
 def test_verify_finds_a_flipped_bit(tmp_path: Path, name: str) -> None:
-    sidecar = Sidecar(tmp_path, SPACE)
+    sidecar = VectorFile(tmp_path, SPACE)
     append(sidecar, 1, 2, 3)
     path = next(sidecar.folder.glob(name))
     content = bytearray(path.read_bytes())
@@ -418,7 +418,7 @@ def test_verify_finds_a_flipped_bit(tmp_path: Path, name: str) -> None:
 
 def test_what_cannot_be_read_again_is_not_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A manifest with the hash of nothing would call a good file a damaged one for ever."""
-    sidecar = Sidecar(tmp_path, SPACE)
+    sidecar = VectorFile(tmp_path, SPACE)
     append(sidecar, 1)
     opened = Path.open
 
@@ -443,14 +443,14 @@ STEPS = ["matrix written", "matrix named", "rows named", "manifest written", "ma
 @pytest.mark.parametrize("done", range(len(STEPS) + 1))
 def test_an_append_that_ends_between_two_steps_leaves_the_folder_whole(tmp_path: Path, done: int) -> None:
     """Nine segments, so that this append also merges. The steps' own files stay where they are, as after a crash."""
-    sidecar = Sidecar(tmp_path, SPACE)
+    sidecar = VectorFile(tmp_path, SPACE)
     for key in range(8):
         append(sidecar, key)
     steps = sidecar.appending(rows_of([8]), vectors_of([8]))
 
     assert list(islice(steps, done)) == STEPS[:done]
 
-    found = Sidecar(tmp_path, SPACE)
+    found = VectorFile(tmp_path, SPACE)
     assert held(found) == (expected(*range(9)) if done >= STEPS.index("manifest named") + 1 else expected(*range(8)))
     assert found.problems == ()
     append(found, 8, 9)

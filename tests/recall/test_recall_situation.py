@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.recall.situation import Situation, situation_of
+from kite_memory.recall.select import Situation, situation_of
 from tests.fakes.events import event
 
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Note
-from kite_memory.recall.note_fingerprint import signs_of, telling
-from kite_memory.recall.uptake import Uptake, uptake
+from kite_memory.recall.uptake import Uptake, signs_of, telling, uptake
 from tests.fakes.events import event
 from tests.recall.notes import note
 

@@ -6,15 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall import gate
 from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index
-from kite_memory.recall.select import CANDIDATES, Bar, Prompt, weigh
-from kite_memory.recall.situation import Situation
+from kite_memory.recall.select import CANDIDATES, Bar, Prompt, Situation, weigh
 from kite_memory.recall.tallies import Tally
-from tests.recall.house import LOCAL, House
+from tests.recall.house import LOCAL, Services
 from tests.recall.notes import AUTH, QUEUE, VAULT, note
 
 ON_THE_QUEUE = "should the job queue use PostgreSQL or SQLite?"
@@ -44,7 +42,7 @@ LADDERS = "which ladder of the orchard leans on a tree?"
 
 
 @pytest.mark.parametrize("count", range(1, 12))
-def test_a_note_that_plainly_fits_is_said_however_small_the_vault(house: House, count: int) -> None:
+def test_a_note_that_plainly_fits_is_said_however_small_the_vault(house: Services, count: int) -> None:
     others = [note(f"other{number}", title, project="mycelia") for number, title in enumerate(_UNLIKE)]
 
     assert house.over(QUEUE, *others[: count - 1]).ids(ON_THE_QUEUE) == ["queue"]
@@ -58,19 +56,19 @@ _UNLIKE = (
 
 
 @pytest.mark.parametrize("count", range(1, 12))
-def test_what_has_nothing_to_do_with_it_is_not_said_however_small_the_vault(house: House, count: int) -> None:
+def test_what_has_nothing_to_do_with_it_is_not_said_however_small_the_vault(house: Services, count: int) -> None:
     others = [note(f"other{number}", title, project="mycelia") for number, title in enumerate(_UNLIKE)]
 
     assert house.over(QUEUE, *others[: count - 1]).says("fix the colours of the landing page").silent
 
 
-def test_in_a_small_vault_too_the_words_of_a_title_count(house: House) -> None:
+def test_in_a_small_vault_too_the_words_of_a_title_count(house: Services) -> None:
     (parts,) = house.over(QUEUE).weighed(ON_THE_QUEUE).parts
 
     assert parts["title"] > 0.5
 
 
-def test_who_is_eager_is_said_at_least_what_who_is_quiet_is(house: House) -> None:
+def test_who_is_eager_is_said_at_least_what_who_is_quiet_is(house: Services) -> None:
     house.over(*VAULT, *orchard(5))
     prompts = (ON_THE_QUEUE, LADDERS, HAIKU, "run the linter please", "does the login keep its tokens?", "commit the queue")
     dials: tuple[Dial, ...] = ("quiet", "normal", "eager")
@@ -84,7 +82,7 @@ def test_who_is_eager_is_said_at_least_what_who_is_quiet_is(house: House) -> Non
 
 
 @pytest.mark.parametrize(("second", "count"), [(1.0, 2), (1.05, 2), (10.0, 1)])
-def test_a_second_note_must_be_surer(house: House, second: float, count: int) -> None:
+def test_a_second_note_must_be_surer(house: Services, second: float, count: int) -> None:
     twin = replace(QUEUE, id="twin", path="decisions/twin.md")
     house.reopened(fitted=by_score(normal=0.8, second=second)).over(QUEUE, twin, *VAULT[1:])
 
@@ -94,14 +92,14 @@ def test_a_second_note_must_be_surer(house: House, second: float, count: int) ->
     assert weighed.chosen == (2 if 0.8 * second <= weighed.candidates[1].score else 1) == count
 
 
-def test_what_was_already_said_is_given_as_the_reason(house: House) -> None:
+def test_what_was_already_said_is_given_as_the_reason(house: Services) -> None:
     house.over(*VAULT).says(ON_THE_QUEUE)
 
     assert house.says(ON_THE_QUEUE).reason == "already shown in this session"
     assert house.says(HAIKU).reason.startswith("below threshold")
 
 
-def test_each_part_is_told_beside_its_own_candidate(house: House) -> None:
+def test_each_part_is_told_beside_its_own_candidate(house: Services) -> None:
     weighed = house.over(*VAULT, *orchard(9)).weighed(ON_THE_QUEUE)
 
     assert len(weighed.candidates) == len(weighed.parts) == len(weighed.figures) == 13
@@ -120,7 +118,7 @@ SUPERSEDING = {
 
 @pytest.mark.parametrize("dial", ["quiet", "normal", "eager"])
 @pytest.mark.parametrize("pair", SUPERSEDING.values(), ids=SUPERSEDING)
-def test_a_superseded_note_never_comes_up(house: House, pair: tuple[Note, Note], dial: Dial) -> None:
+def test_a_superseded_note_never_comes_up(house: Services, pair: tuple[Note, Note], dial: Dial) -> None:
     house.reopened(dial=dial, judged=True).over(*pair, AUTH)
 
     injection = house.says(QUEUE.body + ON_THE_QUEUE)
@@ -131,7 +129,7 @@ def test_a_superseded_note_never_comes_up(house: House, pair: tuple[Note, Note],
 
 
 @pytest.mark.parametrize("status", [NoteStatus.MUTED, NoteStatus.REJECTED, NoteStatus.PROPOSED])
-def test_a_note_that_is_muted_or_not_agreed_to_never_comes_up(house: House, status: NoteStatus) -> None:
+def test_a_note_that_is_muted_or_not_agreed_to_never_comes_up(house: Services, status: NoteStatus) -> None:
     house.reopened(dial="eager", judged=True).over(replace(QUEUE, status=status), AUTH)
 
     injection = house.says(ON_THE_QUEUE)
@@ -144,10 +142,10 @@ def test_a_note_that_is_muted_or_not_agreed_to_never_comes_up(house: House, stat
 
 class TestWithAJudge:
     @pytest.fixture
-    def judged(self, house: House) -> House:
+    def judged(self, house: Services) -> Services:
         return house.reopened(fitted=by_score(quiet=0.99, normal=0.5), judged=True)
 
-    def test_what_is_only_likely_is_left_to_it(self, judged: House) -> None:
+    def test_what_is_only_likely_is_left_to_it(self, judged: Services) -> None:
         injection = judged.over(*VAULT).says(ON_THE_QUEUE)
 
         assert injection.silent
@@ -156,7 +154,7 @@ class TestWithAJudge:
         assert injection.question.candidates[0].note.id == "queue"
         assert 0.5 < injection.question.candidates[0].score < 0.99
 
-    def test_what_is_certain_is_said_at_once_and_nobody_is_asked(self, house: House) -> None:
+    def test_what_is_certain_is_said_at_once_and_nobody_is_asked(self, house: Services) -> None:
         house.reopened(fitted=by_score(quiet=0.5), judged=True)
 
         injection = house.over(*VAULT).says(ON_THE_QUEUE)
@@ -164,7 +162,7 @@ class TestWithAJudge:
         assert [hit.note.id for hit in injection.hits] == ["queue"]
         assert injection.question is None
 
-    def test_without_one_what_is_likely_is_said(self, house: House) -> None:
+    def test_without_one_what_is_likely_is_said(self, house: Services) -> None:
         injection = house.reopened(fitted=by_score(quiet=0.99, normal=0.5)).over(*VAULT).says(ON_THE_QUEUE)
 
         assert [hit.note.id for hit in injection.hits] == ["queue"]
@@ -174,20 +172,20 @@ class TestWithAJudge:
         "text",
         ["", "yes", "ok, go ahead", "thanks!", "/compact", f"/review {ON_THE_QUEUE}", "commit it"],
     )
-    def test_it_is_not_asked_about_what_needs_no_memory(self, judged: House, text: str) -> None:
+    def test_it_is_not_asked_about_what_needs_no_memory(self, judged: Services, text: str) -> None:
         assert judged.over(*VAULT).says(text).question is None
 
-    def test_it_is_not_asked_where_nothing_is_in_doubt(self, house: House) -> None:
+    def test_it_is_not_asked_where_nothing_is_in_doubt(self, house: Services) -> None:
         house.reopened(fitted=by_score(quiet=0.99, doubt=0.45), judged=True)
 
         assert house.over(*VAULT).says(HAIKU).question is None
         assert house.says(ON_THE_QUEUE).question is not None
 
-    def test_it_is_not_asked_over_an_empty_vault(self, judged: House) -> None:
+    def test_it_is_not_asked_over_an_empty_vault(self, judged: Services) -> None:
         assert judged.says(ON_THE_QUEUE).question is None
         assert judged.over().says(ON_THE_QUEUE).question is None
 
-    def test_it_reads_twenty_notes_at_most_the_likeliest_first(self, judged: House) -> None:
+    def test_it_reads_twenty_notes_at_most_the_likeliest_first(self, judged: Services) -> None:
         question = judged.over(*orchard(40)).says(LADDERS).question
 
         assert question is not None
@@ -195,13 +193,13 @@ class TestWithAJudge:
         scores = [hit.score for hit in question.candidates]
         assert scores == sorted(scores, reverse=True)
 
-    def test_it_is_not_shown_what_the_session_has_seen(self, judged: House) -> None:
+    def test_it_is_not_shown_what_the_session_has_seen(self, judged: Services) -> None:
         judged.over(*orchard(4)).recall.brief(session="one", project="mycelia")
 
         assert judged.says(LADDERS).question is None
         assert judged.says(LADDERS, session="two").question is not None
 
-    def test_it_never_sees_a_note_of_another_session(self, judged: House) -> None:
+    def test_it_never_sees_a_note_of_another_session(self, judged: Services) -> None:
         judged.over(replace(QUEUE, scope=Scope.SESSION, session="two"), *orchard(3))
 
         question = judged.says(f"{LADDERS} {ON_THE_QUEUE}").question
@@ -209,7 +207,7 @@ class TestWithAJudge:
         assert question is not None
         assert {hit.note.id for hit in question.candidates} == {"n0", "n1", "n2"}
 
-    def test_it_is_told_what_was_said_before_and_what_the_gate_saw(self, judged: House) -> None:
+    def test_it_is_told_what_was_said_before_and_what_the_gate_saw(self, judged: Services) -> None:
         judged.over(*VAULT)
 
         situation = Situation(exchange="The workers stalled.")
@@ -222,7 +220,7 @@ class TestWithAJudge:
         assert question.features == judged.recall.weigh(prompt).figures[0]
 
 
-def test_a_note_ignored_again_and_again_gives_way(house: House) -> None:
+def test_a_note_ignored_again_and_again_gives_way(house: Services) -> None:
     house.over(*VAULT)
     index = Index(house.folder / "index", embedder=LOCAL)
 
@@ -240,13 +238,13 @@ def test_a_note_ignored_again_and_again_gives_way(house: House) -> None:
     assert ignored < new < used
 
 
-def test_of_equals_the_newer_is_said(house: House) -> None:
+def test_of_equals_the_newer_is_said(house: Services) -> None:
     older = replace(QUEUE, id="older", path="decisions/older.md", created=QUEUE.created - timedelta(days=90))
 
     assert house.over(QUEUE, older).ids(ON_THE_QUEUE)[0] == "queue"
 
 
-def test_a_journal_and_an_entity_s_page_never_come_up(house: House) -> None:
+def test_a_journal_and_an_entity_s_page_never_come_up(house: Services) -> None:
     pages = [replace(QUEUE, id=kind, path=f"{kind}.md", kind=kind) for kind in (NoteKind.JOURNAL, NoteKind.ENTITY)]
 
     assert house.reopened(dial="eager", judged=True).over(*pages).says(ON_THE_QUEUE).question is None

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from kite_memory.recall.embedders.embedder import Vectors
-from kite_memory.recall.embedders.hashing import HashingEmbedder
+from kite_memory.recall.embedders.embedder import HashingEmbedder, Vectors
 
 KEY = "pa-a-key-for-tests"
 

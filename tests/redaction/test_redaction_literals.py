@@ -9,7 +9,7 @@ from kite_memory.errors import KiteError
 from kite_memory.protected import protect_file, protected_file, protected_literals, read_literals
 from kite_memory.redaction import redact
 from kite_memory.redaction.literals import Literals, literal, protect
-from kite_memory.wiring import open_house
+from kite_memory.wiring.services import open_services
 from tests.daemon.test_daemon_operations import config_in
 
 ENV = """\
@@ -83,8 +83,8 @@ def test_a_house_that_is_opened_protects_them(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(ENV)
     protect_file(tmp_path / ".env", config.file)
 
-    with open_house(config) as house:
-        house.lay_out()
+    with open_services(config) as house:
+        house.init_vault()
         house.operations.remember(text="The gate opens with quincejam in the evening.")
 
         assert house.operations.search(query="gate evening")["hits"][0]["title"].startswith("The gate opens with [redacted")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kite_memory.model.event import EventType
 from kite_memory.redaction import redact, redact_event
 from kite_memory.redaction.cleaning import clean
-from kite_memory.redaction.marks import KINDS, mark
+from kite_memory.redaction.door import KINDS, mark
 from tests.counts import examples
 from tests.fakes.events import event
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.sources.aider.source import HISTORY, Aider
 
 
@@ -43,7 +43,7 @@ class Project:
         self.path = self.folder / HISTORY
         self.source = Aider(lambda: [str(self.folder)], own=[self.folder] if own else (), own_state=folder / "state", clock=clock)
 
-    def looks(self, told: Log | bytes, cursor: Cursor | None = None) -> list[Look]:
+    def looks(self, told: Log | bytes, cursor: Cursor | None = None) -> list[ReadResult]:
         """Until the end of the file: a look ends with each run."""
         self.path.write_bytes(told if isinstance(told, bytes) else told.bytes)
         looks = [self.source.read(self.path, cursor, budget=4 * 1024 * 1024)]
@@ -51,7 +51,7 @@ class Project:
             looks.append(self.source.read(self.path, looks[-1].cursor, budget=4 * 1024 * 1024))
         return looks
 
-    def look(self, told: Log | bytes) -> Look:
+    def look(self, told: Log | bytes) -> ReadResult:
         (look,) = self.looks(told)
         return look
 

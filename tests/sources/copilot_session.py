@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.sources.copilot_cli.source import CopilotCli
 
 SESSION = "c0917070-0000-4000-8000-000000000001"
@@ -66,7 +66,7 @@ class Home:
         path.write_bytes(told if isinstance(told, bytes) else told.bytes)
         return path
 
-    def look(self, told: Session | bytes, cursor: Cursor | None = None) -> Look:
+    def look(self, told: Session | bytes, cursor: Cursor | None = None) -> ReadResult:
         return self.source.read(self.write(told), cursor, budget=4 * 1024 * 1024)
 
 

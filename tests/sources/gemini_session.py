@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.model.event import Event
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.sources.gemini_cli.source import Gemini
 
 SESSION = "5e551011-0000-4000-8000-000000000002"
@@ -115,10 +115,10 @@ class Home:
     def write_document(self, session: GeminiSession) -> Path:
         return self.write(session.document, "session-2026-03-02T09-00-5e551011.json")
 
-    def read(self, path: Path, cursor: Cursor | None = None, *, budget: int = 4 * 1024 * 1024) -> Look:
+    def read(self, path: Path, cursor: Cursor | None = None, *, budget: int = 4 * 1024 * 1024) -> ReadResult:
         return self.source.read(path, cursor, budget=budget)
 
-    def read_on(self, path: Path, cursor: Cursor | None = None, *, budget: int = 4 * 1024 * 1024) -> list[Look]:
+    def read_on(self, path: Path, cursor: Cursor | None = None, *, budget: int = 4 * 1024 * 1024) -> list[ReadResult]:
         """Looks until one reaches the end."""
         looks = [self.read(path, cursor, budget=budget)]
         while looks[-1].more:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.model.event import Event
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.sources.codex.source import Codex
 
 BEGIN = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -134,16 +134,16 @@ class Home:
         path.write_bytes(told if isinstance(told, bytes) else told.bytes)
         return path
 
-    def read(self, path: Path, cursor: Cursor | None = None, *, budget: int = 4 * 1024 * 1024) -> Look:
+    def read(self, path: Path, cursor: Cursor | None = None, *, budget: int = 4 * 1024 * 1024) -> ReadResult:
         return self.source.read(path, cursor, budget=budget)
 
-    def look(self, told: Rollout | bytes) -> Look:
+    def look(self, told: Rollout | bytes) -> ReadResult:
         return self.read(self.write(told))
 
     def events(self, told: Rollout | bytes) -> tuple[Event, ...]:
         return self.look(told).events
 
-    def read_on(self, path: Path, cursor: Cursor | None = None, *, budget: int = 4 * 1024 * 1024) -> list[Look]:
+    def read_on(self, path: Path, cursor: Cursor | None = None, *, budget: int = 4 * 1024 * 1024) -> list[ReadResult]:
         """Looks until one reaches the end."""
         looks = [self.read(path, cursor, budget=budget)]
         while looks[-1].more:

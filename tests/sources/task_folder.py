@@ -4,10 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kite_memory.model.look import Cursor, Look
-from kite_memory.sources.cline.roo_code import RooCode
-from kite_memory.sources.cline.source import Cline
-from kite_memory.sources.cline.tasks import HISTORY, SHOWN, VscodeTasks
+from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.sources.cline.source import HISTORY, SHOWN, Cline, RooCode, VscodeTasks
 
 TASK = "1772442000000"
 BEGIN = 1_772_442_000_000
@@ -81,7 +79,9 @@ class Storage:
             (self.task / "history_item.json").write_text(json.dumps(facts), encoding="utf-8")
         return self.task / (HISTORY if history else SHOWN)
 
-    def look(self, told: Task, cursor: Cursor | None = None, *, shown: bool = True, history: bool = True, **facts: Any) -> Look:
+    def look(
+        self, told: Task, cursor: Cursor | None = None, *, shown: bool = True, history: bool = True, **facts: Any
+    ) -> ReadResult:
         return self.source.read(self.write(told, shown=shown, history=history, **facts), cursor, budget=4 * 1024 * 1024)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.sources.antigravity.source import Antigravity
 from tests.fakes.steps import Steps, a_morning
 
@@ -16,7 +16,7 @@ def lay(root: Path, steps: Steps, name: str = "c-1", file: str = "transcript_ful
     return path
 
 
-def look(root: Path, steps: Steps) -> Look:
+def look(root: Path, steps: Steps) -> ReadResult:
     return Antigravity(root).read(lay(root, steps), None, budget=1 << 20)
 
 

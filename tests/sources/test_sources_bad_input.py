@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import Look
+from kite_memory.model.look import ReadResult
 from kite_memory.sources.aider.source import Aider
 from kite_memory.sources.antigravity.source import Antigravity
 from kite_memory.sources.copilot_cli.source import CopilotCli
@@ -28,11 +28,11 @@ from tests.fakes.steps import Steps
 LONG = "a" * (17 << 20)
 
 
-def reasons(found: list[Look]) -> list[str]:
+def reasons(found: list[ReadResult]) -> list[str]:
     return [problem.reason for look in found for problem in look.problems]
 
 
-def events(found: list[Look]) -> list[Event]:
+def events(found: list[ReadResult]) -> list[Event]:
     return [event for look in found for event in look.events]
 
 
@@ -99,7 +99,7 @@ class TestPipes:
 
 
 class TestCursor:
-    def read(self, home: Path, path: Path) -> list[Look]:
+    def read(self, home: Path, path: Path) -> list[ReadResult]:
         return looks(CursorApp(home / "User", home / "cli"), path)
 
     def test_a_description_too_long_is_passed_over_with_its_conversation(self, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ class TestCursor:
 
 
 class TestOpenCode:
-    def read(self, home: Path, after: Look | None = None, *, now: float = 4e9) -> list[Look]:
+    def read(self, home: Path, after: ReadResult | None = None, *, now: float = 4e9) -> list[ReadResult]:
         return looks(OpenCode(home, clock=lambda: now), home / "opencode.db", after)
 
     def test_a_session_with_a_value_too_long_costs_no_other(self, tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ class TestAntigravity:
 
 
 class TestGemini:
-    def read(self, root: Path, *messages: dict[str, object]) -> Look:
+    def read(self, root: Path, *messages: dict[str, object]) -> ReadResult:
         path = root / "tmp" / "orchard" / "chats" / "session-1.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"sessionId": "s", "startTime": "2026-03-02T09:00:00Z", "messages": messages}))

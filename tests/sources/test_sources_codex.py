@@ -10,8 +10,8 @@ import pytest
 from backports import zstd
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import Look
-from kite_memory.sources.common.own_sessions import OWN_EXTRACTOR_MARK
+from kite_memory.model.look import ReadResult
+from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from kite_memory.timeline.store import Timeline
 from tests.sources.rollout import BEGIN, THREAD, Home, Rollout, a_day, uuid7
 
@@ -24,7 +24,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def events_of(looks: list[Look]) -> list[Event]:
+def events_of(looks: list[ReadResult]) -> list[Event]:
     return [event for look in looks for event in look.events]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import Look
+from kite_memory.model.look import ReadResult
 from kite_memory.sources.cursor.folders import path_of
 from kite_memory.sources.cursor.source import CursorApp
 from kite_memory.timeline.store import Timeline
@@ -25,7 +25,7 @@ class Home:
         self.editor = self.user / "globalStorage" / "state.vscdb"
         self.talk = self.cli / "chats" / "0123abcd" / "talk-1" / "store.db"
 
-    def read(self, path: Path | None = None, after: Look | None = None) -> list[Look]:
+    def read(self, path: Path | None = None, after: ReadResult | None = None) -> list[ReadResult]:
         return looks(self.source, path or self.editor, after)
 
 
@@ -40,11 +40,11 @@ def state(home: Home) -> Iterator[EditorState]:
         yield state
 
 
-def events(looks: list[Look]) -> list[Event]:
+def events(looks: list[ReadResult]) -> list[Event]:
     return [event for look in looks for event in look.events]
 
 
-def told(looks: list[Look]) -> list[tuple[str, str, str]]:
+def told(looks: list[ReadResult]) -> list[tuple[str, str, str]]:
     return [(event.type.value, event.role, event.text) for event in events(looks)]
 
 

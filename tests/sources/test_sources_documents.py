@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.event import Event, Where
-from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.look import Cursor, Problem, ReadResult
 from kite_memory.sources.common.documents import Known, Told, look_at, only_changed, read_document
 from tests.fakes.events import SESSION, event
 
@@ -27,7 +27,7 @@ def told(document: Any, note: str) -> Told:
     return Told(session=SESSION, messages=len(document), events=events, problems=problems, note=note + "+")
 
 
-def look(path: Path, document: str, cursor: Cursor | None = None, *, limit: int = 1 << 20) -> Look:
+def look(path: Path, document: str, cursor: Cursor | None = None, *, limit: int = 1 << 20) -> ReadResult:
     path.write_text(document, encoding="utf-8")
     return look_at(path, cursor, within=path.parent, limit=limit, tell=told)
 

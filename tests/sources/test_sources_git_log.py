@@ -6,7 +6,7 @@ import pytest
 
 from kite_memory.distill.chunking import worth_asking
 from kite_memory.model.event import Event
-from kite_memory.model.look import Look
+from kite_memory.model.look import ReadResult
 from kite_memory.projects.git_process import Git, GitFailed
 from kite_memory.sources.git_history.source import GitLog
 from tests.contract.database_contract import looks
@@ -23,12 +23,12 @@ def source(tmp_path: Path, *folders: Path, most: int = 2_000, **variables: str) 
     return GitLog(lambda: found, environment={**environment(tmp_path), **variables}, home=tmp_path, most=most)
 
 
-def read(git: GitLog, after: Look | None = None) -> list[Look]:
+def read(git: GitLog, after: ReadResult | None = None) -> list[ReadResult]:
     (path,) = git.transcripts()
     return looks(git, path, after)
 
 
-def commits(looks: list[Look]) -> list[Event]:
+def commits(looks: list[ReadResult]) -> list[Event]:
     return [event for look in looks for event in look.events if not event.path]
 
 

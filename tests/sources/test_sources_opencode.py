@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import Look
+from kite_memory.model.look import ReadResult
 from kite_memory.sources.opencode.source import OpenCode
 from kite_memory.timeline.store import Timeline
 from tests.contract.database_contract import looks
@@ -21,15 +21,15 @@ def store(tmp_path: Path) -> Iterator[OpenCodeStore]:
         yield store
 
 
-def read(tmp_path: Path, after: Look | None = None, *, now: float = LONG_AFTER) -> list[Look]:
+def read(tmp_path: Path, after: ReadResult | None = None, *, now: float = LONG_AFTER) -> list[ReadResult]:
     return looks(OpenCode(tmp_path, clock=lambda: now), tmp_path / "opencode.db", after)
 
 
-def events(looks: list[Look]) -> list[Event]:
+def events(looks: list[ReadResult]) -> list[Event]:
     return [event for look in looks for event in look.events]
 
 
-def told(looks: list[Look]) -> list[tuple[str, str, str]]:
+def told(looks: list[ReadResult]) -> list[tuple[str, str, str]]:
     return [(event.type.value, event.role, event.text) for event in events(looks)]
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.sources.common.own_sessions import OWN_EXTRACTOR_MARK
+from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from tests.sources.transcript import SESSION, Home, Transcript
 
 MARKED = f"<!-- {OWN_EXTRACTOR_MARK} -->\nRead these events and answer in JSON."

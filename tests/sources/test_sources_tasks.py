@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.sources.cline.roo_code import RooCode
-from kite_memory.sources.cline.source import Cline
-from kite_memory.sources.cline.tasks import HISTORY, SHOWN, VscodeTasks
+from kite_memory.sources.cline.source import HISTORY, SHOWN, Cline, RooCode, VscodeTasks
 from tests.sources.task_folder import TASK, Storage, Task, a_day
 from tests.sources.transcript import reasons, said
 

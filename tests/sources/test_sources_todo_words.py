@@ -3,8 +3,7 @@
 import pytest
 
 from kite_memory.sources.common.event_builder import Toolbox
-from kite_memory.sources.common.todo_text import todo_lines
-from kite_memory.sources.common.tool_text import rendered_call
+from kite_memory.sources.common.tool_text import rendered_call, todo_lines
 
 WRITTEN = "[x] Prune the pears\n[>] Graft the plums\n[ ] Water"
 

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.event import Event
-from kite_memory.sources.antigravity.steps import Interpreter, Thread
-from kite_memory.sources.common.event_builder import OpenCalls, Teller
+from kite_memory.sources.antigravity.source import AntigravityInterpreter, Thread
+from kite_memory.sources.common.event_builder import EventBuilder, OpenCalls
 from kite_memory.sources.cursor import bubbles as cursor_bubbles
 from kite_memory.sources.cursor.cli import tell_message
-from kite_memory.sources.cursor.legacy import legacy_conversations
+from kite_memory.sources.cursor.ide import legacy_conversations
 from kite_memory.sources.opencode import parts as opencode_parts
 
 WORDS = st.sampled_from(
@@ -163,7 +163,7 @@ def test_of_cursors_old_values(composers: dict[str, Any], chats: dict[str, Any])
 
 @given(WORDS | LEAVES, st.lists(BLOCKS, max_size=5) | LEAVES, st.booleans())
 def test_of_cursors_command_line(role: Any, content: Any, helper: bool) -> None:
-    teller = Teller(provider="cursor", session="s", file="f", tools=cursor_bubbles.TOOLS, calls=OpenCalls())
+    teller = EventBuilder(provider="cursor", session="s", file="f", tools=cursor_bubbles.TOOLS, calls=OpenCalls())
 
     tell_message(teller, role, content, 0, helper=helper)
 
@@ -174,7 +174,7 @@ def test_of_cursors_command_line(role: Any, content: Any, helper: bool) -> None:
 @given(st.lists(STEPS, max_size=6), st.booleans())
 def test_of_antigravity(steps: list[dict[str, Any]], helper: bool) -> None:
     thread = Thread(parent="p" if helper else "")
-    interpreter = Interpreter(file="f", session="s", thread=thread)
+    interpreter = AntigravityInterpreter(file="f", session="s", thread=thread)
 
     for place, step in enumerate(steps):
         interpreter.step(step, place * 10, place * 10 + 9)

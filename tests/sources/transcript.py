@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.model.event import Event
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.sources.claude_code.source import ClaudeCode
 
 SESSION = "5e551011-0000-4000-8000-000000000001"
@@ -98,16 +98,16 @@ class Home:
         path.write_bytes(told if isinstance(told, bytes) else told.bytes)
         return path
 
-    def read(self, path: Path, cursor: Cursor | None = None, *, budget: int = 4 * 1024 * 1024) -> Look:
+    def read(self, path: Path, cursor: Cursor | None = None, *, budget: int = 4 * 1024 * 1024) -> ReadResult:
         return self.source.read(path, cursor, budget=budget)
 
-    def look(self, told: Transcript | bytes, name: str = f"{SESSION}.jsonl") -> Look:
+    def look(self, told: Transcript | bytes, name: str = f"{SESSION}.jsonl") -> ReadResult:
         return self.read(self.write(told, name))
 
     def events(self, told: Transcript | bytes, name: str = f"{SESSION}.jsonl") -> tuple[Event, ...]:
         return self.look(told, name).events
 
-    def read_on(self, path: Path, cursor: Cursor | None = None, *, budget: int) -> list[Look]:
+    def read_on(self, path: Path, cursor: Cursor | None = None, *, budget: int) -> list[ReadResult]:
         """Looks until one reaches the end."""
         looks = [self.read(path, cursor, budget=budget)]
         while looks[-1].more:
@@ -115,13 +115,13 @@ class Home:
         return looks
 
 
-def reasons(look: Look) -> list[str]:
+def reasons(look: ReadResult) -> list[str]:
     return [problem.reason for problem in look.problems]
 
 
-def said(look: Look | Iterable[Event]) -> list[str]:
+def said(look: ReadResult | Iterable[Event]) -> list[str]:
     """What is taken for a person's words."""
-    events = look.events if isinstance(look, Look) else look
+    events = look.events if isinstance(look, ReadResult) else look
     return [event.text for event in events if event.type == "user_message"]
 
 

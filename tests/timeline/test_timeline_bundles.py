@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from kite_memory.model.event import Event, EventType, Session, Status, Where
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.timeline import schema
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.search import EventQuery
@@ -96,7 +96,7 @@ def told(
 
 def keep(timeline: Timeline, *events: Event, amends: bool = False) -> None:
     cursor = Cursor(position=len(events), size=1, mtime_ns=1)
-    look = Look(path="/t/a.jsonl", session=SESSION, events=events, problems=(), cursor=cursor, amends=amends)
+    look = ReadResult(path="/t/a.jsonl", session=SESSION, events=events, problems=(), cursor=cursor, amends=amends)
     timeline.commit([look], SESSION.provider)
 
 

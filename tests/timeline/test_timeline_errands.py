@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kite_memory.model.event import PLANNING, EventType
 from kite_memory.timeline import schema
 from kite_memory.timeline.event_embeddings import Meaning
-from kite_memory.timeline.prompt_outcomes import Errand, errand
+from kite_memory.timeline.prompt_outcomes import PromptOutcome, errand
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 from tests.counts import examples
@@ -63,7 +63,7 @@ def keep(timeline: Timeline, work: Work) -> None:
     timeline.commit([work.look()], SESSION.provider)
 
 
-def told(timeline: Timeline, prompt: str = ASKED) -> Errand | None:
+def told(timeline: Timeline, prompt: str = ASKED) -> PromptOutcome | None:
     (found,) = timeline._all("SELECT seq FROM events WHERE text = ? AND type = 'user_message'", (prompt,))
     return errand(timeline._all, found[0])
 
@@ -77,7 +77,7 @@ def swept() -> Work:
 def test_files_commands_and_how_they_ended_are_told_in_a_line(timeline: Timeline) -> None:
     keep(timeline, swept().asked("Thanks").said("You are welcome."))
 
-    assert told(timeline) == Errand(
+    assert told(timeline) == PromptOutcome(
         prompt=ASKED,
         came="created settings.py; edited sweeper.py;"
         " ran pytest tests: went well, having failed before (AssertionError: the lease is <n>);"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.event import Session
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.provenance import Passage, Speaker, Trace
 from kite_memory.timeline import passages, schema
 from kite_memory.timeline.shingles import packed, pairs_of
@@ -32,7 +32,7 @@ def timeline(tmp_path: Path) -> Timeline:
 
 
 def heard(timeline: Timeline, *said: Passage, session: str = "s1", project: str = "orchard") -> None:
-    look = Look(
+    look = ReadResult(
         path=f"/{session}.jsonl",
         session=Session(id=session, provider="claude-code", started=BEGIN, project=project),
         events=(),
@@ -174,7 +174,7 @@ def test_a_timeline_of_the_version_before_gets_its_tables_and_keeps_its_events(t
 def test_what_was_erased_leaves_no_hash_and_none_comes_back(tmp_path: Path) -> None:
     timeline = Timeline(tmp_path / "timeline.sqlite")
     said = event(1)
-    look = Look(
+    look = ReadResult(
         path="/s.jsonl",
         session=Session(id=said.session, provider=said.provider, started=BEGIN, project="orchard"),
         events=(said,),

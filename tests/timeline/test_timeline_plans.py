@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from kite_memory.model.event import EventType, EvidenceReference, Session, Status, evidence_reference
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
@@ -27,7 +27,7 @@ MEANING = Meaning(
 NOW = (START + timedelta(days=2)).timestamp()
 
 
-def _look(events: int, *, session: Session = SESSION) -> Look:
+def _look(events: int, *, session: Session = SESSION) -> ReadResult:
     kinds: list[tuple[str, EventType, str, Status]] = [
         ("please mend the ledger", EventType.USER_MESSAGE, "", ""),
         ("make test", EventType.COMMAND, "make test", ""),
@@ -39,7 +39,7 @@ def _look(events: int, *, session: Session = SESSION) -> Look:
         text, type, command, status = kinds[number % len(kinds)]
         told.append(event(number, text, type, session=session, command=command, status=status))
     cursor = Cursor(position=1, size=1, mtime_ns=1, identity="i", carry="")
-    return Look(path=f"/transcripts/{session.id}.jsonl", session=session, events=tuple(told), problems=(), cursor=cursor)
+    return ReadResult(path=f"/transcripts/{session.id}.jsonl", session=session, events=tuple(told), problems=(), cursor=cursor)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kite_memory.model.event import Event, EventType, Session, Status, Where
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.timeline import schema
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
@@ -58,7 +58,7 @@ def told(
 def keep(timeline: Timeline, *events: Event, session: Session = SESSION, amends: bool = False) -> int:
     cursor = Cursor(position=len(events), size=1, mtime_ns=1)
     path = f"/t/{session.id}.jsonl"
-    look = Look(path=path, session=session, events=events, problems=(), cursor=cursor, amends=amends)
+    look = ReadResult(path=path, session=session, events=events, problems=(), cursor=cursor, amends=amends)
     return timeline.commit([look], session.provider)
 
 

@@ -8,16 +8,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.record import Decision, Fact, Record, RecordItem, Rejected, Topic
+from kite_memory.model.record import Chunk, Decision, Fact, Record, RecordItem, Rejected, Topic
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft, draft
 from kite_memory.vault.files import Files
-from kite_memory.vault.identity import note_id
-from kite_memory.vault.renames import Renames
+from kite_memory.vault.folders import Renames
 from kite_memory.vault.vault import Vault
+from kite_memory.vault.wording import note_id
 
 TEMPLATE = Path(__file__).parent.parent.parent / "vault_template"
 MEMORY_DISK = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

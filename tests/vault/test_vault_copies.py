@@ -5,8 +5,8 @@ from threading import RLock
 
 import pytest
 
-from kite_memory.app.vault_pages import Gardening
-from kite_memory.vault.copies import REASON
+from kite_memory.app.vault_pages import VaultPages
+from kite_memory.vault.listing import COPY_REASON as REASON
 from kite_memory.vault.vault import Vault
 from tests.vault.building import decision, later, write
 
@@ -74,7 +74,7 @@ def test_a_copy_of_a_sync_tool_is_told_and_is_no_second_note(vault: Vault, name:
     inside = copy.relative_to(vault.root).as_posix()
 
     compared = vault.compare()
-    Gardening(vault=vault, lock=RLock(), clock=later).synthesize()
+    VaultPages(vault=vault, lock=RLock(), clock=later).synthesize()
 
     assert (compared.added, compared.renamed, compared.deleted) == ((), (), ())
     assert {problem.file: problem.reason for problem in compared.problems} == {inside: REASON}

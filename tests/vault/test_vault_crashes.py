@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from kite_memory.errors import KiteError, NoteNotFound, VaultReadOnly
-from kite_memory.model.note import NoteStatus
+from kite_memory.model.note import NoteStatus, Scope
 from kite_memory.model.plan import Amend, Create, Skip, Supersede
 from kite_memory.model.record import Rejected
-from kite_memory.model.scope import Scope
+from kite_memory.vault.folders import KernelRenames, NotSupported, Place, PlainRenames, Renames
 from kite_memory.vault.keyed_notes import KeyPlace
 from kite_memory.vault.notefile import Unreadable, parse
-from kite_memory.vault.renames import KernelRenames, NotSupported, Place, PlainRenames, Renames
 from kite_memory.vault.vault import Vault
 from tests.vault.building import (
     START,

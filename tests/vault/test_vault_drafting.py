@@ -9,14 +9,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kite_memory.model.note import NoteKind, NoteStatus
+from kite_memory.model.note import NoteKind, NoteStatus, Scope
 from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Origin, Preference, Record, RecordItem, Rejected, Topic
-from kite_memory.model.scope import Scope
 from kite_memory.vault.drafting import draft, tags_of
-from kite_memory.vault.identity import note_id
 from kite_memory.vault.links import targets
 from kite_memory.vault.notefile import parse, render
 from kite_memory.vault.taming import tame
+from kite_memory.vault.wording import note_id
 from tests.vault.building import SESSION, START, chunk, decision, event, fact, record
 
 

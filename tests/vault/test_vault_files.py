@@ -11,8 +11,7 @@ import pytest
 
 from kite_memory.errors import VaultMissing, VaultReadOnly
 from kite_memory.vault.files import MAX_NOTE_BYTES, CannotRead, Files
-from kite_memory.vault.folders import OutsideVault
-from kite_memory.vault.renames import KernelRenames, NotSupported, Place, PlainRenames, Renames
+from kite_memory.vault.folders import KernelRenames, NotSupported, OutsideVault, Place, PlainRenames, Renames
 from kite_memory.vault.wording import digest
 from tests.vault.building import contents, leftovers
 

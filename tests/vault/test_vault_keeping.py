@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.errors import KiteError
-from kite_memory.model.note import NoteStatus
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import NoteStatus, Scope
 from kite_memory.vault import Vault
 from kite_memory.vault.keyed_notes import Changed, Kept, KeyPlace
 from kite_memory.vault.ledger import VERSION, Ledger

@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.model.likeness import Near, Ruling, Surroundings
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.plan import Action, Amend, Create, Skip, Supersede
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.model.plan import Action, Amend, Create, Near, Ruling, Skip, Supersede, Surroundings
 from kite_memory.model.record import SAID_TO_A_REFUSAL, Rejected
-from kite_memory.model.scope import Scope
 from kite_memory.vault import lifecycle
 from kite_memory.vault.planning import Known, plan
 from kite_memory.vault.vault import Vault

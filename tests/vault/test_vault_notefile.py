@@ -8,8 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.vault import links
 from kite_memory.vault.notefile import Unreadable, body_of, parse, render, with_addition
 from kite_memory.vault.properties import lay_out

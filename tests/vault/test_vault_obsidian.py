@@ -12,7 +12,7 @@ from typing import Any
 import frontmatter
 import pytest
 
-from kite_memory.app.vault_pages import Gardening
+from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.model.note import NoteKind
 from kite_memory.model.record import Rejected
@@ -59,7 +59,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     transcripts(home)
     with fake_house(home, OfflineExtractor()) as house:
         house.walk()
-        Gardening(vault=house.vault, lock=RLock(), clock=later).synthesize()
+        VaultPages(vault=house.vault, lock=RLock(), clock=later).synthesize()
         yield house.vault.root
 
 

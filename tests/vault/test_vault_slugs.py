@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.vault.slugs import MAX_STEM, note_stem, page_stem, slug, unique
-from kite_memory.vault.wording import stem_key
+from kite_memory.vault.wording import MAX_STEM, note_stem, page_stem, slug, stem_key, unique
 from tests.vault.building import START
 
 DEVICES = ["CON", "con", "PRN", "aux.md", "NUL", "COM1", "lpt9", "com¹", "CONIN$", "nul.txt", "Aux"]

@@ -13,11 +13,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from threading import RLock
 
-from kite_memory.app.vault_pages import Gardening
+from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, VaultMissing
-from kite_memory.model.note import NoteStatus
+from kite_memory.model.note import NoteStatus, Scope
 from kite_memory.model.plan import Supersede
-from kite_memory.model.scope import Scope
 from kite_memory.vault.files import Files
 from kite_memory.vault.keyed_notes import KeyPlace
 from kite_memory.vault.vault import Vault
@@ -114,7 +113,7 @@ class Daemon:
         self.unless_frozen(lambda vault: self.asked_for.add(vault.keys.keep(place, lambda before: said).note.id))
 
     def synthesizes(self) -> None:
-        gardening = Gardening(vault=self.vault, lock=RLock(), clock=later)
+        gardening = VaultPages(vault=self.vault, lock=RLock(), clock=later)
         self.unless_frozen(lambda vault: gardening.synthesize())
 
     def _any(self) -> str:

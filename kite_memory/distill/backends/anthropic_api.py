@@ -5,8 +5,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
-from kite_memory.distill.backends.prices import Prices, are_told, tokens_at_most
+from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, Reply, are_told, tokens_at_most
 from kite_memory.distill.backends.statuses import ending_of
 from kite_memory.distill.backends.transport import Line, brief, is_address, is_key, line, remaining
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage

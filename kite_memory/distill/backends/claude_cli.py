@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from kite_memory.distill.backends import guard
-from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
-from kite_memory.distill.backends.prices import Prices, tokens_at_most
+from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, Reply, tokens_at_most
 from kite_memory.distill.backends.transport import brief
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.prompts import MARK

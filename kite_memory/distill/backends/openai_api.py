@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
-from kite_memory.distill.backends.prices import Prices, are_told, tokens_at_most
+from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, Reply, are_told, tokens_at_most
 from kite_memory.distill.backends.statuses import ending_of, told_error
 from kite_memory.distill.backends.transport import Line, brief, is_address, is_key, is_loopback, line, remaining
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage

@@ -34,7 +34,7 @@ _DECLINED_WORDS = ("content filtering", "content policy", "content management po
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldError:
+class ReportedError:
     """As a server words it; empty where it does not say."""
 
     kind: str = ""
@@ -42,20 +42,20 @@ class ToldError:
     message: str = ""
 
 
-def told_error(body: str) -> ToldError:
+def told_error(body: str) -> ReportedError:
     try:
         told = json.loads(body)
     except (ValueError, RecursionError):
-        return ToldError()
+        return ReportedError()
     match told:
         case {"error": {**error}}:
             details = error.get("details")
             code = details.get("error_code") if isinstance(details, dict) else error.get("code")
-            return ToldError(kind=_text(error.get("type")), code=_text(code), message=_text(error.get("message")))
+            return ReportedError(kind=_text(error.get("type")), code=_text(code), message=_text(error.get("message")))
         case {"error": str(message)} | {"object": "error", "message": str(message)} | {"detail": str(message)}:
-            return ToldError(message=message)
+            return ReportedError(message=message)
         case _:
-            return ToldError()
+            return ReportedError()
 
 
 def ending_of(status: int, body: str, headers: Mapping[str, str], *, key_hint: str) -> Busy | Refused | Misconfigured:

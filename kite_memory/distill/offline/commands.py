@@ -4,8 +4,7 @@ import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
-from kite_memory.distill.prose import one_line
-from kite_memory.distill.telling import telling_lines
+from kite_memory.distill.prose import one_line, telling_lines
 from kite_memory.model.event import Event
 
 _WITHIN = 14

@@ -14,9 +14,8 @@ from kite_memory.distill.offline.statements import Statement, statements
 from kite_memory.distill.offline.wording import in_own_words, rejected_in, title_of, without_opening
 from kite_memory.distill.options import options_in, picked
 from kite_memory.distill.parse_answer import BODY_CHARS
-from kite_memory.distill.prose import clip, one_line, stems
+from kite_memory.distill.prose import clip, one_line, stems, telling_lines
 from kite_memory.distill.retractions import CLAIM
-from kite_memory.distill.telling import telling_lines
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import SAID_TO_A_REFUSAL, Origin, Rejected
 

@@ -14,10 +14,9 @@ from kite_memory.distill.offline.wording import entities_of
 from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title, checked_origin
 from kite_memory.distill.prompts import REVISION
 from kite_memory.distill.prose import clip, stems
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event, Session
 from kite_memory.model.provenance import Provenance
-from kite_memory.model.record import Decision, Fact, Insight, Preference, Record, RecordItem, Topic
+from kite_memory.model.record import Chunk, Decision, Fact, Insight, Preference, Record, RecordItem, Topic
 
 _REVISION = 2
 _FOR_A_SESSION = 14

@@ -16,10 +16,10 @@ from kite_memory.distill.offline.wording import entities_of, rejected_in, title_
 from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title
 from kite_memory.distill.prose import clip, one_line, stems
 from kite_memory.distill.retractions import MENDED
-from kite_memory.model.chunk import Chunk
 from kite_memory.model.event import Event
 from kite_memory.model.record import (
     TURNED_DOWN,
+    Chunk,
     Decision,
     Insight,
     OpenQuestion,

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kite_memory.distill.prose import clean, sentences, stems
-from kite_memory.distill.telling import bounded
+from kite_memory.distill.prose import bounded, clean, sentences, stems
 from kite_memory.model.event import Event, EventType, opens_turn
 
 _READ = 16_000

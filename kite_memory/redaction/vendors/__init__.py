@@ -5,11 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from kite_memory.redaction.vendors.clouds import CLOUDS
-from kite_memory.redaction.vendors.models import MODELS
-from kite_memory.redaction.vendors.people import PEOPLE
+from kite_memory.redaction.vendors.rules import CLOUDS, MODELS, PEOPLE, WORKSHOP
 from kite_memory.redaction.vendors.vendor import Vendor
-from kite_memory.redaction.vendors.workshop import WORKSHOP
 
 VENDORS: tuple[Vendor, ...] = (*MODELS, *CLOUDS, *WORKSHOP, *PEOPLE)
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.projects.git_process import Git, GitFailed
 from kite_memory.sources.aider.history import PROVIDER, Reading, Run
 from kite_memory.sources.common.growing import look_at, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile
-from kite_memory.system.listing import is_file, is_text
+from kite_memory.system.private_files import is_file, is_text
 
 HISTORY = ".aider.chat.history.md"
 
@@ -87,7 +87,7 @@ class Aider:
         named = path == self._history if self._history.is_absolute() else path.name == self._history.name
         return named and is_text(path) and ".." not in path.parts and not any(path.is_relative_to(own) for own in self._own_folders)
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         return look_at(
             path,
             cursor,
@@ -96,7 +96,7 @@ class Aider:
             look=lambda file: self._look(path, file, cursor, budget),
         )
 
-    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> Look:
+    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
         position, run, changed = resumed(file, cursor, Run, Run.resumed)
         self._mark_foreign(path, file, run)
         reading = Reading(path=path, run=run)
@@ -109,7 +109,7 @@ class Aider:
             moved, position = reached > position, reached
             if left <= 0 or not (moved and more) or reading.stopped:
                 break
-        return Look(
+        return ReadResult(
             path=str(path),
             session=reading.session,
             events=tuple(reading.events),

@@ -2,17 +2,344 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from kite_memory.model.event import Session
-from kite_memory.model.look import Cursor, Look, Problem
+import orjson
+
+from kite_memory.model.event import Event, EventType, Session, Status
+from kite_memory.model.look import Cursor, Problem, ReadResult
 from kite_memory.projects.project import project_of
-from kite_memory.sources.antigravity.places import Places
-from kite_memory.sources.antigravity.steps import PROVIDER, Interpreter, Thread
+from kite_memory.redaction.cutting import beginning
+from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls, Toolbox
+from kite_memory.sources.common.fields import digest, moment, safe, scalar, short
 from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found
-from kite_memory.system.listing import is_file, names_in
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable, objects
+from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
+from kite_memory.sources.common.words import without_blocks
+from kite_memory.system.private_files import is_file, names_in
+
+PROVIDER = "antigravity"
+
+TOOLS = Toolbox(
+    shells=frozenset({"run_command"}),
+    readers=frozenset({"view_file"}),
+    lookers=frozenset({"view_file", "list_dir", "grep_search", "find_by_name"}),
+    writers={
+        "write_to_file": "written",
+        "write_file": "written",
+        "replace_file_content": "edited",
+        "multi_replace_file_content": "edited",
+    },
+    paths=("AbsolutePath", "TargetFile", "DirectoryPath", "SearchPath"),
+)
+_RESULTS = {
+    "RUN_COMMAND": ("run_command",),
+    "COMMAND_STATUS": ("command_status", "manage_task"),
+    "VIEW_FILE": ("view_file",),
+    "CODE_ACTION": ("write_to_file", "write_file", "replace_file_content", "multi_replace_file_content"),
+    "GREP_SEARCH": ("grep_search",),
+    "LIST_DIRECTORY": ("list_dir",),
+    "FIND": ("find_by_name",),
+    "SEARCH_WEB": ("search_web",),
+    "READ_URL_CONTENT": ("read_url_content",),
+    "GENERATE_IMAGE": ("generate_image",),
+    "INVOKE_SUBAGENT": ("invoke_subagent",),
+    "ASK_QUESTION": ("ask_question",),
+}
+"""Step types by the tools they answer; any other of the model's that is no message answers what is left."""
+
+_SKIPPED = frozenset({"CONVERSATION_HISTORY", "SYSTEM_MESSAGE", "EPHEMERAL_MESSAGE", "KNOWLEDGE_ARTIFACTS"})
+_ONLY_MESSAGES = {"USER_EXPLICIT": "USER_INPUT", "MODEL": "PLANNER_RESPONSE"}
+"""What a step without a type is."""
+
+_NOISE = ("toolAction", "toolSummary", "WaitMsBeforeAsync")
+_VERSION = 1
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_CALLS = 50
+
+_STAMPS = re.compile(r"(?:(?:Created|Completed) At: \S{1,40}\s*\n)+\s*")
+_RAN = re.compile(r"\s*The command (?:completed successfully|failed with exit code: (-?\d{1,10}))\.?\s*")
+_OUTPUT = re.compile(r"^[\t ]*(?:Output|Stdout|Stderr):[\t ]*\n?", re.MULTILINE)
+_INDENTED = re.compile(r"^\t{4}", re.MULTILINE)
+_INTERNAL = ("ADDITIONAL_METADATA", "USER_SETTINGS_CHANGE", "USER_INFORMATION", "EPHEMERAL_MESSAGE")
+
+
+@dataclass(slots=True, kw_only=True)
+class Thread:
+    """What a later line needs to know of earlier ones, small enough to travel in a cursor. ``parent`` has it work for another."""
+
+    started: datetime | None = None
+    last_at: datetime = _EPOCH
+    ordinal: int = 0
+    cwd: str = ""
+    parent: str = ""
+    calls: OpenCalls = field(default_factory=OpenCalls)
+
+    def carried(self) -> str:
+        return orjson.dumps(
+            {
+                "v": _VERSION,
+                "started": self.started,
+                "at": self.last_at,
+                "ordinal": self.ordinal,
+                "cwd": self.cwd,
+                "parent": self.parent,
+                "calls": self.calls.carried(),
+            }
+        ).decode()
+
+    @staticmethod
+    def resumed(carry: str) -> "Thread | None":
+        """The inverse of `carried`, ``None`` for what another version wrote."""
+        try:
+            known: dict[str, Any] = orjson.loads(carry)
+            if known["v"] != _VERSION:
+                return None
+            return Thread(
+                started=datetime.fromisoformat(known["started"]) if known["started"] else None,
+                last_at=datetime.fromisoformat(known["at"]),
+                ordinal=known["ordinal"],
+                cwd=known["cwd"],
+                parent=known["parent"],
+                calls=OpenCalls.resumed(known["calls"]),
+            )
+        except (ValueError, KeyError, TypeError, IndexError):
+            return None
+
+
+class AntigravityInterpreter:
+    """Reads steps in file order and collects what they tell. It changes the `Thread` it was given, and nothing else."""
+
+    def __init__(self, *, file: str, session: str, thread: Thread) -> None:
+        self._thread = thread
+        self._session = session
+        self._teller = EventBuilder(
+            provider=PROVIDER, session=session, file=file, tools=TOOLS, calls=thread.calls, ordinal=thread.ordinal
+        )
+
+    @property
+    def events(self) -> list[Event]:
+        return self._teller.events
+
+    @property
+    def problems(self) -> list[Problem]:
+        return self._teller.problems
+
+    def problem(self, position: int, reason: str) -> None:
+        self._teller.problem(position, reason)
+
+    def step(self, row: Mapping[str, Any], start: int, end: int) -> None:
+        """One step, standing at the bytes ``[start, end)`` of the file. Its two renderings have one name."""
+        thread, teller = self._thread, self._teller
+        source = row.get("source")
+        kind = row.get("type", _ONLY_MESSAGES.get(source) if isinstance(source, str) else None)
+        if not isinstance(kind, str):
+            self.problem(start, "no type")
+            return
+        at = moment(row.get("created_at"))
+        if at is not None:
+            thread.last_at = at
+            thread.started = thread.started or at
+        name = f"{self._session}\n{scalar(row.get('step_index'))}\n{kind}\n{scalar(row.get('created_at'))}"
+        teller.record(digest(name.encode("utf-8", "replace")), thread.last_at, start, end)
+        content = row.get("content")
+        text = content if isinstance(content, str) else ""
+        match kind, source:
+            case "USER_INPUT", "USER_EXPLICIT":
+                self._user(text)
+            case "PLANNER_RESPONSE", "MODEL":
+                self._planned(text, row)
+            case "CHECKPOINT", _:
+                pass  # what was dropped of the conversation stands above; who goes on is told it anew
+            case str(), "SYSTEM" if kind in _SKIPPED:
+                pass
+            case "USER_INPUT", _:
+                pass  # nobody says that a person wrote it
+            case str(), "MODEL":
+                self._result(kind, text, row.get("status"))
+            case str(), _ if kind in _RESULTS:
+                self._result(kind, text, row.get("status"))
+            case _:
+                self.problem(start, f"unknown step {safe(kind)}")
+        thread.ordinal = teller.ordinal
+
+    def _user(self, text: str) -> None:
+        _, opening, rest = text.partition("<USER_REQUEST>")
+        if opening:
+            text = rest.rpartition("</USER_REQUEST>")[0] or rest
+        for tag in _INTERNAL:
+            text = without_blocks(text, tag, unclosed_too=not opening)
+        if self._thread.parent:
+            self._teller.answered(text)
+        else:
+            self._teller.said(text.strip())
+
+    def _planned(self, text: str, row: Mapping[str, Any]) -> None:
+        thread, teller = self._thread, self._teller
+        said = teller.answered(text)
+        calls = row.get("tool_calls")
+        for number, call in enumerate(calls[:_CALLS] if isinstance(calls, list) else []):
+            match call:
+                case {"name": str(tool)} if tool:
+                    given = _arguments(call.get("args"))
+                    if not thread.cwd and tool == "run_command" and isinstance(cwd := given.get("Cwd"), str):
+                        thread.cwd = beginning(cwd, PATH_LIMIT)
+                    if isinstance(command := given.pop("CommandLine", None), str):
+                        given["command"] = command
+                    for noise in _NOISE:
+                        given.pop(noise, None)
+                    teller.called(f"{short(scalar(row.get('step_index')))}.{number}", short(tool), given, parent=said)
+                case _:
+                    continue
+
+    def _result(self, kind: str, text: str, status: object) -> None:
+        name, call = self._answered(kind)
+        text, failed = _without_frame(text)
+        outcome: Status = "ok"
+        match status:
+            case "ERROR":
+                outcome = "failed"
+            case "CANCELED" | "CANCELLED":
+                outcome = "interrupted"
+            case "RUNNING":
+                outcome = ""
+            case _ if failed:
+                outcome = "failed"
+            case _:
+                pass
+        event = self._teller.returned(name, call, text, outcome, running=status == "RUNNING")
+        if kind == "ASK_QUESTION" and outcome == "ok" and text and not self._thread.parent:
+            answer = f"{call.detail}\n{text}" if call.detail else text
+            self._teller.tell(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+
+    def _answered(self, kind: str) -> tuple[str, OpenCall]:
+        """The call that a result of this type is of: the oldest open one of the tools it goes with."""
+        open_calls = self._thread.calls.by_name
+        tools = _RESULTS.get(kind)
+        for name, call in open_calls.items():
+            if call.tool in tools if tools else all(call.tool not in known for known in _RESULTS.values()):
+                return name, open_calls.pop(name)
+        return "", OpenCall(event="", tool=tools[0] if tools else kind.lower()[:64], detail="")
+
+
+def _arguments(given: object) -> dict[str, Any]:
+    """In ``transcript.jsonl`` each value is JSON text once more."""
+    if not isinstance(given, dict):
+        return {}
+    return {key: _unwrapped(value) for key, value in given.items() if isinstance(key, str)}
+
+
+def _unwrapped(value: object) -> object:
+    if isinstance(value, str) and value[:1] == '"' and value[-1:] == '"':
+        try:
+            return orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return value
+    return value
+
+
+def _without_frame(text: str) -> tuple[str, bool]:
+    """A result as the tool gave it, and whether a command failed: its step is ``DONE`` either way."""
+    if stamps := _STAMPS.match(text):
+        text = text[stamps.end() :]
+    ran = _RAN.match(text)
+    if ran is None:
+        return text.strip(), False
+    output = _INDENTED.sub("", _OUTPUT.sub("", text[ran.end() :], count=2))
+    return output.strip() or ran[0].strip(), ran[1] not in (None, "0")
+
+
+_HISTORY = 8 * 1024 * 1024
+_TRANSCRIPT = 64 * 1024 * 1024
+_AGAIN = 0.2
+"""Seconds between two searches for whom helpers work for: many new conversations are first looked at one after another."""
+_IDLE = 4
+"""So many times as long as a search took there is none: where conversations are many it takes a second."""
+
+_BEGINS, _BEGAN = b'"invoke_subagent"', b'"INVOKE_SUBAGENT"'
+"""The call for a helper, and the step that says under which name one began. The helper may be prompted before that is written."""
+
+_NAMED = re.compile(rb'conversationId[\\": ]{1,16}([\w-]{8,128})')
+
+
+class Places:
+    """Of one program (``~/.gemini/antigravity-cli``). What it looked up it looks up again only where files have changed."""
+
+    def __init__(self, program: Path, *, clock: Callable[[], float]) -> None:
+        self._program = program
+        self._clock = clock
+        self._history: tuple[tuple[int, int], dict[str, str]] = ((-1, 0), {})
+        self._searched: dict[Path, int] = {}
+        self._search_after = float("-inf")
+        self._parents: dict[str, str] = {}
+        self._beginning: set[Path] = set()
+
+    def workspace_of(self, conversation: str) -> str:
+        """As the history of typed prompts has it; empty for one that was started by a script."""
+        path = self._program / "history.jsonl"
+        try:
+            status = path.stat()
+            if self._history[0] != (status.st_size, status.st_mtime_ns):
+                self._history = ((status.st_size, status.st_mtime_ns), dict(self._workspaces(path)))
+        except (OSError, Unreadable):
+            return ""
+        return self._history[1].get(conversation, "")
+
+    def _workspaces(self, path: Path) -> Iterator[tuple[str, str]]:
+        with AppendOnlyFile(path, within=self._program) as file:
+            data = file.between(max(0, file.size - _HISTORY), file.size)
+        for line in data.split(b"\n"):
+            match objects(line) if line else []:
+                case [Found(row={"conversationId": str(name), "workspace": str(workspace)})]:
+                    yield name, beginning(workspace, PATH_LIMIT)
+                case _:
+                    continue
+
+    @property
+    def one_is_begun(self) -> bool:
+        """Whether, when last searched, an agent had called for a helper and was not told yet which one it is."""
+        return bool(self._beginning)
+
+    def parent_of(self, conversation: str, *, anew: bool) -> str:
+        """The conversation that began this one. A helper is prompted by its agent, in the words and the form of a person.
+
+        ``anew`` searches even just after a search: what began a moment ago was not to be found then.
+        """
+        began = self._clock()
+        if conversation in self._parents or (began < self._search_after and not anew):
+            return self._parents.get(conversation, "")
+        for path in sorted(self._program.glob("brain/*/.system_generated/logs/transcript*.jsonl")):
+            try:
+                if self._searched.get(path, -1) != path.stat().st_size:
+                    self._searched[path] = self._search(path, self._searched.get(path, 0))
+            except (OSError, Unreadable):
+                continue
+        ended = self._clock()
+        self._search_after = ended + max(_AGAIN, _IDLE * (ended - began))
+        return self._parents.get(conversation, "")
+
+    def _search(self, path: Path, begin: int) -> int:
+        """Returns where to go on: behind the last line that was whole."""
+        parent = path.parent.parent.parent.name
+        with AppendOnlyFile(path, within=self._program) as file:
+            begin = begin if begin <= file.size else 0
+            data = file.between(begin, min(begin + _TRANSCRIPT, file.size))
+        whole = data.rfind(b"\n") + 1
+        begins, found = data.rfind(_BEGINS, 0, whole), data.find(_BEGAN, 0, whole)
+        if begins >= 0 or found >= 0:
+            (self._beginning.add if begins > data.rfind(_BEGAN, 0, whole) else self._beginning.discard)(path)
+        while found >= 0:
+            start, end = data.rfind(b"\n", 0, found) + 1, data.find(b"\n", found)
+            for name in _NAMED.findall(data[start:end]):
+                if (child := name.decode("ascii", "replace")) != parent:
+                    self._parents.setdefault(child, parent)
+            found = data.find(_BEGAN, end, whole)
+        return begin + (whole or (len(data) if len(data) == _TRANSCRIPT else 0))  # a line as long as that is not read at all
+
 
 _FULL, _PLAIN = "transcript_full.jsonl", "transcript.jsonl"
 _LOGS = (".system_generated", "logs")
@@ -82,7 +409,7 @@ class Antigravity:
     def in_order(self, paths: Iterable[Path]) -> list[Path]:
         return sorted(paths)
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         program = next((program for program in self._programs if path.is_relative_to(program)), path.parent)
         return look_at(
             path,
@@ -92,7 +419,7 @@ class Antigravity:
             look=lambda file: self._look(path, file, cursor, budget, program),
         )
 
-    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int, program: Path) -> Look:
+    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int, program: Path) -> ReadResult:
         if path.parent.name == "conversations":
             return _left(path, file, "conversation without a transcript")
         if path.name == _PLAIN and is_file(path.with_name(_FULL)):
@@ -104,9 +431,9 @@ class Antigravity:
             thread.parent = places.parent_of(name, anew=waited)
             if not thread.parent and places.one_is_begun and self._may_be_a_helpers(file):
                 waiting = cursor or Cursor(position=0, size=0, mtime_ns=0)
-                return Look(path=str(path), session=None, events=(), problems=(), cursor=waiting)
+                return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=waiting)
         thread.cwd = thread.cwd or places.workspace_of(name)
-        interpreter = Interpreter(file=str(path), session=name, thread=thread)
+        interpreter = AntigravityInterpreter(file=str(path), session=name, thread=thread)
         if changed:
             interpreter.problem(0, changed)
 
@@ -121,11 +448,11 @@ class Antigravity:
         return fresh and _ANSWER not in file.between(0, min(file.size, _BEGINNING))
 
 
-def _left(path: Path, file: AppendOnlyFile, reason: str) -> Look:
+def _left(path: Path, file: AppendOnlyFile, reason: str) -> ReadResult:
     """Looked at and left, until it changes."""
     cursor = Cursor(position=file.size, size=file.size, mtime_ns=file.mtime_ns)
     problems = (Problem(file=str(path), position=0, reason=reason),) if reason else ()
-    return Look(path=str(path), session=None, events=(), problems=problems, cursor=cursor)
+    return ReadResult(path=str(path), session=None, events=(), problems=problems, cursor=cursor)
 
 
 def _session(name: str, thread: Thread) -> Session | None:

@@ -10,9 +10,8 @@ from kite_memory.model.provenance import Passage
 from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_code import results
-from kite_memory.sources.claude_code.queue import Queued, queued, typed
 from kite_memory.sources.claude_code.records import SKIPPED_ATTACHMENTS, SKIPPED_BLOCKS, SKIPPED_SYSTEM, SKIPPED_TYPES
-from kite_memory.sources.claude_code.thread import EarlyResult, OpenCall, Thread
+from kite_memory.sources.claude_code.thread import EarlyResult, OpenCall, Queued, Thread, queued, typed
 from kite_memory.sources.common import tool_text as tools
 from kite_memory.sources.common.event_builder import title_of
 from kite_memory.sources.common.fields import (
@@ -52,7 +51,7 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 _TITLES = {"summary": (1, "summary"), "ai-title": (2, "aiTitle"), "custom-title": (3, "customTitle")}
 
 
-class Interpreter:
+class ClaudeCodeInterpreter:
     """Reads lines in file order and collects what they tell. It changes the `Thread` it was given, and nothing else."""
 
     def __init__(self, *, file: str, session: str, sub_agent: bool, thread: Thread) -> None:

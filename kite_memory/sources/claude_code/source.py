@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.model.event import Session
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.projects.project import project_of
-from kite_memory.sources.claude_code.lines import PROVIDER, Interpreter
+from kite_memory.sources.claude_code.lines import PROVIDER, ClaudeCodeInterpreter
 from kite_memory.sources.claude_code.thread import Thread
 from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, objects
-from kite_memory.sources.common.own_sessions import made_by_our_extractor
-from kite_memory.system.listing import is_text
+from kite_memory.sources.common.words import made_by_our_extractor
+from kite_memory.system.private_files import is_text
 
 _OTHERS_FOLDERS = frozenset({"memory", "tool-results"})
 
@@ -56,7 +56,7 @@ class ClaudeCode:
             return False
         return ".." not in folders and _OTHERS_FOLDERS.isdisjoint(folders) and is_text(path)
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         return look_at(
             path,
             cursor,
@@ -65,12 +65,12 @@ class ClaudeCode:
             look=lambda file: self._look(path, file, cursor, budget),
         )
 
-    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> Look:
+    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
         def read_again(start: int, end: int) -> Mapping[str, Any]:
             return next((found.row for found in objects(file.between(start, end)) if isinstance(found, Found)), {})
 
         position, thread, changed = resumed(file, cursor, Thread, lambda carry: Thread.resumed(carry, read_again))
-        interpreter = Interpreter(file=str(path), session=path.stem, sub_agent=_is_sub_agent(path), thread=thread)
+        interpreter = ClaudeCodeInterpreter(file=str(path), session=path.stem, sub_agent=_is_sub_agent(path), thread=thread)
         if changed:
             interpreter.problem(0, changed)
 

@@ -10,9 +10,9 @@ import orjson
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Problem
-from kite_memory.sources.cline.shown import SKIPPED_SAYS, Person, Shown, question_in
-from kite_memory.sources.cline.tools import SPEAKING, TOOLS
 from kite_memory.sources.cline.words import (
+    SPEAKING,
+    TOOLS,
     accompanied,
     feedback_of,
     heading,
@@ -24,9 +24,98 @@ from kite_memory.sources.cline.words import (
     tells_of_the_person,
     without_surroundings,
 )
-from kite_memory.sources.common.event_builder import ANSWER_LIMIT, OpenCall, OpenCalls, Teller
-from kite_memory.sources.common.fields import blocks_of, digest, moment, safe, short
+from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls
+from kite_memory.sources.common.fields import blocks_of, digest, moment, safe, scalar, short
 from kite_memory.sources.common.tool_text import kept
+
+_SAME_WORDS = 1_000
+"""Showings of the same words that are told apart."""
+
+SKIPPED_SAYS = frozenset(
+    {
+        "api_req_started",
+        "api_req_finished",
+        "api_req_retried",
+        "api_req_retry_delayed",
+        "api_req_rate_limit_wait",
+        "api_req_deleted",
+        "reasoning",
+        "checkpoint_created",
+        "checkpoint_saved",
+        "mcp_server_request_started",
+        "mcp_server_response",
+        "mcp_notification",
+        "subtask_result",
+        "codebase_search_result",
+        "shell_integration_warning",
+        "deleted_api_reqs",
+        "task_progress",
+        "hook_status",
+        "hook_output_stream",
+        "load_mcp_documentation",
+        "info",
+    }
+)
+"""Says and asks that do not come between a question and its answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A message as it was shown."""
+
+    at: int
+    kind: str
+    message: Mapping[str, Any]
+
+
+def shown_of(document: object) -> list[Shown]:
+    """The finished messages of ``ui_messages.json``. The first text is the task itself."""
+    found: list[Shown] = []
+    for message in document if isinstance(document, list) else []:
+        match message:
+            case {"ts": int(at), "type": "say" | "ask" as type} if message.get("partial") is not True:
+                kind = message.get(type)
+                if isinstance(kind, str):
+                    kind = "task" if not found and type == "say" and kind in ("text", "task") else kind
+                    found.append(Shown(at=at, kind=kind, message=message))
+            case _:
+                continue
+    return found
+
+
+class Person:
+    """When a person's words were first shown: that moment names them, whichever document is read."""
+
+    def __init__(self, shown: Iterable[Shown]) -> None:
+        self._moments: dict[str, list[int]] = {}
+        for each in shown:
+            if each.kind in ("task", "user_feedback"):
+                moments = self._moments.setdefault(_plain(scalar(each.message.get("text"))), [])
+                if len(moments) < _SAME_WORDS:
+                    moments.append(each.at)
+
+    def moment_of(self, words: str, at: int) -> int | None:
+        """The time of the nearest showing that is not taken yet, and takes it; ``None`` where the words were not shown."""
+        moments = self._moments.get(_plain(words))
+        if not moments:
+            return None
+        found = min(moments, key=lambda moment: abs(moment - at))
+        moments.remove(found)
+        return found
+
+
+def question_in(text: str) -> str:
+    try:
+        told = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text.strip()
+    question = told.get("question") if isinstance(told, dict) else ""
+    return question.strip() if isinstance(question, str) else ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
 
 _SKIPPED_BLOCKS = frozenset({"thinking", "redacted_thinking", "reasoning", "thoughtSignature", "image", "image_url", "document"})
 _CHANGES = {
@@ -63,7 +152,7 @@ class Origin:
     bare: bool = False
 
 
-class Interpreter:
+class ClineInterpreter:
     """Reads the messages that a task exchanged with its model, in order, and what was shown of those it has dropped since.
 
     What the agent did up to ``told_to`` (Unix ms) was told while its messages were still there.
@@ -75,7 +164,9 @@ class Interpreter:
         self._origin = origin
         self._shown = shown
         self._person = Person(shown)
-        self._teller = Teller(provider=origin.provider, session=origin.session, file=origin.file, tools=TOOLS, calls=OpenCalls())
+        self._teller = EventBuilder(
+            provider=origin.provider, session=origin.session, file=origin.file, tools=TOOLS, calls=OpenCalls()
+        )
         self._at = origin.started or _EPOCH
         self._told_to = told_to
         self._index = 0

@@ -1,17 +1,185 @@
 """Cline's tasks, in editors and in the terminal."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.event import Session
+from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.cline.messages import Origin
-from kite_memory.sources.cline.tasks import VscodeTasks, fact, texts_of
-from kite_memory.sources.common.documents import Told, look_at
+from kite_memory.sources.cline.messages import ClineInterpreter, Origin, Shown, shown_of
+from kite_memory.sources.common.documents import DOCUMENT_LIMIT, Told, look_at, read_document
+from kite_memory.sources.common.event_builder import title_of
 from kite_memory.sources.common.fields import moment
-from kite_memory.system.listing import folders_in, is_file, is_text
+from kite_memory.sources.common.jsonl import Unreadable
+from kite_memory.system.private_files import folders_in, is_file, is_text
+
+HISTORY = "api_conversation_history.json"
+SHOWN = "ui_messages.json"
+
+_FACTS_LIMIT = 8 * 1024 * 1024
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+class VscodeTasks:
+    """Reads ``<storage>/tasks/<task>/``, a session each, where a storage is what an editor gave the extension for itself.
+
+    The transcript is what was exchanged with the model; where that is missing, what was shown. The other documents of a task
+    only add to it. ``own_state`` is our state folder: sessions that ran there are never read.
+    """
+
+    def __init__(self, provider: str, storages: Iterable[Path], *, own_state: Path, limit: int = DOCUMENT_LIMIT) -> None:
+        self._provider = provider
+        self._storages = tuple(dict.fromkeys(storages))
+        self._tasks = tuple(storage / "tasks" for storage in self._storages)
+        self._own_folders = (own_state, own_state.resolve())
+        self._limit = limit
+
+    @property
+    def provider(self) -> str:
+        return self._provider
+
+    def roots(self) -> tuple[Path, ...]:
+        return self._tasks
+
+    def flat_roots(self) -> tuple[Path, ...]:
+        return ()
+
+    def stamp(self, path: Path) -> tuple[int, int]:
+        """Newer, too, when the editor has shown more since."""
+        found = path.stat()
+        return found.st_size, max(found.st_mtime_ns, _changed(path.with_name(SHOWN)))
+
+    def transcripts(self) -> Iterator[Path]:
+        for root in self.roots():
+            for task in folders_in(root):
+                path = next((path for name in (HISTORY, SHOWN) if is_file(path := task / name)), None)
+                if path is not None and is_text(path):
+                    yield path
+
+    def in_order(self, paths: Iterable[Path]) -> list[Path]:
+        """What was shown counts only where there is nothing better beside it."""
+        return sorted(path for path in paths if path.name != SHOWN or not is_file(path.with_name(HISTORY)))
+
+    def owns(self, path: Path) -> bool:
+        return path.name in (HISTORY, SHOWN) and is_text(path) and path.parent.parent in self._tasks and path.parent.name != ".."
+
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
+        """A document is taken in as a whole, whatever the budget."""
+        beside = _changed(path.with_name(SHOWN))
+        look = look_at(path, cursor, within=path.parent.parent, limit=self._limit, tell=partial(self._tell, path))
+        return replace(look, cursor=replace(look.cursor, mtime_ns=max(look.cursor.mtime_ns, beside))) if look.cursor.size else look
+
+    def _tell(self, path: Path, document: object, note: str) -> Told | str:
+        shown = document if path.name == SHOWN else self._document(path.with_name(SHOWN))
+        if isinstance(shown, str):
+            return shown
+        if not isinstance(document, list):
+            return "not a list of messages"
+        facts = self._facts(path.parent)
+        origin = Origin(
+            provider=self._provider,
+            session=path.parent.name,
+            file=str(path),
+            cwd=facts.get("workspace", ""),
+            started=_named_moment(path.parent.name),
+            by_an_agent=bool(facts.get("parentTaskId")),
+        )
+        return self.told(origin, document, shown_of(shown), facts, note, alone=path.name == SHOWN)
+
+    def told(
+        self, origin: Origin, messages: list[Any], shown: list[Shown], facts: Mapping[str, str], note: str, *, alone: bool = False
+    ) -> Told:
+        interpreter = ClineInterpreter(origin, shown, told_to=int(note) if note.isdecimal() else 0)
+        if alone:
+            interpreter.shown_only()
+        else:
+            interpreter.history(messages)
+        cwd = interpreter.cwd
+        if cwd and any(Path(cwd).is_relative_to(own) for own in self._own_folders):
+            return Told(session=None, messages=len(messages))
+        session = Session(
+            id=origin.session,
+            provider=self._provider,
+            started=moment(facts.get("started")) or interpreter.started or _EPOCH,
+            project=project_of(cwd),
+            cwd=cwd,
+            branch=facts.get("branch", ""),
+            parent=facts.get("parentTaskId", ""),
+            title=title_of(facts.get("task", "")),
+        )
+        return Told(
+            session=session if interpreter.events else None,
+            messages=len(messages),
+            events=interpreter.events,
+            problems=interpreter.problems,
+            note=str(interpreter.last),
+        )
+
+    def _document(self, path: Path) -> object:
+        """What else is told of a task: a reason to wait where it is being written, nothing where it is not there."""
+        if not is_file(path):
+            return []
+        try:
+            value = read_document(path, within=path.parent.parent, limit=self._limit).value
+        except (Unreadable, OSError):
+            return []
+        return "half-written document" if value is None else value
+
+    def _facts(self, task: Path) -> dict[str, str]:
+        """Where the task worked, what it works for, what it is called."""
+        facts = texts_of(self._fact(task / "history_item.json"))
+        if not facts:
+            listed = self._fact(task.parent.parent / "state" / "taskHistory.json")
+            entries = listed if isinstance(listed, list) else []
+            facts = next((texts_of(entry) for entry in entries if isinstance(entry, dict) and entry.get("id") == task.name), {})
+        facts.setdefault("workspace", facts.pop("cwdOnTaskInitialization", ""))
+        if not facts["workspace"]:
+            facts["workspace"] = texts_of(self._fact(task / "task_metadata.json")).get("workspace", "")
+        return facts
+
+    def _fact(self, path: Path) -> object:
+        return fact(path, within=path.parent.parent)
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _named_moment(task: str) -> datetime | None:
+    """Cline names a task after the millisecond it began in."""
+    return moment(int(task)) if task.isdecimal() and 12 <= len(task) <= 14 else None
+
+
+def fact(path: Path, *, within: Path) -> object:
+    """A small document, or ``None``: nobody waits for those."""
+    try:
+        return read_document(path, within=within, limit=_FACTS_LIMIT).value if is_file(path) else None
+    except (Unreadable, OSError):
+        return None
+
+
+def texts_of(value: object) -> dict[str, str]:
+    return {key: beginning(text, 4096) for key, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}
+
+
+ROO_PROVIDER = "roo-code"
+ROO_EXTENSION = "rooveterinaryinc.roo-cline"
+
+
+class RooCode(VscodeTasks):
+    """``storages`` are the folders named `EXTENSION` that editors keep."""
+
+    def __init__(self, storages: Iterable[Path], *, own_state: Path) -> None:
+        super().__init__(ROO_PROVIDER, storages, own_state=own_state)
+
 
 PROVIDER = "cline"
 EXTENSION = "saoudrizwan.claude-dev"
@@ -45,7 +213,7 @@ class Cline(VscodeTasks):
             return path.name == f"{path.parent.name}{_MESSAGES}" and path.parent.name != ".." and is_text(path)
         return super().owns(path)
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         if path.name.endswith(_MESSAGES):
             within = path.parent.parent
             return look_at(path, cursor, within=within, limit=self._limit, tell=partial(self._tell_session, path))

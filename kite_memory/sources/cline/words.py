@@ -9,9 +9,40 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Status
+from kite_memory.sources.common.event_builder import Toolbox
 from kite_memory.sources.common.fields import blocks_of
 from kite_memory.sources.common.jsonl import mended
 from kite_memory.sources.common.words import without_blocks
+
+TOOLS = Toolbox(
+    shells=frozenset({"execute_command", "run_commands", "bash", "run_command"}),
+    outputs=frozenset({"read_command_output"}),
+    readers=frozenset({"read_file", "read_files"}),
+    lookers=frozenset(
+        {
+            *("read_file", "read_files", "list_files", "search_files", "list_code_definition_names", "codebase_search"),
+            *("search_codebase", "fetch_web_content", "web_fetch"),
+        }
+    ),
+    writers={
+        "write_to_file": "written",
+        "new_file": "created",
+        "replace_in_file": "edited",
+        "apply_diff": "edited",
+        "apply_patch": "edited",
+        "edit_file": "edited",
+        "edit": "edited",
+        "editor": "edited",
+        "insert_content": "edited",
+        "search_and_replace": "edited",
+        "search_replace": "edited",
+    },
+    paths=("path", "file_path", "filePath"),
+    asking={"ask_followup_question": "question", "ask_question": "question"},
+)
+SPEAKING = {"attempt_completion": "result", "plan_mode_respond": "response", "submit_and_exit": "summary"}
+"""Tools by which the agent speaks: what it says, and no call."""
+
 
 _WRAPPER = re.compile(r"<(task|user_message|feedback|answer|user_input)(?: mode=\"[^\"\n]{0,40}\")?>")
 _SURROUNDINGS = ("environment_details", "mode_notice", "system_reminder", "explicit_instructions", "workspace_diagnostics")

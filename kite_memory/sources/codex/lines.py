@@ -9,24 +9,31 @@ import orjson
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Problem
-from kite_memory.projects.branches import branch_told
+from kite_memory.projects.repositories import branch_told
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.codex import tools
-from kite_memory.sources.codex.records import SKIPPED_COMPLETED, SKIPPED_EVENTS, SKIPPED_ITEMS, SKIPPED_TYPES
+from kite_memory.sources.codex.records import (
+    SKIPPED_COMPLETED,
+    SKIPPED_EVENTS,
+    SKIPPED_ITEMS,
+    SKIPPED_TYPES,
+    person_said,
+    persons_part,
+    shell_command,
+)
 from kite_memory.sources.codex.thread import Header, Thread, born
-from kite_memory.sources.codex.words import person_said, persons_part, shell_command
 from kite_memory.sources.common.event_builder import (
     ANSWER_LIMIT,
     DETAIL_LIMIT,
     MESSAGE_LIMIT,
     SUMMARY_LIMIT,
+    EventBuilder,
     OpenCall,
-    Teller,
     title_of,
 )
 from kite_memory.sources.common.fields import moment, safe, short
-from kite_memory.sources.common.own_sessions import OWN_EXTRACTOR_MARK
 from kite_memory.sources.common.tool_text import COMMAND_LIMIT, kept
+from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 
 PROVIDER = "codex"
 
@@ -41,7 +48,7 @@ def named(*parts: str) -> str:
     return hashlib.blake2b("\x1f".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-class Interpreter:
+class CodexInterpreter:
     """Reads lines in file order and collects what they tell. It changes the `Thread` it was given, and nothing else.
 
     ``file_id`` is the session's id where no header says one.
@@ -64,10 +71,10 @@ class Interpreter:
     def problems(self) -> list[Problem]:
         return self._teller.problems
 
-    def _new_teller(self) -> Teller:
+    def _new_teller(self) -> EventBuilder:
         thread = self._thread
         session = thread.header.id if thread.headers else self._file_id
-        return Teller(
+        return EventBuilder(
             provider=PROVIDER, session=session, file=self._file, tools=tools.TOOLS, calls=thread.calls, ordinal=thread.ordinal
         )
 

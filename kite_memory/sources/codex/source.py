@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from kite_memory.model.event import Session
-from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.look import Cursor, Problem, ReadResult
 from kite_memory.projects.project import project_with_remote
-from kite_memory.sources.codex.lines import PROVIDER, Interpreter
+from kite_memory.sources.codex.lines import PROVIDER, CodexInterpreter
 from kite_memory.sources.codex.thread import Thread
+from kite_memory.sources.common.growing import CompressedLines
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, Found, Stretch, Unreadable, objects
-from kite_memory.sources.common.zstd_lines import CompressedLines
 
 _PROBLEMS_AT_ONCE = 1_000
 _EVENTS_AT_ONCE = 20_000
@@ -60,7 +60,7 @@ class Codex:
         inside = any(path.is_relative_to(folder) for folder in self._folders)
         return inside and path.name.endswith(_ENDINGS) and _is_text(str(path)) and ".." not in path.parts
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         try:
             if path.suffix == ".zst":
                 return self._read_compressed(path, cursor, budget)
@@ -72,13 +72,13 @@ class Codex:
             reason = "file cannot be read"
         unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
         problem = Problem(file=str(path), position=unmoved.position, reason=reason)
-        return Look(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved)
+        return ReadResult(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved)
 
     def _around(self, path: Path) -> Path:
         """The folder of sessions that a rollout lies in: it may be a link, and links must not lead out of it."""
         return next((folder for folder in self._folders if path.is_relative_to(folder)), self._root)
 
-    def _read(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> Look:
+    def _read(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
         position, thread, changed = 0, None, ""
         if cursor is not None and cursor.position:
             changed = file.changed(cursor.identity, cursor.position)
@@ -90,7 +90,7 @@ class Codex:
         moved = replace(look.cursor, position=position, size=file.size, mtime_ns=mtime_ns, identity=file.identity(position))
         return replace(look, cursor=moved)
 
-    def _read_compressed(self, path: Path, cursor: Cursor | None, budget: int) -> Look:
+    def _read_compressed(self, path: Path, cursor: Cursor | None, budget: int) -> ReadResult:
         """What is compressed is finished: it is read through once, and anew if it is another file."""
         file = self._unpack(path)
         identity = file.identity()
@@ -100,7 +100,7 @@ class Codex:
             position = _unpacked(cursor.identity, identity) if thread else 0
         if cursor is not None and thread is not None and cursor.position == file.size:
             self._let_go()
-            return Look(path=str(path), session=_session(thread), events=(), problems=(), cursor=cursor)
+            return ReadResult(path=str(path), session=_session(thread), events=(), problems=(), cursor=cursor)
         look, position = self._look(path, position, thread or Thread(), file.lines(position, budget), "")
         problems = look.problems
         if file.damage and not look.more:
@@ -127,8 +127,8 @@ class Codex:
             self._unpacking[1].close()
             self._unpacking = None
 
-    def _look(self, path: Path, position: int, thread: Thread, stretch: Stretch, changed: str) -> tuple[Look, int]:
-        interpreter = Interpreter(file=str(path), file_id=_id_of(path), thread=thread)
+    def _look(self, path: Path, position: int, thread: Thread, stretch: Stretch, changed: str) -> tuple[ReadResult, int]:
+        interpreter = CodexInterpreter(file=str(path), file_id=_id_of(path), thread=thread)
         if changed:
             interpreter.problem(0, changed)
         if stretch.too_long and not thread.ours:
@@ -139,7 +139,7 @@ class Codex:
             position = min(self._read_lines(stretch.data, position, interpreter, thread), stretch.end)
         else:
             position = stretch.end
-        look = Look(
+        look = ReadResult(
             path=str(path),
             session=_session(thread),
             events=() if thread.ours else tuple(interpreter.events),
@@ -149,7 +149,7 @@ class Codex:
         )
         return look, position
 
-    def _read_lines(self, data: bytes, position: int, interpreter: Interpreter, thread: Thread) -> int:
+    def _read_lines(self, data: bytes, position: int, interpreter: CodexInterpreter, thread: Thread) -> int:
         """The position after the last object that was read: the end, unless another session begins or too much was told at once."""
         for line in data.split(b"\n"):
             if len(interpreter.problems) >= _PROBLEMS_AT_ONCE or len(interpreter.events) >= _EVENTS_AT_ONCE:

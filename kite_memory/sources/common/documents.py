@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Event, Session
-from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.look import Cursor, Problem, ReadResult
 from kite_memory.sources.common.growing import unread
 from kite_memory.sources.common.jsonl import Unreadable, mended, open_regular
 
@@ -79,7 +79,7 @@ class Told:
     note: str = ""
 
 
-def look_at(path: Path, cursor: Cursor | None, *, within: Path, limit: int, tell: Callable[[Any, str], Told | str]) -> Look:
+def look_at(path: Path, cursor: Cursor | None, *, within: Path, limit: int, tell: Callable[[Any, str], Told | str]) -> ReadResult:
     """One look at the document at ``path``: the events of the messages that are new, or not what they were.
 
     ``tell`` says what a whole document means, given the note of the version before, or why it must be waited for. Then, and
@@ -100,7 +100,7 @@ def look_at(path: Path, cursor: Cursor | None, *, within: Path, limit: int, tell
     if isinstance(told, str):
         return unread(path, seen, told, amends=True)
     events, known = only_changed(told.events, before)
-    return Look(
+    return ReadResult(
         path=str(path),
         session=told.session,
         events=events,

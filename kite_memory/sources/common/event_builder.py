@@ -14,8 +14,15 @@ from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.fields import texts_in
 from kite_memory.sources.common.outcomes import telling_lines, verdict_of_tests
-from kite_memory.sources.common.todo_text import todo_lines
-from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, READING_LIMIT, RESULT_LIMIT, TODOS_LIMIT, kept
+from kite_memory.sources.common.tool_text import (
+    COMMAND_LIMIT,
+    PATH_LIMIT,
+    READING_LIMIT,
+    RESULT_LIMIT,
+    TODOS_LIMIT,
+    kept,
+    todo_lines,
+)
 from kite_memory.sources.common.words import (
     Approved,
     Continued,
@@ -136,7 +143,7 @@ class OpenCalls:
         return OpenCalls(by_name={name: OpenCall(event=event, tool=tool, detail=detail) for name, event, tool, detail in carried})
 
 
-class Teller:
+class EventBuilder:
     """Collects the events of one session. Say which record is being read with `record`, then tell what it says."""
 
     def __init__(self, *, provider: str, session: str, file: str, tools: Toolbox, calls: OpenCalls, ordinal: int = 0) -> None:

@@ -8,6 +8,12 @@ from typing import Any
 
 from kite_memory.redaction.cutting import beginning
 
+
+def scalar(value: object) -> str:
+    """As Python writes it. What holds other values may hold them deeper than Python can follow: it is only said to be there."""
+    return "…" if isinstance(value, dict | list) else str(value)
+
+
 _BLOCKS = 2_000
 _NAME_LIMIT = 128
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -1,13 +1,149 @@
 """One look at a file of JSON lines that only ever grows: what is alike whichever agent writes it."""
 
+import json
+import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
 
 from kite_memory.model.event import Event, Session
-from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.look import Cursor, Problem, ReadResult
 from kite_memory.model.provenance import Passage
-from kite_memory.sources.common.jsonl import AppendOnlyFile, Damage, Found, Unreadable, objects
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, Found, Stretch, Unreadable, objects, open_regular
+
+UNPACKED_LIMIT = 16 << 30
+_PIECE = 1 << 20
+
+
+def _decompressor() -> tuple[Callable[[], Any], type[Exception]]:
+    """Loaded where it is used: few sessions are compressed."""
+    if sys.version_info >= (3, 14):
+        from compression.zstd import ZstdDecompressor, ZstdError
+    else:
+        from backports.zstd import ZstdDecompressor, ZstdError
+    return ZstdDecompressor, ZstdError
+
+
+class CompressedLines:
+    """One file, open while its lines are read one after the other. Positions count unpacked bytes.
+
+    Raises `Unreadable` on opening; reads may raise `OSError`. Where the rest cannot be unpacked, the lines end, and `damage`
+    says why.
+    """
+
+    def __init__(self, path: Path, *, within: Path, line_limit: int = LINE_LIMIT) -> None:
+        self._line_limit = line_limit
+        self._new, self._error = _decompressor()
+        self._file = os.fdopen(open_regular(path, within), "rb", buffering=0)
+        found = os.fstat(self._file.fileno())
+        self.size = found.st_size
+        self.mtime_ns = found.st_mtime_ns
+        self._place = [found.st_dev, found.st_ino]
+        self._restart()
+
+    def __enter__(self) -> "CompressedLines":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def is_still(self, path: Path) -> bool:
+        """Whether that name leads to the file that is open, as it was."""
+        try:
+            found = path.stat()
+        except OSError:
+            return False
+        return [found.st_dev, found.st_ino] == self._place and (found.st_size, found.st_mtime_ns) == (self.size, self.mtime_ns)
+
+    def identity(self) -> str:
+        return json.dumps({"size": self.size, "mtime_ns": self.mtime_ns}, separators=(",", ":"))
+
+    @property
+    def read_of_it(self) -> int:
+        """How much of the compressed file was read; less than all while there is more."""
+        return self.size if self._ended and not self._ready else max(0, min(self._file.tell(), self.size - 1))
+
+    def lines(self, position: int, budget: int) -> Stretch:
+        """As `AppendOnlyFile.lines`. Going back starts over; going on from where the last stretch ended costs nothing."""
+        if position < self._at:
+            self._restart()
+        while self._at < position and self._fill(1):
+            self._drop(min(position - self._at, len(self._ready)))
+        budget = max(1, min(budget, self._line_limit))
+        self._fill(budget)
+        cut, searched = self._ready.rfind(b"\n", 0, budget), 0
+        while cut < 0 and len(self._ready) <= self._line_limit and searched < len(self._ready):
+            cut = self._ready.find(b"\n", searched)
+            if cut < 0:
+                searched = len(self._ready)
+                self._fill(searched + _PIECE)
+        if cut < 0 and len(self._ready) > self._line_limit:
+            return self._too_long()
+        return self._stretch(cut)
+
+    def _stretch(self, cut: int) -> Stretch:
+        """Up to the line end at ``cut``. Without one there is but the last line: it ends with the file, unless that is damaged."""
+        if cut < 0 and not self.damage:
+            cut = len(self._ready)
+        start, data = self._at, bytes(self._ready[: max(cut, 0)])
+        too_long = cut > self._line_limit
+        self._drop(min(cut + 1, len(self._ready)))
+        more = self._fill(1) and not (self._ended and self.damage and b"\n" not in self._ready)
+        return Stretch(start=start, end=self._at, data=b"" if too_long else data, too_long=too_long, more=more)
+
+    def _too_long(self) -> Stretch:
+        start = self._at
+        while (cut := self._ready.find(b"\n")) < 0:
+            self._drop(len(self._ready))
+            if not self._fill(1):
+                return Stretch(start=start, end=self._at, data=b"", too_long=True)
+        self._drop(cut + 1)
+        return Stretch(start=start, end=self._at, data=b"", too_long=True, more=self._fill(1))
+
+    def _restart(self) -> None:
+        self._file.seek(0)
+        self._unpacking = self._new()
+        self._ready = bytearray()
+        self._at = 0
+        self._ended = False
+        self.damage = ""
+
+    def _drop(self, count: int) -> None:
+        del self._ready[:count]
+        self._at += count
+
+    def _fill(self, wanted: int) -> bool:
+        """Unpack until ``wanted`` bytes are ready; whether any are."""
+        while len(self._ready) < wanted and not self._ended:
+            try:
+                if self._unpacking.eof:  # frames may follow one another
+                    left = self._unpacking.unused_data or self._file.read(_PIECE)
+                    self._unpacking = self._new()
+                    piece = self._unpacking.decompress(left, _PIECE) if left else b""
+                    self._ended = not left
+                elif self._unpacking.needs_input:
+                    packed = self._file.read(_PIECE)
+                    if not packed:
+                        self._end("damaged archive" if self.size else "")
+                    piece = self._unpacking.decompress(packed, _PIECE)
+                else:
+                    piece = self._unpacking.decompress(b"", _PIECE)
+            except self._error:
+                piece = b""
+                self._end("damaged archive")
+            self._ready += piece
+            if self._at + len(self._ready) > UNPACKED_LIMIT:
+                self._end("archive too long")
+        return bool(self._ready)
+
+    def _end(self, damage: str) -> None:
+        self._ended, self.damage = True, damage
+
 
 PROBLEMS_AT_ONCE = 1_000
 EVENTS_AT_ONCE = 20_000
@@ -34,9 +170,9 @@ def look_at(
     *,
     within: Path,
     line_limit: int,
-    look: Callable[[AppendOnlyFile], Look],
+    look: Callable[[AppendOnlyFile], ReadResult],
     amends: bool = False,
-) -> Look:
+) -> ReadResult:
     """``look`` at the file while it is open. Where it cannot be read that is a problem, and the cursor stays."""
     try:
         with AppendOnlyFile(path, within=within, line_limit=line_limit) as file:
@@ -48,11 +184,11 @@ def look_at(
     return unread(path, cursor, reason, amends=amends)
 
 
-def unread(path: Path, cursor: Cursor | None, reason: str, *, amends: bool = False) -> Look:
+def unread(path: Path, cursor: Cursor | None, reason: str, *, amends: bool = False) -> ReadResult:
     """Where nothing could be read."""
     unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
     problem = Problem(file=str(path), position=unmoved.position, reason=reason)
-    return Look(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved, amends=amends)
+    return ReadResult(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved, amends=amends)
 
 
 def resumed(
@@ -118,13 +254,13 @@ def looked(
     wanted: bool = True,
     amends: bool = False,
     passages: Sequence[Passage] = (),
-) -> Look:
+) -> ReadResult:
     """What a look comes to that went as far as ``position``; nothing but its cursor where it was not ``wanted``.
 
     While the file ends amid a line, the cursor keeps no time, so that it is looked at again once it is at rest.
     """
     mtime_ns = 0 if file.unfinished else file.mtime_ns
-    return Look(
+    return ReadResult(
         path=str(path),
         session=session if wanted else None,
         events=tuple(telling.events) if wanted else (),

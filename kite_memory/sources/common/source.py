@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 
 
 class Source(Protocol):
     """One agent's transcripts, read only.
 
-    Nothing here raises on what a transcript holds, and a file that vanishes or cannot be opened is a `Look` with a
+    Nothing here raises on what a transcript holds, and a file that vanishes or cannot be opened is a `ReadResult` with a
     problem. Two looks at a growing file yield what one look at the grown file would.
     """
 
@@ -33,7 +33,7 @@ class Source(Protocol):
         """Those first whose lines others may repeat: whoever tells a line first owns it."""
         ...
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         """Go on from ``cursor`` for about ``budget`` bytes; ``None`` starts at the beginning.
 
         Events come out unredacted: whoever stores them redacts them first.
@@ -46,8 +46,8 @@ class Compound(Protocol):
     """A source besides whose transcripts are not a plain file each: a database with its log, a folder, a repository.
 
     Such a source names each transcript by one path that exists, and answers for all that belongs to it: it owns the files
-    beside (a write-ahead log) too, and `Source.in_order` gives the transcript in their place. One `Look` is of one session;
-    a transcript that holds many yields them one `Look` after another, with ``more`` until all that changed is told. Until
+    beside (a write-ahead log) too, and `Source.in_order` gives the transcript in their place. One `ReadResult` is of one session;
+    a transcript that holds many yields them one `ReadResult` after another, with ``more`` until all that changed is told. Until
     then the cursor's size and time are 0, so that a crash amid them leaves something to do.
     """
 

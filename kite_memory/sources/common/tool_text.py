@@ -1,14 +1,61 @@
 """Claude Code's tools: which are which, and what a call asks for as bounded text."""
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 import orjson
 
 from kite_memory.model.event import PLANNING, Status
+from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning, ends
-from kite_memory.sources.common.todo_text import todo_lines
 from kite_memory.sources.common.words import without_echo
+
+_MARKS = {
+    "completed": "x",
+    "done": "x",
+    "in_progress": ">",
+    "in-progress": ">",
+    "cancelled": "~",
+    "deleted": "~",
+}
+_TEXTS = ("content", "step", "description", "title", "text")
+_MOST = 100
+_LENGTH = 200
+
+
+def todo_lines(value: object) -> str:
+    """Empty for what is no such list."""
+    if not isinstance(value, list) or not value:
+        return ""
+    lines = [line for each in value[:_MOST] if (line := _line(each))]
+    return "\n".join(lines) if len(lines) == min(len(value), _MOST) else ""
+
+
+def _line(item: object) -> str:
+    if not isinstance(item, Mapping) or not isinstance(status := item.get("status"), str):
+        return ""
+    said = next((text for key in _TEXTS if isinstance(text := item.get(key), str) and text.strip()), "")
+    line = " ".join(redact(drop_private(beginning(said, 4 * _LENGTH))).split())[:_LENGTH]
+    return f"[{_MARKS.get(status.casefold(), ' ')}] {line}" if line else ""
+
+
+def whole_path(path: str, cwd: str) -> str:
+    path = path.strip().removeprefix("file://")
+    if path.startswith(("/", "~")) or PureWindowsPath(path).is_absolute():
+        return beginning(path, PATH_LIMIT)
+    if PureWindowsPath(cwd).is_absolute():
+        return beginning(str(PureWindowsPath(cwd, path)), PATH_LIMIT)
+    if not cwd.startswith("/"):
+        return beginning(path, PATH_LIMIT)
+    parts: list[str] = []
+    for part in PurePosixPath(cwd, path).parts:
+        if part == ".." and len(parts) > 1:
+            parts.pop()
+        elif part != "..":
+            parts.append(part)
+    return beginning(str(PurePosixPath(*parts)), PATH_LIMIT)
+
 
 SHELLS = frozenset({"Bash", "PowerShell", "Monitor"})
 SHELL_OUTPUTS = {"BashOutput": "bash_id", "TaskOutput": "task_id"}

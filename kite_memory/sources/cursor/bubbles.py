@@ -12,16 +12,15 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import (
     ANSWER_LIMIT,
     SUMMARY_LIMIT,
+    EventBuilder,
     OpenCall,
     OpenCalls,
-    Teller,
     Toolbox,
     compact,
     title_of,
 )
-from kite_memory.sources.common.fields import as_id, digest, moment, safe, short
+from kite_memory.sources.common.fields import as_id, digest, moment, safe, scalar, short
 from kite_memory.sources.common.foreign_sqlite import object_in
-from kite_memory.sources.common.scalars import scalar
 from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
 from kite_memory.sources.common.words import without_blocks, without_echo
 
@@ -142,14 +141,14 @@ def conversation(name: str, about: Mapping[str, Any], *, folder: str, parent: st
     )
 
 
-def tell(conversation: Conversation, bubbles: Iterable[Bubble], *, file: str, names_by_words: bool = False) -> Teller:
+def tell(conversation: Conversation, bubbles: Iterable[Bubble], *, file: str, names_by_words: bool = False) -> EventBuilder:
     """The events of ``bubbles``, in their order.
 
     ``names_by_words`` is for conversations that were copied bubble by bubble under new names: what was said again in the same
     words, and answered in the same words, is the same.
     """
     session = conversation.session
-    teller = Teller(provider=PROVIDER, session=session.id, file=file, tools=TOOLS, calls=OpenCalls())
+    teller = EventBuilder(provider=PROVIDER, session=session.id, file=file, tools=TOOLS, calls=OpenCalls())
     said_last, at = "", session.started
     for bubble in bubbles:
         content = bubble.content
@@ -204,7 +203,9 @@ def _said_at(content: Mapping[str, Any]) -> datetime | None:
     return next((moment(value) for value in times if isinstance(value, int | float) and value > _YEAR_2000), None)
 
 
-def _tool(teller: Teller, former: Mapping[str, Any], name: str, at: datetime, bubble: Bubble, *, parent: str, helper: bool) -> None:
+def _tool(
+    teller: EventBuilder, former: Mapping[str, Any], name: str, at: datetime, bubble: Bubble, *, parent: str, helper: bool
+) -> None:
     tool = short(former.get("name"))
     called = short(former.get("toolCallId")) or name
     given = _arguments(former)
@@ -233,7 +234,9 @@ def _tool(teller: Teller, former: Mapping[str, Any], name: str, at: datetime, bu
         decided(teller, call, given, text, event, called, accepted=former.get("userDecision") == "accepted")
 
 
-def decided(teller: Teller, call: OpenCall, given: Mapping[str, Any], text: str, event: str, name: str, *, accepted: bool) -> None:
+def decided(
+    teller: EventBuilder, call: OpenCall, given: Mapping[str, Any], text: str, event: str, name: str, *, accepted: bool
+) -> None:
     """What the person chose in a call that asked them, or the plan that they accepted."""
     if call.tool in _ASKING and text:
         teller.tell(EventType.DECISION, "user", kept(text, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)

@@ -13,10 +13,10 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import EventType, Session
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.common.event_builder import SUMMARY_LIMIT, OpenCall, OpenCalls, Teller, title_of
+from kite_memory.sources.common.event_builder import SUMMARY_LIMIT, EventBuilder, OpenCall, OpenCalls, title_of
 from kite_memory.sources.common.fields import blocks_of, digest, moment, safe, short
 from kite_memory.sources.common.foreign_sqlite import UNKNOWN_SCHEMA, ForeignDatabase, TooLong, object_in, opened
 from kite_memory.sources.common.growing import EVENTS_AT_ONCE, looked, read_on, resumed
@@ -42,11 +42,11 @@ _SUMMARY = ("[Previous conversation summary]", "<conversation_summary>", "<previ
 _SKIPPED = frozenset({"reasoning", "redacted-reasoning", "thinking", "redacted_thinking", "image", "file"})
 
 
-def look_at_store(path: Path, cursor: Cursor | None, *, root: Path, budget: int) -> Look:
+def look_at_store(path: Path, cursor: Cursor | None, *, root: Path, budget: int) -> ReadResult:
     """Raises `Unreadable`."""
     with opened(path, within=root) as database:
         if cursor and (cursor.size, cursor.mtime_ns) == (database.size, database.mtime_ns):
-            return Look(path=str(path), session=None, events=(), problems=(), cursor=cursor)
+            return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor)
         if not ({"id", "data"} <= database.columns("blobs") and {"key", "value"} <= database.columns("meta")):
             raise Unreadable(UNKNOWN_SCHEMA)
         return _Store(path, database, cursor, _beside(path, root)).look(budget)
@@ -68,7 +68,7 @@ class _Store:
         self._database = database
         self._carried = _carried(cursor)
         self._position = cursor.position if cursor else 0
-        self._teller = Teller(
+        self._teller = EventBuilder(
             provider=PROVIDER,
             session=path.parent.name,
             file=str(path),
@@ -80,7 +80,7 @@ class _Store:
         self._folder = beginning(folder, PATH_LIMIT) if isinstance(folder, str) else str(self._carried["folder"])
         self._read = 0
 
-    def look(self, budget: int) -> Look:
+    def look(self, budget: int) -> ReadResult:
         """The messages that the list has more than it had; all of it, where it is another list."""
         database, teller = self._database, self._teller
         about = self._about()
@@ -108,7 +108,7 @@ class _Store:
         carry = _carry(end, teller.calls, last=messages[end - 1] if end else "", folder=self._folder)
         position = min(self._position + self._read, database.size) if more else database.size
         size, mtime_ns = (0, 0) if more else (database.size, database.mtime_ns)
-        return Look(
+        return ReadResult(
             path=str(self._path),
             session=Session(
                 id=self._path.parent.name,
@@ -242,7 +242,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return 7, len(data)  # no kind of field: it ends here
 
 
-def tell_message(teller: Teller, role: object, content: object, position: int, *, helper: bool = False) -> None:
+def tell_message(teller: EventBuilder, role: object, content: object, position: int, *, helper: bool = False) -> None:
     """One message of either form."""
     blocks = blocks_of(content)
     match role:
@@ -261,7 +261,7 @@ def tell_message(teller: Teller, role: object, content: object, position: int, *
             teller.problem(position, f"unknown role {safe(role)}")
 
 
-def _user(teller: Teller, blocks: list[Mapping[str, Any]], position: int, *, helper: bool) -> None:
+def _user(teller: EventBuilder, blocks: list[Mapping[str, Any]], position: int, *, helper: bool) -> None:
     texts: list[str] = []
     for block in blocks:
         match block:
@@ -280,7 +280,7 @@ def _user(teller: Teller, blocks: list[Mapping[str, Any]], position: int, *, hel
         teller.said(text)
 
 
-def _block(teller: Teller, block: Mapping[str, Any], position: int, said: str, *, helper: bool) -> str:
+def _block(teller: EventBuilder, block: Mapping[str, Any], position: int, said: str, *, helper: bool) -> str:
     """The id of what the agent said, if the block is that."""
     match block:
         case {"type": "text", "text": str(text)}:
@@ -299,7 +299,7 @@ def _block(teller: Teller, block: Mapping[str, Any], position: int, said: str, *
     return ""
 
 
-def _result(teller: Teller, block: Mapping[str, Any], *, helper: bool) -> None:
+def _result(teller: EventBuilder, block: Mapping[str, Any], *, helper: bool) -> None:
     name = short(block.get("toolCallId") or block.get("tool_use_id"))
     if name not in teller.calls.by_name:
         name = next((known for known in teller.calls.by_name if known.startswith(_UNNAMED)), name)
@@ -319,7 +319,7 @@ def _result(teller: Teller, block: Mapping[str, Any], *, helper: bool) -> None:
         decided(teller, call, {}, text, event, name, accepted=False)
 
 
-def look_at_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int, better: bool, now: float) -> Look:
+def look_at_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int, better: bool, now: float) -> ReadResult:
     """``better`` says that its conversation is read from where it is whole: an export is written at once, a database when there
     is time for it, so that nothing is read of the first before it rests. Raises `Unreadable`, and `OSError`.
 
@@ -328,13 +328,13 @@ def look_at_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int
     with AppendOnlyFile(path, within=root, line_limit=LINE_LIMIT) as file:
         if better:
             end = Cursor(position=file.size, size=file.size, mtime_ns=file.mtime_ns)
-            return Look(path=str(path), session=None, events=(), problems=(), cursor=end)
+            return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=end)
         if not (cursor and cursor.position) and 0 <= now - file.mtime_ns / 1e9 < _RESTS:
             waiting = cursor or Cursor(position=0, size=0, mtime_ns=0)
-            return Look(path=str(path), session=None, events=(), problems=(), cursor=waiting)
+            return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=waiting)
         position, calls, changed = resumed(file, cursor, OpenCalls, _open_calls)
         at = _written(file.mtime_ns)
-        teller = Teller(provider=PROVIDER, session=path.stem, file=str(path), tools=TOOLS, calls=calls)
+        teller = EventBuilder(provider=PROVIDER, session=path.stem, file=str(path), tools=TOOLS, calls=calls)
         if changed:
             teller.problem(0, changed)
 
@@ -364,7 +364,7 @@ def _exported(path: Path, root: Path, at: datetime) -> Session:
     return Session(id=path.stem, provider=PROVIDER, started=at, project=project_of(folder), cwd=folder, parent=parent)
 
 
-def _export_line(teller: Teller, row: Mapping[str, Any], position: int, *, helper: bool) -> None:
+def _export_line(teller: EventBuilder, row: Mapping[str, Any], position: int, *, helper: bool) -> None:
     match row:
         case {"type": "turn_ended"}:
             pass

@@ -5,7 +5,7 @@ database of gigabytes is read. Until 2025 whole conversations stood in one value
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ from zlib import crc32
 
 import orjson
 
-from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.look import Cursor, Problem, ReadResult
+from kite_memory.sources.common.fields import scalar, short
 from kite_memory.sources.common.foreign_sqlite import (
     UNKNOWN_SCHEMA,
     ForeignDatabase,
@@ -25,10 +26,74 @@ from kite_memory.sources.common.foreign_sqlite import (
     whole,
 )
 from kite_memory.sources.common.jsonl import Unreadable
-from kite_memory.sources.common.scalars import scalar
 from kite_memory.sources.cursor.bubbles import Bubble, Conversation, conversation, tell
 from kite_memory.sources.cursor.folders import Folders
-from kite_memory.sources.cursor.legacy import Legacy, legacy_conversations
+
+_CONVERSATIONS = 10_000
+_LEGACY_BUBBLES = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Legacy:
+    name: str
+    about: Mapping[str, Any]
+    bubbles: Sequence[Mapping[str, Any]]
+
+
+def legacy_conversations(composers: object, chats: object) -> Iterator[Legacy]:
+    """Chats first, then the rest by age; those of which nothing is left are left out."""
+    told: set[str] = set()
+    for about in _objects(chats, "tabs"):
+        yield from _legacy(short(about.get("tabId")), about, _objects(about, "bubbles"), told)
+    for about in sorted(_objects(composers, "allComposers"), key=_age):
+        yield from _legacy(short(about.get("composerId")), about, _objects(about, "conversation"), told)
+
+
+def _legacy(name: str, about: Mapping[str, Any], bubbles: Iterable[Mapping[str, Any]], told: set[str]) -> Iterator[Legacy]:
+    kept = [dict(bubble) for exchange in _exchanges(bubbles) for bubble in _new(exchange, told)]
+    if name and kept:
+        yield Legacy(name=name, about=about, bubbles=kept)
+
+
+def _exchanges(bubbles: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """What the person said, with the answer to it."""
+    exchange: list[Mapping[str, Any]] = []
+    for bubble in bubbles:
+        exchange.append(bubble)
+        if bubble.get("type") in (2, "ai"):
+            yield exchange
+            exchange = []
+    if exchange:
+        yield exchange
+
+
+def _new(exchange: list[Mapping[str, Any]], told: set[str]) -> Iterator[Mapping[str, Any]]:
+    """Each with the words that name it: its own, and those of the answer."""
+    answer = _text(exchange[-1]) if exchange[-1].get("type") in (2, "ai") else ""
+    if answer and answer in told:
+        return
+    told.add(answer)
+    for place, bubble in enumerate(exchange):
+        own = scalar(bubble.get("bubbleId") or bubble.get("id"))
+        words = f"{place}\n{_text(bubble)}\n{answer}" if answer else f"{own}\n{_text(bubble)}"
+        yield {**bubble, "text": _text(bubble), "words": words}
+
+
+def _text(bubble: Mapping[str, Any]) -> str:
+    text = bubble.get("text") or bubble.get("rawText")
+    return text.strip() if isinstance(text, str) else ""
+
+
+def _age(about: Mapping[str, Any]) -> float:
+    created = about.get("createdAt")
+    return float(created) if isinstance(created, int | float) else 0.0
+
+
+def _objects(value: object, key: str) -> list[Mapping[str, Any]]:
+    found = value.get(key) if isinstance(value, dict) else None
+    most = _CONVERSATIONS if key != "bubbles" else _LEGACY_BUBBLES
+    return [each for each in found[:most] if isinstance(each, dict)] if isinstance(found, list) else []
+
 
 _VERSION = 1
 _ABOUT, _BUBBLE = "composerData:", "bubbleId:"
@@ -97,13 +162,13 @@ class Ide:
                 return False
             return database.value("SELECT 1 FROM cursorDiskKV WHERE key = ?", (_ABOUT + name,)) is not None
 
-    def look_at(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def look_at(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         """The next conversation that changed, or as much of it as the budget allows. Raises `Unreadable`."""
         with opened(path, within=self._user) as database:
             sweep = _Sweep.resumed(cursor)
             same = cursor and (cursor.size, cursor.mtime_ns, cursor.carry) == (database.size, database.mtime_ns, sweep.carried())
             if cursor and same:
-                return Look(path=str(path), session=None, events=(), problems=(), cursor=cursor, amends=True)
+                return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor, amends=True)
             looking = _Looking(path, database, sweep, self._folders, cursor.position if cursor else 0)
             looking.helpers = self._helpers_in(database, looking)
             looking.legacy = self._legacy_in(path, database, looking)
@@ -178,7 +243,7 @@ class _Looking:
         query = "SELECT rowid, key FROM cursorDiskKV WHERE rowid <= ? ORDER BY rowid DESC"
         return [(row, crc32(str(key).encode())) for row, key in self._database.rows(query, (row,), limit=_LAST)]
 
-    def look(self, budget: int) -> Look:
+    def look(self, budget: int) -> ReadResult:
         names = self._changed()
         for name in names:
             try:
@@ -206,7 +271,7 @@ class _Looking:
                 return self._looked(found, teller.events, sweep, more=number + 1 < len(self.legacy))
         return self._looked(None, [], self.sweep, more=False)
 
-    def _looked(self, found: Conversation | None, events: list[Any], sweep: _Sweep, *, more: bool) -> Look:
+    def _looked(self, found: Conversation | None, events: list[Any], sweep: _Sweep, *, more: bool) -> ReadResult:
         size, mtime_ns = self._database.size, self._database.mtime_ns
         if more:
             position = min(self._position + self._read, size)
@@ -215,7 +280,7 @@ class _Looking:
             last = tuple(self._rows_up_to(self.goal)) if self.has_bubbles else ()
             ended = _Sweep(told=self.goal, items=self.items, last=last)
             cursor = Cursor(position=size, size=size, mtime_ns=mtime_ns, carry=ended.carried())
-        return Look(
+        return ReadResult(
             path=self._file,
             session=found.session if found else None,
             events=tuple(events),

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.sources.common import foreign_sqlite
 from kite_memory.sources.common.growing import unread
 from kite_memory.sources.common.jsonl import Unreadable
@@ -76,7 +76,7 @@ class CursorApp:
     def stamp(self, path: Path) -> tuple[int, int]:
         return foreign_sqlite.stamp(path)
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         try:
             if path.suffix == ".jsonl":
                 better = self._better(path.stem)

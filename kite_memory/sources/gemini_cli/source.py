@@ -9,15 +9,15 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Session
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common import documents
 from kite_memory.sources.common.documents import DOCUMENT_LIMIT, Told
 from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable, open_regular
-from kite_memory.sources.gemini_cli.messages import PROVIDER, Conversation, Interpreter, folder_of
-from kite_memory.system.listing import folders_in, is_text
+from kite_memory.sources.gemini_cli.messages import PROVIDER, Conversation, GeminiInterpreter, folder_of
+from kite_memory.system.private_files import folders_in, is_text
 
 _SMALL = 1 << 20
 _PER_MESSAGE = 1_000
@@ -61,7 +61,7 @@ class Gemini:
         inside = path.relative_to(self._tmp).parts
         return len(inside) in (3, 4) and inside[1] == "chats" and ".." not in inside and is_text(path)
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         if path.suffix == ".json":
             return documents.look_at(path, cursor, within=self._tmp, limit=self._document_limit, tell=partial(self._document, path))
         return look_at(
@@ -81,7 +81,7 @@ class Gemini:
         conversation = Conversation()
         conversation.describe(document)
         self._settle(path, conversation)
-        interpreter = Interpreter(file=str(path), conversation=conversation)
+        interpreter = GeminiInterpreter(file=str(path), conversation=conversation)
         for index, message in enumerate(messages):
             if isinstance(message, dict):
                 interpreter.message(message, index, index, ordinal=index * _PER_MESSAGE)
@@ -99,7 +99,7 @@ class Gemini:
 
     # Lines
 
-    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> Look:
+    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
         position, conversation, changed = resumed(file, cursor, Conversation, Conversation.resumed)
         reading = _Lines(path, conversation, settle=self._settle)
         if changed:
@@ -151,7 +151,7 @@ class _Lines:
         self._conversation = conversation
         self._settle = settle
         self._settled = False
-        self.interpreter = Interpreter(file=str(path), conversation=conversation)
+        self.interpreter = GeminiInterpreter(file=str(path), conversation=conversation)
 
     def tell(self, found: Found, at: int, line: bytes) -> bool:
         """Whether the look ends before this line."""

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.look import Cursor, Look, Problem
+from kite_memory.model.look import Cursor, Problem, ReadResult
 from kite_memory.projects.git_process import NO_COMMITS, Git, GitFailed
 from kite_memory.projects.project import project_of
 from kite_memory.projects.repositories import Repository, repository_around, stamp
@@ -111,24 +111,24 @@ class GitLog:
     def stamp(self, path: Path) -> tuple[int, int]:
         return stamp(path)
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         """A month of commits that are new. ``budget`` bounds nothing here: their number does."""
         unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
         try:
             now = stamp(path)
             if cursor and (cursor.size, cursor.mtime_ns) == now:
-                return Look(path=str(path), session=None, events=(), problems=(), cursor=cursor)
+                return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor)
             repository = self._known.get(path) or _repository_of(path)
             return _Looking(path, repository, self._git, self._most).look(_Reading.resumed(cursor), now)
         except GitFailed as error:  # as it would be again until the repository changes
             unmoved = replace(unmoved, position=now[0], size=now[0], mtime_ns=now[1])
             if (reason := str(error)) == NO_COMMITS:
-                return Look(path=str(path), session=None, events=(), problems=(), cursor=unmoved)
+                return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=unmoved)
         except FileNotFoundError:
             reason = "file is gone"
         except OSError:
             reason = "file cannot be read"
-        return Look(
+        return ReadResult(
             path=str(path), session=None, events=(), problems=(Problem(file=str(path), position=0, reason=reason),), cursor=unmoved
         )
 
@@ -148,7 +148,7 @@ class _Looking:
         self._most = most
         self._problems: list[Problem] = []
 
-    def look(self, reading: _Reading, now: tuple[int, int]) -> Look:
+    def look(self, reading: _Reading, now: tuple[int, int]) -> ReadResult:
         goal = reading.goal or self._tips()
         listed = self._listed(goal, reading.seen)
         if not reading.told and len(listed) >= self._most:
@@ -159,7 +159,7 @@ class _Looking:
         more = told < len(listed)
         carry = replace(reading, goal=goal, told=told) if more else _Reading(seen=goal)
         size, mtime_ns = (0, 0) if more else now
-        return Look(
+        return ReadResult(
             path=str(self._path),
             session=self._session(month, events) if events else None,
             events=events,

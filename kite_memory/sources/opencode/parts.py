@@ -11,15 +11,14 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import (
     ANSWER_LIMIT,
     SUMMARY_LIMIT,
+    EventBuilder,
     OpenCall,
     OpenCalls,
-    Teller,
     Toolbox,
     compact,
     title_of,
 )
-from kite_memory.sources.common.fields import digest, moment, safe, short
-from kite_memory.sources.common.scalars import scalar
+from kite_memory.sources.common.fields import digest, moment, safe, scalar, short
 from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
 from kite_memory.sources.common.words import without_echo
 
@@ -129,11 +128,11 @@ def _text(value: object) -> str:
     return beginning(value, PATH_LIMIT) if isinstance(value, str) else ""
 
 
-def tell(conversation: Conversation, messages: Iterable[Message], *, file: str, last: str, now: float) -> Teller:
+def tell(conversation: Conversation, messages: Iterable[Message], *, file: str, last: str, now: float) -> EventBuilder:
     """The events of ``messages``, in their order. ``last`` names the session's last message: what is unfinished there is still
     being written, and is told when it is whole.
     """
-    teller = Teller(provider=PROVIDER, session=conversation.session.id, file=file, tools=TOOLS, calls=OpenCalls())
+    teller = EventBuilder(provider=PROVIDER, session=conversation.session.id, file=file, tools=TOOLS, calls=OpenCalls())
     for message in messages:
         _Telling(teller, conversation, message, may_go_on=message.name == last, now=now).tell()
     return teller
@@ -142,7 +141,7 @@ def tell(conversation: Conversation, messages: Iterable[Message], *, file: str, 
 class _Telling:
     """One message being told."""
 
-    def __init__(self, teller: Teller, conversation: Conversation, message: Message, *, may_go_on: bool, now: float) -> None:
+    def __init__(self, teller: EventBuilder, conversation: Conversation, message: Message, *, may_go_on: bool, now: float) -> None:
         self._teller = teller
         self._helper = conversation.helper
         self._message = message

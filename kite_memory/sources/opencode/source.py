@@ -1,18 +1,396 @@
 """OpenCode's sessions: its databases, and the JSON files of before it had one."""
 
+import os
 import re
+import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from kite_memory.model.look import Cursor, Look
+import orjson
+
+from kite_memory.model.event import Event
+from kite_memory.model.look import Cursor, Problem, ReadResult
 from kite_memory.sources.common import foreign_sqlite
+from kite_memory.sources.common.foreign_sqlite import (
+    UNKNOWN_SCHEMA,
+    ForeignDatabase,
+    TooLong,
+    is_damage,
+    object_in,
+    opened,
+    reason_of,
+    select,
+    whole,
+)
 from kite_memory.sources.common.growing import unread
-from kite_memory.sources.common.jsonl import Unreadable
-from kite_memory.sources.opencode.database import look_at_database
-from kite_memory.sources.opencode.files import look_at_files, stamp_of_files
-from kite_memory.sources.opencode.parts import PROVIDER
-from kite_memory.system.listing import names_in
+from kite_memory.sources.common.jsonl import AppendOnlyFile, Unreadable
+from kite_memory.sources.opencode.parts import PROVIDER, Conversation, Message, Part, conversation, said_at, tell
+from kite_memory.system.private_files import names_in
+
+_VERSION = 1
+_RECENT = 2_000
+_MARGIN = 60_000
+"""Milliseconds that a change may be written down before it is committed, so that a snapshot in between did not see it."""
+
+_SESSIONS = 1_000_000
+_AT_ONCE = 64
+_PARTS = 500_000
+_NEEDED = {
+    "session": frozenset({"id"}),
+    "message": frozenset({"id", "session_id", "data"}),
+    "part": frozenset({"id", "message_id", "data"}),
+}
+_ABOUT_A_SESSION = ("id", "directory", "title", "parent_id", "time_created")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mark:
+    """How far the rows go that were told, and up to when (ms) what was written anew was told too."""
+
+    message: int = 0
+    part: int = 0
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sweep:
+    """Amid one, ``goal`` is what will be told when it ends, ``after`` the row of the last session that was told whole, and
+    ``said`` the last message that was told of the one behind it.
+    """
+
+    mark: _Mark
+    goal: _Mark | None = None
+    after: int = 0
+    said: str = ""
+
+    def carried(self) -> str:
+        goal = [self.goal.message, self.goal.part, self.goal.at] if self.goal else None
+        mark = [self.mark.message, self.mark.part, self.mark.at]
+        return orjson.dumps({"v": _VERSION, "mark": mark, "goal": goal, "after": self.after, "said": self.said}).decode()
+
+    @staticmethod
+    def resumed(cursor: Cursor | None) -> "_Sweep":
+        """The inverse of `carried`; from the beginning with what another version wrote."""
+        try:
+            known: dict[str, Any] = orjson.loads(cursor.carry) if cursor else {"v": 0}
+            if known["v"] != _VERSION:
+                return _Sweep(mark=_Mark())
+            goal = known["goal"]
+            return _Sweep(mark=_mark(known["mark"]), goal=_mark(goal) if goal else None, after=known["after"], said=known["said"])
+        except (ValueError, KeyError, TypeError, IndexError):
+            return _Sweep(mark=_Mark())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Of one message: ``before`` counts the parts of its session that go before it, ``parts`` are where its own stand, each with
+    the moment (ms) it was written.
+    """
+
+    name: str
+    row: int
+    before: int
+    parts: Sequence[tuple[int, int]]
+
+
+def _mark(known: Sequence[int]) -> _Mark:
+    return _Mark(message=known[0], part=known[1], at=known[2])
+
+
+def look_at_database(path: Path, cursor: Cursor | None, *, root: Path, budget: int, now: float) -> ReadResult:
+    """Raises `Unreadable`."""
+    with opened(path, within=root) as database:
+        sweep = _Sweep.resumed(cursor)
+        if cursor and cursor.carry == sweep.carried() and (cursor.size, cursor.mtime_ns) == (database.size, database.mtime_ns):
+            return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor, amends=True)
+        return _Looking(path, database, sweep, cursor.position if cursor else 0, now).look(budget)
+
+
+class _Looking:
+    def __init__(self, path: Path, database: ForeignDatabase, sweep: _Sweep, position: int, now: float) -> None:
+        self._now = now
+        self._file = str(path)
+        self._database = database
+        self._columns = {table: database.columns(table) for table in _NEEDED}
+        if any(not needed <= self._columns[table] for table, needed in _NEEDED.items()):
+            raise Unreadable(UNKNOWN_SCHEMA)
+        self._position = position
+        self._problems: list[Problem] = []
+        self._read = 0
+        goal = sweep.goal or self._goal(sweep.mark)
+        if goal.message < sweep.mark.message or goal.part < sweep.mark.part:
+            sweep = replace(sweep, mark=_Mark())  # rows were taken away, so the numbers of new ones may have been used before
+        self._sweep, self._goal_now = replace(sweep, goal=goal), goal
+
+    def look(self, budget: int) -> ReadResult:
+        """The next session that changed, or as much of it as the budget allows."""
+        sessions = self._touched()
+        for row in sessions:
+            try:
+                told = self._session(row, budget)
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
+                self._problem(row, reason_of(error))
+                told = None
+            if told is None:
+                continue
+            conversation, events, said = told
+            more = bool(said) or next(sessions, 0) > 0
+            sweep = replace(self._sweep, after=self._sweep.after if said else row, said=said)
+            return ReadResult(
+                path=self._file,
+                session=conversation.session,
+                events=tuple(events),
+                problems=tuple(self._problems),
+                cursor=self._cursor(sweep, more=more),
+                more=more,
+                amends=True,
+            )
+        cursor = self._cursor(self._sweep, more=False)
+        return ReadResult(path=self._file, session=None, events=(), problems=tuple(self._problems), cursor=cursor, amends=True)
+
+    def _cursor(self, sweep: _Sweep, *, more: bool) -> Cursor:
+        database = self._database
+        if more:
+            position = min(self._position + self._read, database.size)
+            return Cursor(position=position, size=0, mtime_ns=0, carry=sweep.carried())
+        ended = _Sweep(mark=self._goal_now)
+        return Cursor(position=database.size, size=database.size, mtime_ns=database.mtime_ns, carry=ended.carried())
+
+    def _goal(self, mark: _Mark) -> _Mark:
+        """Never later than it is now: what was dated by a clock that was ahead would hide all that is written until then."""
+        rows = {table: whole(self._database.value(select("MAX(rowid)", table))) for table in ("message", "part")}
+        latest = [mark.at + _MARGIN if mark.at else 0]
+        for table, row in rows.items():
+            query = select(f"MAX({self._known(table, 'time_updated')})", table, "WHERE rowid > ?")
+            latest.append(whole(self._database.value(query, (row - _RECENT,))))
+        at = min(max(latest), int(self._now * 1000))
+        return _Mark(message=rows["message"], part=rows["part"], at=max(1, at - _MARGIN) if max(latest) > 0 else 0)
+
+    def _known(self, table: str, column: str) -> str:
+        """Of columns that not every version has, a nothing in their place."""
+        return column if column in self._columns[table] else "NULL"
+
+    def _touched(self) -> Iterator[int]:
+        """The rows of the sessions that something may be told of in this sweep yet, those first that were begun first."""
+        if self._sweep.mark != _Mark():
+            yield from self._changed_sessions()
+            return
+        after = self._sweep.after
+        while rows := self._database.rows("SELECT rowid FROM session WHERE rowid > ? ORDER BY rowid", (after,), limit=_AT_ONCE):
+            yield from (row for (row,) in rows)
+            ((after,),) = rows[-1:]
+
+    def _changed_sessions(self) -> list[int]:
+        database, mark = self._database, self._sweep.mark
+        names: set[str] = set()
+        query = select("id", "session", f"WHERE {self._known('session', 'time_updated')} > ?")
+        names.update(name for (name,) in database.rows(query, (mark.at,), limit=_SESSIONS))
+        for table, told in (("message", mark.message), ("part", mark.part)):
+            by_message = "(SELECT session_id FROM message WHERE message.id = message_id)"
+            session = "session_id" if "session_id" in self._columns[table] else by_message
+            anew = f"(rowid > :told OR {self._known(table, 'time_updated')} > :at)"
+            query = select(f"DISTINCT {session}", table, f"WHERE rowid > :low AND {anew}")
+            values = {"low": told - _RECENT, "told": told, "at": mark.at}
+            names.update(name for (name,) in database.rows(query, values, limit=_SESSIONS))
+        rows = (whole(database.value("SELECT rowid FROM session WHERE id = ?", (name,))) for name in names)
+        return sorted(row for row in rows if row > self._sweep.after)
+
+    def _session(self, row: int, budget: int) -> tuple[Conversation, list[Any], str] | None:
+        """What changed of one session, and the last message told if that is not all; ``None`` without anything."""
+        database = self._database
+        known = [name for name in _ABOUT_A_SESSION if name in self._columns["session"]]
+        found = database.rows(select(known, "session", "WHERE rowid = ?"), (row,), limit=1)
+        info = dict(zip(known, found[0], strict=True)) if found else {}
+        changed, last = self._changed(str(info.get("id", "")))
+        names = [place.name for place in changed]
+        if self._sweep.said in names:
+            changed = changed[names.index(self._sweep.said) + 1 :]
+        messages: list[Message] = []
+        said, size = "", 0
+        for place in changed:
+            if message := self._message(place):
+                messages.append(message)
+            size, self._read = size + self._read, 0
+            if size >= budget and place is not changed[-1]:
+                said = place.name
+                break
+        self._read = size
+        if not messages:
+            return None
+        told = conversation(info, [message.info for message in messages])
+        if told is None:
+            self._problem(row, "session without a name")
+            return None
+        teller = tell(told, messages, file=self._file, last=last, now=self._now)
+        self._problems.extend(teller.problems)
+        return (told, teller.events, said) if teller.events or said else None
+
+    def _changed(self, session: str) -> tuple[list[_Place], str]:
+        """The messages that changed, in order, and the name of the last one that there is."""
+        database, mark = self._database, self._sweep.mark
+        created, written = (self._known("message", column) for column in ("time_created", "time_updated"))
+        query = select(("id", "rowid", written), "message", f"WHERE session_id = ? ORDER BY {created}, id")
+        listed = database.rows(query, (session,), limit=_PARTS)
+        anew = {name for name, row, at in listed if row > mark.message or whole(at) > mark.at > 0}
+        parts: dict[str, list[tuple[int, int]]] = {name: [] for name, _, _ in listed}
+        about = ("message_id", "rowid", self._known("part", "time_updated"))
+        if "session_id" in self._columns["part"]:
+            found = database.rows(select(about, "part", "WHERE session_id = ? ORDER BY message_id, id"), (session,), limit=_PARTS)
+        else:
+            query = select(about, "part", "WHERE message_id = ? ORDER BY id")
+            found = [row for name in parts for row in database.rows(query, (name,), limit=_PARTS)]
+        for name, row, at in found:
+            if name in parts:
+                parts[name].append((row, whole(at)))
+                if row > mark.part or whole(at) > mark.at > 0:
+                    anew.add(name)
+        changed: list[_Place] = []
+        before = 0
+        for name, row, _ in listed:
+            if name in anew and parts[name]:
+                changed.append(_Place(name=str(name), row=row, before=before, parts=parts[name]))
+            before += len(parts[name])
+        return changed, str(listed[-1][0]) if listed else ""
+
+    def _message(self, place: _Place) -> Message | None:
+        row = place.row
+        info = self._object("message", row)
+        if info is None:
+            return None
+        if not said_at(info):
+            query = select(self._known("message", "time_created"), "message", "WHERE rowid = ?")
+            info["time"] = {"created": self._database.value(query, (row,))}
+        parts: list[Part] = []
+        for part, at in place.parts:
+            content = self._object("part", part)
+            if content is not None:
+                parts.append(Part(row=part, content=content, changed=at / 1000))
+        return Message(name=place.name, info=info, parts=parts, place=place.before)
+
+    def _object(self, table: str, row: int) -> dict[str, Any] | None:
+        try:
+            data = self._database.value(select("data", table, "WHERE rowid = ?"), (row,))
+        except TooLong:
+            self._problem(row, "value too long")
+            return None
+        self._read += len(data) if isinstance(data, str | bytes) else 0
+        found = object_in(data)
+        if isinstance(found, str):
+            self._problem(row, found)
+            return None
+        return found
+
+    def _problem(self, row: int, reason: str) -> None:
+        self._problems.append(Problem(file=self._file, position=row, reason=reason))
+
+
+_FILE_LIMIT = 16 * 1024 * 1024
+_FILES = 20_000
+
+
+def stamp_of_files(session: Path) -> tuple[int, int]:
+    """How many messages there are and how long the last is, and when it, or the session, was written. May raise `OSError`.
+
+    Its length is counted since a clock may have been ahead: what is written later then is not the latest.
+    """
+    storage = session.parent.parent.parent
+    status = session.stat()
+    folder = _messages_of(session)
+    messages = _json_files(folder)
+    places = [folder, folder / messages[-1]] if messages else []
+    if messages:
+        parts = storage / "part" / messages[-1].removesuffix(".json")
+        places += [parts, *[parts / name for name in _json_files(parts)[-3:]]]
+    sizes, times = zip((status.st_size, status.st_mtime_ns), *map(_stamp, places), strict=True)
+    return sum(sizes) + len(messages), max(times)
+
+
+def look_at_files(session: Path, cursor: Cursor | None, *, root: Path, now: float) -> ReadResult:
+    """The whole session again, when anything of it changed. Raises `Unreadable`, and `OSError` for a session that is gone."""
+    info = _read(session, root)
+    size, mtime_ns = stamp_of_files(session)
+    if cursor and (cursor.size, cursor.mtime_ns) == (size, mtime_ns):
+        return ReadResult(path=str(session), session=None, events=(), problems=(), cursor=cursor, amends=True)
+    problems: list[Problem] = []
+    found: list[tuple[float, str, dict[str, Any], list[Part]]] = []
+    storage = root / "storage"
+    for path, content in _objects(_messages_of(session), root, problems):
+        name = content.get("id")
+        name = name if isinstance(name, str) and os.sep not in name and name not in (".", "..") else path.stem
+        parts = [
+            Part(row=row, content=part, changed=_stamp(where)[1] / 1e9)
+            for row, (where, part) in enumerate(_objects(storage / "part" / name, root, problems))
+        ]
+        found.append((said_at(content), name, content, parts))
+    if isinstance(info, str):
+        problems.append(Problem(file=str(session), position=0, reason=info))
+        info = {}
+    messages: list[Message] = []
+    before = 0
+    for _, name, content, parts in sorted(found, key=lambda each: each[:2]):
+        messages.append(Message(name=name, info=content, parts=parts, place=before))
+        before += len(parts)
+    told = conversation(info, [message.info for message in messages])
+    events: list[Event] = []
+    if told is not None:
+        teller = tell(told, messages, file=str(session), last=messages[-1].name if messages else "", now=now)
+        events, problems = teller.events, [*problems, *teller.problems]
+    return ReadResult(
+        path=str(session),
+        session=told.session if told else None,
+        events=tuple(events),
+        problems=tuple(problems),
+        cursor=Cursor(position=size, size=size, mtime_ns=mtime_ns),
+        amends=True,
+    )
+
+
+def _messages_of(session: Path) -> Path:
+    """The folder of its messages, named after the session; and so is its file, but for some that say ``ses_`` once more."""
+    messages = session.parent.parent.parent / "message"
+    folder = messages / session.stem
+    return folder if folder.is_dir() else messages / session.stem.removeprefix("ses_")
+
+
+def _objects(folder: Path, root: Path, problems: list[Problem]) -> Iterable[tuple[Path, dict[str, Any]]]:
+    for name in _json_files(folder)[:_FILES]:
+        path = folder / name
+        try:
+            content = _read(path, root)
+        except (Unreadable, OSError):
+            content = "file cannot be read"
+        if isinstance(content, str):
+            problems.append(Problem(file=str(folder), position=0, reason=content))
+        else:
+            yield path, content
+
+
+def _read(path: Path, root: Path) -> dict[str, Any] | str:
+    with AppendOnlyFile(path, within=root) as file:
+        return object_in(file.between(0, file.size)) if file.size <= _FILE_LIMIT else "file too long"
+
+
+def _json_files(folder: Path) -> list[str]:
+    """Sorted, which is the order they were made in."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.name.endswith(".json") and entry.name.isascii())
+    except OSError:
+        return []
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
+
 
 _DATABASE = re.compile(r"opencode(?:-[\w.-]{1,64})?\.db(?:-wal)?")
 _SESSION_FILE = re.compile(r"ses_[\w-]{1,128}\.json")
@@ -63,7 +441,7 @@ class OpenCode:
     def stamp(self, path: Path) -> tuple[int, int]:
         return stamp_of_files(path) if path.suffix == ".json" else foreign_sqlite.stamp(path)
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> Look:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         try:
             if path.suffix == ".json":
                 return look_at_files(path, cursor, root=self._root, now=self._clock())

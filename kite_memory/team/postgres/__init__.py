@@ -1,10 +1,9 @@
 """The team's store. Import from here, inside the function that needs it: the packages behind it come with ``kite-memory[team]``."""
 
 from kite_memory.team.postgres.connections import Patience, SchemaMissing
-from kite_memory.team.postgres.housekeeping import Housekeeping
 from kite_memory.team.postgres.migrating import NotPermitted, migrate
 from kite_memory.team.postgres.objects import Objects, S3Objects
-from kite_memory.team.postgres.store import PostgresStore, open_postgres
+from kite_memory.team.postgres.store import Housekeeping, PostgresStore, open_postgres
 
 __all__ = [
     "Housekeeping",

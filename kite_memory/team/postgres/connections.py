@@ -18,7 +18,7 @@ from psycopg import errors, sql
 from psycopg.rows import dict_row
 
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.model.scope import Scope
+from kite_memory.model.note import Scope
 from kite_memory.tools.access import Grant, NotAllowed
 from kite_memory.tools.store import StoreUnavailable
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.model.record import RecordItem
-from kite_memory.model.scope import Scope
 from kite_memory.recall.embedders.embedder import Embedder
 from kite_memory.team.postgres import notes
 from kite_memory.team.postgres.connections import Cursor, Row, storable

@@ -10,8 +10,8 @@ from typing import Final
 from kite_memory.team.postgres.connections import Cursor, Row, storable
 from kite_memory.team.postgres.finding import Indexed, drop_index, put_index
 from kite_memory.team.postgres.rows import aware, encoded, memory_of, version_of
-from kite_memory.tools.patterns import beginning, is_pattern
 from kite_memory.tools.store import Conflict, JsonValue, Memory, Place, Version, Wanted
+from kite_memory.tools.values import beginning, is_pattern
 
 _HERE: Final = "tenant = %(tenant)s AND key = %(key)s AND scope = %(scope)s AND project = %(project)s AND session = %(session)s"
 _STANDING: Final = "(expires IS NULL OR expires > now())"

@@ -10,7 +10,401 @@ from psycopg import errors, sql
 from kite_memory.errors import KiteError, StateNewer
 from kite_memory.recall.embedders.embedder import Space
 from kite_memory.team.postgres.connections import ROLE, Connection, SchemaMissing, connect, unavailable
-from kite_memory.team.postgres.schema import MIGRATIONS, PERSONS_SINCE, VERSION
+
+_VISIBLE_AT_FIRST: Final = """
+    tenant = (SELECT kite.tenant())
+    AND scope = ANY ((SELECT kite.scopes())::text[])
+    AND ((SELECT kite.all_projects()) OR project = ANY ((SELECT kite.projects())::text[])
+         OR (project = '' AND scope IN ('global', 'shared')))
+"""
+VISIBLE: Final = f"""{_VISIBLE_AT_FIRST}
+    AND (scope <> 'global' OR person = (SELECT kite.person()) OR (SELECT kite.everybody()))
+"""
+"""`Grant.sees`, in SQL. Each function is asked once for a statement, not for a row."""
+
+_SETTINGS = """
+CREATE FUNCTION kite.tenant() RETURNS text LANGUAGE sql STABLE AS
+    $$ SELECT nullif(current_setting('kite.tenant', true), '') $$;
+CREATE FUNCTION kite.scopes() RETURNS text[] LANGUAGE sql STABLE AS
+    $$ SELECT string_to_array(nullif(current_setting('kite.scopes', true), ''), ',') $$;
+CREATE FUNCTION kite.all_projects() RETURNS boolean LANGUAGE sql STABLE AS
+    $$ SELECT coalesce(current_setting('kite.all_projects', true) = 'on', false) $$;
+CREATE FUNCTION kite.projects() RETURNS text[] LANGUAGE sql STABLE AS
+    $$ SELECT ARRAY(SELECT json_array_elements_text(nullif(current_setting('kite.projects', true), '')::json)) $$;
+CREATE FUNCTION kite.writes() RETURNS boolean LANGUAGE sql STABLE AS
+    $$ SELECT coalesce(current_setting('kite.writes', true) = 'on', false) $$;
+"""
+
+_TABLES = """
+CREATE TABLE kite.note (
+    tenant text NOT NULL CHECK (tenant <> ''),
+    id text NOT NULL,
+    path text NOT NULL,
+    kind text NOT NULL,
+    title text NOT NULL,
+    body text NOT NULL,
+    scope text NOT NULL CHECK (scope IN ('global', 'project', 'session', 'shared')),
+    project text NOT NULL,
+    session text NOT NULL,
+    tags text[] NOT NULL,
+    status text NOT NULL,
+    more json NOT NULL,
+    created timestamptz NOT NULL,
+    updated timestamptz NOT NULL,
+    expires timestamptz,
+    created_by text NOT NULL,
+    conversation text NOT NULL,
+    key text COLLATE "C" NOT NULL DEFAULT '',
+    value json,
+    version bigint NOT NULL DEFAULT 1,
+    first_version bigint NOT NULL DEFAULT 1,
+    PRIMARY KEY (tenant, id)
+);
+CREATE UNIQUE INDEX memory ON kite.note (tenant, key, scope, project, session) WHERE key <> '';
+CREATE INDEX note_path ON kite.note (tenant, path);
+CREATE INDEX note_recent ON kite.note (tenant, project, updated DESC);
+CREATE INDEX note_shared ON kite.note (tenant, updated DESC) WHERE scope = 'shared';
+CREATE INDEX note_alike ON kite.note (tenant, project, md5(body)) WHERE key = '';
+
+CREATE TABLE kite.memory_version (
+    tenant text NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    scope text NOT NULL,
+    project text NOT NULL,
+    session text NOT NULL,
+    version bigint NOT NULL,
+    at timestamptz NOT NULL,
+    author text NOT NULL,
+    value json NOT NULL,
+    PRIMARY KEY (tenant, key, scope, project, session, version)
+);
+
+CREATE TABLE kite.access (
+    tenant text NOT NULL,
+    id text NOT NULL,
+    scope text NOT NULL,
+    project text NOT NULL,
+    accessed timestamptz NOT NULL,
+    count bigint NOT NULL,
+    PRIMARY KEY (tenant, id)
+) WITH (fillfactor = 70);
+
+CREATE TABLE kite.trash (
+    tenant text NOT NULL,
+    id text NOT NULL,
+    scope text NOT NULL,
+    project text NOT NULL,
+    at timestamptz NOT NULL,
+    note json NOT NULL,
+    PRIMARY KEY (tenant, id)
+);
+
+CREATE TABLE kite.conversation (
+    tenant text NOT NULL CHECK (tenant <> ''),
+    uuid text NOT NULL,
+    scope text NOT NULL,
+    project text NOT NULL,
+    source text NOT NULL,
+    record json NOT NULL,
+    overall json NOT NULL,
+    created timestamptz NOT NULL,
+    updated timestamptz NOT NULL,
+    created_by text NOT NULL,
+    transcript bytea,
+    PRIMARY KEY (tenant, uuid, scope, project)
+);
+
+CREATE TABLE kite.state (
+    tenant text NOT NULL CHECK (tenant <> ''),
+    ai text NOT NULL,
+    session text NOT NULL,
+    project text NOT NULL,
+    scope text NOT NULL DEFAULT 'session' CHECK (scope = 'session'),
+    saved timestamptz NOT NULL,
+    body json NOT NULL,
+    PRIMARY KEY (tenant, ai, session, project)
+);
+CREATE INDEX state_recent ON kite.state (tenant, saved DESC);
+"""
+
+GUARDED: Final = ("note", "memory_version", "access", "trash", "conversation", "state")
+_WITH_PERSONS: Final = ("note", "memory_version", "access", "trash", "conversation", "words", "passage")
+
+
+def _guards(table: str, *, reading_writes: bool = False, forced: bool = True) -> str:
+    """What a grant sees it may read; what it sees and may write it may change. That something was looked at is always noted."""
+    return f"""
+ALTER TABLE kite.{table} ENABLE ROW LEVEL SECURITY;
+{f"ALTER TABLE kite.{table} FORCE ROW LEVEL SECURITY;" if forced else ""}
+{_policies(table, _VISIBLE_AT_FIRST, reading_writes=reading_writes)}"""
+
+
+def _policies(table: str, visible: str, *, reading_writes: bool) -> str:
+    writing = visible if reading_writes else f"(SELECT kite.writes()) AND {visible}"
+    return f"""
+CREATE POLICY seen ON kite.{table} FOR SELECT USING ({visible});
+CREATE POLICY made ON kite.{table} FOR INSERT WITH CHECK ({writing});
+CREATE POLICY changed ON kite.{table} FOR UPDATE USING ({writing}) WITH CHECK ({writing});
+CREATE POLICY taken_away ON kite.{table} FOR DELETE USING ({writing});
+"""
+
+
+_RIGHTS = """
+GRANT USAGE ON SCHEMA kite TO kite_app;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA kite TO kite_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON kite.note, kite.access, kite.conversation, kite.state TO kite_app;
+GRANT SELECT, INSERT, UPDATE (value) ON kite.memory_version TO kite_app;
+GRANT SELECT, INSERT, DELETE, UPDATE (note) ON kite.trash TO kite_app;
+"""
+
+_FINDING = """
+CREATE TABLE kite.words (
+    tenant text NOT NULL CHECK (tenant <> ''),
+    id text NOT NULL,
+    scope text NOT NULL,
+    project text NOT NULL,
+    kind text NOT NULL,
+    created timestamptz NOT NULL,
+    expires timestamptz,
+    length integer NOT NULL,
+    tsv tsvector NOT NULL,
+    PRIMARY KEY (tenant, id)
+);
+ALTER TABLE kite.words ALTER COLUMN tsv SET STATISTICS 500;
+CREATE INDEX words_of ON kite.words (tenant, project, scope);
+CREATE INDEX words_tsv ON kite.words USING gin (tsv) WITH (fastupdate = off);
+
+CREATE TABLE kite.passage (
+    tenant text NOT NULL CHECK (tenant <> ''),
+    id text NOT NULL,
+    place smallint NOT NULL,
+    scope text NOT NULL,
+    project text NOT NULL,
+    kind text NOT NULL,
+    created timestamptz NOT NULL,
+    expires timestamptz,
+    space text NOT NULL,
+    embedding {vectors}.halfvec,
+    PRIMARY KEY (tenant, id, place)
+);
+ALTER TABLE kite.passage ALTER COLUMN embedding SET STORAGE PLAIN;
+CREATE INDEX passage_of ON kite.passage (tenant, project, scope);
+CREATE INDEX passage_of_space ON kite.passage (tenant, space);
+"""
+
+_FUNCTIONS = """
+CREATE FUNCTION kite.within(project text, kinds text[], since timestamptz) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT concat_ws(' AND ',
+        format('tenant = %L', kite.tenant()),
+        format('scope = ANY (%L::text[])', kite.scopes()),
+        CASE WHEN NOT kite.all_projects() THEN format(
+            '(project = ANY (%L::text[]) OR (project = %L AND scope IN (%L, %L)))', kite.projects(), '', 'global', 'shared') END,
+        CASE WHEN project <> '' THEN format('(project IN (%L, %L) OR scope = %L)', '', project, 'shared') END,
+        CASE WHEN cardinality(kinds) > 0 THEN format('kind = ANY (%L::text[])', kinds) END,
+        CASE WHEN since IS NOT NULL THEN format('created >= %L', since) END,
+        '(expires IS NULL OR expires > now())')
+$$;
+
+CREATE FUNCTION kite.guess(condition text) RETURNS bigint LANGUAGE plpgsql
+SET search_path = pg_catalog, {vectors}, pg_temp AS $$
+DECLARE plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (FORMAT JSON) SELECT 1 FROM kite.words WHERE ' || condition INTO plan;
+    RETURN (plan -> 0 -> 'Plan' ->> 'Plan Rows')::bigint;
+END $$;
+
+-- About how many notes there are for the asker, how many of them hold each term, and how many rows looking that up takes:
+-- exact for a few, guessed for many.
+CREATE FUNCTION kite.about(terms text[], project text, kinds text[], since timestamptz, few bigint,
+                           OUT notes bigint, OUT holding bigint[], OUT reading bigint[]) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, {vectors}, pg_temp AS $$
+DECLARE
+    condition text := kite.within(project, kinds, since);
+    counts text;
+BEGIN
+    holding := '{{}}';
+    reading := '{{}}';
+    IF kite.tenant() IS NULL THEN notes := 0; RETURN; END IF;
+    notes := kite.guess(condition);
+    IF notes <= few THEN
+        SELECT coalesce(string_agg(format('count(*) FILTER (WHERE tsv @@ %L::tsquery)', asked.term), ', ' ORDER BY asked.place), '')
+            INTO counts FROM unnest(terms) WITH ORDINALITY AS asked(term, place);
+        EXECUTE format('SELECT count(*), ARRAY[%s]::bigint[] FROM (SELECT tsv FROM kite.words WHERE %s LIMIT %s) AS few',
+                       counts, condition, 4 * few) INTO notes, holding;
+        reading := holding;
+    ELSE
+        SELECT coalesce(array_agg(kite.guess(concat(asked.held, condition)) ORDER BY asked.place), '{{}}'),
+               coalesce(array_agg(kite.guess(concat(asked.held, asked.ours)) ORDER BY asked.place), '{{}}')
+            INTO holding, reading
+            FROM (SELECT place, format('tsv @@ %L::tsquery AND ', term) AS held, format('tenant = %L', kite.tenant()) AS ours
+                  FROM unnest(terms) WITH ORDINALITY AS each(term, place)) AS asked;
+    END IF;
+END $$;
+
+-- Notes that lie near in meaning or hold the terms, and what speaks for each: never a word of theirs.
+CREATE FUNCTION kite.find(vector text, in_space text, dim integer, terms text[], titled text[], weights real[], project text,
+                          kinds text[], since timestamptz, few boolean, exact boolean, most integer)
+RETURNS TABLE (id text, cosine real, matched integer[], in_title integer[], length integer) LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, {vectors}, pg_temp AS $$
+DECLARE
+    condition text := kite.within(project, kinds, since);
+    near text[] := '{{}}';
+    heard text[] := '{{}}';
+    visible text := 'WITH visible AS MATERIALIZED (SELECT id, tsv FROM kite.words WHERE %s)';
+    among text;
+    parts text;
+    distance text;
+BEGIN
+    IF kite.tenant() IS NULL THEN RETURN; END IF;
+    IF vector <> '' THEN
+        distance := format('embedding::halfvec(%s) <=> %L::halfvec(%s)', dim, vector, dim);
+        IF exact THEN
+            EXECUTE format('SELECT array_agg(id) FROM (SELECT id FROM kite.passage WHERE space = %L AND %s GROUP BY id '
+                           'ORDER BY min(%s) LIMIT %s) nearest', in_space, condition, distance, most) INTO near;
+        ELSE
+            EXECUTE format('SELECT array_agg(DISTINCT id) FROM (SELECT id FROM kite.passage WHERE space = %L AND %s '
+                           'ORDER BY %s LIMIT %s) nearest', in_space, condition, distance, most) INTO near;
+        END IF;
+    END IF;
+    IF cardinality(terms) > 0 THEN
+        -- A few notes are looked at one by one: the index would first gather all notes of all tenants that hold a frequent word.
+        among := CASE WHEN few THEN 'visible WHERE true' ELSE 'kite.words WHERE ' || condition END;
+        SELECT string_agg(format('(SELECT id, %s * CASE WHEN tsv @@ %L::tsquery THEN 1.3 ELSE 1 END AS weight '
+                                 'FROM %s AND tsv @@ %L::tsquery LIMIT 4000)', weights[place], titled[place], among, term),
+                          ' UNION ALL ')
+            INTO parts FROM unnest(terms) WITH ORDINALITY AS asked(term, place);
+        EXECUTE format('%s SELECT array_agg(id) FROM (SELECT id FROM (%s) found GROUP BY id ORDER BY sum(weight) DESC, id DESC '
+                       'LIMIT %s) best',
+                       CASE WHEN few THEN format(visible, condition) END, parts, most) INTO heard;
+    END IF;
+    RETURN QUERY EXECUTE format(
+        'SELECT words.id, coalesce((SELECT max(1 - (%s)) FROM kite.passage WHERE passage.tenant = words.tenant '
+        '       AND passage.id = words.id AND space = %L), 0)::real, '
+        '       ARRAY(SELECT place::int FROM unnest($1) WITH ORDINALITY AS asked(term, place) WHERE tsv @@ term::tsquery), '
+        '       ARRAY(SELECT place::int FROM unnest($2) WITH ORDINALITY AS asked(term, place) WHERE tsv @@ term::tsquery), '
+        '       words.length FROM kite.words WHERE id = ANY ($3) AND %s',
+        coalesce(distance, '1'), in_space, condition) USING terms, titled, coalesce(near, '{{}}') || coalesce(heard, '{{}}');
+END $$;
+
+REVOKE ALL ON FUNCTION kite.guess, kite.within FROM PUBLIC;
+REVOKE ALL ON FUNCTION kite.about FROM PUBLIC;
+REVOKE ALL ON FUNCTION kite.find FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION kite.about TO kite_app;
+GRANT EXECUTE ON FUNCTION kite.find TO kite_app;
+GRANT INSERT, UPDATE, DELETE, SELECT (tenant, id) ON kite.words TO kite_app;
+GRANT INSERT, UPDATE, DELETE, SELECT (tenant, id, place, space) ON kite.passage TO kite_app;
+"""
+
+_OBJECTS = """
+ALTER TABLE kite.conversation ADD COLUMN object text NOT NULL DEFAULT '';
+ALTER TABLE kite.conversation ADD COLUMN object_hash text NOT NULL DEFAULT '';
+CREATE INDEX conversation_object ON kite.conversation (tenant, object) WHERE object <> '';
+"""
+
+_ENDING = """
+ALTER TABLE kite.note ADD COLUMN found_over timestamptz;
+CREATE INDEX note_ending ON kite.note (tenant, expires) WHERE expires IS NOT NULL;
+"""
+"""``found_over``: when a note was first seen to have expired. A clock that was far ahead for an hour hides notes for an hour."""
+
+_TITLES = """
+CREATE INDEX note_title ON kite.note USING hash (title);
+"""
+
+_WHOSE = """
+CREATE FUNCTION kite.person() RETURNS text LANGUAGE sql STABLE AS
+    $$ SELECT coalesce(current_setting('kite.person', true), '') $$;
+CREATE FUNCTION kite.everybody() RETURNS boolean LANGUAGE sql STABLE AS
+    $$ SELECT coalesce(current_setting('kite.everybody', true) = 'on', false) $$;
+CREATE FUNCTION kite.whose(scope text) RETURNS text LANGUAGE sql STABLE AS
+    $$ SELECT CASE WHEN scope = 'global' THEN kite.person() ELSE '' END $$;
+GRANT EXECUTE ON FUNCTION kite.person, kite.everybody, kite.whose TO kite_app;
+"""
+
+_WHOSE_IT_BECOMES = """
+UPDATE kite.note SET person = created_by WHERE scope = 'global';
+UPDATE kite.conversation SET person = created_by WHERE scope = 'global';
+UPDATE kite.trash SET person = coalesce(note ->> 'created_by', '') WHERE scope = 'global' AND json_typeof(note) = 'object';
+UPDATE kite.memory_version AS kept SET person = coalesce(
+    (SELECT note.person FROM kite.note WHERE (note.tenant, note.key, note.scope, note.project, note.session)
+        = (kept.tenant, kept.key, kept.scope, kept.project, kept.session)),
+    (SELECT author FROM kite.memory_version AS last WHERE (last.tenant, last.key, last.scope, last.project, last.session)
+        = (kept.tenant, kept.key, kept.scope, kept.project, kept.session) ORDER BY version DESC LIMIT 1))
+    WHERE scope = 'global';
+UPDATE kite.access AS of SET person = note.person FROM kite.note
+    WHERE of.scope = 'global' AND note.tenant = of.tenant AND note.id = of.id;
+UPDATE kite.words AS of SET person = note.person FROM kite.note
+    WHERE of.scope = 'global' AND note.tenant = of.tenant AND note.id = of.id;
+UPDATE kite.passage AS of SET person = note.person FROM kite.note
+    WHERE of.scope = 'global' AND note.tenant = of.tenant AND note.id = of.id;
+
+DROP INDEX kite.memory;
+CREATE UNIQUE INDEX memory ON kite.note (tenant, key, scope, project, session, person) WHERE key <> '';
+CREATE INDEX memory_recent ON kite.note (tenant, updated DESC) WHERE key <> '';
+ALTER TABLE kite.memory_version DROP CONSTRAINT memory_version_pkey,
+    ADD PRIMARY KEY (tenant, key, scope, project, session, person, version);
+ALTER TABLE kite.conversation DROP CONSTRAINT conversation_pkey, ADD PRIMARY KEY (tenant, uuid, scope, project, person);
+ALTER TABLE kite.note ADD COLUMN context json NOT NULL DEFAULT '{{}}';
+"""
+
+_WITHIN = """
+CREATE OR REPLACE FUNCTION kite.within(project text, kinds text[], since timestamptz) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT concat_ws(' AND ',
+        format('tenant = %L', kite.tenant()),
+        format('scope = ANY (%L::text[])', kite.scopes()),
+        CASE WHEN NOT kite.all_projects() THEN format(
+            '(project = ANY (%L::text[]) OR (project = %L AND scope IN (%L, %L)))', kite.projects(), '', 'global', 'shared') END,
+        CASE WHEN NOT kite.everybody() THEN format('(scope <> %L OR person = %L)', 'global', kite.person()) END,
+        CASE WHEN project <> '' THEN format('(project IN (%L, %L) OR scope = %L)', '', project, 'shared') END,
+        CASE WHEN cardinality(kinds) > 0 THEN format('kind = ANY (%L::text[])', kinds) END,
+        CASE WHEN since IS NOT NULL THEN format('created >= %L', since) END,
+        '(expires IS NULL OR expires > now())')
+$$;
+
+"""
+
+
+def _each(tables: Sequence[str], change: str) -> str:
+    return "".join(f"ALTER TABLE kite.{table} {change};\n" for table in tables)
+
+
+def _guarded_anew(table: str) -> str:
+    away = "".join(f"DROP POLICY {policy} ON kite.{table};\n" for policy in ("seen", "made", "changed", "taken_away"))
+    return away + _policies(table, VISIBLE, reading_writes=table == "access")
+
+
+_PERSONS = "".join(
+    (
+        _WHOSE,
+        _each(_WITH_PERSONS, "ADD COLUMN person text NOT NULL DEFAULT ''"),
+        _each(GUARDED, "NO FORCE ROW LEVEL SECURITY"),  # or their owner would see no row to change
+        _WHOSE_IT_BECOMES,
+        _each(GUARDED, "FORCE ROW LEVEL SECURITY"),
+        *map(_guarded_anew, _WITH_PERSONS),
+        _WITHIN,
+    )
+)
+"""Global memories become their person's: of those that are there, the one whose token made them.
+
+A state has a session's scope, and no person.
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (
+    _SETTINGS + _TABLES + "".join(_guards(table, reading_writes=table == "access") for table in GUARDED) + _RIGHTS,
+    _FINDING + "".join(_guards(table, forced=False) for table in ("words", "passage")) + _FUNCTIONS,
+    _OBJECTS,
+    _ENDING,
+    _TITLES,
+    _PERSONS,
+)
+"""Each brings the schema from its place in this list to the next, in one transaction. What was published is never changed.
+
+Written for `str.format`: ``{vectors}`` is the schema that pgvector is installed in.
+"""
+
+PERSONS_SINCE: Final = 6
+VERSION: Final = len(MIGRATIONS)
+
 
 _SET_UP: Final = "`kmem serve --store URL --migrate` does it, as the database's owner"
 _TURN_SECONDS: Final = 0.1

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.record import (
     Decision,
     Fact,
@@ -19,13 +19,10 @@ from kite_memory.model.record import (
     Rejected,
     Topic,
 )
-from kite_memory.model.scope import Scope
 from kite_memory.team.postgres.connections import Row, storable
 from kite_memory.tools.store import JsonValue, Memory, Place, State, Todo, Version
-from kite_memory.vault.identity import note_id
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.slugs import slug
-from kite_memory.vault.wording import one_line, text_block
+from kite_memory.vault.wording import note_id, one_line, slug, text_block
 
 _AS_THEY_ARE: Final = ("id", "path", "title", "body", "project", "session", "key", "created", "updated", "expires")
 _MORE: Final = tuple(

@@ -1,5 +1,9 @@
 """The team's store: PostgreSQL for what is asked for, object storage for long transcripts."""
 
+import hashlib
+import json
+import logging
+import threading
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -9,18 +13,16 @@ from typing import Final, TypeVar
 
 import psycopg
 
-from kite_memory.errors import UsageError
-from kite_memory.model.note import Note, NoteKind
+from kite_memory.errors import KiteError, UsageError
+from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.model.record import Origin
-from kite_memory.model.scope import Scope
 from kite_memory.recall.embedders.embedder import Embedder
-from kite_memory.team.postgres import conversations, memories, notes, states
-from kite_memory.team.postgres.connections import Connections, Cursor, Patience, Unsure, storable, unavailable
+from kite_memory.team.postgres import conversations, memories, notes
+from kite_memory.team.postgres.connections import Connection, Connections, Cursor, Patience, Unsure, storable, unavailable
 from kite_memory.team.postgres.finding import find, indexed, question
-from kite_memory.team.postgres.listening import Listener
 from kite_memory.team.postgres.migrating import check
 from kite_memory.team.postgres.objects import ObjectMissing, Objects
-from kite_memory.team.postgres.rows import clean, encoded, memory_note, note_of, note_row
+from kite_memory.team.postgres.rows import clean, encoded, memory_note, note_of, note_row, state_of, state_row
 from kite_memory.tools.access import EVERYBODY, Grant, NotAllowed
 from kite_memory.tools.conversation_notes import merged, refuse_elsewhere
 from kite_memory.tools.store import (
@@ -37,7 +39,102 @@ from kite_memory.tools.store import (
     Wanted,
 )
 from kite_memory.vault.drafting import remembered
-from kite_memory.vault.identity import note_id
+from kite_memory.vault.wording import note_id
+
+_PAUSE: Final = 600.0
+_AT_ONCE: Final = 500
+
+log = logging.getLogger("kite_memory.team")
+
+
+_HERE: Final = "tenant = %(tenant)s AND ai = %(ai)s AND session = %(session)s AND project = %(project)s"
+
+
+def save(cursor: Cursor, tenant: str, state: State, only: Collection[str] | None = None) -> State:
+    """What is there then. Who amends a state holds its row from reading to writing."""
+    row = {"tenant": tenant, **state_row(state)}
+    otherwise = "NOTHING" if only is not None else "UPDATE SET saved = excluded.saved, body = excluded.body"
+    written = cursor.execute(
+        "INSERT INTO kite.state (tenant, ai, session, project, saved, body) VALUES (%(tenant)s, %(ai)s, %(session)s, %(project)s,"  # noqa: S608
+        f" %(saved)s, %(body)s::json) ON CONFLICT (tenant, ai, session, project) DO {otherwise} RETURNING *",
+        row,
+    ).fetchone()
+    if written is not None:
+        return state_of(written)
+    there = cursor.execute(f"SELECT * FROM kite.state WHERE {_HERE} FOR UPDATE", row).fetchone()  # noqa: S608 - ours
+    if there is None:
+        raise AssertionError("an insert that does nothing has met a row, and states are not deleted")
+    changed = {"tenant": tenant, **state_row(state_of(there).amended(state, only or ()))}
+    cursor.execute(f"UPDATE kite.state SET saved = %(saved)s, body = %(body)s::json WHERE {_HERE}", changed)  # noqa: S608 - ours
+    return state_of({**there, "saved": changed["saved"], "body": json.loads(changed["body"])})
+
+
+def saved(cursor: Cursor, tenant: str, *, ai: str, session: str, project: str, limit: int) -> list[State]:
+    asked = {"ai": storable(ai), "session": storable(session), "project": storable(project)}
+    conditions = ["tenant = %(tenant)s", *(f"{name} = %({name})s" for name, value in asked.items() if value)]
+    rows = cursor.execute(
+        f"SELECT * FROM kite.state WHERE {' AND '.join(conditions)} ORDER BY saved DESC, ai, session LIMIT %(limit)s",  # noqa: S608 - ours
+        {"tenant": tenant, "limit": limit, **asked},
+    ).fetchall()
+    return [state_of(row) for row in rows]
+
+
+def transfer(cursor: Cursor, tenant: str, ai: str, *, from_session: str, to_session: str, at: datetime) -> State | None:
+    found = saved(cursor, tenant, ai=ai, session=from_session, project="", limit=1)
+    if not ai or not from_session or not found:
+        return None
+    moved = replace(found[0], session=to_session, saved=at, transferred_from=from_session, transferred_at=at)
+    save(cursor, tenant, moved)
+    return moved
+
+
+_LOOK_UP: Final = 0.5
+_RECONNECT: Final = 2.0
+
+
+class Listener:
+    """A thread and a connection of its own. What comes in at once is told once; after a reconnection it tells, in case."""
+
+    def __init__(self, connections: Connections, on_change: Callable[[], None]) -> None:
+        self._connections = connections
+        self._on_change = on_change
+        self._stop = threading.Event()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="team-listener", daemon=True)
+        self._thread.start()
+
+    @staticmethod
+    def channel(tenant: str) -> str:
+        return "kite_" + hashlib.sha256(tenant.encode()).hexdigest()[:32]
+
+    def wait_until_ready(self, timeout: float) -> bool:
+        """Whether what is written from now on is heard."""
+        return self._ready.wait(timeout)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        again = False
+        while not self._stop.is_set():
+            try:
+                with self._connections.connect() as connection:
+                    self._heed(connection, again)
+            except psycopg.Error:
+                self._ready.clear()
+            again = True
+            self._stop.wait(_RECONNECT)
+
+    def _heed(self, connection: Connection, again: bool) -> None:
+        connection.execute(f'LISTEN "{self.channel(self._connections.tenant)}"'.encode())
+        self._ready.set()
+        if again:
+            self._on_change()
+        while not self._stop.is_set():
+            if list(connection.notifies(timeout=_LOOK_UP, stop_after=1)):
+                self._on_change()
+
 
 _T = TypeVar("_T")
 
@@ -232,11 +329,11 @@ class PostgresStore:
 
     def save_state(self, grant: Grant, state: State, *, only: Collection[str] | None = None) -> State:
         grant.demand(Scope.SESSION, state.project)
-        return self._connections.run(grant, lambda cursor: states.save(cursor, self._tenant, state, only))
+        return self._connections.run(grant, lambda cursor: save(cursor, self._tenant, state, only))
 
     def states(self, grant: Grant, *, ai: str = "", session: str = "", project: str = "", limit: int = 20) -> list[State]:
         return self._connections.run(
-            grant, lambda cursor: states.saved(cursor, self._tenant, ai=ai, session=session, project=project, limit=limit)
+            grant, lambda cursor: saved(cursor, self._tenant, ai=ai, session=session, project=project, limit=limit)
         )
 
     def transfer_state(self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime) -> State | None:
@@ -244,7 +341,7 @@ class PostgresStore:
             raise NotAllowed("this token may only read", hint="ask for one that may write")
         return self._connections.run(
             grant,
-            lambda cursor: states.transfer(cursor, self._tenant, ai, from_session=from_session, to_session=to_session, at=at),
+            lambda cursor: transfer(cursor, self._tenant, ai, from_session=from_session, to_session=to_session, at=at),
         )
 
     def ping(self) -> None:
@@ -292,3 +389,30 @@ class PostgresStore:
     def _tell(self, cursor: Cursor) -> None:
         """That something changed, and not what: whoever may listen on a database hears every channel."""
         cursor.execute("SELECT pg_notify(%s, '')", (Listener.channel(self._tenant),))
+
+
+class Housekeeping:
+    """A thread: vectors for notes that have none in this space, and an end to what nobody refers to. Several servers may do so."""
+
+    def __init__(self, store: PostgresStore, *, pause: float = _PAUSE) -> None:
+        self._store = store
+        self._pause = pause
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="team-housekeeping", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(timeout=30)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                while not self._stop.is_set() and self._store.catch_up(_AT_ONCE):
+                    pass
+                self._store.sweep()
+            except KiteError as error:
+                log.warning("the team's store could not be tidied: %s", error)
+            except Exception:  # the edge of a thread: the next time may go well
+                log.exception("the team's store could not be tidied: a bug of ours")
+            self._stop.wait(self._pause)

@@ -2,7 +2,7 @@
 
 import re
 
-from kite_memory.vault.common_words import COMMON_WORDS
+from kite_memory.vault.wording import COMMON_WORDS
 
 _COMMANDS = frozenset(
     re.findall(

@@ -1,0 +1,1 @@
+"""From the configuration to running parts: the only place that knows which adapter is which."""

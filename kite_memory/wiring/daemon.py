@@ -1,0 +1,197 @@
+"""The daemon process: its parts, its requests, its log and its service unit."""
+
+import json
+import logging
+import os
+import signal
+import sys
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from kite_memory import __version__, endpoint, paths
+from kite_memory.app.agent_hooks import HookHandler
+from kite_memory.app.code_anchors import CodeAnchors
+from kite_memory.app.consolidation import Consolidation
+from kite_memory.app.launch import daemon_command, daemon_environment
+from kite_memory.app.operations import Operations
+from kite_memory.config import Config, LogLevel
+from kite_memory.daemon.lock import DaemonLock
+from kite_memory.errors import UsageError, VaultMissing, VaultReadOnly
+from kite_memory.log_lines import BACKUPS, LARGEST, dated
+from kite_memory.recall.embedders.embedder import Embedder
+from kite_memory.redaction import redact
+from kite_memory.system.checksums import broken
+from kite_memory.system.private_files import make_private_folder, replace_file
+from kite_memory.wiring.services import open_services, report_error
+
+if TYPE_CHECKING:
+    from kite_memory.daemon.daemon import Daemon
+    from kite_memory.daemon.protocol import Held, Reply, Request
+    from kite_memory.daemon.service_units import Manager, Service
+
+log = logging.getLogger("kite_memory")
+
+
+def run_daemon(config: Config, lock: DaemonLock) -> int:
+    """Answer the socket, work until told to stop. The caller holds the ``lock`` meanwhile."""
+    from kite_memory.daemon.daemon import Daemon, few_arenas
+    from kite_memory.daemon.server import Server
+
+    few_arenas()
+    _log_to(daemon_log(config), config.daemon.log_level)
+    for name in broken(config.state):
+        log.warning("%s is not what it was when it was closed, and nobody wrote to it: see `kmem verify`", name)
+    since = datetime.now(UTC).isoformat()
+
+    def running() -> dict[str, Any]:
+        unwatched = {str(folder): why for folder, why in daemon.unwatched().items()}
+        pid = os.getpid()
+        return {
+            "running": True,
+            "version": __version__,
+            "pid": pid,
+            "since": since,
+            "rss_mb": resident_mb(),
+            "held_by": pid,
+            "unwatched": unwatched,
+        }
+
+    with open_services(config, running=running, idle=lambda: daemon.idle) as house:
+        house.outbox.recover()
+        try:
+            house.init_vault()
+        except (VaultMissing, VaultReadOnly) as error:
+            log.warning("%s", error)
+        daemon = Daemon(
+            pipeline=house.pipeline,
+            sources=house.sources,
+            vault=config.vault,
+            compare_seconds=config.daemon.compare_seconds,
+            still_ours=lambda: lock.still_holds(config.state),
+            warm=partial(_warm, house.embedder),
+            embed_bundles=lambda: house.timeline.embed_bundles(house.meaning),
+            review=lambda: house.operations.perform("review_page", {}),
+            tend=partial(_tend, house.consolidating, house.anchoring),
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):  # before anybody can see that we are there, and end us
+            signal.signal(number, lambda *_: daemon.stop())
+        _tell_patience(config.state, house.moments.patience)
+        handle = partial(_handle, house.operations, house.moments, daemon)
+        with Server(config.state, handle, report=report_error, lost=daemon.fail, urgent=_AT_ONCE):
+            log.info("started, pid %d", os.getpid())
+            code = daemon.run()
+        log.info("stopped")
+        return code
+
+
+def _tend(consolidating: Consolidation, anchoring: CodeAnchors, quiet_for: float) -> None:
+    consolidating.tend(quiet_for=quiet_for)
+    anchoring.tend(quiet_for=quiet_for)
+
+
+_AT_ONCE = frozenset({"hook", "ping", "stop", "look"})
+"""Requests that take no time, and for which an agent or a person waits."""
+
+
+def _warm(embedder: Embedder) -> None:
+    """What is made when it is first used, before the first prompt comes."""
+    from kite_memory.distill.asked_to_keep import may_ask
+
+    embedder.embed(["ready"], "query")
+    redact("ready")
+    may_ask("ready")
+
+
+def _tell_patience(state: Path, seconds: float) -> None:
+    """To the hook, which gives up soon where nobody chose to wait."""
+    file = Path(endpoint.patience_file(str(state)))
+    if seconds:
+        replace_file(file, f"{round(seconds * 1000)}\n".encode())
+    else:
+        file.unlink(missing_ok=True)
+
+
+def _handle(operations: Operations, moments: HookHandler, daemon: "Daemon", request: "Request") -> "Reply | Held":
+    from kite_memory.daemon.protocol import Held, Ok
+
+    match request.name:
+        case "hook":
+            said, delivery = moments.prepare(request.body, request.variant)
+            reply = Ok(body=said.encode("utf-8", "replace"))
+            return Held(reply=reply, arrived=delivery.arrived, lost=delivery.lost) if delivery else reply
+        case "ping":
+            return Ok(body=__version__.encode("ascii"))
+        case "stop":
+            daemon.stop()
+            return Ok()
+        case "look":
+            daemon.look_again()
+            return Ok()
+        case op:
+            return Ok(body=_json(operations.perform(op, _arguments(request.body))))
+
+
+def _arguments(body: bytes) -> dict[str, Any]:
+    try:
+        told = orjson.loads(body or b"{}")
+    except orjson.JSONDecodeError as error:
+        raise UsageError(f"not JSON: {error}") from error
+    if not isinstance(told, dict):
+        raise UsageError("arguments are a JSON object")
+    return told
+
+
+def _json(told: Any) -> bytes:
+    try:
+        return orjson.dumps(told)
+    except TypeError:  # a path on disk that is no text; the slower writer spells it out
+        return json.dumps(told).encode("ascii")
+
+
+def daemon_log(config: Config) -> Path:
+    return config.state / "logs" / "daemon.log"
+
+
+def _log_to(file: Path, level: LogLevel) -> None:
+    """Our own words only: nothing of a transcript, a prompt or a note is ever logged."""
+    from logging.handlers import RotatingFileHandler  # brings sockets along
+
+    make_private_folder(file.parent)
+    handler = RotatingFileHandler(file, maxBytes=LARGEST, backupCount=BACKUPS, encoding="utf-8")
+    handler.setFormatter(dated())
+    log.addHandler(handler)
+    log.setLevel(level.upper())
+
+
+def resident_mb() -> float:
+    """What this process holds in memory now; where the system does not tell, the most it ever held."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
+    except (OSError, ValueError, IndexError):
+        pass
+    if sys.platform == "win32":
+        return 0.0
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(most / 1e6 if sys.platform == "darwin" else most / 1e3, 1)
+
+
+def service_of(config: Config) -> "tuple[Service, Manager]":
+    """The daemon as this machine's service manager should know it."""
+    from kite_memory.daemon.service_units import Service, namespaces_allowed, this_manager
+
+    socket = Path(paths.socket_path(str(config.state)))
+    service = Service(
+        command=daemon_command(),
+        environment=daemon_environment(config),
+        writable=tuple(dict.fromkeys((config.vault, config.state, config.file.parent, socket.parent))),
+        runs_claude=config.extractor.name == "claude-cli",
+        namespaces=namespaces_allowed(),
+    )
+    return service, this_manager(home=Path.home(), log=config.state / "logs" / "launchd.log")

@@ -1,0 +1,261 @@
+"""What asks a model, or does without one, from the configuration: extractor, judge, answerer, embedder."""
+
+import logging
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, assert_never
+
+from kite_memory import assets
+from kite_memory.config import Config
+from kite_memory.distill import prompts
+from kite_memory.distill.backends.backend import Keyless, Prices
+from kite_memory.distill.budget_ledger import Allowance
+from kite_memory.distill.chunking import FREE, ChunkPolicy
+from kite_memory.distill.extractor import Extractor, Outcome, Usage
+from kite_memory.distill.outbox import Budget, Outbox, Purpose
+from kite_memory.distill.saving import Saving
+from kite_memory.errors import ConfigInvalid
+from kite_memory.keys import Keys
+from kite_memory.model.event import Event
+from kite_memory.model.hit import Judge
+from kite_memory.model.plan import Contest
+from kite_memory.model.record import Chunk
+from kite_memory.recall.embedders.embedder import Embedder
+from kite_memory.team.recall import TeamRecall
+from kite_memory.team.search import Team
+from kite_memory.vault.lifecycle import Rulings
+
+if TYPE_CHECKING:
+    from kite_memory.distill.answering import Answerer
+    from kite_memory.distill.backends.backend import Backend
+    from kite_memory.distill.offline import OfflineExtractor
+    from kite_memory.distill.polishing import Polisher
+    from kite_memory.distill.superseding import Arbiter
+
+log = logging.getLogger("kite_memory")
+
+
+def extractor_of(config: Config, kept: Keys) -> Extractor:
+    """Vendor packages are not imported here; the first call does that."""
+    backend = backend_of(config, kept)
+    if backend is None:
+        if hint := _WITHOUT_KEY.get(config.extractor.name):
+            return Keyless(name=config.extractor.name, hint=hint)
+        return OfflineRules()
+    from kite_memory.distill.model_extractor import ModelExtractor
+
+    prompt = prompts.load(prompt_folders(config))
+    match backend.name:
+        case "claude-cli":
+            return ModelExtractor(backend=backend, prompt=prompt, seconds=240.0, max_tokens=8_000)
+        case "openai" if _is_local(_openai_address(config)):  # a machine that is slow, and a context that is often small
+            return ModelExtractor(backend=backend, prompt=prompt, seconds=600.0, limit_chars=24_000)
+        case _:
+            return ModelExtractor(backend=backend, prompt=prompt)
+
+
+_WITHOUT_KEY = {
+    "anthropic": "`kmem keys set anthropic`, or ANTHROPIC_API_KEY",
+    "openai": "`kmem keys set openai`, or OPENAI_API_KEY; a server on this machine needs none: set `base_url` in [extractor]",
+}
+
+
+class OfflineRules:
+    """The offline extractor. Its rules are only loaded when it is asked, which most commands never do."""
+
+    name = "offline"
+
+    @cached_property
+    def _rules(self) -> "OfflineExtractor":
+        from kite_memory.distill.offline import OfflineExtractor
+
+        return OfflineExtractor()
+
+    @property
+    def version(self) -> str:
+        return self._rules.version
+
+    def estimate(self, chunk: Chunk) -> Usage:
+        return Usage()
+
+    def extract(self, chunk: Chunk) -> Outcome:
+        return self._rules.extract(chunk)
+
+
+def chunk_policy(config: Config, *, costs: bool) -> ChunkPolicy:
+    """Where a call costs money, the rules that cost nothing say what cannot wait for more to be said."""
+    if not costs:
+        return replace(FREE, idle=min(config.daemon.idle_seconds, FREE.idle))
+
+    def urgent(events: Sequence[Event]) -> bool:
+        from kite_memory.distill.offline import said_to_keep
+
+        return said_to_keep(events)
+
+    return ChunkPolicy(idle=config.daemon.idle_seconds, urgent=urgent)
+
+
+def judge_of(config: Config, kept: Keys, outbox: Outbox) -> Judge | None:
+    """``None`` where nobody wants one, or there is no model to ask."""
+    backend = None if config.judge == "off" else backend_of(config, kept)
+    if backend is None:
+        return None
+    from kite_memory.distill.judge import ModelJudge
+
+    return ModelJudge(
+        backend=backend,
+        prompt=prompts.load(prompt_folders(config), "judge"),
+        allowance=_allowance(config, outbox, "judge"),
+    )
+
+
+def answerer_of(config: Config, kept: Keys, outbox: Outbox) -> "Answerer | None":
+    """Who writes the answer to a question; ``None`` where there is no model to ask."""
+    backend = backend_of(config, kept)
+    if backend is None:
+        return None
+    from kite_memory.distill.answering import Answerer
+
+    return Answerer(
+        backend=backend,
+        prompt=prompts.load(prompt_folders(config), "ask"),
+        allowance=_allowance(config, outbox, "answer"),
+    )
+
+
+def polisher_of(config: Config, kept: Keys, outbox: Outbox) -> "Polisher | None":
+    """Who says a brief better; ``None`` where there is no model to ask."""
+    backend = backend_of(config, kept)
+    if backend is None:
+        return None
+    from kite_memory.distill.polishing import Polisher
+
+    return Polisher(
+        backend=backend,
+        prompt=prompts.load(prompt_folders(config), "polish"),
+        allowance=_allowance(config, outbox, "polish"),
+    )
+
+
+def arbiter_of(config: Config, kept: Keys, outbox: Outbox) -> "Arbiter | None":
+    """Who reads notes that may contradict each other; ``None`` where there is no model to ask."""
+    backend = backend_of(config, kept)
+    if backend is None:
+        return None
+    from kite_memory.distill.superseding import Arbiter
+
+    return Arbiter(
+        backend=backend,
+        prompt=prompts.load(prompt_folders(config), "supersede"),
+        allowance=_allowance(config, outbox, "supersede"),
+    )
+
+
+def arbitrated(arbiter: "Arbiter | None", contests: Sequence[Contest]) -> Rulings:
+    if arbiter is None or not contests:
+        return {}
+    from kite_memory.distill.answering import Unsaid
+    from kite_memory.outbound import without_private
+
+    told = arbiter.rule([without_private(contest) for contest in contests])
+    if isinstance(told, Unsaid):
+        log.info("pairs of notes were not read by the model: %s", told.reason)
+        return {}
+    return told
+
+
+def saving_of(config: Config, extractor: Extractor, outbox: Outbox) -> Saving:
+    """What looks at that which agents save of their own accord; a model takes a transcript apart where there is one."""
+    if extractor.name == "offline":
+        return Saving(rules=OfflineRules())
+    allowance = Allowance(outbox=outbox, budget=budget_of(config), share=1.0, clock=time.time, purpose="save")
+    return Saving(rules=OfflineRules(), model=extractor, allowance=allowance)
+
+
+def colleagues_of(config: Config, kept: Keys) -> TeamRecall | None:
+    """``None`` where nobody said that the team is to be asked at prompts, or there is no token for it."""
+    if config.team.ask != "prompt" or not config.team.bridge:
+        return None
+    token = kept.find("team-token")
+    return TeamRecall(Team(address=config.team.bridge, token=token.value)) if token else None
+
+
+def second_embedder(config: Config, kept: Keys) -> Embedder | None:
+    """The Voyage space beside the local one, where there is a key for it and nobody said no."""
+    if config.embedder.name == "local":
+        return None
+    key = kept.find("voyage")
+    if key is None:
+        if config.embedder.name == "voyage":
+            raise ConfigInvalid("the embedder `voyage` has no key", hint="`kmem keys set voyage`, or VOYAGE_API_KEY")
+        return None
+    from kite_memory.outbound import RedactingEmbedder
+    from kite_memory.recall.embedders.voyage import VoyageEmbedder
+
+    base_url = config.embedder.voyage_base_url or os.environ.get("VOYAGE_BASE_URL", "")
+    return RedactingEmbedder(VoyageEmbedder(key.value, model=config.embedder.voyage_model, base_url=base_url))
+
+
+def backend_of(config: Config, kept: Keys) -> "Backend | None":
+    """The door to the model that the configuration names; ``None`` where it names none, or there is no key for it."""
+    from kite_memory.outbound import RedactingBackend
+
+    settings = config.extractor
+    prices = Prices(dollars_in=settings.dollars_per_million_in, dollars_out=settings.dollars_per_million_out)
+    match settings.name:
+        case "offline":
+            return None
+        case "auto" | "anthropic":
+            key = kept.find("anthropic")
+            if key is None:
+                return None
+            from kite_memory.distill.backends.anthropic_api import AnthropicBackend
+
+            return RedactingBackend(
+                AnthropicBackend(api_key=key.value, model=settings.model, prices=prices, base_url=settings.base_url)
+            )
+        case "claude-cli":
+            from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
+
+            return RedactingBackend(
+                ClaudeCliBackend(folder=config.state / "extractor", prices=prices, environment=dict(os.environ))
+            )
+        case "openai":
+            key, address = kept.find("openai"), _openai_address(config)
+            if key is None and not _is_local(address):
+                return None
+            from kite_memory.distill.backends.openai_api import OpenAiBackend
+
+            return RedactingBackend(
+                OpenAiBackend(api_key=key.value if key else "", model=settings.openai_model, prices=prices, base_url=address)
+            )
+        case _:
+            assert_never(settings.name)
+
+
+def _openai_address(config: Config) -> str:
+    return config.extractor.base_url or os.environ.get("OPENAI_BASE_URL", "")
+
+
+def _is_local(address: str) -> bool:
+    from kite_memory.distill.backends.transport import is_loopback
+
+    return is_loopback(address)
+
+
+def prompt_folders(config: Config) -> tuple[Path, Path]:
+    return config.file.parent / "prompts", assets.folder("prompts")
+
+
+def budget_of(config: Config) -> Budget:
+    return Budget(dollars=config.extractor.dollars_per_day, calls=config.extractor.calls_per_day)
+
+
+def _allowance(config: Config, outbox: Outbox, purpose: Purpose) -> Allowance:
+    """What all that is asked beside the extraction may take of a day's budget."""
+    share = config.extractor.judge_share
+    return Allowance(outbox=outbox, budget=budget_of(config), share=share, clock=time.time, purpose=purpose)

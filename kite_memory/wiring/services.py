@@ -1,0 +1,380 @@
+"""All parts of one machine's memory, opened from the configuration and wired together."""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from contextlib import closing as closed
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kite_memory import assets
+from kite_memory.app.agent_hooks import HookHandler
+from kite_memory.app.code_anchors import CodeAnchors
+from kite_memory.app.consolidation import Consolidation, commit
+from kite_memory.app.forgetting import Forgetting
+from kite_memory.app.importer import Importer
+from kite_memory.app.operations import Operations, known_project
+from kite_memory.app.pipeline import Pipeline
+from kite_memory.app.prompt_capture import PromptCapture
+from kite_memory.app.question_answering import QuestionAnswering
+from kite_memory.app.review import Review
+from kite_memory.app.session_context import said_about
+from kite_memory.app.trace import Tracer
+from kite_memory.app.vault_pages import VaultPages
+from kite_memory.config import Config
+from kite_memory.daemon.lock import holder
+from kite_memory.distill import prompts
+from kite_memory.distill.backends.backend import Keyless
+from kite_memory.distill.budget_ledger import Allowance
+from kite_memory.distill.extractor import Extractor
+from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.scheduler import Idle, Scheduler
+from kite_memory.keys import keys_beside
+from kite_memory.model.event import Event, EvidenceReference
+from kite_memory.model.note import Note
+from kite_memory.projects.project import project_of
+from kite_memory.protected import protected_literals
+from kite_memory.recall.embedders.embedder import Embedder
+from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.recall.index import Index
+from kite_memory.recall.recall import Recall
+from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.redaction.literals import protect
+from kite_memory.sources.common.source import Source
+from kite_memory.system.checksums import seal
+from kite_memory.text.ages import age
+from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.store import Timeline
+from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_conversations import LocalConversations
+from kite_memory.tools.local_state import LocalState, heard, working
+from kite_memory.tools.local_store import LocalStore
+from kite_memory.tools.registry import tools_of
+from kite_memory.tools.resuming import left_to_do
+from kite_memory.vault import Vault
+from kite_memory.wiring.models import (
+    answerer_of,
+    arbiter_of,
+    arbitrated,
+    backend_of,
+    budget_of,
+    chunk_policy,
+    colleagues_of,
+    extractor_of,
+    judge_of,
+    polisher_of,
+    prompt_folders,
+    saving_of,
+    second_embedder,
+)
+from kite_memory.wiring.sources import sources_of
+
+if TYPE_CHECKING:
+    from kite_memory.app.trace import Requests
+
+log = logging.getLogger("kite_memory")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """``costs`` says whether asking the extractor costs money."""
+
+    config: Config
+    sources: tuple[Source, ...]
+    timeline: Timeline
+    outbox: Outbox
+    vault: Vault
+    recall: Recall
+    embedder: Embedder
+    meaning: Meaning
+    extractor: Extractor
+    costs: bool
+    pipeline: Pipeline
+    operations: Operations
+    bridge: Bridge
+    moments: HookHandler
+    consolidating: Consolidation
+    anchoring: CodeAnchors
+    saved: Callable[[EvidenceReference], Sequence[Event]]
+    """What a note of a saved conversation rests on."""
+
+    @property
+    def has_a_vault(self) -> bool:
+        """Whether there is one, or was: only then is its absence worth a word."""
+        return self.vault.root.is_dir() or bool(self.vault.known())
+
+    def init_vault(self) -> None:
+        """Make the vault if there never was one. Raises `VaultMissing` where there was, and `VaultReadOnly`."""
+        self.vault.ensure(assets.folder("vault_template"))
+
+
+@contextmanager
+def open_services(
+    config: Config, *, running: Callable[[], dict[str, Any]] | None = None, idle: Callable[[], Idle] | None = None
+) -> Iterator[Services]:
+    """Everything wired up, and closed again. Several processes may do this at once; only the daemon and a backfill write events.
+
+    A vault that is not there does not keep the house shut: what needs it says so when it is asked.
+    """
+    with ExitStack() as closing:
+        protect(protected_literals(config.file))
+        closing.callback(seal, config.state)  # last, when all that is below is closed
+        timeline = Timeline(config.state / "timeline.sqlite")
+        closing.callback(timeline.close)
+        outbox = Outbox(config.state / "outbox.sqlite")
+        closing.callback(outbox.close)
+        vault = closing.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
+        embedder = LocalEmbedder()
+        kept = keys_beside(config.file)
+        judge = judge_of(config, kept, outbox)
+        recall = Recall(
+            index=Index(
+                config.state / "index",
+                embedder=embedder,
+                beside=second_embedder(config, kept),
+                said=partial(said_about, timeline),
+            ),
+            memory=SessionMemory(config.state / "index" / "shown.sqlite"),
+            threshold=config.recall.threshold,
+            dial=config.recall.dial,
+            judged=judge is not None,
+            notes_per_prompt=config.recall.notes_per_prompt,
+            tokens_per_prompt=config.recall.tokens_per_prompt,
+            fixes=timeline,
+        )
+        closing.callback(recall.close)
+        extractor = extractor_of(config, kept)
+        costs = extractor.name != "offline"
+        sources = sources_of(config, projects=timeline.folders)
+        scheduler = Scheduler(
+            outbox=outbox,
+            extractor=extractor,
+            budget=budget_of(config),
+        )
+        pipeline = Pipeline(
+            sources=sources,
+            timeline=timeline,
+            outbox=outbox,
+            scheduler=scheduler,
+            vault=vault,
+            recall=recall,
+            policy=chunk_policy(config, costs=costs),
+            arbitrate=partial(arbitrated, arbiter_of(config, kept, outbox)),
+        )
+        meaning = Meaning(
+            space=embedder.space.tag,
+            of_texts=lambda texts: embedder.embed(texts, "document"),
+            of_question=lambda text: embedder.embed([text], "query")[0],
+        )
+        history = QuestionAnswering(
+            timeline=timeline,
+            vault=vault,
+            recall=recall,
+            answerer=partial(answerer_of, config, kept, outbox),
+            polisher=partial(polisher_of, config, kept, outbox),
+            clock=lambda: datetime.now(UTC),
+        )
+        in_background = running is not None  # a daemon's own thread gives notes their vectors
+        gardening = VaultPages(
+            vault=vault,
+            lock=pipeline.vault_lock,
+            clock=lambda: datetime.now(UTC),
+            polisher=partial(polisher_of, config, kept, outbox),
+        )
+        letting_go = Forgetting(timeline=timeline, outbox=outbox, vault=vault, recall=recall)
+        store = _local_store(config.state, vault, recall, pipeline, letting_go, gardening, in_background=in_background)
+        closing.callback(store.close)
+        pipeline.after_deletions(store.tidy)
+        near = Near(
+            project_of=project_of,
+            known_project=partial(known_project, vault),
+            timeline=history.timeline,
+            resume=history.resume,
+            working=partial(working, timeline),
+            heard=partial(heard, timeline),
+            known_of=timeline.provenance,
+        )
+        bridge = Bridge(tools_of(store, near, saving=saving_of(config, extractor, outbox), age=age))
+        consolidating = Consolidation(
+            vault=vault,
+            refresh=recall.refresh,
+            gardening=gardening,
+            folder=config.state,
+            lock=pipeline.vault_lock,
+            clock=lambda: datetime.now(UTC),
+            committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
+        )
+        operations = Operations(
+            pipeline=pipeline,
+            timeline=timeline,
+            outbox=outbox,
+            vault=vault,
+            recall=recall,
+            history=history,
+            bridge=bridge,
+            keep=store.keep,
+            saved=store.evidence,
+            forgot=store.forgot,
+            erase=partial(_erase, consolidating, store),
+            gardening=gardening,
+            more=consolidating.operations(),
+            reviewing=Review(vault=vault, recall=recall, timeline=timeline, lock=pipeline.vault_lock, dividing=consolidating),
+            taking_in=Importer(vault=vault, recall=recall, lock=pipeline.vault_lock),
+            extractor=extractor.name,
+            lack=extractor.lack if isinstance(extractor, Keyless) else None,
+            meaning=meaning,
+            budget_dollars=config.extractor.dollars_per_day if costs else 0.0,
+            daemon=running or partial(_absent, config.state),
+            idle=idle or (lambda: Idle(until=None, reason="")),
+            clock=lambda: datetime.now(UTC),
+        )
+        saying = PromptCapture(
+            vault=vault, recall=recall, lock=pipeline.vault_lock, report=report_error, provenance=timeline.provenance
+        )
+        closing.callback(saying.close)
+        moments = HookHandler(
+            recall=recall,
+            timeline=timeline,
+            judge=judge,
+            mode=config.judge,
+            report=report_error,
+            left_to_do=partial(left_to_do, store, near),
+            hear=saying.hear,
+            colleagues=colleagues_of(config, kept) if in_background else None,
+        )
+        closing.callback(moments.close)
+        yield Services(
+            config=config,
+            sources=sources,
+            timeline=timeline,
+            outbox=outbox,
+            vault=vault,
+            recall=recall,
+            embedder=embedder,
+            meaning=meaning,
+            extractor=extractor,
+            costs=costs,
+            pipeline=pipeline,
+            operations=operations,
+            bridge=bridge,
+            moments=moments,
+            consolidating=consolidating,
+            saved=store.evidence,
+            anchoring=CodeAnchors(
+                vault=vault,
+                sessions=timeline,
+                refresh=lambda paths: recall.refresh(vault, hint=paths),
+                lock=pipeline.vault_lock,
+                clock=lambda: datetime.now(UTC),
+            ),
+        )
+
+
+def _erase(consolidating: Consolidation, store: LocalStore, letting_go: Forgetting) -> list[str]:
+    """What else was kept of words that are to be gone for good, and what no database shall hold of them any more."""
+    consolidating.let_go()
+    return letting_go.leave_nothing({"bridge.sqlite": store.purge})
+
+
+def _not_committed(message: str) -> str:
+    return ""
+
+
+def _local_store(
+    state: Path,
+    vault: Vault,
+    recall: Recall,
+    pipeline: Pipeline,
+    letting_go: Forgetting,
+    gardening: VaultPages,
+    *,
+    in_background: bool,
+) -> LocalStore:
+    def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
+        recall.refresh(vault, hint=paths, meaning=meaning or not in_background)
+
+    def let_go(note: Note) -> None:
+        letting_go.let_go(letting_go.grounds([note]), blank=False)
+
+    conversations = LocalConversations(vault=vault, folder=state / "conversations", lock=pipeline.vault_lock, take_up=take_up)
+    return LocalStore(
+        vault=vault,
+        recall=recall,
+        state=LocalState(state / "bridge.sqlite"),
+        conversations=conversations,
+        lock=pipeline.vault_lock,
+        take_up=take_up,
+        let_go=let_go,
+        forgotten=lambda note: _remarked(gardening.let_go([note], wording=False)),
+    )
+
+
+def _remarked(remark: str) -> None:
+    if remark:
+        log.warning("%s", remark)
+
+
+def _absent(state: Path) -> dict[str, Any]:
+    """The daemon as seen by a process that could not reach it. Who else holds its lock may be a backfill, or one that hangs."""
+    return {"running": False, "pid": None, "since": "", "rss_mb": 0.0, "held_by": holder(state)}
+
+
+def report_error(error: BaseException) -> None:
+    log.error("a request failed", exc_info=error)
+
+
+@contextmanager
+def requests_of(house: Services, tracer: Tracer) -> "Iterator[Requests]":
+    """What the models that are configured would be sent; without one, what one would be sent that was."""
+    from tempfile import TemporaryDirectory
+
+    from kite_memory.app.trace import Askers, Recorder, Requests
+    from kite_memory.distill.answering import Answerer
+    from kite_memory.distill.judge import ModelJudge
+    from kite_memory.distill.model_extractor import ModelExtractor
+    from kite_memory.distill.polishing import Polisher
+    from kite_memory.distill.superseding import Arbiter
+    from kite_memory.outbound import RedactingBackend, without_private
+
+    config = house.config
+    real = backend_of(config, keys_beside(config.file))
+    recorder = Recorder(name=real.name if real else "no model is set up", model=real.model if real else "")
+    backend = RedactingBackend(recorder)
+    prompt = partial(prompts.load, prompt_folders(config))
+    with TemporaryDirectory() as folder, closed(Outbox(Path(folder) / "outbox.sqlite")) as outbox:
+        free = Allowance(outbox=outbox, budget=Budget(dollars=1.0, calls=1_000_000), share=1.0, clock=time.time)
+        yield Requests(
+            askers=Askers(
+                recorder=recorder,
+                extractor=replace(house.extractor, backend=backend)
+                if isinstance(house.extractor, ModelExtractor)
+                else ModelExtractor(backend=backend, prompt=prompt()),
+                judge=ModelJudge(backend=backend, prompt=prompt("judge"), allowance=free),
+                answerer=Answerer(backend=backend, prompt=prompt("ask"), allowance=free),
+                polisher=Polisher(backend=backend, prompt=prompt("polish"), allowance=free),
+                arbiter=Arbiter(backend=backend, prompt=prompt("supersede"), allowance=free),
+                redacted=without_private,
+            ),
+            tracer=tracer,
+            timeline=house.timeline,
+            vault=house.vault,
+            recall=house.recall,
+            clock=lambda: datetime.now(UTC),
+        )
+
+
+def tracer_of(house: Services) -> Tracer:
+    return Tracer(
+        timeline=house.timeline,
+        outbox=house.outbox,
+        vault=house.vault,
+        recall=house.recall,
+        pipeline=house.pipeline,
+        clock=lambda: datetime.now(UTC),
+    )

@@ -1,0 +1,50 @@
+"""Which agents' transcripts are read, from the configuration."""
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kite_memory.config import Config
+from kite_memory.sources.aider.source import HISTORY, Aider
+from kite_memory.sources.antigravity.source import Antigravity
+from kite_memory.sources.claude_code.source import ClaudeCode
+from kite_memory.sources.cline.source import Cline, RooCode
+from kite_memory.sources.codex.source import Codex
+from kite_memory.sources.common.source import Source
+from kite_memory.sources.copilot_cli.source import CopilotCli
+from kite_memory.sources.cursor.source import CursorApp
+from kite_memory.sources.gemini_cli.source import Gemini
+from kite_memory.sources.git_history.source import GitLog
+from kite_memory.sources.opencode.source import OpenCode
+
+if TYPE_CHECKING:
+    pass
+
+
+def sources_of(config: Config, *, projects: Callable[[], Iterable[str]] = tuple) -> tuple[Source, ...]:
+    """Every agent whose transcripts are read, a line for each; those without a root are left out.
+
+    ``projects`` are the folders that agents are known to have worked in.
+    """
+    found: tuple[Source | None, ...] = (
+        ClaudeCode(config.claude_root, own_state=config.state),
+        Codex(config.codex_root, own_state=config.state) if config.codex_root else None,
+        Gemini(config.gemini_root, own_state=config.state) if config.gemini_root else None,
+        CopilotCli(config.copilot_root, own_state=config.state) if config.copilot_root else None,
+        Cline(config.cline_roots, own_state=config.state) if config.cline_roots else None,
+        RooCode(config.roo_roots, own_state=config.state) if config.roo_roots else None,
+        _aider(config, projects),
+        OpenCode(config.opencode_root) if config.opencode_root else None,
+        CursorApp(config.cursor_root, config.cursor_cli_root) if config.cursor_root and config.cursor_cli_root else None,
+        Antigravity(config.antigravity_root) if config.antigravity_root else None,
+        GitLog(projects, environment=os.environ, home=Path.home()) if config.git_history else None,
+    )
+    return tuple(source for source in found if source is not None)
+
+
+def _aider(config: Config, projects: Callable[[], Iterable[str]]) -> Aider | None:
+    if config.aider_roots is None:
+        return None
+    history = config.aider_history or HISTORY
+    return Aider(projects, always=config.aider_roots, own=config.own_histories, own_state=config.state, history=history)

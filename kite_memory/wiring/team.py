@@ -1,0 +1,116 @@
+"""A team's store, opened from the configuration."""
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kite_memory.config import Config
+from kite_memory.distill.saving import Saving
+from kite_memory.errors import KiteError, UsageError
+from kite_memory.keys import keys_beside
+from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.text.ages import age
+from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.local_context import Near
+from kite_memory.tools.registry import tools_of
+from kite_memory.tools.store import StoreUnavailable
+from kite_memory.wiring.models import OfflineRules
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from kite_memory.tools.wire import Perform
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamBridge:
+    """``health`` says why the store does not answer just now; empty where it does."""
+
+    perform: "Perform"
+    health: Callable[[], str]
+    close: Callable[[], None]
+
+
+def bridge_of(config: Config, store_url: str) -> "tuple[Perform, Callable[[], None]]":
+    """`team_bridge`, and how to close it."""
+    bridge = team_bridge(config, store_url)
+    return bridge.perform, bridge.close
+
+
+def team_bridge(config: Config, store_url: str) -> TeamBridge:
+    """The bridge over a team's store, in this process. Raises `KiteError` where it cannot be opened.
+
+    ``team`` is the store that the configuration names.
+    """
+    postgres = _postgres()
+    team = config.team
+    url = _store_url(config, store_url)
+    with _naming(url):
+        store = postgres.open_postgres(
+            url,
+            embedder=LocalEmbedder(),
+            objects=postgres.objects_of(bucket=team.bucket, endpoint=team.endpoint, prefix=team.prefix, region=team.region),
+            tenant=team.tenant,
+            password=_store_password(config),
+        )
+    keeping = postgres.Housekeeping(store)
+    bridge = Bridge(tools_of(store, Near(), saving=Saving(rules=OfflineRules()), age=age))
+
+    def close() -> None:
+        keeping.close()
+        store.close()
+
+    def health() -> str:
+        try:
+            store.ping()
+        except KiteError as error:
+            return str(error)
+        return ""
+
+    return TeamBridge(perform=bridge.perform, health=health, close=close)
+
+
+@contextmanager
+def _naming(url: str) -> Iterator[None]:
+    """What an agent is not told of a store, who starts a server on it must know: which it is, and why it does not answer."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        words = str(error.__cause__ or "").strip().splitlines()
+        reason = f": {words[0].rpartition('failed: ')[2]}" if words else ""
+        host = url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2] or "its socket"
+        raise StoreUnavailable(f"{error}, at {host}{reason}", hint=error.hint) from error
+
+
+def migrate_store(config: Config, store_url: str, tell: Callable[[str], None] = lambda line: None) -> None:
+    """Bring a team's store to this version. Raises `KiteError` where that cannot be."""
+    url = _store_url(config, store_url)
+    with _naming(url):
+        _postgres().migrate(url, spaces=[LocalEmbedder().space], password=_store_password(config), tell=tell)
+
+
+def _postgres() -> "ModuleType":
+    try:
+        return importlib.import_module("kite_memory.team.postgres")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("kite_memory"):
+            raise
+        raise UsageError("a team's store needs more packages", hint="install `kite-memory[team]`") from error
+
+
+def _store_url(config: Config, told: str) -> str:
+    url = config.team.store if told == "team" else told
+    scheme, is_url, _ = url.partition("://")
+    if not is_url:
+        raise UsageError("a team's store is named by a URL", hint="as postgresql://user@host/database, or `team` as [team] says")
+    if scheme not in ("postgresql", "postgres"):
+        raise UsageError(f"a team's store is PostgreSQL, and {scheme!r:.40} is not", hint="as postgresql://user@host/database")
+    return url
+
+
+def _store_password(config: Config) -> str:
+    """Of the environment's own, PostgreSQL's library knows already."""
+    found = keys_beside(config.file).find("team")
+    return found.value if found and found.place != "environment" else ""
