@@ -1,4 +1,4 @@
-"""What a session is told of the vault as it starts, before anybody has said what it is about: the titles that most likely matter."""
+"""What a session is told of the vault as it starts, before anybody has said what it is about: what most likely matters."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -130,7 +130,9 @@ def contents(
     mask = scoring.spoken(columns, now) & scoring.within(columns, index.project_number(project))
     notes = columns.notes
     scores = notes["importance"].astype(np.float64)
-    scores += _LASTING * ~scoring.of_kinds(columns, {NoteKind.INSIGHT}) + _STANDING * scoring.of_kinds(columns, {NoteKind.PREFERENCE})
+    scores += _LASTING * ~scoring.of_kinds(columns, {NoteKind.INSIGHT}) + _STANDING * scoring.of_kinds(
+        columns, {NoteKind.PREFERENCE}
+    )
     scores -= _NEWER * np.clip((now - notes["created"]) / _WEEK, 0, 500)
     for called in taken_up:
         scores[columns.rows_of(np.array(index.numbers(called), np.int64))] += _TAKEN_UP
@@ -150,7 +152,11 @@ def contents(
         score = float(scores[row]) + (_RESTED if name(note) in at_rest else 0.0)
         if routine and _warns_of(note, routine):
             score += _ROUTINE
-        ranked[name(note)] = score, Hit(note=note, score=round(max(0.0, min(1.0, score / 5)), 4), why="matters in this project"), line
+        ranked[name(note)] = (
+            score,
+            Hit(note=note, score=round(max(0.0, min(1.0, score / 5)), 4), why="matters in this project"),
+            line,
+        )
     best_first = sorted(ranked.values(), key=lambda each: -each[0])
     return tuple((hit, line) for _, hit, line in best_first[:MOST])
 

@@ -26,7 +26,7 @@ _SAID_TITLE, _SAID_BODY = 0.85, 0.6
 _LOOKED_AT = 1_200
 _ASKED = 700
 _PAST = re.compile(
-    r"\bwhy (?:did|do|does|are|is|was|were|have|had|don't|didn't|aren't|isn't|can't|won't|shouldn't) (?:we|i|it|the|our|this|that)\b"
+    r"\bwhy (?:did|do|does|are|is|was|were|have|had|don't|didn't|aren't|isn't|can't|won't) (?:we|i|it|the|our|this|that)\b"
     r"|\bwhy \S+(?: \S+){0,3} (?:rather than|instead of|over|and not)\b"
     r"|\bremind me\b|\blast time\b"
     r"|\b(?:what|which)(?: [\w-]+){0,4} (?:did|do|have|had|should) (?:we|i|the|our)\b"
@@ -72,9 +72,7 @@ def pointers(
         title = titles.line(hit.note)
         if title and not repeats(hit.note, said):
             found.append(
-                Pointer(
-                    id=name(hit.note), title=title, date=hit.note.created, score=hit.score, evidence=hit.note.evidence[:4]
-                )
+                Pointer(id=name(hit.note), title=title, date=hit.note.created, score=hit.score, evidence=hit.note.evidence[:4])
             )
     told_by_notes = {reference for pointer in found for reference in pointer.evidence}
     found += [other for other in others if told_by_notes.isdisjoint(other.evidence)]

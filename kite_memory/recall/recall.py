@@ -34,7 +34,7 @@ _ALSO = 0.30
 recorded verdicts, the first question keeps more false injections away than a higher bar for the second."""
 _STRANGE = 0.20
 """So much surer must a judge be of another project's note. The gate's own figure has it in the score already."""
-_LIST_TOKENS = 360
+_LIST_TOKENS = 300
 _POINTER_TOKENS, _FIRST_POINTER_TOKENS = 130, 300
 _LEARNED_FROM = timedelta(days=180)
 
@@ -287,6 +287,21 @@ class Recall:
     def act(self, action: Action, *, branch: str = "", delivery: Delivery | None = None) -> Injection:
         """What an agent is told as it runs a command, or when one has failed: one line, rarely. Nothing is raised."""
         return self._acting.act(action, self._clock(), branch=branch, delivery=delivery)
+
+    def opened(self, session: str, called: Sequence[str], *, project: str = "") -> None:
+        """The agent had these shown, by an id, the end of one, or a citation. Nothing is raised."""
+        try:
+            known = self._memory.listed(session)
+            names = [
+                next((each for each in known if each == one or each.endswith(one)), None) or self._named(one) for one in called
+            ]
+            self._memory.opened(session, list(dict.fromkeys(filter(None, names))), self._clock(), project=project)
+        except sqlite3.Error:
+            pass  # at worst it is told once more
+
+    def _named(self, called: str) -> str:
+        note = self._index.called(called)
+        return name(note) if note is not None else ""
 
     def take_over(self, session: str, origin: str) -> None:
         """A fork has in its context what the session was shown that it comes from. Nothing is raised."""

@@ -41,6 +41,7 @@ _QUOTE_TOKENS = 200
 _HANDLE = 6
 """Letters, of which there are a billion: where two notes share them, `kmem show` says so."""
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_SAFE = re.compile(r"\w[\w./:#@+-]*")
 _CONTENTS = "[Relevant vault context: titles of this user's own notes; `kmem show ID ID` opens them]"
 _POINTERS = "[May bear on this; `kmem show ID` opens one]"
 _FRAGMENT = 40
@@ -91,9 +92,10 @@ def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> Block:
     left = tokens - line_tokens(f"{opening}\n{_CLOSING}")
     told: list[tuple[Hit, str]] = []
     for hit, title in lines:
-        line = f"- {handle(hit.note.id or hit.note.path)} {title}"
+        called = handle(hit.note.id or hit.note.path)
+        line = f"- {called} {title}"
         needed = line_tokens(line) + 1
-        if needed <= left:
+        if called and needed <= left:
             left -= needed
             told.append((hit, line))
     text = "\n".join([opening, *(line for _, line in told), _CLOSING]) if told else ""
@@ -135,9 +137,10 @@ def voices(
     pointed: list[Pointer] = []
     for pointer in pointers:
         title = plain_line(quoted(plain_line(pointer.title, _POINTED_LENGTH)), _POINTED_LENGTH)
-        line = f"- {handle(pointer.id)} {title} ({pointer.date:%Y-%m-%d})"
+        called = handle(pointer.id)
+        line = f"- {called} {title} ({pointer.date:%Y-%m-%d})"
         needed = line_tokens(line) + 1
-        if title and needed <= left and len(line) + len(_POINTERS) < characters_left:
+        if called and title and needed <= left and len(line) + len(_POINTERS) < characters_left:
             left -= needed
             characters_left -= len(line) + 1
             lines.append(line)
@@ -153,10 +156,13 @@ def voices(
 
 
 def handle(called: str) -> str:
-    """What a line names a note by: the end of its id, which `kmem show` takes. What is no such id is told whole."""
+    """What a line names a note by: the end of its id, which `kmem show` takes. What is no such id is told whole.
+
+    Empty for a name that a shell would take for more than a name: nobody is to be told to run it.
+    """
     if _ULID.fullmatch(called):
         return called[-_HANDLE:]
-    return plain_line(quoted(plain_line(called, _PATH_LENGTH)), _PATH_LENGTH).replace(" ", "%20")
+    return called if len(called) <= _PATH_LENGTH and _SAFE.fullmatch(called) else ""
 
 
 def in_brief(note: Note, tokens: int) -> str:

@@ -206,7 +206,9 @@ class SessionMemory:
             return
         self.claim(session, notes, at)
         given = tuple(Given(note=note, score=1.0) for note in notes)
-        self.record(Occasion(at=at, session=session, project=project, head="", reason="the agent opened it", given=given, moment="opened"))
+        self.record(
+            Occasion(at=at, session=session, project=project, head="", reason="the agent opened it", given=given, moment="opened")
+        )
         with self._changing() as connection:
             connection.executemany(
                 "UPDATE showing SET standing = 'used', why = 'opened', settled = ?"

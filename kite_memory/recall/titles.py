@@ -26,8 +26,8 @@ _HANGS = re.compile(
 )
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?。！？](?=\s|$)|$)", re.MULTILINE)
 _STATE = re.compile(
-    r"\b(?:(?:is|are|still|currently|now) (?:\w+ )?(?:failing|broken|red|down|blocked|pending|missing|unfinished|in progress|flaky|wip"
-    r"|stuck|open|unmerged|disabled)|currently|right now|at the moment|so far|not yet|for now|in progress|wip|todo)\b",
+    r"\b(?:(?:is|are|still|currently|now) (?:\w+ )?(?:failing|broken|red|down|blocked|pending|missing|unfinished|in progress|flaky"
+    r"|wip|stuck|open|unmerged|disabled)|currently|right now|at the moment|so far|not yet|for now|in progress|wip|todo)\b",
     re.IGNORECASE,
 )
 _STATES_HOLD = timedelta(days=14)
