@@ -297,8 +297,9 @@ class Replay:
 
 def listed_events(injection: Injection) -> list[str]:
     """The events of the conversations that were quoted or pointed at."""
-    conversations = (*injection.quotes, *(pointer for pointer in injection.pointers if not pointer.is_note))
-    references = (EvidenceReference.parse(told) for each in conversations for told in (each.id, *each.evidence))
+    told = [reference for quote in injection.quotes for reference in (quote.id, *quote.evidence)]
+    told += [reference for each in injection.pointers if not each.is_note for reference in (each.id, *each.evidence)]
+    references = map(EvidenceReference.parse, told)
     return list(dict.fromkeys(reference.event[:8] for reference in references if reference is not None))
 
 

@@ -18,7 +18,7 @@ from kite_memory.recall.brief import Commands, contents, nearest, nothing_run, r
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.gate import Dial, Gate, personal
 from kite_memory.recall.index import Index, IndexStatus, Refreshed, Shelf
-from kite_memory.recall.rendering import CHARACTERS, block, voices
+from kite_memory.recall.rendering import CHARACTERS, block, handle, voices
 from kite_memory.recall.rendering import contents as list_of
 from kite_memory.recall.search import Query, name, search
 from kite_memory.recall.select import TERSE, Bar, Prompt, Weighed, bounded, needless, weigh
@@ -292,9 +292,7 @@ class Recall:
         """The agent had these shown, by an id, the end of one, or a citation. Nothing is raised."""
         try:
             known = self._memory.listed(session)
-            names = [
-                next((each for each in known if each == one or each.endswith(one)), None) or self._named(one) for one in called
-            ]
+            names = [next((each for each in known if one in (each, handle(each))), None) or self._named(one) for one in called]
             self._memory.opened(session, list(dict.fromkeys(filter(None, names))), self._clock(), project=project)
         except sqlite3.Error:
             pass  # at worst it is told once more

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kite_memory.model.hit import Hit
-from kite_memory.recall.rendering import block, digest, estimated_tokens, plain, plain_line, quoted, remarks, shortened
+from kite_memory.recall.rendering import block, contents, estimated_tokens, plain, plain_line, quoted, remarks, shortened
 from tests.counts import examples
 from tests.recall.notes import AUTH, QUEUE, hit
 
@@ -58,8 +58,6 @@ def test_what_the_title_says_already_is_said_once() -> None:
     told = hit("Port 8080 is taken", title="Port 8080 is taken.")
 
     assert "\nPort 8080 is taken\n</vault-context>" in block([told]).text
-    assert ": Port 8080 is taken\n</vault-context>" in digest([told], tokens=360).text
-    assert ": JWT expiry. 24 h\n" in digest([hit("24 h", title="JWT expiry.")], tokens=360).text
 
 
 def test_links_are_shown_as_the_words_a_reader_sees() -> None:
