@@ -3,8 +3,8 @@
     python -m bench.young_vault --cases FILE.json [--show]
 
 FILE holds ``notes`` (id, title, body, kind, trigger, entities, importance), ``speak`` (prompt, note) and ``silent`` (prompts).
-For each prompt that speaks of a note, that one and the first others are put into a vault of 5, 10 and 30; each prompt is a session's
-second, so that a start's list plays no part. Prints shares, and with ``--show`` what was missed or said for nothing.
+For each prompt that speaks of a note, that one and the first others are put into a vault of 5, 10 and 30; each prompt is
+a session's second, so that a start's list plays no part. Prints shares, and with ``--show`` what was missed or said for nothing.
 """
 
 import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)

@@ -189,7 +189,7 @@ def occasion_told(occasion: Occasion, known: Mapping[str, Known]) -> Json:
         "project": occasion.project,
         "prompt": occasion.head,
         "reason": occasion.reason,
-        "notes": [_given(given, known.get(given.note)) for given in occasion.given],
+        "notes": [_given(given, occasion, known.get(given.note)) for given in occasion.given],
     }
 
 
@@ -221,11 +221,11 @@ def _counted(count: Count) -> Json:
     return {"used": count.used, "ignored": count.ignored, "unknown": count.unknown, "open": count.open}
 
 
-def _given(given: Given, note: Known | None) -> Json:
+def _given(given: Given, occasion: Occasion, note: Known | None) -> Json:
     return {
         **_named(given.note, note),
         "score": given.score,
-        "voice": given.voice or "prompt",
+        "voice": given.voice or occasion.moment,
         "outcome": given.standing,
         "because": plain_line(given.why, 300),
     }

@@ -36,7 +36,10 @@ _PASSING = "+rowid"
 _LAST = "\U0010ffff"
 _TERM_LENGTH = 64
 _NAME_BEGINS, _NAME_GOES_ON = 5, 4
-_ENDINGS = frozenset("s es ed d ing er ers r rs ment ly al able ion ions or ors y e en n ness ity ful ive ize ized ise".split())
+_SUFFIXES = """
+s es ed d ing er ers r rs ment ly al able ion ions or ors y e en n ness ity ful ive ize ized ise
+"""
+_ENDINGS = frozenset(_SUFFIXES.split())
 """What the stemmer takes off: such a word is found already."""
 _WORD = re.compile(r"[^\W_]+")
 _SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -141,8 +144,12 @@ def telling(connection: sqlite3.Connection, wanted: Sequence[str], total: int) -
 def called_otherwise(connection: sqlite3.Connection | None, wanted: Sequence[str]) -> list[str]:
     """What else the things go by that were asked for: short forms, and, for a word that no note holds, names that begin with it."""
     found = dict.fromkeys(form for term in wanted[:_TERMS] for form in short_forms.others(term))
-    for term in wanted[:_TERMS] if connection is not None else ():
-        if len(term) < _NAME_BEGINS or connection.execute("SELECT 1 FROM term WHERE word = ?", (term,)).fetchone():
+    for term in wanted[:_TERMS]:
+        if (
+            connection is None
+            or len(term) < _NAME_BEGINS
+            or connection.execute("SELECT 1 FROM term WHERE word = ?", (term,)).fetchone()
+        ):
             continue
         rows = connection.execute("SELECT word FROM term WHERE word > ? AND word < ? LIMIT 20", (term, term + _LAST)).fetchall()
         found |= dict.fromkeys(

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 
 from kite_memory.model.hit import Hit, Pointer
 from kite_memory.model.note import Note
@@ -18,10 +17,10 @@ needs, .12 instead of .05 six; eight add none."""
 LISTED = 0.03
 """What a line of the start's list counts as: it was chosen for no prompt, so a prompt that it bears on may name it once more."""
 _DOUBLE = 2.0
-_SURE = 0.5
-"""From here on a note is said in full unasked: right in 28 of 38, each project measured with the others to fit on."""
 _CLEAR = 0.10
 _AHEAD = 1.5
+_FEW, _OUTSTANDING, _FAR_AHEAD = 12, 0.02, 5.0
+"""Where there are but a few notes, one that far ahead of the others is named though it is unlikely by itself."""
 _SAID_TITLE, _SAID_BODY = 0.85, 0.6
 _LOOKED_AT = 1_200
 _ASKED = 700
@@ -43,13 +42,11 @@ def asks_of_the_past(text: str) -> bool:
     return _PAST.search(" ".join(text[:_ASKED].split())) is not None
 
 
-def said_in_full(text: str, near: Sequence[Hit]) -> int:
-    """How many of the ``near`` notes, the likeliest first, are worth their whole text: the first one, or none."""
-    if not near:
+def asked_for(text: str, near: Sequence[Hit]) -> int:
+    """How many of the ``near`` notes, the likeliest first, a question about the past asks for: the first one where it is clear."""
+    if not near or near[0].score < _CLEAR or not asks_of_the_past(text):
         return 0
-    first = near[0].score
-    ahead = len(near) < 2 or first >= _AHEAD * near[1].score
-    return int(first >= _SURE or (first >= _CLEAR and ahead and asks_of_the_past(text)))
+    return int(len(near) < 2 or near[0].score >= _AHEAD * near[1].score)
 
 
 def pointers(
@@ -58,7 +55,6 @@ def pointers(
     others: Sequence[Pointer],
     *,
     listed: Mapping[str, float],
-    now: datetime,
     bears: float = LEAST,
     most: int = MOST,
 ) -> tuple[Pointer, ...]:
@@ -76,6 +72,9 @@ def pointers(
             )
     told_by_notes = {reference for pointer in found for reference in pointer.evidence}
     found += [other for other in others if told_by_notes.isdisjoint(other.evidence)]
+    stands_out = near[0] if near and len(near) < _FEW and near[0].score >= _OUTSTANDING else None
+    if stands_out is not None and (len(near) < 2 or near[1].score * _FAR_AHEAD <= stands_out.score):
+        bears = min(bears, stands_out.score)
     found = [each for each in found if each.score >= max(bears, _DOUBLE * listed.get(each.id, 0.0))]
     once: dict[str, Pointer] = {}
     for each in sorted(found, key=lambda each: -each.score):

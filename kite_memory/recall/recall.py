@@ -376,8 +376,8 @@ class Recall:
     def _chosen(self, prompt: Prompt) -> Injection:
         weighed = self._weighed(prompt)
         chosen = weighed.candidates[: weighed.chosen]
-        if self._bar.threshold is None and weighed.silence != TERSE:
-            chosen = weighed.near[: pointing.said_in_full(prompt.text, weighed.near)]
+        if not chosen and self._bar.threshold is None and not self._bar.judged and weighed.silence != TERSE:
+            chosen = weighed.near[: pointing.asked_for(prompt.text, weighed.near)]
         quotes, pointers = self._beside(prompt, weighed, chosen)
         first = not prompt.situation.position
         rendered = voices(
@@ -390,7 +390,8 @@ class Recall:
         question = weighed.question if not rendered.hits else None
         if not rendered.text:
             return Injection(block="", hits=(), reason=weighed.silence or "no room for a note", question=question)
-        parts = [f"{len(rendered.hits)} in full: best {chosen[0].score:.2f}"] if rendered.hits else []
+        best = max((hit.score for hit in chosen), default=0.0)
+        parts = [f"{len(rendered.hits)} in full: best {best:.2f}"] if rendered.hits else []
         parts += [f"{len(rendered.quotes)} quoted"] if rendered.quotes else []
         parts += [f"{len(rendered.pointers)} by title: best {rendered.pointers[0].score:.2f}"] if rendered.pointers else []
         return Injection(
@@ -425,7 +426,6 @@ class Recall:
             [hit for hit in weighed.near if name(hit.note) not in said],
             [other for other in others if other.id not in quoted and other.id not in shown],
             listed=listed,
-            now=self._clock(),
         )
 
     def _gives(self, prompt: Prompt, injection: Injection, moment: Moment, delivery: Delivery | None) -> bool:

@@ -97,6 +97,8 @@ CANDIDATES = 20
 POINTED = 12
 TERSE = "too few telling words"
 """Enough to be pointed somewhere, as by «commit», and too little to be told a whole note."""
+_FAINT = 0.25
+"""What shares no word with a prompt and less meaning than this has nothing to do with it."""
 _NEAR, _STEEP = 0.10, 2.9
 """Without a gate, a note that far below the threshold is as likely as what a pointer needs."""
 _HEAD_LENGTH = 8_000
@@ -339,7 +341,11 @@ def _by_gate(
         question=question,
         figures=tuple(tuple(figures[place].tolist()) for place in places),
         parts=tuple(bar.gate.parts(figures[place].tolist(), habits[place]) for place in places),
-        near=tuple(Hit(note=candidates[place].note, score=float(probabilities[place]), why="") for place in order[:POINTED]),
+        near=tuple(
+            Hit(note=candidates[place].note, score=float(probabilities[place]), why="")
+            for place in order[:POINTED]
+            if candidates[place].words > 0 or (terms >= _TELLING_WORDS and candidates[place].meaning >= _FAINT)
+        ),
     )
 
 

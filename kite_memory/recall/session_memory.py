@@ -6,7 +6,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -314,9 +314,9 @@ class SessionMemory:
                 "SELECT occasion, note, score, standing, why, moment FROM showing WHERE occasion >= ? ORDER BY number",
                 (rows[-1][0] if rows else 0,),
             ).fetchall()
-        given: defaultdict[int, list[Given]] = defaultdict(list)
+        given: defaultdict[int, list[tuple[Given, Moment]]] = defaultdict(list)
         for number, note, score, standing, why, voice in shown:
-            given[number].append(Given(note=note, score=score, standing=standing, why=why, voice=voice))
+            given[number].append((Given(note=note, score=score, standing=standing, why=why), voice))
         return tuple(
             Occasion(
                 at=_moment(at),
@@ -325,7 +325,7 @@ class SessionMemory:
                 project=project,
                 head=head,
                 reason=reason,
-                given=tuple(given[number]),
+                given=tuple(one if voice == moment else replace(one, voice=voice) for one, voice in given[number]),
             )
             for number, at, moment, session, project, head, reason in rows
         )
@@ -425,7 +425,8 @@ class SessionMemory:
         with self._lock:
             rows = self._connection.execute(
                 "SELECT note, COUNT(*), SUM(standing = 'used') AS used, SUM(standing = 'ignored') AS ignored FROM showing"
-                " WHERE at >= ? GROUP BY note HAVING ignored > used ORDER BY ignored - used DESC, note LIMIT ?",
+                " WHERE at >= ? AND moment NOT IN ('start', 'pointer')"
+                " GROUP BY note HAVING ignored > used ORDER BY ignored - used DESC, note LIMIT ?",
                 (since.timestamp(), count),
             ).fetchall()
         return tuple((note, Tally(shown=shown, used=used, ignored=ignored)) for note, shown, used, ignored in rows)

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kite_memory.model.hit import Hit
-from kite_memory.recall.rendering import block, contents, estimated_tokens, plain, plain_line, quoted, remarks, shortened
+from kite_memory.recall.rendering import block, estimated_tokens, plain, plain_line, quoted, remarks, shortened
 from tests.counts import examples
 from tests.recall.notes import AUTH, QUEUE, hit
 
