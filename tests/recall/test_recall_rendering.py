@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kite_memory.model.hit import Hit
-from kite_memory.recall.rendering import block, estimated_tokens, plain, plain_line, quoted, remarks, shortened
+from kite_memory.recall.rendering import block, estimated_tokens, line_tokens, plain, plain_line, quoted, remarks, shortened
 from tests.counts import examples
 from tests.recall.notes import AUTH, QUEUE, hit
 
@@ -348,7 +348,7 @@ def test_without_remarks_there_is_no_block() -> None:
 def test_remarks_stay_within_their_tokens_and_lines_and_cannot_close_the_block(lines: list[str], tokens: int) -> None:
     text = remarks(lines, about="what was done", tokens=tokens)
 
-    assert estimated_tokens(text) <= tokens
+    assert line_tokens(text) <= tokens
     assert not text or (text.count("</vault-context>") == 1 and text.endswith("\n</vault-context>"))
     assert len(text.splitlines()) <= len(lines) + 3
 
