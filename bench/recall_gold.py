@@ -34,7 +34,7 @@ from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.gate import Dial
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import line_tokens
+from kite_memory.recall.rendering import likely_tokens
 from kite_memory.recall.search import Query, name
 from kite_memory.recall.select import Prompt, Weighed, situation_of
 from kite_memory.recall.session_memory import SessionMemory
@@ -226,7 +226,9 @@ class Replay:
 
     def _brief(self, recall: Recall, number: str, session: Session) -> None:
         injection = recall.brief(session=session.id, project=session.project)
-        self._tell({"session": number, "brief": [name(hit.note) for hit in injection.hits], "tokens": line_tokens(injection.block)})
+        self._tell(
+            {"session": number, "brief": [name(hit.note) for hit in injection.hits], "tokens": likely_tokens(injection.block)}
+        )
 
     def _prompts(
         self,
@@ -271,7 +273,7 @@ class Replay:
                     "ranked": [name(hit.note) for hit in weighed.candidates],
                     "listed": [pointer.id for pointer in injection.pointers if pointer.is_note],
                     "listed_events": listed_events(injection),
-                    "tokens": line_tokens(injection.block),
+                    "tokens": likely_tokens(injection.block),
                 }
             )
             self._show(number, event, weighed)

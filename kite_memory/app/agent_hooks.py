@@ -26,7 +26,7 @@ from kite_memory.projects.project import project_of
 from kite_memory.projects.repositories import branch_of
 from kite_memory.recall.index import essence
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import estimated_tokens, line_tokens, plain_line, remarks
+from kite_memory.recall.rendering import estimated_tokens, likely_tokens, plain_line, remarks
 from kite_memory.recall.select import Prompt, bounded, needless
 from kite_memory.recall.session_memory import Delivery
 from kite_memory.redaction import drop_private, redact
@@ -197,7 +197,7 @@ class HookHandler:
     def _opening(self, asked: HookInput, agent: str, delivery: Delivery) -> str:
         project = project_of(asked.cwd)
         brief = self._recall.brief(session=asked.session, project=project, branch=branch_of(asked.cwd), delivery=delivery)
-        room = _START_TOKENS - (brief.tokens or line_tokens(brief.block))
+        room = _START_TOKENS - (brief.tokens or likely_tokens(brief.block))
         lines = () if room <= 0 else self._last_work(asked, agent, project)
         said = "\n".join(filter(None, (brief.block, remarks(lines, about=ABOUT, tokens=room))))
         if said and asked.session:

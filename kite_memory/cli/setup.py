@@ -15,6 +15,7 @@ from kite_memory.agents import registry
 from kite_memory.agents.hook_command import fast_command
 from kite_memory.agents.registry import Agent
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, apply, backed_up, diff, read_settings
+from kite_memory.app.launch import voyage_command
 from kite_memory.cli.console import ask, complain, say, say_json, tell, watched
 from kite_memory.cli.help import Command, add, group
 from kite_memory.config import Config
@@ -60,19 +61,20 @@ def show(agent: Agent, plan: Plan) -> None:
             say(diff(edit, agent.settings).rstrip("\n"))
 
 
-def carry_out(agent: Agent, plan: Plan, config: Config, *, yes: bool) -> bool:
-    """Show the change, ask where nobody has agreed yet, make it. Whether the settings are now as planned."""
+def carry_out(agent: Agent, plan: Plan, config: Config, *, yes: bool, brief: bool = False) -> bool:
+    """Show the change (without its diff if ``brief``), ask unless ``yes``, make it. Whether the settings are now as planned."""
     match plan:
         case Nothing(because=because):
             tell(f"{agent.title}: {because}")
             return True
         case Edit() as edit:
             tell(f"{agent.title}: {edit.because}")
-            tell(diff(edit, agent.settings).rstrip("\n"))
+            if not brief:
+                tell(diff(edit, agent.settings).rstrip("\n"))
             if not yes and not ask(f"Change {agent.settings}?"):
                 return False
             backup = apply(edit, agent.settings, backups(config))
-            tell(f"changed {agent.settings}; what it was is kept in {backup}")
+            tell(f"{'removed' if edit.after is None else 'changed'} {agent.settings}; the version before is kept in {backup}")
             return True
 
 
@@ -314,6 +316,8 @@ def set_key(name: KeyArgument) -> None:
     else:
         value = read_all(1 << 16)
     tell(kept.put(known, value, settings.file))
+    if known == "voyage" and (command := voyage_command()):
+        tell(f"one package is missing for it: `{command}`")
     tell("a running daemon uses it after `kmem down` and `kmem up`")
 
 

@@ -16,7 +16,7 @@ __all__ = [
     "contents",
     "estimated_tokens",
     "handle",
-    "line_tokens",
+    "likely_tokens",
     "plain",
     "plain_line",
     "quoted",
@@ -48,7 +48,7 @@ _FRAGMENT = 40
 """A body shorter than this is shown with its title."""
 
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]|\n")
-_LINE_PIECES = re.compile(r"[A-Za-z]+|[0-9]{2}|\s+|.", re.DOTALL)
+_LIKELY_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\S\n]+|\n+|.", re.DOTALL)
 _TOKEN_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\S\n]+|\n+|.", re.DOTALL)
 
 
@@ -87,19 +87,19 @@ def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = CHARACTE
 
 
 def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> Block:
-    """The notes by title, a line each, as many of them as there is room for. Counted as titles are, see `line_tokens`."""
+    """The notes by title, a line each, as many of them as there is room for. Counted as titles are, see `likely_tokens`."""
     opening = f"<vault-context>\n{_CONTENTS}"
-    left = tokens - line_tokens(f"{opening}\n{_CLOSING}")
+    left = tokens - likely_tokens(f"{opening}\n{_CLOSING}")
     told: list[tuple[Hit, str]] = []
     for hit, title in lines:
         called = handle(hit.note.id or hit.note.path)
         line = f"- {called} {title}"
-        needed = line_tokens(line) + 1
+        needed = likely_tokens(line) + 1
         if called and needed <= left:
             left -= needed
             told.append((hit, line))
     text = "\n".join([opening, *(line for _, line in told), _CLOSING]) if told else ""
-    return Block(text=text, hits=tuple(hit for hit, _ in told), tokens=line_tokens(text) if text else 0)
+    return Block(text=text, hits=tuple(hit for hit, _ in told), tokens=likely_tokens(text) if text else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,14 +132,14 @@ def voices(
             characters_left -= len(part) + 1
             parts.append(part)
             quoted_too.append(quote)
-    left = min(pointer_tokens, tokens_left) - line_tokens(_POINTERS) - 1
+    left = min(pointer_tokens, tokens_left) - likely_tokens(_POINTERS) - 1
     lines: list[str] = []
     pointed: list[Pointer] = []
     for pointer in pointers:
         title = plain_line(quoted(plain_line(pointer.title, _POINTED_LENGTH)), _POINTED_LENGTH)
         called = handle(pointer.id)
         line = f"- {called} {title} ({pointer.date:%Y-%m-%d})"
-        needed = line_tokens(line) + 1
+        needed = likely_tokens(line) + 1
         if called and title and needed <= left and len(line) + len(_POINTERS) < characters_left:
             left -= needed
             characters_left -= len(line) + 1
@@ -151,7 +151,7 @@ def voices(
         return Voices(text=notes.text, hits=notes.hits, quotes=(), pointers=(), tokens=notes.tokens)
     added = "\n".join(parts)
     text = f"{opening}{added}\n{_CLOSING}"
-    spent = notes.tokens + line_tokens(added) + (0 if notes.text else line_tokens(f"{opening}{_CLOSING}"))
+    spent = notes.tokens + likely_tokens(added) + (0 if notes.text else likely_tokens(f"{opening}{_CLOSING}"))
     return Voices(text=text, hits=notes.hits, quotes=tuple(quoted_too), pointers=tuple(pointed), tokens=spent)
 
 
@@ -173,7 +173,7 @@ def in_brief(note: Note, tokens: int) -> str:
     evidence = f"Evidence of {note.created:%Y-%m-%d}: {rests}" if rests else f"Noted on {note.created:%Y-%m-%d}"
     status = "" if note.status is NoteStatus.ACCEPTED else f" · {note.status}"
     head = f"{_head(note).removesuffix(' ---')}{status} ---"
-    left = tokens - line_tokens(f"{head}\n{title}\n{evidence}") - 3
+    left = tokens - likely_tokens(f"{head}\n{title}\n{evidence}") - 3
     said = "" if _letters(body).startswith(_letters(title)) and title else title
     return "\n".join(filter(None, (head, said, shortened(body, tokens=left, characters=CHARACTERS), evidence)))
 
@@ -181,11 +181,11 @@ def in_brief(note: Note, tokens: int) -> str:
 def remarks(lines: Sequence[str], *, about: str, tokens: int) -> str:
     """A block of plain lines that are no notes: as many of them as there is room for, each quoted. Empty without any."""
     opening = f"<vault-context>\n[Relevant vault context: {about}]"
-    left = tokens - line_tokens(f"{opening}\n{_CLOSING}")
+    left = tokens - likely_tokens(f"{opening}\n{_CLOSING}")
     kept: list[str] = []
     for line in lines:
         said = f"- {plain_line(quoted(plain_line(line, _REMARK_LENGTH)), _REMARK_LENGTH)}"
-        left -= line_tokens(said) + 1
+        left -= likely_tokens(said) + 1
         if left < 0:
             break
         kept.append(said)
@@ -220,12 +220,19 @@ def estimated_tokens(text: str) -> int:
     return sum(_cost(piece.group()) for piece in _TOKEN_PIECES.finditer(text))
 
 
-def line_tokens(text: str) -> int:
-    """As tokenizers of today's models count titles and lists: a token for up to five letters of a word, two digits, or a sign."""
-    return sum(
-        0 if piece == " " else -(-len(piece) // 5) if piece.isascii() and piece.isalpha() else _cost(piece)
-        for piece in _LINE_PIECES.findall(text)
-    )
+def likely_tokens(text: str) -> int:
+    """About as many as there are, rather a few more: a token for six letters of a word, two digits, or a sign. Of briefs, with
+    their paths and citations, a token is 2.8 characters.
+    """
+    return sum(_likely_cost(piece.group()) for piece in _LIKELY_PIECES.finditer(text))
+
+
+def _likely_cost(piece: str) -> int:
+    if piece == " ":
+        return 0
+    if piece.isascii():
+        return -(-len(piece) // 6) if piece.isalpha() else -(-len(piece) // 2) if piece.isdigit() else 1
+    return max(1, len(piece.encode("utf-8", "replace")) - 1)
 
 
 def _cost(piece: str) -> int:

@@ -190,8 +190,7 @@ class SessionMemory:
     def shown(self, session: str) -> frozenset[str]:
         """What is in the session's context by now, or on its way there."""
         with self._lock:
-            rows = self._connection.execute("SELECT note FROM shown WHERE session = ?", (_storable(session),))
-            return frozenset(note for (note,) in rows).union(self._reserved.get(session, ()))
+            return frozenset(self._in_context(session)).union(self._reserved.get(session, ()))
 
     def listed(self, session: str) -> Mapping[str, float]:
         """What the session was told of by title alone, each with the score it had then: the highest."""
@@ -255,13 +254,16 @@ class SessionMemory:
         return True
 
     def _reserve(self, session: str, notes: Sequence[str]) -> bool:
-        taken = self.shown(session)
         with self._lock:
             reserved = self._reserved.get(session, set())
-            if not taken.union(reserved).isdisjoint(notes):
+            if not self._in_context(session).union(reserved).isdisjoint(notes):
                 return False
             self._reserved[session] = reserved.union(notes)
             return True
+
+    def _in_context(self, session: str) -> set[str]:
+        rows = self._connection.execute("SELECT note FROM shown WHERE session = ?", (_storable(session),))
+        return {note for (note,) in rows}
 
     def _confirm(self, session: str, notes: Sequence[str], occasion: Occasion) -> None:
         """Where that fails they still count as shown, as long as this process lives."""

@@ -7,7 +7,7 @@ import pytest
 from kite_memory.model.hit import Hit, Pointer
 from kite_memory.model.note import NoteKind
 from kite_memory.recall import pointing, titles
-from kite_memory.recall.rendering import handle, line_tokens, voices
+from kite_memory.recall.rendering import handle, likely_tokens, voices
 from tests.recall.house import Services
 from tests.recall.notes import AUTH, DAY, LINT, QUEUE, VAULT, note
 
@@ -98,7 +98,7 @@ def test_pointers_stand_below_the_notes_in_one_block_within_their_tokens() -> No
     assert said.text.index("--- [decisions/") < said.text.index("[May bear on this; `kmem show ID` opens one]\n- n0 The port")
     assert said.text.endswith("(2026-02-26)\n</vault-context>")
     assert 4 <= len(said.pointers) <= 8
-    assert line_tokens(said.text.partition("[May")[2].removesuffix("</vault-context>")) <= 130
+    assert likely_tokens(said.text.partition("[May")[2].removesuffix("</vault-context>")) <= 130
 
 
 def test_a_pointer_cannot_leave_the_block() -> None:

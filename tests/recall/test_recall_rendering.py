@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kite_memory.model.hit import Hit
-from kite_memory.recall.rendering import block, estimated_tokens, line_tokens, plain, plain_line, quoted, remarks, shortened
+from kite_memory.recall.rendering import block, estimated_tokens, likely_tokens, plain, plain_line, quoted, remarks, shortened
 from tests.counts import examples
 from tests.recall.notes import AUTH, QUEUE, hit
 
@@ -317,6 +317,19 @@ def test_tokens_are_estimated_from_above(text: str, at_least: int) -> None:
     assert estimated_tokens(text) >= at_least
 
 
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ('- asked last: "Graft the pear onto the quince" [claude-code:0b0b0b0b#0a000001]', 33),
+        ("- run `go test ./internal/syncer/... -count=1`: not run since it failed, and these changed: refs.go", 30),
+        ("The sweeper takes back the claims that are older than their lease.", 14),
+    ],
+)
+def test_tokens_are_likely_as_many_as_a_tokenizer_counts(text: str, tokens: int) -> None:
+    assert 0.9 * tokens <= likely_tokens(text) <= 1.25 * tokens
+    assert likely_tokens(text) <= estimated_tokens(text)
+
+
 def test_a_megabyte_of_anything_is_rendered_within_bounds() -> None:
     for piece in ("<", "&amp;", "\\", "[[", "- ", "\n", "\u0338", "<a ", "&#0", "%25", "\x1b[", "vault-", "x"):
         rendered = block([hit(piece * (1_000_000 // len(piece)))])
@@ -348,7 +361,7 @@ def test_without_remarks_there_is_no_block() -> None:
 def test_remarks_stay_within_their_tokens_and_lines_and_cannot_close_the_block(lines: list[str], tokens: int) -> None:
     text = remarks(lines, about="what was done", tokens=tokens)
 
-    assert line_tokens(text) <= tokens
+    assert likely_tokens(text) <= tokens
     assert not text or (text.count("</vault-context>") == 1 and text.endswith("\n</vault-context>"))
     assert len(text.splitlines()) <= len(lines) + 3
 
