@@ -349,7 +349,7 @@ def handoff(
     from kite_memory.agents import instruction_lines
     from kite_memory.agents.connections import connections
     from kite_memory.agents.settings_edit import read_settings
-    from kite_memory.cli.connecting import Step, carry_out, places, show
+    from kite_memory.cli.bridging import Step, carry_out, places, show
     from kite_memory.errors import UsageError
 
     settings = config.load()
