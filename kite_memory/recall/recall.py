@@ -27,9 +27,9 @@ from kite_memory.recall.tallies import Moment
 from kite_memory.recall.tool_advice import ToolAdvice
 from kite_memory.text.shell import Action
 
-_ANYTHING = 0.35
-_FIRST = 0.20
-_ALSO = 0.30
+_ANYTHING = 0.50
+_FIRST = 0.40
+_ALSO = 0.40
 """From which of a judge's probabilities on a note is shown. It is asked twice over: whether anything helps, and what; measured on
 recorded verdicts, the first question keeps more false injections away than a higher bar for the second."""
 _STRANGE = 0.20

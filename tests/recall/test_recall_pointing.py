@@ -57,6 +57,7 @@ def test_among_few_notes_one_that_stands_out_is_named() -> None:
         ("Why PostgreSQL rather than SQLite for the invoice queue?", True),
         ("remind me how the emulator is started", True),
         ("which port did we choose last time?", True),
+        ("Which database does the job queue use, and why not SQLite?", True),
         ("why does vscode not find the go binary", False),
         ("commit this", False),
         ("add a column for the port", False),
