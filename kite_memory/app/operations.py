@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, get_args, get_origin
 
@@ -20,7 +21,7 @@ from kite_memory.app.pipeline import Pipeline, Survey
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import Searching, hit_told, known_project
-from kite_memory.app.session_context import before
+from kite_memory.app.session_context import before, conversation
 from kite_memory.app.usage_report import by_name, helping, occasion_told
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.extractor import Misconfigured
@@ -28,6 +29,7 @@ from kite_memory.distill.outbox import Outbox, Spending
 from kite_memory.distill.scheduler import Idle
 from kite_memory.errors import NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference
+from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects.project import project_of
 from kite_memory.recall.gate import FEATURES
@@ -98,7 +100,7 @@ class Operations:
         self._outbox = outbox
         self._vault = vault
         self._recall = recall
-        self._showing = Showing(vault=vault, clock=clock)
+        self._showing = Showing(vault=vault, clock=clock, conversation=partial(conversation, timeline))
         self.show = self._showing.show
         self._letting_go = Forgetting(timeline=timeline, outbox=outbox, vault=vault, recall=recall)
         self._extractor = extractor
@@ -159,7 +161,10 @@ class Operations:
             "reason": injection.reason,
             "took_ms": _since(began),
             "block": injection.block,
-            "notes": [hit_told(hit) for hit in injection.hits],
+            "tokens": injection.tokens,
+            "notes": [{**hit_told(hit), "evidence": list(hit.note.evidence)} for hit in injection.hits],
+            "pointers": [_pointer(pointer) for pointer in injection.pointers],
+            "quotes": [_quote(quote) for quote in injection.quotes],
             "for_the_judge": len(injection.question.candidates) if injection.question else 0,
             "problems": self._showing.hindrances(),
         }
@@ -475,6 +480,20 @@ def _fits(value: object, annotation: Any) -> bool:
             return isinstance(value, list) and all(_fits(each, inner) for each in value)
         case _:
             return any(_fits(value, each) for each in get_args(annotation))
+
+
+def _pointer(pointer: Pointer) -> Json:
+    return {
+        "id": pointer.id,
+        "title": plain_line(pointer.title),
+        "date": pointer.date.isoformat(),
+        "score": round(pointer.score, 4),
+        "evidence": list(pointer.evidence),
+    }
+
+
+def _quote(quote: Quote) -> Json:
+    return {"citation": quote.id, "text": quote.text, "date": quote.date.isoformat(), "evidence": list(quote.evidence)}
 
 
 def _explained(asked: Prompt, weighed: Weighed) -> Json:

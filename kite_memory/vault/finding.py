@@ -1,15 +1,23 @@
 """Which note a person means."""
 
 import difflib
+import re
 from pathlib import PurePosixPath
 
 from kite_memory.errors import NoteNotFound
 from kite_memory.vault.ledger import Known, Ledger
 from kite_memory.vault.wording import one_line, title_key, words
 
+_HANDLE = re.compile(r"[0-9A-HJKMNP-TV-Z]{6,25}")
+"""What an id may end with, as lines that point at notes name them."""
+
+
+def is_handle(name: str) -> bool:
+    return _HANDLE.fullmatch(name.upper()) is not None
+
 
 def find(ledger: Ledger, name: str) -> Known:
-    """By id, path, file name, title, alias, or the beginning of one of them where only one note has it.
+    """By id, the end of an id, path, file name, title, alias, or the beginning of one of them where only one note has it.
 
     Raises `NoteNotFound`; its hint names what it could have been.
     """
@@ -22,6 +30,7 @@ def find(ledger: Ledger, name: str) -> Known:
     if not name:
         raise NoteNotFound("no note is meant", hint="give an id, a path or a title")
     for candidates in (
+        ledger.ending_with(name.upper()) if is_handle(name) else [],
         ledger.all_by_stem(stem) if "/" not in name else [],
         ledger.by_title(name),
         ledger.named("alias", title_key(name)),

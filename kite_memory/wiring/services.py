@@ -24,7 +24,7 @@ from kite_memory.app.prompt_capture import PromptCapture
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import known_project
-from kite_memory.app.session_context import said_about
+from kite_memory.app.session_context import commands_run, said_about
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config
@@ -146,6 +146,7 @@ def open_services(
             notes_per_prompt=config.recall.notes_per_prompt,
             tokens_per_prompt=config.recall.tokens_per_prompt,
             fixes=timeline,
+            commands=partial(commands_run, timeline),
         )
         closing.callback(recall.close)
         extractor = extractor_of(config, kept)
