@@ -16,7 +16,7 @@ from typing import Any, Protocol, get_args, get_origin
 from kite_memory.app import forgetting
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
-from kite_memory.app.note_view import Showing, note_told
+from kite_memory.app.note_view import Showing, became_of, note_told
 from kite_memory.app.pipeline import Pipeline, Survey
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
@@ -41,6 +41,7 @@ from kite_memory.recall.select import Prompt, Weighed
 from kite_memory.redaction import drop_private, redact
 from kite_memory.text.ages import age, duration
 from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.looking_up import became
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import wire
 from kite_memory.tools.argument_parsing import writable_key, written_tags
@@ -324,13 +325,15 @@ class Operations:
             passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
             return {"prompts": [occasion_told(occasion, known) for occasion in occasions], "silent": passed}
         found = self._showing.in_force(note)
-        return {**note_told(found), "evidence": [self._evidence(reference) for reference in found.evidence]}
+        evidence = [self._evidence(reference) for reference in found.evidence]
+        return {**note_told(found), "became": became_of(found), "evidence": evidence}
 
     def _evidence(self, text: str) -> Json:
         reference = EvidenceReference.parse(text)
         events = [] if reference is None else self._timeline.evidence(reference) or self._saved(reference)
         return {
             "reference": plain_line(text),
+            "became": list(dict.fromkeys(plain_line(line, 1_000) for event in events for line in became(self._timeline, event))),
             "events": [
                 {
                     "id": event.id,
