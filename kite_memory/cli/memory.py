@@ -407,7 +407,8 @@ def why(
 
 
 def _print_evidence(told: dict[str, Any]) -> None:
-    say(f"{told['title']}  ({told['path']})")
+    if told["title"] or told["path"]:
+        say(f"{told['title']}  ({told['path']})")
     if not told["evidence"]:
         say("no evidence: a person wrote it")
     for piece in told["evidence"]:
