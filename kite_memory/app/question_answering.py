@@ -75,7 +75,7 @@ _OFFER = re.compile(
 )
 """What an agent offers, or is about to do, is not what was done or decided."""
 _COMPARED, _TALK = 6, 1_500
-_MEANT, _COVERED, _BY_WORDS = 0.42, 0.35, 0.3
+_MEANT, _COVERED, _BY_WORDS = 0.42, 0.35, 0.1
 _QUOTED = 300
 
 
