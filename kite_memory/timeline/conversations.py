@@ -46,7 +46,8 @@ _READ = 3_000
 _TALK = 6
 """A session of no more turns is one conversation, and its end is the end of the matter; in a longer one that is the turn itself."""
 _LAST_WORDS = 3
-_OPENING, ROOM = 160, 560
+_OPENING = 160
+ROOM: int = 560
 """Characters of a quote: together less than two hundred tokens."""
 _OPENINGS = 60
 _FEWEST_OPENINGS = 4
