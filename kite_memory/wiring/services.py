@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kite_memory import assets
 from kite_memory.app.agent_hooks import HookHandler
 from kite_memory.app.code_anchors import CodeAnchors
-from kite_memory.app.consolidation import Consolidation, commit
+from kite_memory.app.consolidation import Consolidation, commit, use_of_notes
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
 from kite_memory.app.operations import Operations
@@ -211,6 +211,7 @@ def open_services(
             lock=pipeline.vault_lock,
             clock=lambda: datetime.now(UTC),
             committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
+            used=partial(use_of_notes, timeline, recall.memory),
         )
         operations = Operations(
             pipeline=pipeline,
