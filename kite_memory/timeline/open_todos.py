@@ -1,13 +1,5 @@
 """What was left to do in sessions, from their events."""
 
-<<<<<<< HEAD
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-
-from kite_memory.model.event import Session
-from kite_memory.timeline.store import Timeline
-from kite_memory.timeline.todos import TOOLS, Listed, todos
-=======
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -132,7 +124,6 @@ def _cut(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LENGTH else line[: _LENGTH - 1].rstrip() + "…"
 
->>>>>>> main
 
 _SESSIONS = 8
 _EVENTS = 2_000
@@ -145,7 +136,7 @@ class Left:
     listed: Listed
 
 
-def left(timeline: Timeline, *, project: str = "", session: str = "", projects: Collection[str] | None = None) -> Iterator[Left]:
+def left(timeline: "Timeline", *, project: str = "", session: str = "", projects: Collection[str] | None = None) -> Iterator[Left]:
     """Of one session, or of a project's last ones; the last first. With ``projects``, no event of another's session is read."""
     chosen = timeline.sessions_named(session) if session else timeline.last_sessions(project, _SESSIONS)
     for each in chosen:
