@@ -28,7 +28,7 @@ from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox, Spending
 from kite_memory.distill.scheduler import Idle
 from kite_memory.errors import NoteNotFound, UsageError, VaultMissing
-from kite_memory.model.event import Event, EvidenceReference
+from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects.project import project_of
@@ -324,9 +324,18 @@ class Operations:
             known = by_name(self._vault.known()) if occasions else {}
             passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
             return {"prompts": [occasion_told(occasion, known) for occasion in occasions], "silent": passed}
+        if self._timeline.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
+            return {"title": "", "path": "", "evidence": self._turn(note)}
         found = self._showing.in_force(note)
         evidence = [self._evidence(reference) for reference in found.evidence]
         return {**note_told(found), "became": became_of(found), "evidence": evidence}
+
+    def _turn(self, citation: str) -> list[Json]:
+        """What a citation names: of a turn, the prompt and the answer that closed it, as far as they may be offered."""
+        prompt = self._timeline.card_prompt(citation)
+        said = self._timeline.offered(self._timeline.turn(prompt.id)) if prompt is not None else []
+        cited = [evidence_reference(event.provider, event.session, event.id) for event in said]
+        return [self._evidence(each) for each in dict.fromkeys(cited or [citation])]
 
     def _evidence(self, text: str) -> Json:
         reference = EvidenceReference.parse(text)

@@ -426,8 +426,9 @@ def why(
 
 
 def _print_evidence(told: dict[str, Any]) -> None:
-    say(f"{told['title']}  ({told['path']})")
-    for line in told["became"]:
+    if told["title"] or told["path"]:
+        say(f"{told['title']}  ({told['path']})")
+    for line in told.get("became", ()):
         say(f"  {line}")
     if not told["evidence"]:
         say("no evidence: a person wrote it")

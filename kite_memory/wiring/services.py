@@ -179,6 +179,7 @@ def open_services(
             answerer=partial(answerer_of, config, kept, outbox),
             polisher=partial(polisher_of, config, kept, outbox),
             clock=lambda: datetime.now(UTC),
+            meaning=meaning,
         )
         in_background = running is not None  # a daemon's own thread gives notes their vectors
         gardening = VaultPages(
