@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, get_args, get_origin
 
@@ -20,14 +21,15 @@ from kite_memory.app.pipeline import Pipeline, Survey
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import Searching, hit_told, known_project
-from kite_memory.app.session_context import before
+from kite_memory.app.session_context import before, conversation
 from kite_memory.app.usage_report import by_name, helping, occasion_told
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox, Spending
 from kite_memory.distill.scheduler import Idle
 from kite_memory.errors import NoteNotFound, UsageError, VaultMissing
-from kite_memory.model.event import Event, EvidenceReference
+from kite_memory.model.event import Event, EvidenceReference, evidence_reference
+from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects.project import project_of
 from kite_memory.recall.gate import FEATURES
@@ -99,7 +101,7 @@ class Operations:
         self._outbox = outbox
         self._vault = vault
         self._recall = recall
-        self._showing = Showing(vault=vault, clock=clock)
+        self._showing = Showing(vault=vault, clock=clock, conversation=partial(conversation, timeline))
         self.show = self._showing.show
         self._letting_go = Forgetting(timeline=timeline, outbox=outbox, vault=vault, recall=recall)
         self._extractor = extractor
@@ -160,7 +162,10 @@ class Operations:
             "reason": injection.reason,
             "took_ms": _since(began),
             "block": injection.block,
-            "notes": [hit_told(hit) for hit in injection.hits],
+            "tokens": injection.tokens,
+            "notes": [{**hit_told(hit), "evidence": list(hit.note.evidence)} for hit in injection.hits],
+            "pointers": [_pointer(pointer) for pointer in injection.pointers],
+            "quotes": [_quote(quote) for quote in injection.quotes],
             "for_the_judge": len(injection.question.candidates) if injection.question else 0,
             "problems": self._showing.hindrances(),
         }
@@ -215,6 +220,8 @@ class Operations:
                 words, kind=_kind(kind), project=of, scope=Scope.GLOBAL if everywhere else None, tags=clean, expires=expires
             )
             self._recall.refresh(self._vault, hint={note.path})
+            if self._vault.relate(note, self._recall.nearest):
+                self._recall.refresh(self._vault, hint={note.path})
         return note_told(note)
 
     def bridge(self, *, tool: str, arguments: Json, asker: Json) -> Json:
@@ -317,9 +324,18 @@ class Operations:
             known = by_name(self._vault.known()) if occasions else {}
             passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
             return {"prompts": [occasion_told(occasion, known) for occasion in occasions], "silent": passed}
+        if self._timeline.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
+            return {"title": "", "path": "", "evidence": self._turn(note)}
         found = self._showing.in_force(note)
         evidence = [self._evidence(reference) for reference in found.evidence]
         return {**note_told(found), "became": became_of(found), "evidence": evidence}
+
+    def _turn(self, citation: str) -> list[Json]:
+        """What a citation names: of a turn, the prompt and the answer that closed it, as far as they may be offered."""
+        prompt = self._timeline.card_prompt(citation)
+        said = self._timeline.offered(self._timeline.turn(prompt.id)) if prompt is not None else []
+        cited = [evidence_reference(event.provider, event.session, event.id) for event in said]
+        return [self._evidence(each) for each in dict.fromkeys(cited or [citation])]
 
     def _evidence(self, text: str) -> Json:
         reference = EvidenceReference.parse(text)
@@ -424,7 +440,9 @@ class Operations:
                 self._vault.compare()
 
     def _sources(self, survey: Survey) -> list[Json]:
-        """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over."""
+        """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over, and
+        ``more`` that there are more files than were ``found``.
+        """
         there = self._pipeline.places()
         found, unread, behind = survey.found, survey.unread, survey.behind
         counted = {tally.provider: tally for tally in self._timeline.tallies()}
@@ -433,6 +451,7 @@ class Operations:
                 "provider": provider,
                 "there": there.get(provider, False) or found[provider] > 0,
                 "found": found[provider],
+                "more": provider in survey.more,
                 "read": found[provider] - unread[provider],
                 "skipped": counted[provider].skipped if provider in counted else 0,
                 "sessions": counted[provider].sessions if provider in counted else 0,
@@ -473,6 +492,20 @@ def _fits(value: object, annotation: Any) -> bool:
             return isinstance(value, list) and all(_fits(each, inner) for each in value)
         case _:
             return any(_fits(value, each) for each in get_args(annotation))
+
+
+def _pointer(pointer: Pointer) -> Json:
+    return {
+        "id": pointer.id,
+        "title": plain_line(pointer.title),
+        "date": pointer.date.isoformat(),
+        "score": round(pointer.score, 4),
+        "evidence": list(pointer.evidence),
+    }
+
+
+def _quote(quote: Quote) -> Json:
+    return {"citation": quote.id, "text": quote.text, "date": quote.date.isoformat(), "evidence": list(quote.evidence)}
 
 
 def _explained(asked: Prompt, weighed: Weighed) -> Json:
