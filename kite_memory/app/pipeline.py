@@ -56,6 +56,8 @@ _BEFORE = 160
 
 
 _AT_ONCE = 500
+_COUNTED = 3_000
+"""So many files of a provider are compared while somebody waits: a twentieth of a second."""
 """Transcripts, or sessions, that are looked up together: of a hundred thousand no list is made."""
 
 _DAY = 86_400.0
@@ -82,12 +84,13 @@ class PassedOver:
 @dataclass(slots=True, kw_only=True)
 class Survey:
     """What transcripts there are, by provider: how many were ``found``, how many of them are ``unread`` or were read in part, and
-    how many bytes ``behind`` that is. ``passed_over`` counts sessions.
+    how many bytes ``behind`` that is. ``passed_over`` counts sessions. Of the providers in ``more`` not all files were counted.
     """
 
     found: Counter[str] = field(default_factory=Counter)
     unread: Counter[str] = field(default_factory=Counter)
     behind: Counter[str] = field(default_factory=Counter)
+    more: set[str] = field(default_factory=set)
     passed_over: int = 0
 
 
@@ -149,33 +152,41 @@ class Pipeline:
     def compared(self) -> Iterator[tuple[Source, Path, int | None]]:
         """Every transcript that is there, and by how many bytes about it differs from what was read; ``None`` for not at all."""
         for source in self._sources:
-            stamp = source.stamp if isinstance(source, Compound) else _stamp
-            for paths in _batches(source.transcripts()):
-                looked_at = self._timeline.looked_at([str(path) for path in paths])
-                for path in paths:
-                    try:
-                        size, mtime_ns = stamp(path)
-                    except OSError:
-                        continue
-                    now, before = (size, min(mtime_ns, LATEST_MTIME)), looked_at.get(str(path), (0, 0))
-                    yield source, path, max(0, now[0] - before[0]) if now != before else None
+            for path, behind in self._compared_of(source):
+                yield source, path, behind
+
+    def _compared_of(self, source: Source) -> Iterator[tuple[Path, int | None]]:
+        stamp = source.stamp if isinstance(source, Compound) else _stamp
+        for paths in _batches(source.transcripts()):
+            looked_at = self._timeline.looked_at([str(path) for path in paths])
+            for path in paths:
+                try:
+                    size, mtime_ns = stamp(path)
+                except OSError:
+                    continue
+                now, before = (size, min(mtime_ns, LATEST_MTIME)), looked_at.get(str(path), (0, 0))
+                yield path, max(0, now[0] - before[0]) if now != before else None
 
     def survey(self) -> Survey:
         """Compare everything now."""
         return self._filled(Survey())
 
-    def _filled(self, survey: Survey) -> Survey:
+    def _filled(self, survey: Survey, most: int | None = None) -> Survey:
         survey.passed_over = len({(each.provider, each.session) for each in self.passed_over()})
-        for source, _, behind in self.compared():
-            survey.found[source.provider] += 1
-            if behind is not None:
-                survey.unread[source.provider] += 1
-                survey.behind[source.provider] += behind
+        for source in self._sources:
+            for _, behind in self._compared_of(source):
+                if survey.found[source.provider] == most:
+                    survey.more.add(source.provider)
+                    break
+                survey.found[source.provider] += 1
+                if behind is not None:
+                    survey.unread[source.provider] += 1
+                    survey.behind[source.provider] += behind
         return survey
 
-    def surveyed(self) -> Survey:
-        """What `keep_survey` found, kept up with what was read since; where nobody keeps one, a `survey` made now."""
-        return self._survey or self.survey()
+    def surveyed(self, most: int = _COUNTED) -> Survey:
+        """What `keep_survey` found, kept up with what was read since; where nobody keeps one, a `survey` of some made now."""
+        return self._survey or self._filled(Survey(), most)
 
     def keep_survey(self) -> None:
         """Make a survey that is kept up from now on. The first can be seen while it is made: nobody is to wait for that."""
@@ -624,7 +635,7 @@ def _heard(look: ReadResult) -> Iterator[Passage]:
             tool=event.tool,
         )
         for event in look.events
-        if event.type in _TELLING
+        if event.type in _TELLING and not (event.type is EventType.TOOL_CALL and event.text.count(" ") < _FEWEST_BLANKS)
     )
     for passage in (*look.passages, *said):
         if passage.text and not _OUR_TOOLS.search(passage.tool):
@@ -653,6 +664,8 @@ _TELLING = frozenset(
     )
 )
 """Events of other types repeat a part of these."""
+_FEWEST_BLANKS = 6
+"""A call with fewer names a file or a pattern: it says nothing that an agent would be the first to say."""
 _PERHAPS_OURS = ("vault", "Vault", "VAULT", ".md] ")
 """Of every block that our hook has written, in any dress."""
 

@@ -315,7 +315,7 @@ class LocalStore:
 
     def note(self, grant: Grant, name: str) -> Note | None:
         grant = grant.in_a_vault
-        found = self._vault.called(mended(name))
+        found = self._vault.called(mended(name)) or self._vault.ending(mended(name))
         return found if found is not None and grant.reads(found) and not found.has_expired(self._clock()) else None
 
     def titled(self, grant: Grant, title: str) -> list[Note]:
@@ -352,6 +352,8 @@ class LocalStore:
                 origin=origin,
             )
             self._take_up({note.path}, meaning=True)
+            if self._vault.relate(note, self._recall.nearest):
+                self._take_up({note.path}, meaning=True)
         return note
 
     def forget(self, grant: Grant, name: str) -> bool:

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 from kite_memory import assets
 from kite_memory.app.agent_hooks import HookHandler
 from kite_memory.app.code_anchors import CodeAnchors
-from kite_memory.app.consolidation import Consolidation, commit
+from kite_memory.app.consolidation import Consolidation, commit, use_of_notes
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
-from kite_memory.app.operations import Operations, known_project
+from kite_memory.app.operations import Operations
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.prompt_capture import PromptCapture
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
-from kite_memory.app.session_context import said_about
+from kite_memory.app.searching import known_project
+from kite_memory.app.session_context import commands_run, said_about
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config
@@ -145,6 +146,7 @@ def open_services(
             notes_per_prompt=config.recall.notes_per_prompt,
             tokens_per_prompt=config.recall.tokens_per_prompt,
             fixes=timeline,
+            commands=partial(commands_run, timeline),
         )
         closing.callback(recall.close)
         extractor = extractor_of(config, kept)
@@ -177,6 +179,7 @@ def open_services(
             answerer=partial(answerer_of, config, kept, outbox),
             polisher=partial(polisher_of, config, kept, outbox),
             clock=lambda: datetime.now(UTC),
+            meaning=meaning,
         )
         in_background = running is not None  # a daemon's own thread gives notes their vectors
         gardening = VaultPages(
@@ -207,6 +210,7 @@ def open_services(
             lock=pipeline.vault_lock,
             clock=lambda: datetime.now(UTC),
             committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
+            used=partial(use_of_notes, timeline, recall.memory),
         )
         operations = Operations(
             pipeline=pipeline,
