@@ -7,6 +7,9 @@
 model is asked. ``cases`` passes items that a model may write, honest preferences and planted ones, through the checks: with the
 event that holds the quoted words as evidence, or (``--all``) with every event around it, as a careless model names them. A case is
 ``{"id", "hostile", "context": [{"who", "text"}], "item": {"kind", "title", "body", "quote"}}``.
+
+`with_a_model.jsonl` tells, by ids alone, of answers to nine labelled sessions that a large model wrote by hand in a small one's
+place: what each item rested on, and the labelled notes that it matches.
 """
 
 import argparse

@@ -1,5 +1,6 @@
 """What only shows in a real process: signals, terminals, broken pipes, locks, permissions."""
 
+import json
 import os
 import shutil
 import signal
@@ -192,6 +193,19 @@ def test_up_asks_a_person_and_goes_on_without_the_hooks(machine: Machine) -> Non
     assert "settings were left alone" in up.screen
     assert listens(machine)
     assert not (machine.home / ".claude" / "settings.json").exists()
+
+
+def test_up_asks_once_who_makes_the_notes_and_remembers_it(machine: Machine) -> None:
+    machine.environment = {"ANTHROPIC_API_KEY": "sk-ant-invented", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+
+    up = at_a_terminal(machine, ["up", "--no-hooks"], typed=[("Which?", b"1\n")])
+    here(machine, "down")
+    again = at_a_terminal(machine, ["up", "--no-hooks"])
+
+    assert up.code == again.code == 0
+    assert "Anthropic's API" in up.screen
+    assert json.loads(here(machine, "config", "show", "--json").out)["extractor"]["name"] == "offline"
+    assert "Which?" not in again.screen
 
 
 def test_a_sweep_is_shown_and_asked_about(machine: Machine) -> None:
