@@ -1,6 +1,7 @@
 """Which note a person means."""
 
 import difflib
+import re
 from pathlib import PurePosixPath
 
 from kite_memory.errors import NoteNotFound
@@ -8,11 +9,17 @@ from kite_memory.vault.ledger import Known, Ledger
 from kite_memory.vault.wording import one_line, title_key, words
 
 _FEWEST_WORDS = 2
+_HANDLE = re.compile(r"[0-9A-HJKMNP-TV-Z]{6,25}")
+"""What an id may end with, as lines that point at notes name them."""
+
+
+def is_handle(name: str) -> bool:
+    return _HANDLE.fullmatch(name.upper()) is not None
 
 
 def find(ledger: Ledger, name: str) -> Known:
-    """By id, path, file name, title, alias, the beginning of one of them, or words of a title in their order, where
-    only one note has it.
+    """By id, the end of an id, path, file name, title, alias, the beginning of one of them, or words of a title
+    in their order, where only one note has it.
 
     Raises `NoteNotFound`; its hint names what it could have been.
     """
@@ -25,6 +32,7 @@ def find(ledger: Ledger, name: str) -> Known:
     if not name:
         raise NoteNotFound("no note is meant", hint="give an id, a path or a title")
     for candidates in (
+        ledger.ending_with(name.upper()) if is_handle(name) else [],
         ledger.all_by_stem(stem) if "/" not in name else [],
         ledger.by_title(name),
         ledger.named("alias", title_key(name)),
