@@ -428,11 +428,7 @@ def why(
 def _print_evidence(told: dict[str, Any]) -> None:
     if told["title"] or told["path"]:
         say(f"{told['title']}  ({told['path']})")
-<<<<<<< HEAD
-    for line in told["became"]:
-=======
     for line in told.get("became", ()):
->>>>>>> main
         say(f"  {line}")
     if not told["evidence"]:
         say("no evidence: a person wrote it")

@@ -8,10 +8,6 @@ from kite_memory.errors import NoteNotFound
 from kite_memory.vault.ledger import Known, Ledger
 from kite_memory.vault.wording import one_line, title_key, words
 
-<<<<<<< HEAD
-_FEWEST_WORDS = 2
-=======
->>>>>>> main
 _HANDLE = re.compile(r"[0-9A-HJKMNP-TV-Z]{6,25}")
 """What an id may end with, as lines that point at notes name them."""
 _FEWEST_WORDS = 2
@@ -22,13 +18,8 @@ def is_handle(name: str) -> bool:
 
 
 def find(ledger: Ledger, name: str) -> Known:
-<<<<<<< HEAD
-    """By id, the end of an id, path, file name, title, alias, the beginning of one of them, or words of a title
-    in their order, where only one note has it.
-=======
     """By id, the end of an id, path, file name, title, alias, the beginning of one of them, or words of a title in their order,
     where only one note has it.
->>>>>>> main
 
     Raises `NoteNotFound`; its hint names what it could have been.
     """
