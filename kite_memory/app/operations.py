@@ -325,7 +325,7 @@ class Operations:
             passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
             return {"prompts": [occasion_told(occasion, known) for occasion in occasions], "silent": passed}
         if self._timeline.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
-            return {"title": "", "path": "", "evidence": self._turn(note)}
+            return {"title": "", "path": "", "became": [], "evidence": self._turn(note)}
         found = self._showing.in_force(note)
         evidence = [self._evidence(reference) for reference in found.evidence]
         return {**note_told(found), "became": became_of(found), "evidence": evidence}

@@ -16,6 +16,7 @@ from kite_memory import assets
 from kite_memory.app.agent_hooks import HookHandler
 from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation, commit, use_of_notes
+from kite_memory.app.conversation_voices import ConversationVoices
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
 from kite_memory.app.operations import Operations
@@ -132,6 +133,11 @@ def open_services(
         embedder = LocalEmbedder()
         kept = keys_beside(config.file)
         judge = judge_of(config, kept, outbox)
+        meaning = Meaning(
+            space=embedder.space.tag,
+            of_texts=lambda texts: embedder.embed(texts, "document"),
+            of_question=lambda text: embedder.embed([text], "query")[0],
+        )
         recall = Recall(
             index=Index(
                 config.state / "index",
@@ -147,6 +153,7 @@ def open_services(
             tokens_per_prompt=config.recall.tokens_per_prompt,
             fixes=timeline,
             commands=partial(commands_run, timeline),
+            cards=ConversationVoices(timeline=timeline, meaning=meaning),
         )
         closing.callback(recall.close)
         extractor = extractor_of(config, kept)
@@ -166,11 +173,6 @@ def open_services(
             recall=recall,
             policy=chunk_policy(config, costs=costs),
             remembers=isinstance(extractor, Sharing),
-        )
-        meaning = Meaning(
-            space=embedder.space.tag,
-            of_texts=lambda texts: embedder.embed(texts, "document"),
-            of_question=lambda text: embedder.embed([text], "query")[0],
         )
         history = QuestionAnswering(
             timeline=timeline,
