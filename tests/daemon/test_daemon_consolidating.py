@@ -357,6 +357,7 @@ def test_what_has_had_its_time_is_archived_beside_its_month_and_comes_back_by_un
 def test_what_waits_for_a_month_is_asked_about_no_more_however_old_it_was_when_it_came(home: Home) -> None:
     late = NOW - timedelta(days=400)
     waiting = home.write("Perhaps the gate sticks", "A tool said so.", status=NoteStatus.PROPOSED, created=late)
+    home.write("The press", "It runs at 40 bar.")
     differs = home.write("The press runs at 55 bar", "It does.", conflicts=("the-press",), created=late)
 
     home.consolidating.consolidate()
