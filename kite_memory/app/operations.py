@@ -10,40 +10,40 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, get_args, get_origin
 
 from kite_memory.app import forgetting
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
-from kite_memory.app.note_view import Showing, note_told
+from kite_memory.app.note_view import Showing, became_of, note_told
 from kite_memory.app.pipeline import Pipeline, Survey
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
-from kite_memory.app.searching import BESIDE_NOTES, event_told, searched_for, worth_listing
-from kite_memory.app.session_context import before
+from kite_memory.app.searching import Searching, hit_told, known_project
+from kite_memory.app.session_context import before, conversation
 from kite_memory.app.usage_report import by_name, helping, occasion_told
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox, Spending
 from kite_memory.distill.scheduler import Idle
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
-from kite_memory.model.event import Event, EvidenceReference
-from kite_memory.model.hit import Hit
+from kite_memory.model.event import Event, EvidenceReference, evidence_reference
+from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects.project import project_of
-from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.gate import FEATURES
 from kite_memory.recall.index import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
-from kite_memory.recall.search import Mode, Query, name
+from kite_memory.recall.search import name
 from kite_memory.recall.select import Prompt, Weighed
 from kite_memory.redaction import drop_private, redact
 from kite_memory.text.ages import age, duration
 from kite_memory.timeline.event_embeddings import Meaning
-from kite_memory.timeline.search import EventQuery
-from kite_memory.timeline.store import EventHit, Timeline
+from kite_memory.timeline.looking_up import became
+from kite_memory.timeline.store import Timeline
 from kite_memory.tools import wire
 from kite_memory.tools.argument_parsing import writable_key, written_tags
 from kite_memory.tools.bridge import Bridge
@@ -56,7 +56,6 @@ _OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`,
 
 _EVENT_TEXT = 2_000
 _LAST_NOTES = 5
-_MOST_HITS = 200
 _MOST_PROMPTS = 1_000
 
 
@@ -107,12 +106,14 @@ class Operations:
         self._outbox = outbox
         self._vault = vault
         self._recall = recall
-        self._showing = Showing(vault=vault, clock=clock)
+        self._showing = Showing(vault=vault, clock=clock, conversation=partial(conversation, timeline))
         self.show = self._showing.show
         self._letting_go = Forgetting(timeline=timeline, outbox=outbox, vault=vault, recall=recall)
         self._extractor = extractor
         self._lack = lack
-        self._meaning = meaning
+        self.search = Searching(
+            timeline=timeline, vault=vault, recall=recall, meaning=meaning, showing=self._showing, clock=clock
+        ).search
         self._bridge = bridge
         self._gardening = gardening
         self._keep = keep
@@ -157,64 +158,6 @@ class Operations:
                 self._named["review_page"]()
         return told
 
-    def search(
-        self, *, query: str, mode: str = "hybrid", project: str = "", since: str = "", limit: int = 10, cwd: str = ""
-    ) -> Json:
-        began = time.perf_counter()
-        wanted = searched_for(query)
-        if not (wanted.words or wanted.for_events or wanted.kinds):
-            raise UsageError("there are no words to search for", hint="as in: kmem search decision: postgres")
-        how, start = _mode(mode), age(since, self._clock())
-        within, most = self._project(project) if project else "", max(1, min(limit, _MOST_HITS))
-        hits: tuple[Hit, ...] = ()
-        if wanted.notes and wanted.words:
-            of_notes = Query(
-                text=wanted.words,
-                mode=how,
-                project=within or project_of(cwd),
-                within=within,
-                since=start,
-                kinds=wanted.kinds,
-                limit=most,
-            )
-            hits = worth_listing(self._recall.search(of_notes))
-        elif wanted.notes:
-            newest = self._recall.recent(project=within, kinds=wanted.kinds, limit=most, sight=Sight())
-            hits = tuple(Hit(note=note, score=1.0, why="the newest") for note in newest if start is None or note.created >= start)
-        events: tuple[EventHit, ...] = ()
-        if wanted.events:
-            events = self._timeline.search(
-                EventQuery(
-                    text=wanted.words,
-                    types=wanted.event_types,
-                    tool=wanted.tool,
-                    file=wanted.file,
-                    session=wanted.session,
-                    project=within,
-                    since=start,
-                    by_words=how != "semantic",
-                    limit=most if wanted.for_events else min(most, BESIDE_NOTES) + len(hits),
-                ),
-                self._meaning if how != "keyword" else None,
-            )
-        rests_on = {reference for hit in hits for reference in hit.note.evidence}
-        told = [event for event in map(event_told, events) if event["reference"] not in rests_on]  # those a note says already
-        problems = [*self._showing.hindrances(), *(problem.reason for problem in self._recall.status().problems)]
-        if within and not (self._vault.has_project(within) or self._timeline.session_count(project=within)):
-            problems.append(f"no project called {plain_line(within)} is known")
-        if not (wanted.notes or wanted.events):
-            problems.append("no note is of a tool, a file or a session: leave one of the prefixes out")
-        if unsearched := self._timeline.unsearched():
-            problems.append(f"{unsearched} older events cannot be found yet; each look at a transcript takes in some of them")
-        return {
-            "query": query,
-            "mode": mode,
-            "took_ms": _since(began),
-            "hits": [_hit(hit) for hit in hits],
-            "events": told if wanted.for_events else told[: min(most, BESIDE_NOTES)],
-            "problems": problems,
-        }
-
     def _project(self, named: str) -> str:
         return known_project(self._vault, named)
 
@@ -228,14 +171,17 @@ class Operations:
             "reason": injection.reason,
             "took_ms": _since(began),
             "block": injection.block,
-            "notes": [_hit(hit) for hit in injection.hits],
+            "tokens": injection.tokens,
+            "notes": [{**hit_told(hit), "evidence": list(hit.note.evidence)} for hit in injection.hits],
+            "pointers": [_pointer(pointer) for pointer in injection.pointers],
+            "quotes": [_quote(quote) for quote in injection.quotes],
             "for_the_judge": len(injection.question.candidates) if injection.question else 0,
             "problems": self._showing.hindrances(),
         }
         if explain:
             weighed = self._recall.weigh(asked)
             told["threshold"] = weighed.threshold
-            told["candidates"] = [_hit(hit) for hit in weighed.candidates]
+            told["candidates"] = [hit_told(hit) for hit in weighed.candidates]
             told["explained"] = _explained(asked, weighed)
         return told
 
@@ -387,14 +333,25 @@ class Operations:
             known = by_name(self._vault.known()) if occasions else {}
             passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
             return {"prompts": [occasion_told(occasion, known) for occasion in occasions], "silent": passed}
+        if self._timeline.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
+            return {"title": "", "path": "", "evidence": self._turn(note)}
         found = self._showing.in_force(note)
-        return {**note_told(found), "evidence": [self._evidence(reference) for reference in found.evidence]}
+        evidence = [self._evidence(reference) for reference in found.evidence]
+        return {**note_told(found), "became": became_of(found), "evidence": evidence}
+
+    def _turn(self, citation: str) -> list[Json]:
+        """What a citation names: of a turn, the prompt and the answer that closed it, as far as they may be offered."""
+        prompt = self._timeline.card_prompt(citation)
+        said = self._timeline.offered(self._timeline.turn(prompt.id)) if prompt is not None else []
+        cited = [evidence_reference(event.provider, event.session, event.id) for event in said]
+        return [self._evidence(each) for each in dict.fromkeys(cited or [citation])]
 
     def _evidence(self, text: str) -> Json:
         reference = EvidenceReference.parse(text)
         events = [] if reference is None else self._timeline.evidence(reference) or self._saved(reference)
         return {
             "reference": plain_line(text),
+            "became": list(dict.fromkeys(plain_line(line, 1_000) for event in events for line in became(self._timeline, event))),
             "events": [
                 {
                     "id": event.id,
@@ -492,7 +449,9 @@ class Operations:
                 self._vault.compare()
 
     def _sources(self, survey: Survey) -> list[Json]:
-        """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over."""
+        """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over, and
+        ``more`` that there are more files than were ``found``.
+        """
         there = self._pipeline.places()
         found, unread, behind = survey.found, survey.unread, survey.behind
         counted = {tally.provider: tally for tally in self._timeline.tallies()}
@@ -501,6 +460,7 @@ class Operations:
                 "provider": provider,
                 "there": there.get(provider, False) or found[provider] > 0,
                 "found": found[provider],
+                "more": provider in survey.more,
                 "read": found[provider] - unread[provider],
                 "skipped": counted[provider].skipped if provider in counted else 0,
                 "sessions": counted[provider].sessions if provider in counted else 0,
@@ -520,23 +480,6 @@ class Operations:
             return [note_told(note) for note in sorted(kept, key=lambda note: note.created, reverse=True)]
         except VaultMissing:  # which the problems tell
             return []
-
-
-def known_project(vault: Vault, named: str) -> str:
-    """As notes have it: by that very name, or by the one that its folder would give it."""
-    if vault.has_project(named):
-        return named
-    if not (project := project_of(named)):
-        raise UsageError(f"{named!r} names no project", hint="give the name of its folder")
-    return project
-
-
-def _mode(text: str) -> Mode:
-    for mode in get_args(Mode):
-        if text == mode:
-            known: Mode = mode
-            return known
-    raise UsageError(f"unknown mode {text!r}", hint=f"choose one of: {', '.join(get_args(Mode))}")
 
 
 def _kind(text: str) -> NoteKind:
@@ -560,8 +503,18 @@ def _fits(value: object, annotation: Any) -> bool:
             return any(_fits(value, each) for each in get_args(annotation))
 
 
-def _hit(hit: Hit) -> Json:
-    return {**note_told(hit.note), "id": name(hit.note), "score": hit.score, "snippet": hit.snippet, "why": hit.why}
+def _pointer(pointer: Pointer) -> Json:
+    return {
+        "id": pointer.id,
+        "title": plain_line(pointer.title),
+        "date": pointer.date.isoformat(),
+        "score": round(pointer.score, 4),
+        "evidence": list(pointer.evidence),
+    }
+
+
+def _quote(quote: Quote) -> Json:
+    return {"citation": quote.id, "text": quote.text, "date": quote.date.isoformat(), "evidence": list(quote.evidence)}
 
 
 def _explained(asked: Prompt, weighed: Weighed) -> Json:

@@ -7,6 +7,7 @@ JSON keeps every character, but spells out those that a terminal would act upon.
 import errno
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from kite_memory.errors import KiteError
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
 def say(text: str = "") -> None:
     """A line of data, or several."""
     _write(sys.stdout, text)
+
+
+def say_marked(text: str, spans: Sequence[tuple[int, int]]) -> None:
+    """A line of data in which some stretches stand out, on a terminal that may show it; the text is made harmless first."""
+    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        say(text)
+        return
+    parts, last = [], 0
+    for start, end in spans:
+        parts += [_harmless(text[last:start]), "\x1b[1m", _harmless(text[start:end]), "\x1b[0m"]
+        last = end
+    sys.stdout.write("".join([*parts, _harmless(text[last:])]) + "\n")
 
 
 def say_json(value: Any) -> None:
@@ -106,11 +119,14 @@ def width() -> int:
 
 def ask(question: str) -> bool:
     """A yes or a no from a person; no where nobody is there."""
-    if not watched():
-        return False
-    _write(sys.stderr, f"{question} [y/N] ", end="")
+    return watched() and reply(f"{question} [y/N]").lower() in {"y", "yes"}
+
+
+def reply(question: str) -> str:
+    """What a person types, of whom it is known that they are there."""
+    _write(sys.stderr, f"{question} ", end="")
     sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+    return sys.stdin.readline().strip()
 
 
 def choose(question: str) -> str:
@@ -157,11 +173,15 @@ def fall_silent() -> None:
 def _write(stream: TextIO | None, text: str, end: str = "\n") -> None:
     if stream is None:  # as under pythonw, or after `>&-`
         return
-    if not _is_harmless(text):
-        from kite_memory.recall.rendering import plain
+    stream.write(_harmless(text) + end)
 
-        text = plain(text)
-    stream.write(text + end)
+
+def _harmless(text: str) -> str:
+    if _is_harmless(text):
+        return text
+    from kite_memory.recall.rendering import plain
+
+    return plain(text)
 
 
 def _is_harmless(text: str) -> bool:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from kite_memory.cli.backend import daemon_runs, perform
 from kite_memory.cli.console import ask, counted, read_all, say, say_json, tell, watched
 from kite_memory.cli.help import add
 from kite_memory.config import Config
-from kite_memory.errors import KiteError, UsageError
+from kite_memory.errors import KiteError, NoteNotFound, UsageError
 
 Hits = list[dict[str, Any]]
 
@@ -61,6 +62,7 @@ _SURROUNDINGS = {
     "errors": "what failed",
 }
 
+WHOLE = 4_000
 NoteName = Annotated[str, typer.Argument(metavar="NOTE", help="Id, path or title of a note; a beginning will do if only one fits.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -85,42 +87,42 @@ def search(
     project: Annotated[str, typer.Option(metavar="NAME", help="Only this project, and notes that are global.")] = "",
     since: Annotated[str, typer.Option(metavar="AGE", help="Only what is of the last 30d, 12h, 2w or since 2026-03-01.")] = "",
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=200, help="At most so many.")] = 10,
+    explain: Annotated[bool, typer.Option("--explain", help="Show scores, and where in a transcript it stands.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find notes by meaning and by words. Typing mistakes are forgiven.
+    """Find notes and what was said, by meaning and by words. Typing mistakes are forgiven.
 
-    Below them stands what else was said and done: events, each with its place in the transcript. The prefixes decision:,
-    insight:, fact: and preference: keep to notes; error:, test:, resume:, tool:NAME, file:NAME and session:ID keep to events.
+    A line each, with what opens it: `kmem show` a note, `kmem why` a citation. The prefixes decision:, insight:, fact: and
+    preference: keep to notes; error:, test:, resume:, tool:NAME, file:NAME and session:ID keep to events.
 
     Example: kmem search "why postgres"
     """
     with_the_team = asked(configuration.load(), " ".join(query), project=project, limit=limit)
     found = perform("search", query=" ".join(query), mode=mode.value, project=project, since=since, limit=limit, cwd=_here())
-    found["hits"] = with_the_team(found["hits"])
+    of_the_team = [hit for hit in with_the_team(found["hits"]) if not since or not hit.get("team") or _is_since(hit, since)]
+    found["hits"] = [{**hit, "rank": hit.get("rank", place)} for place, hit in enumerate(of_the_team, 1)]
     if as_json:
         say_json(found)
         return
-    for hit in found["hits"]:
-        say(f"{hit['score']:.2f}  {hit['title']}  ({hit['kind']}, {hit['created'][:10]}{_of(hit['project'])})")
-        if hit["snippet"]:
-            say(f"      {hit['snippet']}")
-        say(f"      {hit['path'] or hit['id']}{' (the team)' if hit.get('team') else ''}")
-    for event in found["events"]:
-        _print_event(event)
+    from kite_memory.cli.results import print_found, tell_what_to_try
+
+    print_found(found, explain=explain, limit=limit)
     for problem in found["problems"]:
         tell(f"note: {problem}")
     if not (found["hits"] or found["events"]):
-        tell("nothing found")
+        tell_what_to_try(found, project=project, since=since)
+        raise typer.Exit(1)
 
 
-def _print_event(event: dict[str, Any]) -> None:
-    """Its evidence is where it stands: a file, and the bytes of the line in it."""
-    said = event["snippet"] or "(no words)"
-    failed = "failed, " if event["status"] == "failed" else ""
-    at = event["at"][:16].replace("T", " ")
-    say(f"{event['score']:.2f}  {event['type'].replace('_', ' ')}  ({failed}{at}, {event['provider']}{_of(event['project'])})")
-    say(f"      {said}")
-    say(f"      {event['where']}")
+def _is_since(hit: dict[str, Any], since: str) -> bool:
+    """What has no date is of no time."""
+    from kite_memory.text.ages import age
+
+    try:
+        start, created = age(since, datetime.now(UTC)), datetime.fromisoformat(hit["created"])
+    except (KeyError, TypeError, ValueError):
+        return False
+    return start is None or (created if created.tzinfo else created.replace(tzinfo=UTC)) >= start
 
 
 def recall(
@@ -173,15 +175,31 @@ def _tell_explained(answer: dict[str, Any]) -> None:
 
 
 def show(
-    note: NoteName,
+    note: Annotated[
+        list[str], typer.Argument(metavar="NOTE…", help="Id or the end of one, path, title, or a conversation's citation.")
+    ],
+    tokens: Annotated[int, typer.Option(metavar="N", min=0, help="Of each at most so many tokens; 0 shows its whole file.")] = 400,
     history: Annotated[bool, typer.Option("--history", help="What a note under a key has said before, the newest first.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show a note.
+    """Show notes, plainly: what an agent runs to read what it was pointed at.
 
     Example: kmem show "postgres over sqlite"
     """
-    shown = perform("show", note=note, history=history)
+    if len(note) > 1 or not (history or as_json or tokens == 0):
+        if history:
+            raise UsageError("one note's history at a time", hint="name one note")
+        opened = perform("open", notes=note, tokens=tokens or WHOLE)
+        if as_json:
+            say_json(opened)
+        elif opened["text"]:
+            say(opened["text"])
+        for each in opened["missing"][:-1] if not opened["notes"] else opened["missing"]:
+            tell(f"error: {each['reason']}")
+        if not opened["notes"]:
+            raise NoteNotFound(opened["missing"][-1]["reason"], hint=opened["missing"][-1]["hint"])
+        return
+    shown = perform("show", note=note[0], history=history)
     if as_json:
         say_json(shown)
     elif history:
@@ -193,6 +211,8 @@ def show(
             tell("only notes under a key keep what they said before: kmem remember --key NAME")
     else:
         say(shown["text"].rstrip("\n"))
+        for line in shown["became"]:
+            tell(f"note: {line}")
 
 
 def edit(note: NoteName) -> None:
@@ -406,7 +426,10 @@ def why(
 
 
 def _print_evidence(told: dict[str, Any]) -> None:
-    say(f"{told['title']}  ({told['path']})")
+    if told["title"] or told["path"]:
+        say(f"{told['title']}  ({told['path']})")
+    for line in told.get("became", ()):
+        say(f"  {line}")
     if not told["evidence"]:
         say("no evidence: a person wrote it")
     for piece in told["evidence"]:
@@ -418,6 +441,8 @@ def _print_evidence(told: dict[str, Any]) -> None:
             say(f"  {event['at'][:19].replace('T', ' ')}  {event['role']}  {event['where']}")
             for line in event["text"].splitlines():
                 say(f"    {line}")
+        for line in piece["became"]:
+            say(f"  {line}")
 
 
 def _print_prompts(told: dict[str, Any]) -> None:
