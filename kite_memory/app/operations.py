@@ -4,6 +4,7 @@ Arguments and results are JSON values in the shapes of the contract, so it makes
 asking process does the work.
 """
 
+import contextlib
 import inspect
 import time
 from collections import Counter
@@ -27,7 +28,7 @@ from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox, Spending
 from kite_memory.distill.scheduler import Idle
-from kite_memory.errors import NoteNotFound, UsageError, VaultMissing
+from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
@@ -56,6 +57,10 @@ _OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`,
 _EVENT_TEXT = 2_000
 _LAST_NOTES = 5
 _MOST_PROMPTS = 1_000
+
+
+_CHANGING = frozenset({"remember", "forget", "consolidate", "undo", "import", "sort"})
+"""After these another note may wait for a person."""
 
 
 class Keep(Protocol):
@@ -147,7 +152,11 @@ class Operations:
         for given, value in bound.arguments.items():
             if not _fits(value, bound.signature.parameters[given].annotation):
                 raise UsageError(f"{op} was asked wrongly: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
-        return operation(*bound.args, **bound.kwargs)
+        told = operation(*bound.args, **bound.kwargs)
+        if op in _CHANGING:
+            with contextlib.suppress(KiteError):  # what was done is done; the page is brought up to date the next time
+                self._named["review_page"]()
+        return told
 
     def _project(self, named: str) -> str:
         return known_project(self._vault, named)

@@ -117,6 +117,7 @@ def backfill(
     waiting = house.outbox.states().get("waiting", 0)
     if distill and (spend or not house.costs):
         _distil(house)
+        _bring_pages_up_to_date(house)
     elif distill and isinstance(house.extractor, Keyless):
         remark(KiteError(house.extractor.lack.reason, hint=house.extractor.lack.hint))
     elif distill and waiting:
@@ -164,6 +165,15 @@ def _distil(house: "Services") -> None:
                         remark(KiteError(f"stopped for now: {reason}", hint=hint))
                         return
                     time.sleep(max(0.0, pause))
+
+
+def _bring_pages_up_to_date(house: "Services") -> None:
+    """What waits for a person stands on its page, and the vault has its page of contents, without a daemon's coming by."""
+    for page in ("review_page", "synthesize"):
+        try:
+            house.operations.perform(page, {})
+        except KiteError as error:
+            remark(error)
 
 
 @contextmanager

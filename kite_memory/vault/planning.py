@@ -183,7 +183,7 @@ class _Plan:
             refused = {entity_key(one.alternative) for other in sharing for one in other.rejected}
             if not entity.person and (len(sharing) + len(mentions) < _LEAST_SPEAKING or entity.key in refused):
                 continue
-            body = _about(entity, sharing, mentions)
+            body = _about(entity, mentions)
             if not body and not entity.person:
                 continue
             page = self._page(entity, sharing, body)
@@ -266,7 +266,7 @@ class _Plan:
         return stem
 
 
-def _about(entity: Entity, sharing: Sequence[Draft], mentions: Sequence[Mention]) -> str:
+def _about(entity: Entity, mentions: Sequence[Mention]) -> str:
     """What a page says of its matter, as links to what says it: what it is, what was decided, and where else it comes up.
 
     Empty where it is neither. Nothing of a note is copied, so that what is forgotten is gone from here, too.
@@ -275,7 +275,7 @@ def _about(entity: Entity, sharing: Sequence[Draft], mentions: Sequence[Mention]
     is_it = re.compile(rf"(?:the )?{re.escape(entity.name)} {told}", re.IGNORECASE)
     first = [each for each in mentions if is_it.match(each.title)]
     decided = [each for each in mentions if each not in first and each.kind in _SAYS and entity.key in entity_key(each.title)]
-    if not entity.person and not first and not decided and not any(entity.key in entity_key(draft.note.title) for draft in sharing):
+    if not entity.person and not first and not decided:
         return ""
     rest = [each for each in mentions if each not in first and each not in decided]
     return related([links.write(each.stem, each.title) for each in (*first, *decided, *rest)][:_MAX_MENTIONS])

@@ -27,7 +27,7 @@ _VERB = re.compile(
 )
 _POINTS = re.compile(
     r"(?:i|i'(?:d|m|ll|ve)|you|we are|we'?re|it|its|it's|this|that|these|those|they|he|she|there(?:'s| is| are)?"
-    r"|here(?:'s| is)?|let(?:'s| me| us)?|because|when|if|while|without|instead|from|technically|today|compare|once"
+    r"|here(?:'s| is)?|let(?:'s| me| us)?|because|when|if|while|without|instead|from|technically|today|compare|once|whichever"
     r"|where|whether|since|after|before|ok(?:ay)?|yes|yeah|no,|sure|thanks|good|great|perfect|so|also|then|both|now"
     r"|currently|only|first|next|finally|even if|either|to make|as (?:you|i)|lines?|key finding|problem|step|phase"
     r"|scenario|option|part|status|update|note|see"
@@ -87,6 +87,8 @@ def is_worth_a_line(note: Note) -> bool:
     """On a page of what matters: whatever a person holds to be of weight, or says themselves in a way that stands alone."""
     if note.kind is NoteKind.QUESTION:
         return len(note.title.split()) >= _SHORT and not _POINTS.match(note.title)
+    if _POINTS.match(note.title) or _FRAGMENT.search(note.title):
+        return False
     return strength(note) >= WORTH_A_LINE - (0.4 if note.origin == "user" and not note.body.startswith(_PLANNED) else 0.0)
 
 

@@ -341,6 +341,37 @@ def test_a_machine_that_is_never_left_alone_for_long_is_tidied_after_three_days(
     assert home.consolidating.tend(quiet_for=90)
 
 
+def test_what_has_had_its_time_is_archived_beside_its_month_and_comes_back_by_undo(home: Home) -> None:
+    bug = home.write("The press fails on line 12", "It hangs.", origin="assistant", created=NOW - timedelta(days=50))
+
+    home.consolidating.consolidate()
+    archived = home.vault.find(bug.id).status
+    archive = next(home.vault.find(known.id) for known in home.vault.known() if known.title.startswith("Archive of"))
+    home.consolidating.undo()
+
+    assert (archived, archive.links) == (NoteStatus.ARCHIVED, ("the-press-fails-on-line-12",))
+    assert home.vault.find(bug.id).status is NoteStatus.ACCEPTED
+    assert home.vault.known_as(archive.id) is None
+
+
+def test_what_waits_for_a_month_is_asked_about_no_more_however_old_it_was_when_it_came(home: Home) -> None:
+    late = NOW - timedelta(days=400)
+    waiting = home.write("Perhaps the gate sticks", "A tool said so.", status=NoteStatus.PROPOSED, created=late)
+    home.write("The press", "It runs at 40 bar.")
+    differs = home.write("The press runs at 55 bar", "It does.", conflicts=("the-press",), created=late)
+
+    home.consolidating.consolidate()
+    asked = [home.vault.find(each.id) for each in (waiting, differs)]
+    home.clock.now += timedelta(days=31)
+    home.consolidating.consolidate()
+    after = [home.vault.find(each.id) for each in (waiting, differs)]
+
+    assert [(note.status, note.review) for note in asked] == [(NoteStatus.PROPOSED, ""), (NoteStatus.ACCEPTED, "")]
+    assert [(note.status, note.review) for note in after] == [(NoteStatus.ARCHIVED, ""), (NoteStatus.ACCEPTED, "lapsed")]
+    assert after[1].conflicts == ("the-press",)
+    assert home.vault.review_count() == 0
+
+
 class TestGit:
     def log(self, folder: Path) -> list[str]:
         asked = ["git", "-C", str(folder), "log", "--format=%an <%ae> %cn: %s"]

@@ -1,0 +1,58 @@
+"""What has had its time, and what stays."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kite_memory.model.note import NoteKind, NoteStatus
+from kite_memory.vault.fading import PASSING, UNSHOWN, Use, has_faded
+from kite_memory.vault.strength import is_junk, is_worth_a_line, strength
+from tests.vault.building import START, note
+
+BUG = "The press fails on line 12 of press.py"
+LASTING = "Pears need a second tree because they are not self-fertile"
+
+
+@pytest.mark.parametrize(
+    ("title", "changes", "days", "faded"),
+    [
+        (BUG, {}, 41, False),
+        (BUG, {}, 43, True),
+        (LASTING, {}, 43, False),
+        (LASTING, {}, 91, True),
+        (LASTING, {"origin": "user"}, 400, False),
+        (BUG, {"kind": NoteKind.DECISION}, 400, False),
+        (BUG, {"kind": NoteKind.PREFERENCE}, 400, False),
+        (BUG, {"key": "press"}, 400, False),
+        (BUG, {"conflicts": ("another",)}, 400, False),
+        (BUG, {"status": NoteStatus.PROPOSED}, 400, False),
+    ],
+)
+def test_notes_fade_by_kind(title: str, changes: dict[str, Any], days: int, faded: bool) -> None:
+    made = replace(note(title), **{"origin": "assistant", **changes})
+
+    assert has_faded(made, Use(), START + timedelta(days=days)) is faded
+
+
+def test_what_is_of_use_or_said_again_stays_and_being_shown_keeps_what_is_not_passing() -> None:
+    now = START + UNSHOWN + PASSING
+    lately = now - timedelta(days=3)
+    bug, lasting = (replace(note(title), origin="assistant") for title in (BUG, LASTING))
+
+    assert [has_faded(bug, use, now) for use in (Use(shown=lately), Use(used=lately), Use(said=lately))] == [True, False, False]
+    assert [has_faded(lasting, use, now) for use in (Use(), Use(shown=lately))] == [True, False]
+
+
+def test_a_title_that_stands_alone_is_stronger_than_a_fragment() -> None:
+    strong = replace(note(LASTING), kind=NoteKind.FACT)
+    weak = [
+        replace(note(title), kind=NoteKind.DECISION)
+        for title in ("Update `press()` to accept", "Line 12: `press` (now)", "We are back")
+    ]
+
+    assert is_worth_a_line(strong)
+    assert not any(map(is_worth_a_line, weak))
+    assert max(map(strength, weak)) < strength(strong)
+    assert is_junk(replace(weak[0], body="From an approved plan: press."))
