@@ -2,6 +2,9 @@
 
     python -m bench.lifecycle --gold DIR [--recorded ANSWERS --out DIR] [--transcripts DIR --orders 5] [--every]
 
+With ``--pairs FILE`` instead of ``--gold``, invented pairs of notes are taken: a line of JSON each, with ``older``, ``newer`` and
+whether the one ``replaces`` the other. All go into one vault, the older ones first; then each pair into a vault of its own.
+
 DIR holds one labelled project (notes.jsonl with ``supersedes``), or one folder for each. Every labelled note is drafted, held
 against what the real recall finds near to it, planned into a real vault and made findable, in the order of its sessions; so each
 labelled pair ends up as replaced outright, as a conflict for review, or as nothing. Once without a model, and once with an oracle
@@ -20,12 +23,13 @@ comes within a cosine of 0.92 or shares 0.8 of its words; the share of notes tha
 import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
 
 import argparse
+import json
 import random
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -35,13 +39,10 @@ import numpy.typing as npt
 
 from bench.extract_gold import whole
 from bench.recall_gold import Labelled, commit, events_of, labelled
-from bench.recorded import Answers
 from kite_memory import assets
-from kite_memory.distill import prompts
 from kite_memory.distill.chunking import FREE, worth_asking
 from kite_memory.distill.extractor import Answer
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.superseding import MOST_PAIRS, asked, read_answer
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Amend, Contest, Create, Ruling, Supersede, Surroundings
 from kite_memory.model.record import Chunk, Rejected
@@ -53,8 +54,8 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
-from kite_memory.vault.drafting import Draft, draft, entities_of
-from kite_memory.vault.lifecycle import Likeness, likeness
+from kite_memory.vault.drafting import Draft, draft, entities_of, remembered
+from kite_memory.vault.lifecycle import Likeness, likeness, nearer
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.wording import note_id, note_stem, words
 from kite_memory.vault.writing import AlreadyWritten, Amended, Superseded, Written
@@ -158,17 +159,6 @@ def oracle(contests: Sequence[Contest], replaced: Collection[str]) -> Rulings:
     return {(each.newer.id, each.older.id): "replaces" if each.older.id in replaced else "neither" for each in contests}
 
 
-def recorded(answers: Answers) -> Reader:
-    """As `superseding.Arbiter` asks."""
-
-    def rule(contests: Sequence[Contest], replaced: Collection[str]) -> Rulings:
-        told = sorted(contests, key=lambda contest: -contest.likely)[:MOST_PAIRS]
-        answer = answers.to(asked(told)) if told else None
-        return (read_answer(answer, told) or {}) if answer is not None else {}
-
-    return rule
-
-
 def superseded(project: Labelled, embedder: Embedder, reader: Reader | None) -> Ended:
     ended = Ended()
     label_of: dict[str, str] = {}
@@ -201,17 +191,14 @@ def superseded(project: Labelled, embedder: Embedder, reader: Reader | None) -> 
 def _figures(
     ended: Ended, note: Note, around: Surroundings | None, label: str, label_of: Mapping[str, str], gold: set[Pair]
 ) -> None:
-    for place, near in enumerate(around.near if around else ()):
-        if (
-            near.note.status is NoteStatus.ACCEPTED
-            and near.note.evidence[0].partition("#")[0] != note.evidence[0].partition("#")[0]
-        ):
-            like = likeness(note, near.note, near, place, (around.rarity if around else None) or {})
-            ended.pairs.append((like, (label, label_of.get(near.note.id, "")) in gold))
+    for near, by in zip(around.near, nearer(around), strict=True) if around else ():
+        alike = likeness(note, near.note, by) if near.note.status is NoteStatus.ACCEPTED else None
+        if alike is not None:
+            ended.pairs.append((alike, (label, label_of.get(near.note.id, "")) in gold))
 
 
 def _columns(pairs: Sequence[tuple[Likeness, bool]]) -> npt.NDArray[np.float64]:
-    return np.array([[each.cosine, each.shared, min(each.retired, 20.0) / 20.0, each.place / 5] for each, _ in pairs])
+    return np.array([[each.nearer, *astuple(each.told)] for each, _ in pairs])
 
 
 def fitted(pairs: Sequence[tuple[Likeness, bool]]) -> npt.NDArray[np.float64]:
@@ -329,27 +316,100 @@ def repeated(sessions: Sequence[Sequence[Sequence[Draft]]], embedder: Embedder, 
     return count
 
 
+@dataclass(slots=True, kw_only=True)
+class Met:
+    """What became of invented pairs: how many of those that are to be told were put to review, and how many others."""
+
+    pairs: int = 0
+    true: int = 0
+    replaced: int = 0
+    surfaced: int = 0
+    wrongly: int = 0
+    missed: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        precision = self.surfaced / max(1, self.surfaced + self.wrongly)
+        return f"{self.pairs:6} {self.true:6} {self.replaced:9} {self.surfaced:9} {self.wrongly:8} {precision:10.2f}"
+
+
+def stated(told: Json | str, at: datetime) -> Draft:
+    if isinstance(told, str):
+        told = {"title": told.split(". ")[0].rstrip("."), "body": told, "kind": "fact", "entities": []}
+    entities = entities_of(told["entities"])
+    made = remembered(
+        told["body"],
+        at=at,
+        kind=NoteKind(told["kind"]) if told["kind"] in set(NoteKind) else NoteKind.FACT,
+        title=told["title"],
+        project="invented",
+        scope=None,
+        session="",
+        tags=(),
+        origin="user",
+        evidence=(f"labels:{at:%Y%m%d%H}#00000001",),
+        importance=2,
+        expires=None,
+    )
+    return Draft(note=replace(made, entities=tuple(each.name for each in entities)), entities=entities)
+
+
+def met(rows: Sequence[Json], embedder: Embedder) -> Met:
+    found = Met(pairs=len(rows), true=sum(bool(row["replaces"]) for row in rows))
+    ids: dict[str, str] = {}
+    with opened(embedder) as (vault, recall):
+        for place, (name, row) in enumerate([("older", row) for row in rows] + [("newer", row) for row in rows]):
+            made = stated(row[name], _BEGAN + timedelta(hours=place))
+            around = vault.around([made], recall.nearest)
+            actions = written(vault, recall, [made], around=around)
+            ids |= {f"{name} {row['id']}": Path(each.note.path).stem for each in actions if isinstance(each, Create | Supersede)}
+            if name == "older":
+                continue
+            found.replaced += any(isinstance(each, Supersede) for each in actions)
+            told = {stem for each in actions if isinstance(each, Create | Supersede) for stem in each.note.conflicts}
+            right = ids.get(f"older {row['id']}") in told
+            found.surfaced += right and bool(row["replaces"])
+            found.wrongly += len(told) - (right and bool(row["replaces"]))
+            if right != bool(row["replaces"]) or len(told) > right:
+                found.missed.append(f"{row['id']} {'missed' if not told else 'told'}: {json.dumps(row)}")
+    return found
+
+
+def of_pairs(rows: Sequence[Json], *, every: bool) -> None:
+    embedder = Remembering(LocalEmbedder())
+    print(f"{'':22} {'pairs':>6} {'true':>6} {'replaced':>9} {'surfaced':>9} {'wrongly':>8} {'precision':>10}")
+    together = met(rows, embedder)
+    print(f"{'in one vault':22} {together}")
+    alone = [met([row], embedder) for row in rows]
+    summed = Met(
+        pairs=len(rows),
+        true=sum(each.true for each in alone),
+        replaced=sum(each.replaced for each in alone),
+        surfaced=sum(each.surfaced for each in alone),
+        wrongly=sum(each.wrongly for each in alone),
+    )
+    print(f"{'each in one of its own':22} {summed}")
+    if every:
+        print("\n".join(together.missed))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gold", type=Path, required=True)
+    parser.add_argument("--gold", type=Path)
+    parser.add_argument("--pairs", type=Path)
     parser.add_argument("--transcripts", type=Path)
     parser.add_argument("--orders", type=int, default=5)
-    parser.add_argument("--recorded", type=Path, metavar="ANSWERS")
-    parser.add_argument("--out", type=Path)
     parser.add_argument("--every", action="store_true", help="each labelled pair and each wrong one, by name")
     given = parser.parse_args(arguments)
-    projects = labelled(given.gold)
-    if not projects or (given.recorded is None) != (given.out is None):
-        sys.exit("error: no labels there, or --recorded without --out")
+    if given.pairs is not None:
+        of_pairs([json.loads(line) for line in given.pairs.read_text(encoding="utf-8").splitlines()], every=given.every)
+        return
+    projects = labelled(given.gold) if given.gold is not None else []
+    if not projects:
+        sys.exit("error: no labels there")
     embedder = Remembering(LocalEmbedder())
     print(f"{'':24} {'labels':>6} {'replaced':>9} {'':>6} {'or put to':>9} {'':>6} {'wrongly':>9} {'wrongly':>9} {'asked':>9}")
     print(f"{'':24} {'':>6} {'outright':>9} {'share':>6} {'review':>9} {'share':>6} {'per 100':>9} {'reviewed':>9} {'per 100':>9}")
     readers: dict[str, Reader | None] = {"without a model": None, "with an oracle": oracle}
-    answers = None
-    if given.recorded is not None:
-        prompt = prompts.load([assets.folder("prompts")], "supersede")
-        answers = Answers(folder=given.recorded, missing_to=given.out / "missing", prompt=prompt)
-        readers["with a model"] = recorded(answers)
     for name, reader in readers.items():
         ends = {project.name: superseded(project, embedder, reader) for project in projects}
         for each, ended in ends.items():
@@ -370,8 +430,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
                         "replaced" if pair in ended.replaced else "review" if pair in ended.reviewed else "",
                     )
                     print(f"    {each} {pair[0]} -> {pair[1]} {' '.join(filter(None, marks))}")
-    if answers is not None:
-        print(answers.told())
     if given.transcripts is None:
         return
     shuffled = random.Random(6)

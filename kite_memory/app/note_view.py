@@ -12,6 +12,8 @@ from kite_memory.vault import Vault
 
 Json = dict[str, Any]
 
+_FILES = 4
+
 
 TOKENS = 400
 """Of a note that an agent opens, unless it asks for more."""
@@ -87,13 +89,26 @@ class Showing:
             text = file.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise NoteNotFound(f"{found.path} cannot be read: {error.strerror}", hint="somebody has just moved it") from error
-        told = {**note_told(found), "file": str(file), "text": plain(text)}
+        told = {**note_told(found), "file": str(file), "text": plain(text), "became": became_of(found)}
         if history:
             told["versions"] = [
                 {"version": each.version, "at": each.at.isoformat(), "by": plain_line(each.by), "text": plain(each.body)}
                 for each in self._vault.keys.history(found)
             ]
         return told
+
+
+def became_of(note: Note) -> list[str]:
+    """What came after it, in a line each."""
+    lines: list[str] = []
+    if note.superseded_by:
+        when = f" on {note.valid_until:%Y-%m-%d}" if note.valid_until is not None else ""
+        lines.append(f"superseded{when} by {note.superseded_by}")
+    if note.drifted is not None:
+        files = ", ".join(anchor.rpartition("@")[0] or anchor for anchor in note.anchors[:_FILES])
+        lines.append(f"the code it rests on has changed since, as seen on {note.drifted:%Y-%m-%d}: {files}")
+    lines += [f"may contradict {other}; `kmem review` asks which holds" for other in note.conflicts[:_FILES]]
+    return [plain_line(line, 500) for line in lines]
 
 
 def note_told(note: Note) -> Json:

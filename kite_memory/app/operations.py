@@ -16,7 +16,7 @@ from typing import Any, Protocol, get_args, get_origin
 from kite_memory.app import forgetting
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
-from kite_memory.app.note_view import Showing, note_told
+from kite_memory.app.note_view import Showing, became_of, note_told
 from kite_memory.app.pipeline import Pipeline, Survey
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
@@ -28,7 +28,7 @@ from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox, Spending
 from kite_memory.distill.scheduler import Idle
 from kite_memory.errors import NoteNotFound, UsageError, VaultMissing
-from kite_memory.model.event import Event, EvidenceReference
+from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects.project import project_of
@@ -41,6 +41,7 @@ from kite_memory.recall.select import Prompt, Weighed
 from kite_memory.redaction import drop_private, redact
 from kite_memory.text.ages import age, duration
 from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.looking_up import became
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import wire
 from kite_memory.tools.argument_parsing import writable_key, written_tags
@@ -219,6 +220,8 @@ class Operations:
                 words, kind=_kind(kind), project=of, scope=Scope.GLOBAL if everywhere else None, tags=clean, expires=expires
             )
             self._recall.refresh(self._vault, hint={note.path})
+            if self._vault.relate(note, self._recall.nearest):
+                self._recall.refresh(self._vault, hint={note.path})
         return note_told(note)
 
     def bridge(self, *, tool: str, arguments: Json, asker: Json) -> Json:
@@ -321,14 +324,25 @@ class Operations:
             known = by_name(self._vault.known()) if occasions else {}
             passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
             return {"prompts": [occasion_told(occasion, known) for occasion in occasions], "silent": passed}
+        if self._timeline.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
+            return {"title": "", "path": "", "evidence": self._turn(note)}
         found = self._showing.in_force(note)
-        return {**note_told(found), "evidence": [self._evidence(reference) for reference in found.evidence]}
+        evidence = [self._evidence(reference) for reference in found.evidence]
+        return {**note_told(found), "became": became_of(found), "evidence": evidence}
+
+    def _turn(self, citation: str) -> list[Json]:
+        """What a citation names: of a turn, the prompt and the answer that closed it, as far as they may be offered."""
+        prompt = self._timeline.card_prompt(citation)
+        said = self._timeline.offered(self._timeline.turn(prompt.id)) if prompt is not None else []
+        cited = [evidence_reference(event.provider, event.session, event.id) for event in said]
+        return [self._evidence(each) for each in dict.fromkeys(cited or [citation])]
 
     def _evidence(self, text: str) -> Json:
         reference = EvidenceReference.parse(text)
         events = [] if reference is None else self._timeline.evidence(reference) or self._saved(reference)
         return {
             "reference": plain_line(text),
+            "became": list(dict.fromkeys(plain_line(line, 1_000) for event in events for line in became(self._timeline, event))),
             "events": [
                 {
                     "id": event.id,
@@ -426,7 +440,9 @@ class Operations:
                 self._vault.compare()
 
     def _sources(self, survey: Survey) -> list[Json]:
-        """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over."""
+        """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over, and
+        ``more`` that there are more files than were ``found``.
+        """
         there = self._pipeline.places()
         found, unread, behind = survey.found, survey.unread, survey.behind
         counted = {tally.provider: tally for tally in self._timeline.tallies()}
@@ -435,6 +451,7 @@ class Operations:
                 "provider": provider,
                 "there": there.get(provider, False) or found[provider] > 0,
                 "found": found[provider],
+                "more": provider in survey.more,
                 "read": found[provider] - unread[provider],
                 "skipped": counted[provider].skipped if provider in counted else 0,
                 "sessions": counted[provider].sessions if provider in counted else 0,

@@ -203,6 +203,8 @@ def up(
 
     Example: kmem up --since 30d
     """
+    from kite_memory.cli.choosing import choose_model
+
     settings = configuration.load()
     start_at = age(since, datetime.now(UTC))
     if (version := daemon_version()) is not None:
@@ -216,9 +218,12 @@ def up(
         with alone(settings, instead=""), house() as here:
             whole = _laid_out(here)
             whole &= no_hooks or hook_agents(settings, yes=yes)
-            if _read_what_is_there(here, start_at):
-                show_first_notes(here)
-            link_kmem()
+            if not (chosen := choose_model(here, yes=yes)):
+                _take_in(here, start_at)
+        if chosen:
+            settings = configuration.load()
+            with alone(settings, instead=""), house() as here:
+                _take_in(here, start_at)
         if foreground:
             from kite_memory.daemon.lock import DaemonLock
             from kite_memory.wiring.daemon import run_daemon
@@ -254,6 +259,12 @@ def _laid_out(here: "Services") -> bool:
         return False
     tell(f"vault: {here.config.vault}")
     return True
+
+
+def _take_in(here: "Services", since: datetime | None) -> None:
+    if _read_what_is_there(here, since):
+        show_first_notes(here)
+    link_kmem()
 
 
 def _read_what_is_there(here: "Services", since: datetime | None) -> bool:
@@ -330,8 +341,9 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
         say(f"           {folder} is looked at now and then only: {why}")
     used = [source for source in told["sources"] if source["there"] or source["events"]]
     for source in used:
-        files = f", {source['read']:,} of {counted(source['found'], 'file')} read" if source["read"] < source["found"] else ""
-        behind = f", {counted(source['behind_bytes'], 'byte')} behind" if source["behind_bytes"] else ""
+        more = "more than " if source["more"] else ""
+        files = f", {source['read']:,} of {more}{counted(source['found'], 'file')} read" if source["read"] < source["found"] else ""
+        behind = f", {more}{counted(source['behind_bytes'], 'byte')} behind" if source["behind_bytes"] else ""
         problems = f", {counted(source['problems'], 'problem')}" if source["problems"] else ""
         read = f"{counted(source['sessions'], 'session')}, {counted(source['events'], 'event')}"
         say(f"source     {source['provider']}: {read}{files}{behind}{problems}")

@@ -211,6 +211,8 @@ def show(
             tell("only notes under a key keep what they said before: kmem remember --key NAME")
     else:
         say(shown["text"].rstrip("\n"))
+        for line in shown["became"]:
+            tell(f"note: {line}")
 
 
 def edit(note: NoteName) -> None:
@@ -424,7 +426,10 @@ def why(
 
 
 def _print_evidence(told: dict[str, Any]) -> None:
-    say(f"{told['title']}  ({told['path']})")
+    if told["title"] or told["path"]:
+        say(f"{told['title']}  ({told['path']})")
+    for line in told.get("became", ()):
+        say(f"  {line}")
     if not told["evidence"]:
         say("no evidence: a person wrote it")
     for piece in told["evidence"]:
@@ -436,6 +441,8 @@ def _print_evidence(told: dict[str, Any]) -> None:
             say(f"  {event['at'][:19].replace('T', ' ')}  {event['role']}  {event['where']}")
             for line in event["text"].splitlines():
                 say(f"    {line}")
+        for line in piece["became"]:
+            say(f"  {line}")
 
 
 def _print_prompts(told: dict[str, Any]) -> None:

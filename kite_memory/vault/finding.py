@@ -10,6 +10,7 @@ from kite_memory.vault.wording import one_line, title_key, words
 
 _HANDLE = re.compile(r"[0-9A-HJKMNP-TV-Z]{6,25}")
 """What an id may end with, as lines that point at notes name them."""
+_FEWEST_WORDS = 2
 
 
 def is_handle(name: str) -> bool:
@@ -17,7 +18,8 @@ def is_handle(name: str) -> bool:
 
 
 def find(ledger: Ledger, name: str) -> Known:
-    """By id, the end of an id, path, file name, title, alias, or the beginning of one of them where only one note has it.
+    """By id, the end of an id, path, file name, title, alias, the beginning of one of them, or words of a title in their order,
+    where only one note has it.
 
     Raises `NoteNotFound`; its hint names what it could have been.
     """
@@ -35,6 +37,7 @@ def find(ledger: Ledger, name: str) -> Known:
         ledger.by_title(name),
         ledger.named("alias", title_key(name)),
         ledger.starting_with(name),
+        _holding(ledger, name),
     ):
         if len(candidates) == 1:
             return candidates[0]
@@ -43,6 +46,20 @@ def find(ledger: Ledger, name: str) -> Known:
     near = _near(ledger, name)
     hint = f"did you mean {near}?" if near else "`kmem search` finds notes by their words"
     raise NoteNotFound(f"no note is called {name!r}", hint=hint)
+
+
+def _holding(ledger: Ledger, name: str) -> list[Known]:
+    """Notes whose title holds all the words of a name of two words or more, in their order."""
+    asked = title_key(name).split()
+    if len(asked) < _FEWEST_WORDS:
+        return []
+    holding = [title for title in ledger.titles() if _in_order(asked, title_key(title).split())]
+    return [known for title in dict.fromkeys(holding) for known in ledger.by_title(title)]
+
+
+def _in_order(asked: list[str], title: list[str]) -> bool:
+    left = iter(title)
+    return all(any(word.startswith(each) for word in left) for each in asked)
 
 
 def _near(ledger: Ledger, name: str) -> str:

@@ -22,7 +22,7 @@ from kite_memory.model.note import Note
 from kite_memory.system import sqlite
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.notefile import Unreadable
-from kite_memory.vault.split import ASKED
+from kite_memory.vault.split import asks
 from kite_memory.vault.wording import body_key, digest, entity_key, stem_key, title_key
 
 VERSION = 7
@@ -349,8 +349,7 @@ class Ledger:
         )
         with self.changing():
             self.put(known, body_key(note.body))
-            asks = bool(note.conflicts) or note.review == ASKED
-            self._run("UPDATE files SET asks = ?, branch = ? WHERE path = ?", asks, note.branch, note.path)
+            self._run("UPDATE files SET asks = ?, branch = ? WHERE path = ?", asks(note), note.branch, note.path)
             self._name(
                 note.path,
                 alias=map(title_key, note.aliases),
@@ -702,7 +701,8 @@ class Ledger:
         """
         rows = self._run(
             "SELECT newer, older, ruling = 'replaces' FROM rulings JOIN files ON files.id = older AND twin = 0"
-            " WHERE ruling <> 'neither' AND status NOT IN ('superseded', 'rejected', 'muted') AND kind <> '' ORDER BY newer, older"
+            " WHERE ruling <> 'neither' AND status NOT IN ('superseded', 'rejected', 'muted', 'archived') AND kind <> ''"
+            " ORDER BY newer, older"
         )
         return [(newer, older, bool(said)) for newer, older, said in rows]
 

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.plan import Action, Amend, Create, Skip, Supersede, Surroundings
+from kite_memory.model.record import Change
 from kite_memory.vault import lifecycle, links
 from kite_memory.vault.drafting import Draft, Entity
 from kite_memory.vault.lifecycle import Relation, Rulings
@@ -33,6 +34,19 @@ _MAX_EVIDENCE = 50
 _WORTH = ((4, 3), (2, 2))
 """From so many sessions on, a note weighs so much."""
 _MAX_MENTIONS = 8
+_MAX_TRIGGERS = 8
+_LEAST_SPEAKING = 3
+"""Notes that name what is to have a page."""
+_SAYS = frozenset({NoteKind.DECISION, NoteKind.PREFERENCE, NoteKind.FACT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """A note that speaks of something; ``stem`` is what a link to it says."""
+
+    stem: str
+    title: str = ""
+    kind: NoteKind = NoteKind.FACT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +54,11 @@ class Known:
     """What the vault holds that has to do with some drafts. `Vault.known` gathers it.
 
     ``written`` maps ids to paths, ``absorbed`` drafts to the notes they went into, ``pages`` entity keys to link targets,
-    ``mentions`` entity keys to the link targets of notes that speak of them; of those in ``elsewhere`` a note of another session
+    ``mentions`` entity keys to the notes that speak of them; of those in ``elsewhere`` a note of another session
     does than a draft's own. ``alike`` are notes with the title or the body of one of the drafts, ``unreadable`` the paths of
     those that cannot be read, by title and project, ``around`` those that are near to a draft by its id. ``rulings`` is what was
-    said of such pairs now, ``settled`` those of which something was said before. ``taken`` are file names in use, as
-    `wording.stem_key` writes them; ``buried`` titles are (`wording.title_key`, project).
+    said of such pairs now, ``settled`` those of which something was said before, ``changed`` the notes that drafts say to change.
+    ``taken`` are file names in use, as `wording.stem_key` writes them; ``buried`` titles are (`wording.title_key`, project).
     """
 
     written: Mapping[str, str] = field(default_factory=dict)
@@ -53,13 +67,14 @@ class Known:
     buried_titles: frozenset[tuple[str, str]] = frozenset()
     alike: tuple[Note, ...] = ()
     pages: Mapping[str, str] = field(default_factory=dict)
-    mentions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    mentions: Mapping[str, tuple[Mention, ...]] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
     unreadable: Mapping[tuple[str, str], str] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
     around: Mapping[str, Surroundings] = field(default_factory=dict)
     rulings: Rulings = field(default_factory=dict)
     settled: frozenset[tuple[str, str]] = frozenset()
+    changed: Mapping[str, Note] = field(default_factory=dict)
 
 
 def plan(drafts: Sequence[Draft], known: Known) -> list[Action]:
@@ -73,8 +88,11 @@ class _Plan:
         self._known = known
         self._alike = [(one, body_key(one.body)) for one in known.alike]
         self._pages = dict(known.pages)
+        self._titles = {draft.note.id: draft.note.title for draft in drafts}
         self._stems = {id: PurePosixPath(path).stem for id, path in known.written.items()}
         self._taken = set(known.taken)
+        self._made_now: list[tuple[Note, str]] = []
+        """Those of this plan, each without its links, and what its file is called."""
 
     def actions(self) -> Iterator[Action]:
         verdicts = [(draft, self._verdict(draft)) for draft in self._drafts]
@@ -99,6 +117,8 @@ class _Plan:
             return Skip(title=note.title, because="you deleted a note of this title")
         if path := known.unreadable.get((title_key(note.title), note.project)):
             return Skip(title=note.title, because=f"{path} has this title, and cannot be read")
+        if self._changes(draft) is not None:
+            return None
         older = self._same_thought(draft)
         if older is None:
             return None
@@ -147,7 +167,10 @@ class _Plan:
         return None
 
     def _pages_for(self, draft: Draft, new: Sequence[Draft]) -> Iterator[Create]:
-        """A page for each of its entities that has none yet, if a note of another session speaks of it, too."""
+        """A page for each of its entities that has none yet, where three notes of several sessions name it.
+
+        Nor for what a decision turned down, nor where the page would say nothing.
+        """
         for entity in draft.entities:
             if entity.key in self._pages or (title_key(entity.name), "") in self._known.buried_titles:
                 continue
@@ -157,11 +180,17 @@ class _Plan:
             mentions = self._known.mentions.get(entity.key, ())
             if entity.key not in self._known.elsewhere and not _in_several_sessions(sharing):
                 continue
-            page = self._page(entity, sharing, mentions)
+            refused = {entity_key(one.alternative) for other in sharing for one in other.rejected}
+            if not entity.person and (len(sharing) + len(mentions) < _LEAST_SPEAKING or entity.key in refused):
+                continue
+            body = _about(entity, sharing, mentions)
+            if not body and not entity.person:
+                continue
+            page = self._page(entity, sharing, body)
             self._pages[entity.key] = PurePosixPath(page.path).stem
             yield Create(note=page, because=f"{len(sharing) + len(mentions)} notes speak of it")
 
-    def _page(self, entity: Entity, sharing: Sequence[Draft], mentions: Sequence[str]) -> Note:
+    def _page(self, entity: Entity, sharing: Sequence[Draft], body: str) -> Note:
         same = [other for draft in sharing for other in draft.entities if other.key == entity.key]
         folder = PEOPLE if any(other.person for other in same) else FOLDERS[NoteKind.ENTITY]
         first = sharing[0].note
@@ -171,7 +200,8 @@ class _Plan:
             path=f"{folder}/{self._take(page_stem(entity.name))}.md",
             kind=NoteKind.ENTITY,
             title=entity.name,
-            body=related(tuple(mentions)[:_MAX_MENTIONS]),
+            body=body,
+            links=links.targets(body),
             created=first.created,
             updated=first.created,
             aliases=tuple(dict.fromkeys(other.name for other in same if other.name != entity.name)),
@@ -187,12 +217,17 @@ class _Plan:
 
     def _made(self, draft: Draft) -> Iterator[Create | Supersede]:
         """A note of its own, and what it does to those near to it."""
+        if (old := self._changes(draft)) is not None and draft.change is not None:
+            yield self._changing(draft, old, draft.change)
+            return
         known, plain = self._known, replace(draft.note, body=plain_body(draft))
-        relations = lifecycle.relations(plain, draft.rejected, self._around(draft), known.rulings, known.settled)
+        relations = lifecycle.relations(plain, self._around(draft), known.rulings, known.settled)
         replaces = [each for each in relations if each.does == "replaces"]
         late = next((each for each in replaces if each.reversed), None)
         doubts = [PurePosixPath(each.old.path).stem for each in relations if each.does == "conflicts"]
+        doubts += [stem for earlier, stem in self._made_now if not doubts and lifecycle.takes_back(plain, earlier)][-1:]
         create = self._create(draft, () if late else tuple(doubts))
+        self._made_now.append((plain, PurePosixPath(create.note.path).stem))
         if late is not None:
             yield _superseding(create.note, late)
         elif replaces:
@@ -201,11 +236,25 @@ class _Plan:
         else:
             yield create
 
+    def _changes(self, draft: Draft) -> Note | None:
+        """The note that a draft says to change, if that still stands."""
+        old = self._known.changed.get(draft.change.note) if draft.change is not None else None
+        return old if old is not None and old.status in (NoteStatus.ACCEPTED, NoteStatus.PROPOSED) else None
+
+    def _changing(self, draft: Draft, old: Note, change: Change) -> Create | Supersede:
+        """In its place, if whoever said so may; else a person is asked. What amends a note says all of it that still holds."""
+        if not may_change(draft.note, old):
+            return self._create(draft, (PurePosixPath(old.path).stem,))
+        if change.does == "amends":
+            draft = amended(draft, old, change.because)
+        note = self._create(draft, ()).note
+        return Supersede(note=note, old_id=old.id, old_path=old.path, because=change.because or "a model read both")
+
     def _create(self, draft: Draft, conflicts: tuple[str, ...]) -> Create:
         stem = self._take(PurePosixPath(draft.note.path).stem)
         self._stems[draft.note.id] = stem
         pages = {entity.key: self._pages[entity.key] for entity in draft.entities if entity.key in self._pages}
-        siblings = tuple(self._stems[id] for id in draft.siblings if id in self._stems)
+        siblings = tuple(links.write(self._stems[id], self._titles.get(id, "")) for id in draft.siblings if id in self._stems)
         body = compose(draft, pages, siblings)
         path = PurePosixPath(draft.note.path).with_name(f"{stem}.md")
         note = replace(draft.note, path=str(path), body=body, links=links.targets(body), conflicts=conflicts)
@@ -217,9 +266,79 @@ class _Plan:
         return stem
 
 
+def _about(entity: Entity, sharing: Sequence[Draft], mentions: Sequence[Mention]) -> str:
+    """What a page says of its matter, as links to what says it: what it is, what was decided, and where else it comes up.
+
+    Empty where it is neither. Nothing of a note is copied, so that what is forgotten is gone from here, too.
+    """
+    told = r"(?:is|are|holds|keeps|runs|serves|stores|reads|writes|means)\b"
+    is_it = re.compile(rf"(?:the )?{re.escape(entity.name)} {told}", re.IGNORECASE)
+    first = [each for each in mentions if is_it.match(each.title)]
+    decided = [each for each in mentions if each not in first and each.kind in _SAYS and entity.key in entity_key(each.title)]
+    if not entity.person and not first and not decided and not any(entity.key in entity_key(draft.note.title) for draft in sharing):
+        return ""
+    rest = [each for each in mentions if each not in first and each not in decided]
+    return related([links.write(each.stem, each.title) for each in (*first, *decided, *rest)][:_MAX_MENTIONS])
+
+
 def _superseding(note: Note, relation: Relation) -> Supersede:
     old = relation.old
     return Supersede(note=note, old_id=old.id, old_path=old.path, because=relation.because, late=relation.reversed)
+
+
+def may_change(note: Note, old: Note) -> bool:
+    """A person's word gives way to a person's alone, nothing to what waits for review itself, and what holds in every project to
+    nothing that was said of one."""
+    if note.status is not NoteStatus.ACCEPTED or note.created < old.created:
+        return False
+    return (old.origin != "user" or note.origin == "user") and note.project == old.project and not _is_narrower(note, old)
+
+
+def amended(draft: Draft, old: Note, because: str) -> Draft:
+    """The draft with all of an older note that it neither says again nor takes back; ``because`` says what it takes back."""
+    left = still_holding(old.body, draft.note.body, because)
+    body = f"{draft.note.body}\n\n{old.created:%Y-%m-%d}, and still so: {left}" if left else draft.note.body
+    note = replace(
+        draft.note,
+        body=text_block(body),
+        evidence=tuple(dict.fromkeys((*draft.note.evidence, *old.evidence)))[:_MAX_EVIDENCE],
+        importance=max(draft.note.importance, old.importance),
+        tags=tuple(dict.fromkeys((*draft.note.tags, *old.tags))),
+        triggers=tuple(dict.fromkeys((*draft.note.triggers, *old.triggers)))[:_MAX_TRIGGERS],
+    )
+    return replace(draft, note=note)
+
+
+def still_holding(before: str, now: str, because: str) -> str:
+    """The clauses of an older body that a newer one has not, and that are not what it changes."""
+    text = "\n".join(row for row in before.split("\n") if not row.startswith("**Related:**"))
+    said, reason = lifecycle.stems(now), lifecycle.stems(because)
+    left = [
+        clause
+        for clause in (each.strip(" ;,") for each in _CLAUSE.split(text))
+        if (own := lifecycle.stems(clause))
+        and len(own & (said | reason)) < _SAID_AGAIN * len(own)
+        and not (_figures(clause) - _figures(now)) & _figures(because)
+        and not _is_measured_otherwise(clause, now)
+    ]
+    return "; ".join(each.rstrip(".") for each in left) + "." if left else ""
+
+
+_CLAUSE = re.compile(r"(?<=[.;!?])\s+|;\s*|\n+|,\s+(?=(?:and|but|except|unless|only|never|always|not|no|also)\b)")
+_SAID_AGAIN = 0.5
+_FIGURE = re.compile(r"\d[\d.,:]*")
+_MEASURE = re.compile(r"(\d[\d.,:]*)\s*([^\W\d_]+|%)")
+
+
+def _figures(text: str) -> frozenset[str]:
+    return frozenset(found.strip(".,:") for found in _FIGURE.findall(text))
+
+
+def _is_measured_otherwise(clause: str, now: str) -> bool:
+    """Whether each figure with a unit that it names has another value by now: its time is over."""
+    measured = {unit.casefold(): figure.strip(".,:") for figure, unit in _MEASURE.findall(now)}
+    ours = [(figure.strip(".,:"), unit.casefold()) for figure, unit in _MEASURE.findall(clause)]
+    return bool(ours) and all(measured.get(unit, figure) != figure for figure, unit in ours)
 
 
 def _may_grow(draft: Draft, older: Note) -> bool:
@@ -259,7 +378,10 @@ def _corroborated(older: Note, evidence: Sequence[str]) -> int:
 
 
 def compose(draft: Draft, pages: Mapping[str, str], siblings: Sequence[str]) -> str:
-    """The body of a note. ``pages`` maps the keys of those of its entities that have a page to link targets."""
+    """The body of a note. ``pages`` maps the keys of those of its entities that have a page to link targets.
+
+    ``siblings`` are links.
+    """
     text, named = links.name_entities(draft.note.body, pages)
     paragraphs = [text]
     for rejected in draft.rejected:
@@ -268,7 +390,7 @@ def compose(draft: Draft, pages: Mapping[str, str], siblings: Sequence[str]) -> 
         named |= {entity_key(rejected.alternative)}
         paragraphs.append(_rejection(alternative, rejected.reason))
     unnamed = [links.write(target, entity.name) for entity in draft.entities if (target := _unnamed(entity, pages, named))]
-    paragraphs.append(related(siblings, unnamed))
+    paragraphs.append(related([*siblings, *unnamed]))
     return text_block("\n\n".join(filter(None, paragraphs)))
 
 
@@ -319,6 +441,6 @@ def _rejection(alternative: str, reason: str) -> str:
     return f"> [!failure] Rejected: {alternative}: {reason}" if reason else f"> [!failure] Rejected: {alternative}"
 
 
-def related(stems: Sequence[str], more: Sequence[str] = ()) -> str:
-    written = [*map(links.write, stems), *more]
+def related(written: Sequence[str]) -> str:
+    """A line of links."""
     return f"**Related:** {', '.join(written)}" if written else ""

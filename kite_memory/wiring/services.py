@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kite_memory import assets
 from kite_memory.app.agent_hooks import HookHandler
 from kite_memory.app.code_anchors import CodeAnchors
-from kite_memory.app.consolidation import Consolidation, commit
+from kite_memory.app.consolidation import Consolidation, commit, use_of_notes
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
 from kite_memory.app.operations import Operations
@@ -32,7 +32,7 @@ from kite_memory.daemon.lock import holder
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.backend import Keyless
 from kite_memory.distill.budget_ledger import Allowance
-from kite_memory.distill.extractor import Extractor
+from kite_memory.distill.extractor import Extractor, Sharing
 from kite_memory.distill.outbox import Budget, Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler
 from kite_memory.keys import keys_beside
@@ -61,8 +61,6 @@ from kite_memory.tools.resuming import left_to_do
 from kite_memory.vault import Vault
 from kite_memory.wiring.models import (
     answerer_of,
-    arbiter_of,
-    arbitrated,
     backend_of,
     budget_of,
     chunk_policy,
@@ -167,7 +165,7 @@ def open_services(
             vault=vault,
             recall=recall,
             policy=chunk_policy(config, costs=costs),
-            arbitrate=partial(arbitrated, arbiter_of(config, kept, outbox)),
+            remembers=isinstance(extractor, Sharing),
         )
         meaning = Meaning(
             space=embedder.space.tag,
@@ -181,6 +179,7 @@ def open_services(
             answerer=partial(answerer_of, config, kept, outbox),
             polisher=partial(polisher_of, config, kept, outbox),
             clock=lambda: datetime.now(UTC),
+            meaning=meaning,
         )
         in_background = running is not None  # a daemon's own thread gives notes their vectors
         gardening = VaultPages(
@@ -211,6 +210,7 @@ def open_services(
             lock=pipeline.vault_lock,
             clock=lambda: datetime.now(UTC),
             committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
+            used=partial(use_of_notes, timeline, recall.memory),
         )
         operations = Operations(
             pipeline=pipeline,
@@ -341,8 +341,7 @@ def requests_of(house: Services, tracer: Tracer) -> "Iterator[Requests]":
     from kite_memory.distill.judge import ModelJudge
     from kite_memory.distill.model_extractor import ModelExtractor
     from kite_memory.distill.polishing import Polisher
-    from kite_memory.distill.superseding import Arbiter
-    from kite_memory.outbound import RedactingBackend, without_private
+    from kite_memory.outbound import RedactingBackend
 
     config = house.config
     real = backend_of(config, keys_beside(config.file))
@@ -360,13 +359,12 @@ def requests_of(house: Services, tracer: Tracer) -> "Iterator[Requests]":
                 judge=ModelJudge(backend=backend, prompt=prompt("judge"), allowance=free),
                 answerer=Answerer(backend=backend, prompt=prompt("ask"), allowance=free),
                 polisher=Polisher(backend=backend, prompt=prompt("polish"), allowance=free),
-                arbiter=Arbiter(backend=backend, prompt=prompt("supersede"), allowance=free),
-                redacted=without_private,
             ),
             tracer=tracer,
             timeline=house.timeline,
             vault=house.vault,
             recall=house.recall,
+            remembered=house.pipeline.remembered,
             clock=lambda: datetime.now(UTC),
         )
 
