@@ -176,13 +176,13 @@ def _tell_explained(answer: dict[str, Any]) -> None:
 
 def show(
     note: Annotated[
-        list[str], typer.Argument(metavar="NOTE…", help="Id or the end of one, path, title, or a conversation's citation.")
+        list[str], typer.Argument(metavar="NOTE", help="Id or the end of one, path, title, or a conversation's citation.")
     ],
     tokens: Annotated[int, typer.Option(metavar="N", min=0, help="Of each at most so many tokens; 0 shows its whole file.")] = 400,
     history: Annotated[bool, typer.Option("--history", help="What a note under a key has said before, the newest first.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show notes, plainly: what an agent runs to read what it was pointed at.
+    """Show notes, as an agent opens what it was pointed at.
 
     Example: kmem show "postgres over sqlite"
     """

@@ -417,24 +417,6 @@ def shows(symptom: Symptom, lines: Iterable[str]) -> bool:
     return False
 
 
-def rules_tool(rule: str, tool: str) -> bool:
-    """Whether a rule names what a tool of an MCP server changes: every word of its name, in whatever form."""
-    called = tool.lower()
-    if not called.startswith("mcp__") or _ONLY_LOOKS.search(called):
-        return False
-    words = [word for word in re.split(r"[_-]+", called) if word not in _NO_TOOL_WORDS]
-    spoken = set(re.findall(r"[a-z]+", rule.lower()))
-    return len(words) >= 2 and all(any(each.startswith(word[: max(4, len(word) - 1)]) for each in spoken) for word in words)
-
-
-def forbids_change(rule: str, file: str) -> bool:
-    """Whether a rule says of this file that it is not to be touched."""
-    bare = re.split(r"[/\\]", file)[-1]
-    stem = bare.partition(".")[0]
-    named = bare in rule or (len(stem) > 3 and stem.isupper() and stem in re.findall(r"\w+", rule))
-    return bool(bare) and named and _FORBIDS_CHANGE.search(rule) is not None
-
-
 def _within(folder: str, place: str) -> bool:
     return f"{folder.rstrip('/')}/".startswith(f"{place}/") or (place.startswith("~") and f"{place[1:]}/" in f"{folder}/")
 

@@ -159,26 +159,6 @@ def test_a_wish_comes_before_what_shares_more_words(acting: Told) -> None:
     assert hit.note.id == "w"
 
 
-def test_a_tool_that_makes_something_hears_the_wish_about_it(acting: Told) -> None:
-    wish = note(
-        "w",
-        "Tickets name their tree",
-        "Whoever creates a ticket must name the tree.",
-        kind=NoteKind.PREFERENCE,
-        project="orchard",
-    )
-
-    assert not acting(wish, tool="mcp__tickets-server__create_ticket").silent
-    assert acting(wish, tool="mcp__tickets-server__list_tickets").silent
-
-
-def test_a_file_that_is_not_to_be_touched_is_told_of(acting: Told) -> None:
-    wish = note("w", "Changelog", "Never edit CHANGELOG by hand.", kind=NoteKind.PREFERENCE, project="orchard")
-
-    assert not acting(wish, tool="Edit", files=("/home/ada/orchard/CHANGELOG.md",)).silent
-    assert acting(wish, tool="Edit", files=("/home/ada/orchard/README.md",)).silent
-
-
 FAILED = [
     ("'fatal: no pear called <name> is known' means that the list is old.", "fatal: no pear called 0f3a9c2b7d41e6a8 is known"),
     (
