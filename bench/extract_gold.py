@@ -14,8 +14,8 @@ and what would have been asked is written to ``OUT/missing/<key>.json``, so that
 chunks are cut by the policy for what costs.
 
 OUT/<project>/notes.jsonl and order.jsonl are what the scorer reads; beside them is the same with a simple card for each turn. Last
-comes what the gate makes of the labelled notes themselves, which people wrote: with the evidence they name, and with that of another
-note of the same session.
+comes what the gate makes of the labelled notes themselves, which people wrote: with the evidence they name, and with that of
+another note of the same session.
 """
 
 import argparse
