@@ -4,11 +4,12 @@ import difflib
 from pathlib import PurePosixPath
 
 from kite_memory.errors import NoteNotFound
-from kite_memory.vault.ledger import Known, Ledger
+from kite_memory.vault.ledger import Known
+from kite_memory.vault.ledger.notes import NoteRows
 from kite_memory.vault.wording import one_line, title_key, words
 
 
-def find(ledger: Ledger, name: str) -> Known:
+def find(notes: NoteRows, name: str) -> Known:
     """By id, path, file name, title, alias, or the beginning of one of them where only one note has it.
 
     Raises `NoteNotFound`; its hint names what it could have been.
@@ -16,28 +17,28 @@ def find(ledger: Ledger, name: str) -> Known:
     name = one_line(name)
     path = name.removeprefix("./")
     stem = PurePosixPath(name).name.removesuffix(".md")
-    by_path = ledger.at(path) or ledger.at(f"{path}.md")
-    if found := ledger.by_id(name.upper()) or ledger.by_id(name) or by_path:
+    by_path = notes.at(path) or notes.at(f"{path}.md")
+    if found := notes.by_id(name.upper()) or notes.by_id(name) or by_path:
         return found
     if not name:
         raise NoteNotFound("no note is meant", hint="give an id, a path or a title")
     for candidates in (
-        ledger.all_by_stem(stem) if "/" not in name else [],
-        ledger.by_title(name),
-        ledger.named("alias", title_key(name)),
-        ledger.starting_with(name),
+        notes.all_by_stem(stem) if "/" not in name else [],
+        notes.by_title(name),
+        notes.named("alias", title_key(name)),
+        notes.starting_with(name),
     ):
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
             raise NoteNotFound(f"{name!r} could be {len(candidates)} notes", hint=_listed(candidates))
-    near = _near(ledger, name)
+    near = _near(notes, name)
     hint = f"did you mean {near}?" if near else "`kmem search` finds notes by their words"
     raise NoteNotFound(f"no note is called {name!r}", hint=hint)
 
 
-def _near(ledger: Ledger, name: str) -> str:
-    titles = {title.casefold(): title for title in ledger.titles()}
+def _near(notes: NoteRows, name: str) -> str:
+    titles = {title.casefold(): title for title in notes.titles()}
     close = difflib.get_close_matches(name.casefold(), titles, n=3, cutoff=0.6)
     asked = words(name)
     sharing = sorted((title for title in titles if asked & words(title)), key=lambda title: -len(asked & words(title)))

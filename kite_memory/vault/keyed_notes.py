@@ -99,7 +99,7 @@ class KeyedNotes:
 
     def at(self, told: Sequence[Keyed]) -> list[Kept | None]:
         """The same of those that the ledger has told of; ``None`` for each whose file tells something else by now."""
-        last = self._ledger.last_wordings([keyed.known.id or keyed.known.path for keyed in told])
+        last = self._ledger.keys.last_wordings([keyed.known.id or keyed.known.path for keyed in told])
         return [self._still(keyed, last.get(keyed.known.id or keyed.known.path)) for keyed in told]
 
     def _still(self, keyed: Keyed, last: Wording | None) -> Kept | None:
@@ -116,13 +116,13 @@ class KeyedNotes:
 
     def called(self, key: str) -> list[Keyed]:
         """All that have this key, in whatever place, as of the last look."""
-        return self._ledger.called(key)
+        return self._ledger.keys.called(key)
 
     def listed(self, prefix: str = "") -> Iterator[Keyed]:
         """All whose keys begin so, in the order of keys, as of the last look."""
         after = ("", "")
         many = _FIRST_PAGE
-        while page := self._ledger.keys(prefix, after=after, limit=many):
+        while page := self._ledger.keys.page(prefix, after=after, limit=many):
             yield from page
             after = (page[-1].key, page[-1].known.path)
             if len(page) < many:
@@ -132,25 +132,25 @@ class KeyedNotes:
     def newest(self, prefix: str, *, project: str, session: str) -> Iterator[Keyed]:
         """Those whose keys begin so, of this project or none and this session or none, by their files' times, the newest first."""
         before = None
-        while page := self._ledger.newest_keys(prefix, project=project, session=session, before=before, limit=_FIRST_PAGE):
+        while page := self._ledger.keys.newest(prefix, project=project, session=session, before=before, limit=_FIRST_PAGE):
             yield from page
             before = (page[-1].known.mtime_ns, page[-1].known.path)
             if len(page) < _FIRST_PAGE:
                 return
 
     def count(self) -> int:
-        return self._ledger.key_count(self._clock())
+        return self._ledger.keys.count(self._clock())
 
     def versions(self, note: Note) -> list[Wording]:
         """What a keyed note has said, newest first; not all of it for ever. Nothing that has expired."""
         if note.has_expired(self._clock()):
             return []
-        over = self._ledger.over(note.key, note.scope.value, note.project, note.session)
+        over = self._ledger.keys.over(note.key, note.scope.value, note.project, note.session)
         return [each for each in self.history(note) if each.version > over]
 
     def history(self, note: Note) -> list[Wording]:
         """For its owner: also what it said before it expired and was written anew."""
-        return self._ledger.wordings(note.id or note.path)
+        return self._ledger.keys.wordings(note.id or note.path)
 
     def keep(
         self,
@@ -192,7 +192,7 @@ class KeyedNotes:
                 created = self._created(writer, place, body(""), kind=kind, tags=tags, origin=origin, by=by, expires=expires)
                 return replace(created, is_new=True)
             if standing is None:
-                self._ledger.begin_anew(before.note.id or before.note.path, place.digest)
+                self._ledger.keys.begin_anew(before.note.id or before.note.path, place.digest)
             try:
                 changed = self._changed(
                     writer, known, body, tags=tags, origin=origin, by=by, expires=expires, anew=standing is None, seen=before.note
@@ -204,12 +204,12 @@ class KeyedNotes:
             return replace(changed, is_new=standing is None)
 
     def _known(self, place: KeyPlace) -> Known | None:
-        found = self._ledger.keyed(place.key, place.scope.value, place.project, place.session)
+        found = self._ledger.keys.keyed(place.key, place.scope.value, place.project, place.session)
         if not found:
             return None
         if not self._exists(found[0].path):  # moved, or deleted
             self._follow(found[0].path)
-            found = self._ledger.keyed(place.key, place.scope.value, place.project, place.session)
+            found = self._ledger.keys.keyed(place.key, place.scope.value, place.project, place.session)
         return found[0] if found else None
 
     def _kept(self, known: Known) -> Kept | None:
@@ -218,14 +218,14 @@ class KeyedNotes:
         if read is None or not read[0].key:
             return None
         note = read[0]
-        last = self._ledger.wording(note.id or note.path)
+        last = self._ledger.keys.wording(note.id or note.path)
         if last is None or last.body != note.body:
             with contextlib.suppress(KiteError), self._writing():  # where it cannot be written down now, it is the next time
                 again = self._read(known.path)
                 if again is not None:
                     note, stamp = again
-                    self._ledger.see(note, stamp, id=note.id)
-            now = self._ledger.wording(note.id or note.path)
+                    self._ledger.notes.see(note, stamp, id=note.id)
+            now = self._ledger.keys.wording(note.id or note.path)
             if now is None or now.body != note.body:
                 return Kept(note=note, version=(last.version if last else 0) + 1, by="")
             last = now
@@ -250,7 +250,7 @@ class KeyedNotes:
         expires: datetime | None,
     ) -> Kept:
         at = self._clock()
-        last = self._ledger.last_version(place.key, place.scope.value, place.project, place.session)
+        last = self._ledger.keys.last_version(place.key, place.scope.value, place.project, place.session)
         note = Note(
             id=note_id(at, "kept", place.digest, str(last)),
             path=f"{FOLDERS[kind]}/{note_stem(place.key, at)}.md",
@@ -268,8 +268,8 @@ class KeyedNotes:
             status=_status(place.scope, origin),
             origin=origin,
         )
-        if self._ledger.is_title_buried(note.title, note.project):
-            self._ledger.lift_title(note.title, note.project)
+        if self._ledger.tombstones.is_title_buried(note.title, note.project):
+            self._ledger.tombstones.lift_title(note.title, note.project)
         created = writer.create(note, by=by)
         if isinstance(created, Skipped):
             raise AssertionError(f"a new note was refused: {created.because}")
@@ -314,7 +314,7 @@ class KeyedNotes:
         return self._written(known.path)
 
     def _written(self, path: str) -> Kept:
-        known = self._ledger.at(path)
+        known = self._ledger.notes.at(path)
         kept = self._kept(known) if known is not None else None
         if kept is None:
             raise KiteError(f"{path} is gone", hint="somebody has just moved or deleted it")

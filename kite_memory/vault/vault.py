@@ -148,7 +148,7 @@ class Vault:
         if frozen := self.frozen:
             raise self._missing(frozen)
         self._must_be_there()
-        apart = {problem.file for problem in self._ledger.problems() if problem.reason == COPY_REASON}
+        apart = {problem.file for problem in self._ledger.notes.problems() if problem.reason == COPY_REASON}
         yield from (entry for entry in listing(self._files).entries if entry.path not in apart)
 
     def wrong_folders(self) -> list[str]:
@@ -158,31 +158,31 @@ class Vault:
 
     def known(self) -> list[Known]:
         """Every note as of the last comparison, unread."""
-        return self._ledger.everything()
+        return self._ledger.notes.everything()
 
     def waiting(self) -> list[Known]:
         """Those that may wait for their owner's word, as of the last comparison, unread. Raises `VaultMissing` if all are gone."""
         if not self._ledger.is_empty():
             self._must_be_there()
-        return self._ledger.waiting()
+        return self._ledger.notes.waiting()
 
     def on_branches(self) -> list[str]:
         """The paths of the notes that hold on a branch alone, as of the last comparison."""
-        return [known.path for known in self._ledger.on_branches() if known.id]
+        return [known.path for known in self._ledger.notes.on_branches() if known.id]
 
     def to_review(self) -> list[Known]:
         """Those that a person is asked about, each by itself; see `Ledger.to_review`. Raises `VaultMissing` as `waiting` does."""
         if not self._ledger.is_empty():
             self._must_be_there()
-        return self._ledger.to_review()
+        return self._ledger.notes.to_review()
 
     def review_count(self) -> int:
         """How many a person is asked about, as of the last comparison; also of a vault that is away."""
-        return len(self._ledger.to_review())
+        return len(self._ledger.notes.to_review())
 
     def known_at(self, paths: Iterable[str]) -> list[Known]:
         """What is known of these files, where anything is."""
-        return [known for path in paths if (known := self._ledger.at(path)) is not None]
+        return [known for path in paths if (known := self._ledger.notes.at(path)) is not None]
 
     def is_as_known(self, path: Path) -> bool:
         """Whether a file of the vault is as it was last seen, or is one that we are just writing."""
@@ -193,14 +193,14 @@ class Vault:
         except OSError:
             status = None
         inside = self._inside(str(path))
-        known = self._ledger.at(inside) if inside else None
+        known = self._ledger.notes.at(inside) if inside else None
         if known is None or status is None:
             return False
         return (known.size, known.mtime_ns) == (status.st_size, status.st_mtime_ns)
 
     def has_project(self, project: str) -> bool:
         """Whether a note belongs to it, as of the last comparison."""
-        return self._ledger.has_project(project)
+        return self._ledger.notes.has_project(project)
 
     def others(self) -> Iterator[str]:
         """Files that are not notes, which notes may link to."""
@@ -226,12 +226,12 @@ class Vault:
         note, stamp = read
         if isinstance(note, Unreadable):
             return None
-        known = self._ledger.at(path)
+        known = self._ledger.notes.at(path)
         if known is not None and known.twin and note.id == known.id:
             note = replace(note, id="")
         elif not note.id and known is not None and not known.twin:
             note = replace(note, id=known.id)
-        if note.anchors and (since := self._ledger.drift(path)) is not None:
+        if note.anchors and (since := self._ledger.notes.drift(path)) is not None:
             note = replace(note, drifted=since)
         return note, stamp
 
@@ -271,7 +271,7 @@ class Vault:
 
     def problems(self) -> list[Problem]:
         """What could not be read or was left alone, as of the last comparison and the reads since."""
-        found = {(problem.file, problem.reason) for problem in self._ledger.problems()} | set(self._unread.copy().items())
+        found = {(problem.file, problem.reason) for problem in self._ledger.notes.problems()} | set(self._unread.copy().items())
         return [Problem(file=path, position=0, reason=reason) for path, reason in sorted(found)]
 
     @property
@@ -306,14 +306,14 @@ class Vault:
             with contextlib.suppress(VaultReadOnly):  # looking is possible all the same
                 if self._writer.recover():
                     found = listing(self._files)
-        known = self._ledger.everything()
+        known = self._ledger.notes.everything()
         first = not self._ledger.setting("compared")
         read = {entry.path: read for entry in to_read(known, found) if (read := self._read(entry.path))}
         if copied := self._copies(known, found, read):
             found.sets_apart(copied, COPY_REASON)
             known = [one for one in known if one.path not in copied]
             read = {entry.path: read[entry.path] for entry in to_read(known, found) if entry.path in read}
-        judgement = judge(known, found, read, is_buried=self._ledger.is_buried, accept=accept)
+        judgement = judge(known, found, read, is_buried=self._ledger.tombstones.is_buried, accept=accept)
         if judgement.comparison.frozen:
             return self._freeze(judgement.comparison.frozen)
         rescued: tuple[str, ...] = ()
@@ -322,18 +322,20 @@ class Vault:
         comparison = replace(judgement.comparison, rescued=rescued)
         with self._ledger.changing():
             for gone in judgement.buried:
-                self._ledger.bury(gone.id, self._ledger.titles_of(gone), gone.project, at=self._clock(), because="deleted")
-            self._ledger.rewrite((*judgement.forgotten, *copied), judgement.seen, judgement.originals)
+                self._ledger.tombstones.bury(
+                    gone.id, self._ledger.notes.titles_of(gone), gone.project, at=self._clock(), because="deleted"
+                )
+            self._ledger.notes.rewrite((*judgement.forgotten, *copied), judgement.seen, judgement.originals)
             if first:
                 self._learn_from_the_trash()
                 self._ledger.set("compared", "yes")
             for id in judgement.lifted:
-                self._ledger.lift(id)
+                self._ledger.tombstones.lift(id)
             if accept and found.bare:
                 self._ledger.forget_layout()
             if self._moved_away(comparison.renamed) or comparison.deleted or comparison.returned:
                 self._ledger.set("unmended", "yes")
-            self._ledger.set_problems(comparison.problems)
+            self._ledger.notes.set_problems(comparison.problems)
             self._ledger.set("frozen", "")
         return comparison
 
@@ -342,7 +344,11 @@ class Vault:
         moved = self._moved()
         for old, new in renamed:
             moved = {key: new if path == old else path for key, path in moved.items()}
-            if link_key(old) != link_key(new) and not self._leads(link_key(old)) and self._ledger.named("link", link_key(old)):
+            if (
+                link_key(old) != link_key(new)
+                and not self._leads(link_key(old))
+                and self._ledger.notes.named("link", link_key(old))
+            ):
                 moved[link_key(old)] = new
         if moved != self._moved():
             self._ledger.set("moved", json.dumps(moved))
@@ -377,9 +383,9 @@ class Vault:
         for path in trashed_notes(self._files):
             read = self._read(path)
             self._unread.pop(path, None)
-            if read is not None and isinstance(note := read[0], Note) and note.id and self._ledger.by_id(note.id) is None:
+            if read is not None and isinstance(note := read[0], Note) and note.id and self._ledger.notes.by_id(note.id) is None:
                 titles = (note.title, *note.aliases)
-                self._ledger.bury(note.id, titles, note.project, at=self._clock(), because="in the trash")
+                self._ledger.tombstones.bury(note.id, titles, note.project, at=self._clock(), because="in the trash")
 
     def _freeze(self, reason: str) -> Comparison:
         if self.frozen != reason:
@@ -412,7 +418,7 @@ class Vault:
 
         Else a sync that has only begun, or a disk that went since the last look, would be written into as if nothing were missing.
         """
-        sample = self._ledger.sample(_SAMPLE)
+        sample = self._ledger.notes.sample(_SAMPLE)
         return missing_some(len(sample), sum(not self._files.exists(path) for path in sample))
 
     @contextlib.contextmanager
@@ -428,12 +434,12 @@ class Vault:
     def called(self, name: str) -> Note | None:
         """By its id or its path alone, where the ledger knows it. Raises `VaultMissing` rather than say that it is gone."""
         name = _as_text(name)
-        known = self._ledger.by_id(name) or self._ledger.at(name)
+        known = self._ledger.notes.by_id(name) or self._ledger.notes.at(name)
         return self._read_where_it_is(known.path) if known is not None else None
 
     def titled(self, title: str) -> Iterator[Note]:
         """Those of this title, or of one that differs in case and punctuation alone."""
-        for known in self._ledger.by_title(_as_text(title)):
+        for known in self._ledger.notes.by_title(_as_text(title)):
             if (note := self._read_where_it_is(known.path)) is not None:
                 yield note
 
@@ -454,12 +460,12 @@ class Vault:
     def _find(self, name: str) -> Known:
         name = _as_text(name)
         try:
-            known = self._ledger.at(self._inside(name)) or finding.find(self._ledger, name)
+            known = self._ledger.notes.at(self._inside(name)) or finding.find(self._ledger.notes, name)
         except NoteNotFound:
             known = None
         if known is None or not self._files.exists(known.path):  # what we know is old
             self.compare()
-            known = self._ledger.at(self._inside(name)) or finding.find(self._ledger, name)
+            known = self._ledger.notes.at(self._inside(name)) or finding.find(self._ledger.notes, name)
         return known
 
     def _inside(self, name: str) -> str:
@@ -471,29 +477,29 @@ class Vault:
 
     def notes_of(self, provider: str, session: str) -> list[str]:
         """The paths of the notes that rest on a session."""
-        return sorted(known.path for known in self._ledger.named("session", f"{provider}:{session}"))
+        return sorted(known.path for known in self._ledger.notes.named("session", f"{provider}:{session}"))
 
     def known_as(self, id: str) -> Known | None:
         """The note of this id as of the last look at it, or the one that it went into; unread."""
-        return self._ledger.by_id(id) or self._ledger.by_id(self._ledger.absorbed_by(id))
+        return self._ledger.notes.by_id(id) or self._ledger.notes.by_id(self._ledger.relations.absorbed_by(id))
 
     def saying(self, text: str) -> Known | None:
         """A note that stands and says these very words, unread."""
         standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
-        return next((one for one in self._ledger.by_body(body_key(text)) if one.id and one.status in standing), None)
+        return next((one for one in self._ledger.notes.by_body(body_key(text)) if one.id and one.status in standing), None)
 
     def holds_words(self, key: str) -> bool:
         """Whether any note, a person's own as well, says what has this `wording.body_key`."""
-        return bool(self._ledger.by_body(key))
+        return bool(self._ledger.notes.by_body(key))
 
     def led_to(self, target: str) -> Known | None:
         """Where a link to ``target`` leads, unread."""
-        return self._ledger.by_stem(link_key(target))
+        return self._ledger.notes.by_stem(link_key(target))
 
     def is_buried(self, id: str, title: str = "", project: str = "") -> bool:
         """Whether its owner has deleted the note of this id, the one that it went into, or one of this title."""
-        gone = self._ledger.is_buried(id) or self._ledger.is_buried(self._ledger.absorbed_by(id))
-        return gone or (bool(title) and self._ledger.is_title_buried(title, project))
+        gone = self._ledger.tombstones.is_buried(id) or self._ledger.tombstones.is_buried(self._ledger.relations.absorbed_by(id))
+        return gone or (bool(title) and self._ledger.tombstones.is_title_buried(title, project))
 
     def plan(
         self,
@@ -516,16 +522,16 @@ class Vault:
 
     def _read_where_it_is(self, path: str) -> Note | None:
         """Also where its owner has moved it since the last look: else they would be told the same thing twice."""
-        known = self._ledger.at(path)
+        known = self._ledger.notes.at(path)
         if known is not None and not self._files.exists(path):
             self._follow_path(path)
-            known = self._ledger.by_id(known.id) if known.id else None
+            known = self._ledger.notes.by_id(known.id) if known.id else None
             return self.read(known.path) if known is not None else None
         return self.read(path)
 
     def contests(self, drafts: Sequence[Draft], around: Mapping[str, Surroundings]) -> list[Contest]:
         """The pairs of draft and note of which somebody who can read should say what the newer does to the older."""
-        settled = self._ledger.settled(around)
+        settled = self._ledger.relations.settled(around)
         return [
             contest
             for draft in drafts
@@ -543,11 +549,11 @@ class Vault:
             if ruling == "neither":
                 return writer.take_back(newer, older)
             changed = writer.take_back(newer, older)
-            self._ledger.rule(newer, older, "replacing")
+            self._ledger.relations.rule(newer, older, "replacing")
             outcome = writer.replace_by(newer, older)
             if isinstance(outcome, LeftAlone):
                 raise KiteError(f"{outcome.path or older} cannot be changed: {outcome.because}", hint="mend it, and try again")
-            there = (self._ledger.by_id(newer), self._ledger.by_id(older))
+            there = (self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older))
             return sorted({*changed, *(known.path for known in there if known is not None)})
 
     def heed(self) -> list[str]:
@@ -555,7 +561,7 @@ class Vault:
 
         Says which notes were changed.
         """
-        waiting = self._ledger.replacements()
+        waiting = self._ledger.relations.replacements()
         if not waiting:
             return []
         changed: list[str] = []
@@ -575,7 +581,7 @@ class Vault:
 
         with self._writing() as writer:
             self._follow(note.id)
-            known = self._ledger.by_id(note.id)
+            known = self._ledger.notes.by_id(note.id)
             if known is None:
                 return Skipped(title=note.title, because="you deleted it" if self.is_buried(note.id) else "it is not there")
             return writer.edit(known, again)
@@ -583,8 +589,8 @@ class Vault:
     def _leads(self, target: str) -> bool:
         """Whether a link finds a note."""
         if "/" in target:
-            return self._ledger.at(target if target.endswith(".md") else f"{target}.md") is not None
-        return self._ledger.by_stem(link_key(target)) is not None
+            return self._ledger.notes.at(target if target.endswith(".md") else f"{target}.md") is not None
+        return self._ledger.notes.by_stem(link_key(target)) is not None
 
     @contextlib.contextmanager
     def undisturbed(self) -> Iterator[None]:
@@ -617,7 +623,7 @@ class Vault:
 
     def _follow(self, id: str) -> None:
         """Where a note is not where it was, look where it is now."""
-        if (known := self._ledger.by_id(id)) is not None:
+        if (known := self._ledger.notes.by_id(id)) is not None:
             self._follow_path(known.path)
 
     def _follow_path(self, path: str) -> None:
@@ -672,25 +678,25 @@ class Vault:
                     )
                 path = known.path
             else:
-                self._ledger.lift(asked.id)
-                self._ledger.lift_title(asked.title, asked.project)
+                self._ledger.tombstones.lift(asked.id)
+                self._ledger.tombstones.lift_title(asked.title, asked.project)
                 created = writer.create(asked)
                 if isinstance(created, Skipped):
                     raise AssertionError(f"a new note was refused: {created.because}")
                 path = created.path
-            if also_known_as and (written := self._ledger.at(path)) is not None:
-                self._ledger.absorb(also_known_as, written.id)
+            if also_known_as and (written := self._ledger.notes.at(path)) is not None:
+                self._ledger.relations.absorb(also_known_as, written.id)
         return self._note_at(path)
 
     def _remembered_before(self, asked: Note) -> Known | None:
-        alike = self._ledger.by_body(body_key(asked.body))
+        alike = self._ledger.notes.by_body(body_key(asked.body))
         same = (asked.kind.value, asked.project)
         standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
         for one in alike:
             if one.id and (one.kind, one.project) == same and one.status in standing:
                 note = self._read_where_it_is(one.path)
                 if note is not None and not note.key and (note.scope, note.session) == (asked.scope, asked.session):
-                    return self._ledger.at(note.path)
+                    return self._ledger.notes.at(note.path)
         return None
 
     def forget(self, name: str) -> Forgotten:
@@ -699,7 +705,9 @@ class Vault:
             known = self._find(name)
             trashed, relinked = writer.forget(known)
         self._unread.pop(known.path, None)
-        linked_from = () if self._ledger.by_stem(link_key(known.path)) else self._ledger.named("link", link_key(known.path))
+        linked_from = (
+            () if self._ledger.notes.by_stem(link_key(known.path)) else self._ledger.notes.named("link", link_key(known.path))
+        )
         return Forgotten(
             id=known.id,
             path=known.path,
@@ -732,11 +740,11 @@ class Vault:
 
     def settled(self) -> frozenset[tuple[str, str]]:
         """All pairs of notes, by their ids, of which it was said before what the newer does to the older."""
-        return self._ledger.all_settled()
+        return self._ledger.relations.all_settled()
 
     def ruled(self, newer: str, older: str, ruling: Literal["replaces", "neither"]) -> None:
         """What is said of a pair holds from now on; the notes themselves say it already, or no longer."""
-        self._ledger.rule(newer, older, ruling)
+        self._ledger.relations.rule(newer, older, ruling)
 
     def text(self, path: str) -> str:
         """The whole file as it is. Raises `NoteNotFound` where it cannot be read."""
@@ -745,7 +753,7 @@ class Vault:
     def rewrite(self, path: str, before: str, after: str) -> bool:
         """Let a note say ``after``; not where it no longer says ``before``, to the letter. What was ours stays ours."""
         with self._writing() as writer:
-            known = self._ledger.at(path)
+            known = self._ledger.notes.at(path)
             if known is None:
                 return False
             outcome = writer.edit(known, lambda text, note: after if text == before else None)
@@ -755,14 +763,14 @@ class Vault:
         """Set properties of a note, and nothing else of it; an empty text takes one away. Whether anything has changed."""
         with self._writing() as writer:
             self._follow(id)
-            known = self._ledger.by_id(id)
+            known = self._ledger.notes.by_id(id)
             return known is not None and isinstance(writer.set_properties(known, changes), Amended)
 
     def mark_drift(self, id: str, since: datetime | None) -> None:
         """Remember since when code that a note rests on is another, or that it is as it was. Its file is left alone."""
         with self._writing():
-            if (known := self._ledger.by_id(id)) is not None:
-                self._ledger.mark_drift(known.path, since)
+            if (known := self._ledger.notes.by_id(id)) is not None:
+                self._ledger.notes.mark_drift(known.path, since)
 
     def unmake(self, path: str, text: str) -> bool:
         """Into the trash with a note that we have made and that nobody has touched since. Unlike `forget`, it may be made again."""
@@ -773,7 +781,7 @@ class Vault:
             except (OSError, CannotRead, OutsideVault):
                 return False
             self._files.to_trash(path)
-            self._ledger.drop(path)
+            self._ledger.notes.drop(path)
             return True
 
     def mend_links(self) -> list[str]:
@@ -784,7 +792,7 @@ class Vault:
         """
         with self._writing() as writer:
             moved = self._moved()
-            changed = sorted({path for key in self._ledger.dead_ends() for path in writer.relink(key, moved.get(key, ""))})
+            changed = sorted({path for key in self._ledger.notes.dead_ends() for path in writer.relink(key, moved.get(key, ""))})
             self._ledger.set("moved", "")
             self._ledger.set("unmended", "")
             return changed
@@ -804,7 +812,7 @@ class Vault:
 
     def disown(self, id: str) -> None:
         """The body of this note is a person's from here on, although we have written it: it is in their words."""
-        self._ledger.disown(id)
+        self._ledger.bodies.disown(id)
 
     def page(self, name: str) -> str:
         """A page at the top of the vault that is made from notes; empty where there is none. Raises `KiteError` for no text."""
