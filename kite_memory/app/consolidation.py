@@ -138,8 +138,8 @@ class Consolidation:
             if page:
                 begun = begun or self._begin()
                 page = self._rewrite_page()
-                self._append({"page_after": self._vault.page(PAGE)})
-            self._vault.note_down(_LAST, self._clock().isoformat())
+                self._append({"page_after": self._vault.pages.read(PAGE)})
+            self._vault.pages.note_down(_LAST, self._clock().isoformat())
             message = f"Consolidate: {len(done)} {'step' if len(done) == 1 else 'steps'}"
             return {"steps": told, "page": page, "done": len(done), "left_alone": left, "git": self._committed(message)}
 
@@ -211,25 +211,25 @@ class Consolidation:
         """A person says that it shall not be divided; nor are they asked again, as long as it says the same."""
         with self._lock:
             self._vault.annotate(note.id, {split.PROPERTY: ""})
-            self._vault.note_down(_SPLIT + note.id, digest(note.body))
+            self._vault.pages.note_down(_SPLIT + note.id, digest(note.body))
 
     def tend(self, *, quiet_for: float) -> bool:
         """Once a night, when nothing has happened for a while. Whether there was anything to do."""
         now = self._clock()
         if not self._is_night(now) or quiet_for < _AT_REST or self._vault.frozen or not self._vault.root.is_dir():
             return False
-        last = self._vault.noted(_LAST)
+        last = self._vault.pages.noted(_LAST)
         if last and now - datetime.fromisoformat(last) < _EVERY:
             return False
         try:
             return bool(self.consolidate()["done"])
         except KiteError as error:
             log.warning("the vault was not consolidated: %s", error)
-            self._vault.note_down(_LAST, now.isoformat())
+            self._vault.pages.note_down(_LAST, now.isoformat())
             return False
 
     def _planned(self, months: int) -> list[Step]:
-        if not self._vault.root.is_dir() and not self._vault.known():
+        if not self._vault.root.is_dir() and not self._vault.known.all():
             raise VaultMissing(f"there is no vault at {self._vault.root}", hint="`kmem up` makes one")
         notes = [note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None]
         found = consolidation.steps(
@@ -237,14 +237,14 @@ class Consolidation:
             now=self._clock(),
             months=months,
             is_ours=self._vault.is_ours,
-            settled=self._vault.settled(),
-            asked=lambda note: note.review == split.ASKED or self._vault.noted(_SPLIT + note.id) == digest(note.body),
+            settled=self._vault.known.settled(),
+            asked=lambda note: note.review == split.ASKED or self._vault.pages.noted(_SPLIT + note.id) == digest(note.body),
         )
         return list(found)
 
     def _ready(self, step: Step) -> Done | None:
         """What the step changes now; ``None`` where a file is gone, is another one by now, or cannot be changed safely."""
-        if isinstance(step, Fold) and (there := self._vault.known_as(step.archive.id)) is not None:
+        if isinstance(step, Fold) and (there := self._vault.known.by_id(step.archive.id)) is not None:
             step = replace(step, archive=replace(step.archive, path=there.path))
         texts: dict[str, str] = {}
         for path in consolidation.needed(step):
@@ -269,9 +269,9 @@ class Consolidation:
                     self._change_back(earlier)
                 return False
         if done.pair is not None:
-            self._vault.ruled(*done.pair, "replaces")
+            self._vault.known.ruled(*done.pair, "replaces")
         if isinstance(step, Split):
-            self._vault.note_down(_SPLIT + step.note.id, digest(step.note.body))
+            self._vault.pages.note_down(_SPLIT + step.note.id, digest(step.note.body))
         return True
 
     def _change(self, change: Change) -> bool:
@@ -289,7 +289,7 @@ class Consolidation:
         """With the path and the text that a new file really has."""
 
         def real(change: Change) -> Change:
-            known = self._vault.known_as(change.note.id) if change.note is not None else None
+            known = self._vault.known.by_id(change.note.id) if change.note is not None else None
             return replace(change, path=known.path, after=self._vault.text(known.path)) if known is not None else change
 
         changes = tuple(map(real, done.changes))
@@ -301,7 +301,7 @@ class Consolidation:
         if any(text not in (change.after, change.before) for text, change in zip(now, done.changes, strict=True)):
             return None
         if done.pair is not None:  # first: else the old one's standing again would be taken for a person's doing
-            self._vault.ruled(*done.pair, "neither")
+            self._vault.known.ruled(*done.pair, "neither")
         waiting = [change for text, change in zip(now, done.changes, strict=True) if text == change.after]
         outcomes = [self._change_back(change) for change in reversed(waiting)]
         return bool(waiting) if all(outcomes) else None
@@ -331,7 +331,7 @@ class Consolidation:
         told = {
             "version": _VERSION,
             "at": self._clock().isoformat(),
-            "page_before": self._vault.page(PAGE),
+            "page_before": self._vault.pages.read(PAGE),
             "noted": self._gardening.noted(),
         }
         with self._written_down():

@@ -55,10 +55,7 @@ class Forgetting:
 
     def _resting_on(self, reference: EvidenceReference) -> Iterator[str]:
         text = evidence_reference(reference.provider, reference.session, reference.event)
-        for path in self._vault.notes_of(reference.provider, reference.session):
-            note = self._vault.read(path)
-            if note is not None and text in note.evidence:
-                yield path
+        return (note.path for note in self._vault.notes_of(reference.provider, reference.session) if text in note.evidence)
 
     def let_go(self, grounds: Iterable[Ground], *, blank: bool) -> None:
         """What another note rests on too is still offered, unless it is made ``blank``. Can be repeated."""

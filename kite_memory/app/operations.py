@@ -191,7 +191,7 @@ class Operations:
         rests_on = {reference for hit in hits for reference in hit.note.evidence}
         told = [event for event in map(event_told, events) if event["reference"] not in rests_on]  # those a note says already
         problems = [*self._showing.hindrances(), *(problem.reason for problem in self._recall.status().problems)]
-        if within and not (self._vault.has_project(within) or self._timeline.session_count(project=within)):
+        if within and not (self._vault.known.has_project(within) or self._timeline.session_count(project=within)):
             problems.append(f"no project called {plain_line(within)} is known")
         if not (wanted.notes or wanted.events):
             problems.append("no note is of a tool, a file or a session: leave one of the prefixes out")
@@ -348,7 +348,7 @@ class Operations:
             of_session = {
                 path
                 for known in self._timeline.sessions_named(session, limit=1_000)
-                for path in self._vault.notes_of(known.provider, known.id)
+                for path in self._vault.known.of_session(known.provider, known.id)
             }
         chosen: list[Note] = []
         for entry in self._vault.entries():
@@ -373,7 +373,7 @@ class Operations:
         """Without a note: the ``last`` prompts that were given one, or with ``silent`` all of them, the latest first."""
         if not note:
             occasions = self._recall.occasions(max(1, min(last, _MOST_PROMPTS)), silent=silent)
-            known = by_name(self._vault.known()) if occasions else {}
+            known = by_name(self._vault.known.all()) if occasions else {}
             passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
             return {"prompts": [occasion_told(occasion, known) for occasion in occasions], "silent": passed}
         found = self._showing.in_force(note)
@@ -401,9 +401,9 @@ class Operations:
     def status(self) -> Json:
         now = self._clock()
         daemon = self._daemon()
-        if self._vault.root.is_dir() or self._vault.known():
+        if self._vault.root.is_dir() or self._vault.known.all():
             self._look_at_the_vault(watched=daemon["running"])
-        notes = self._vault.known()
+        notes = self._vault.known.all()
         index = self._recall.status()
         survey = self._pipeline.surveyed()
         states = self._outbox.states()
@@ -439,7 +439,7 @@ class Operations:
                 "total": len(kept),
                 "by_kind": dict(sorted(Counter(note.kind for note in kept).items())),
                 "proposed": sum(note.status == NoteStatus.PROPOSED.value for note in kept),
-                "to_review": self._vault.review_count(),
+                "to_review": self._vault.known.review_count(),
                 "keyed": self._vault.keys.count(),
             },
             "last_notes": self._last_notes(),
@@ -502,7 +502,7 @@ class Operations:
 
     def _last_notes(self) -> list[Json]:
         """Of those written last, the one of the latest session first."""
-        paths = sorted(self._vault.known(), key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
+        paths = sorted(self._vault.known.all(), key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
         try:
             notes = filter(None, (self._vault.read(known.path) for known in paths))
             kept = [note for note in notes if not note.has_expired(self._clock())]
@@ -513,7 +513,7 @@ class Operations:
 
 def known_project(vault: Vault, named: str) -> str:
     """As notes have it: by that very name, or by the one that its folder would give it."""
-    if vault.has_project(named):
+    if vault.known.has_project(named):
         return named
     if not (project := project_of(named)):
         raise UsageError(f"{named!r} names no project", hint="give the name of its folder")

@@ -393,7 +393,7 @@ class Pipeline:
             return None
         before = self._timeline.last_events(waiting.provider, waiting.session, _BEFORE, before=waiting.first)
         with self.vault_lock:
-            noted = len(self._vault.notes_of(waiting.provider, waiting.session))
+            noted = len(self._vault.known.of_session(waiting.provider, waiting.session))
         provenance = self._timeline.provenance(chunk.session.project)
         return replace(chunk, before=tuple(before), noted=noted, provenance=provenance)
 
@@ -497,7 +497,7 @@ class Pipeline:
     def wrote(self, paths: Iterable[Path]) -> bool:
         """Whether these files of the vault are all as we left them, so that a comparison would find nothing in them."""
         with self.vault_lock:  # so that none is just being written
-            return all(map(self._vault.is_as_known, paths))
+            return all(map(self._vault.known.is_unchanged, paths))
 
     def embed(self, *, stop: Callable[[], bool] = lambda: False) -> None:
         """Give notes their vectors that were only taken up by their words."""

@@ -202,9 +202,9 @@ def _kept(event: Event, vault: Vault) -> "Iterator[tuple[Asked, Known | None, bo
 
     for asked in asked_to_keep(event.text):
         id = said_id(event.provider, event.session, asked)
-        yield asked, vault.known_as(id), vault.is_buried(id)
+        yield asked, vault.known.by_id(id), vault.known.is_buried(id)
     if command := _COMMAND.fullmatch(event.text[:_LONGEST_COMMAND]):
-        yield Asked(kind="fact", text=command["text"]), vault.saying(command["text"]), False
+        yield Asked(kind="fact", text=command["text"]), vault.known.saying(command["text"]), False
 
 
 def _is_same(draft: Draft, asked: "Asked") -> bool:

@@ -71,7 +71,7 @@ class Review:
 
     def review(self, *, limit: int = 200) -> Json:
         """Those that wait, the weightiest first; ``version`` says which wording was judged."""
-        queue, more = self._queue(self._vault.to_review())
+        queue, more = self._queue(self._vault.known.to_review())
         told = [self._told(self._surrounded(note)) for note in queue[: max(1, min(limit, _MOST_READ))]]
         return {"notes": told, "waiting": len(queue) + more}
 
@@ -90,7 +90,7 @@ class Review:
         if self._vault.frozen or not self._vault.root.is_dir():
             return {"done": [], "changed": False}
         before = self._page()
-        if self._last == (self._stamp(self._vault.waiting()), before):
+        if self._last == (self._stamp(self._vault.known.waiting()), before):
             return {"done": [], "changed": False}
         for path in list(self._nearby)[:_LOOKED_FOR_AGAIN]:
             self._nearby.pop(path, None)
@@ -99,8 +99,8 @@ class Review:
             with self._lock:
                 before = self._page()
                 done += [told for each in review_page.ticked(before) if (told := self._obeyed(each)) is not None]
-            waiting = self._vault.waiting()
-            to_review = self._vault.to_review()
+            waiting = self._vault.known.waiting()
+            to_review = self._vault.known.to_review()
             queue, more = self._queue(to_review)
             files = {each.path: each for each in to_review}
             shown = [self._surrounded(note, files[note.path]) for note in queue[: review_page.MOST_SHOWN]]
@@ -121,7 +121,7 @@ class Review:
 
         That some other note has come to be nearer to one that waits is worth no look at all of them: the next change tells.
         """
-        groups = (waiting, self._vault.known_at(sorted(self._beside)))
+        groups = (waiting, self._vault.known.at(sorted(self._beside)))
         return hash(tuple(tuple((each.path, each.size, each.mtime_ns) for each in group) for group in groups))
 
     def _renewed(self, before: str, made: str, *, anything: bool) -> str | None:
@@ -130,18 +130,18 @@ class Review:
         One that its owner has deleted comes back with something new to say.
         """
         with self._lock:
-            ours = self._vault.noted(_OURS)
+            ours = self._vault.pages.noted(_OURS)
             if not before and (made == ours or not anything):
                 return before
             after = review_page.renewed(before, made, ours)
-            if after != before and not self._vault.put_page(PAGE, after, before=before):
+            if after != before and not self._vault.pages.put(PAGE, after, before=before):
                 return None
             if made != ours:
-                self._vault.note_down(_OURS, made)
+                self._vault.pages.note_down(_OURS, made)
             return after
 
     def _page(self) -> str:
-        return self._vault.page(PAGE)
+        return self._vault.pages.read(PAGE)
 
     def _obeyed(self, tick: review_page.Ticked) -> Json | None:
         """``None`` for a box that means nothing any more: it is drawn anew for what the note says now."""
@@ -219,7 +219,7 @@ class Review:
             if not self._vault.rewrite(change.path, change.before, change.after):
                 raise Changed(f"{change.path} has just been changed", hint="look at it again: `kmem review`")
         if note.id and into.id:
-            self._vault.ruled(into.id, note.id, "replaces")
+            self._vault.known.ruled(into.id, note.id, "replaces")
         return {change.path for change in changes}
 
     def _settle(self, note: Note, other: Note, replaces: bool) -> set[str]:
@@ -243,10 +243,10 @@ class Review:
         return note
 
     def _proposed(self) -> list[Known]:
-        return [each for each in self._vault.waiting() if each.status == NoteStatus.PROPOSED.value]
+        return [each for each in self._vault.known.waiting() if each.status == NoteStatus.PROPOSED.value]
 
     def _surrounded(self, note: Note, file: Known | None = None) -> Waiting:
-        named = filter(None, map(self._vault.led_to, note.conflicts))
+        named = filter(None, map(self._vault.known.led_to, note.conflicts))
         contested = next(filter(None, (self._vault.read(each.path) for each in named)), None)
         divided = division(note.body) if note.review == ASKED else None
         return Waiting(
@@ -268,7 +268,7 @@ class Review:
         return nearest
 
     def _known(self, note: Note | None) -> list[Known]:
-        return self._vault.known_at([note.path]) if note is not None else []
+        return self._vault.known.at([note.path]) if note is not None else []
 
     def _nearest(self, note: Note) -> Note | None:
         """By words alone: as long as the vault stays the same, so does this."""

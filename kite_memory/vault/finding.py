@@ -1,7 +1,7 @@
 """Which note a person means."""
 
 import difflib
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from kite_memory.errors import NoteNotFound
 from kite_memory.vault.ledger import Known
@@ -47,3 +47,16 @@ def _near(notes: NoteRows, name: str) -> str:
 
 def _listed(candidates: list[Known]) -> str:
     return "say which: " + ", ".join(known.path for known in candidates[:5]) + (", …" if len(candidates) > 5 else "")
+
+
+def inside(root: Path, name: str) -> str:
+    """The vault path of a path as the shell gives it; empty for one that leads elsewhere, or is none."""
+    try:
+        return Path(name).expanduser().absolute().relative_to(root.absolute()).as_posix()
+    except (ValueError, RuntimeError, OSError):
+        return ""
+
+
+def as_text(name: str) -> str:
+    """What a shell gives may be no text; no note is called so."""
+    return name.encode("utf-8", "replace").decode()

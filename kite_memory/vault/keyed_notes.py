@@ -2,17 +2,18 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.record import Origin
-from kite_memory.vault.files import Stamp
+from kite_memory.vault.files import Files
 from kite_memory.vault.ledger import Keyed, Known, Ledger, Wording, place_digest
 from kite_memory.vault.notefile import FOLDERS, body_of
 from kite_memory.vault.properties import moment, with_properties
+from kite_memory.vault.reading import NoteReader
+from kite_memory.vault.scanning import Scanner
 from kite_memory.vault.wording import note_id, note_stem
 from kite_memory.vault.writing import LeftAlone, Skipped, Writer
 
@@ -64,31 +65,13 @@ class Kept:
 
 
 class KeyedNotes:
-    """The part of a vault that has to do with keys; thread-safe as the vault is.
+    """The part of a vault that has to do with keys; thread-safe as the vault is."""
 
-    ``writing`` holds the vault's lock, ``read`` a file as it is now, ``read_again`` the note of one that the ledger has just
-    told of, ``follow`` looks where a file is that is not where it was.
-    """
-
-    def __init__(
-        self,
-        ledger: Ledger,
-        *,
-        writing: Callable[[], AbstractContextManager[Writer]],
-        read: Callable[[str], tuple[Note, Stamp] | None],
-        read_again: Callable[[Known], Note | None],
-        text: Callable[[str], str],
-        exists: Callable[[str], bool],
-        follow: Callable[[str], None],
-        clock: Callable[[], datetime],
-    ) -> None:
+    def __init__(self, files: Files, ledger: Ledger, reader: NoteReader, scanner: Scanner, clock: Callable[[], datetime]) -> None:
+        self._files = files
         self._ledger = ledger
-        self._writing = writing
-        self._read = read
-        self._read_again = read_again
-        self._text = text
-        self._exists = exists
-        self._follow = follow
+        self._reader = reader
+        self._scanner = scanner
         self._clock = clock
 
     def find(self, place: KeyPlace) -> Kept | None:
@@ -103,7 +86,7 @@ class KeyedNotes:
         return [self._still(keyed, last.get(keyed.known.id or keyed.known.path)) for keyed in told]
 
     def _still(self, keyed: Keyed, last: Wording | None) -> Kept | None:
-        note = self._read_again(keyed.known)
+        note = self._reader.read_again(keyed.known)
         if note is not None and last is not None and last.body == note.body and note.id == keyed.known.id:
             kept: Kept | None = Kept(note=note, version=last.version, by=last.by)
         else:
@@ -170,7 +153,7 @@ class KeyedNotes:
         With ``expected`` only over that version, 0 being none. Without, it goes over anybody's words but those that its owner
         has typed, unless it may ``overrule`` them: all are versions, but nobody would look there. Raises `Changed`.
         """
-        with self._writing() as writer:
+        with self._scanner.writing() as writer:
             known = self._known(place)
             before = self._kept(known) if known is not None else None
             if before is not None and not place.holds(before.note):  # its owner has just given it another key
@@ -207,21 +190,24 @@ class KeyedNotes:
         found = self._ledger.keys.keyed(place.key, place.scope.value, place.project, place.session)
         if not found:
             return None
-        if not self._exists(found[0].path):  # moved, or deleted
-            self._follow(found[0].path)
+        if not self._files.exists(found[0].path):  # moved, or deleted
+            self._scanner.follow_path(found[0].path)
             found = self._ledger.keys.keyed(place.key, place.scope.value, place.project, place.session)
         return found[0] if found else None
 
     def _kept(self, known: Known) -> Kept | None:
         """A body that nobody has told us of is a version from here on."""
-        read = self._read(known.path)
+        read = self._reader.read_as_known(known.path)
         if read is None or not read[0].key:
             return None
         note = read[0]
         last = self._ledger.keys.wording(note.id or note.path)
         if last is None or last.body != note.body:
-            with contextlib.suppress(KiteError), self._writing():  # where it cannot be written down now, it is the next time
-                again = self._read(known.path)
+            with (
+                contextlib.suppress(KiteError),
+                self._scanner.writing(),
+            ):  # where it cannot be written down now, it is the next time
+                again = self._reader.read_as_known(known.path)
                 if again is not None:
                     note, stamp = again
                     self._ledger.notes.see(note, stamp, id=note.id)
@@ -233,7 +219,7 @@ class KeyedNotes:
 
     def _is_ours(self, writer: Writer, note: Note) -> bool:
         try:
-            return writer.is_ours(note.id, self._text(note.path))
+            return writer.is_ours(note.id, self._reader.text(note.path))
         except KiteError:
             return False
 

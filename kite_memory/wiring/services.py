@@ -107,7 +107,7 @@ class Services:
     @property
     def has_a_vault(self) -> bool:
         """Whether there is one, or was: only then is its absence worth a word."""
-        return self.vault.root.is_dir() or bool(self.vault.known())
+        return self.vault.root.is_dir() or bool(self.vault.known.all())
 
     def init_vault(self) -> None:
         """Make the vault if there never was one. Raises `VaultMissing` where there was, and `VaultReadOnly`."""

@@ -110,7 +110,7 @@ class Conversing:
 
     def files(self) -> dict[str, str]:
         """Every note that is not of the template, by its path."""
-        return {known.path: (self.vault.root / known.path).read_text() for known in self.vault.known() if known.id}
+        return {known.path: (self.vault.root / known.path).read_text() for known in self.vault.known.all() if known.id}
 
 
 def tools_over(store: Store, near: Near = Near(), clock: Callable[[], datetime] | None = None) -> Bridge:  # noqa: B008 - frozen

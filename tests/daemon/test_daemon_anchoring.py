@@ -404,4 +404,4 @@ def test_a_merged_branch_is_noticed_at_the_next_look_however_many_notes_there_ar
     assert merged_now.branch == "fix/press"
     assert merged_now.path in marked
     assert rounds.vault.find(id).branch == ""
-    assert rounds.vault.on_branches() == []
+    assert rounds.vault.known.on_branches() == []

@@ -113,12 +113,12 @@ class TestForgetting:
         write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
         house.pipeline.compare_vault()
         perform(house, "synthesize")
-        before = house.vault.page("MEMORY.md")
+        before = house.vault.pages.read("MEMORY.md")
 
         house.bridge.perform("forget", {"note": "gate"}, Asker(grant=OWNER))
 
         assert "zanzib" in before
-        assert "zanzib" not in house.vault.page("MEMORY.md")
+        assert "zanzib" not in house.vault.pages.read("MEMORY.md")
 
     def test_what_was_kept_of_a_conversation_goes_with_a_journal_that_was_deleted_by_hand(self, house: Services) -> None:
         uuid = house.bridge.perform("generate-conversation-id", {}, Asker(grant=OWNER))["claude_conversation_uuid"]
@@ -195,14 +195,14 @@ class TestErasing:
             write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
             house.pipeline.compare_vault()
             perform(house, "synthesize")
-            page = house.vault.page("MEMORY.md")
+            page = house.vault.pages.read("MEMORY.md")
             (house.config.state / "consolidated.json").write_text(page)
             before = holding(house, b"zanzib")
             told = self.erased(house)
             at_once = holding(house, b"zanzib")
 
         assert {"vault.sqlite-wal", "consolidated.json"} <= before
-        assert "zanzib" in page and "zanzib" not in house.vault.page("MEMORY.md")
+        assert "zanzib" in page and "zanzib" not in house.vault.pages.read("MEMORY.md")
         assert told["problems"] == []
         assert at_once == set()
 

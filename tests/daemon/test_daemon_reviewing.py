@@ -438,7 +438,7 @@ def test_of_two_that_contradict_each_other_the_newer_holds_whichever_came_last(
     assert (older.status, newer.status) == (NoteStatus.SUPERSEDED if replaced else NoteStatus.ACCEPTED, NoteStatus.ACCEPTED)
     assert (older.valid_until, newer.valid_until) == (newer.created if replaced else None, None)
     assert (bool(older.superseded_by), bool(newer.supersedes), older.conflicts) == (replaced, replaced, ())
-    assert (newer.id, older.id) in house.vault.settled()
+    assert (newer.id, older.id) in house.vault.known.settled()
     assert "Nothing waits." in page(house).read_text(encoding="utf-8")
 
 

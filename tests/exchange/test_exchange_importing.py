@@ -297,7 +297,7 @@ def test_all_that_a_note_holds_survives_an_export(tmp_path: Path, name: str, fir
     with vault_at(tmp_path / "there") as vault:
         import_all(vault, tmp_path, tmp_path / name)
         kept = vault.called(whole_note().id)
-        stems = [PurePosixPath(known.path).stem for each in OTHERS if (known := vault.known_as(each.id))]
+        stems = [PurePosixPath(known.path).stem for each in OTHERS if (known := vault.known.by_id(each.id))]
         unresolved = [each for each in vault.unresolved_links() if kept is not None and each.path == kept.path]
 
     assert kept is not None

@@ -97,8 +97,8 @@ def test_a_copy_that_comes_or_goes_is_no_deletion_and_the_note_stays_the_note(va
     third = vault.compare()
 
     assert (first.deleted, second.deleted, third.deleted) == ((), (), ())
-    assert not vault.is_buried(id)
-    known = vault.known_as(id)
+    assert not vault.known.is_buried(id)
+    known = vault.known.by_id(id)
     assert known is not None and vault.root / known.path == file
     assert len(paths(vault)) == 2
 
