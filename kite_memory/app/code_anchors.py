@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from threading import RLock
 from typing import Protocol
 
 from kite_memory.errors import KiteError
@@ -147,7 +146,6 @@ class CodeAnchors:
         vault: Vault,
         sessions: Sessions,
         refresh: Callable[[set[str]], object],
-        lock: RLock,
         clock: Callable[[], datetime],
         environment: Mapping[str, str] = os.environ,
         monotonic: Callable[[], float] = time.monotonic,
@@ -155,7 +153,7 @@ class CodeAnchors:
         self._vault = vault
         self._sessions = sessions
         self._refresh = refresh
-        self._lock = lock
+        self._lock = vault.lock
         self._clock = clock
         self._environment = environment
         self._monotonic = monotonic

@@ -8,15 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from threading import RLock
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, VaultMissing
 from kite_memory.model.note import Note
 from kite_memory.model.plan import Create
 from kite_memory.projects.git_process import Git, GitFailed
-from kite_memory.recall.index import Shelf
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.vault import Vault, consolidation, split
 from kite_memory.vault.consolidation import Change, Fold, Merge, Split, Step
@@ -59,12 +57,6 @@ _AT_REST = 900.0
 _LET_GO = "delete it; what was done then stays done"
 
 
-class Refresh(Protocol):
-    def __call__(self, shelf: Shelf, *, hint: set[str]) -> object:
-        """As `recall.Recall.refresh`."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """A step that was carried out. ``pair`` is of notes that were merged, ``made`` the paths of what was not there before."""
@@ -89,10 +81,9 @@ class Consolidation:
         self,
         *,
         vault: Vault,
-        refresh: Refresh,
+        refresh: Callable[[set[str]], object],
         gardening: VaultPages,
         folder: Path,
-        lock: RLock,
         clock: Callable[[], datetime],
         committed: Callable[[str], str] = lambda message: "",
         is_night: Callable[[datetime], bool] = lambda now: now.astimezone().hour in _NIGHT,
@@ -101,7 +92,7 @@ class Consolidation:
         self._refresh = refresh
         self._gardening = gardening
         self._file = folder / "consolidated.json"
-        self._lock = lock
+        self._lock = vault.lock
         self._clock = clock
         self._committed = committed
         self._is_night = is_night
@@ -133,7 +124,7 @@ class Consolidation:
                     self._note(place, done[-1])
             touched = {change.path for each in done for change in each.changes}
             if touched:
-                self._refresh(self._vault, hint=touched)
+                self._refresh(touched)
             page = self._page_would_change()
             if page:
                 begun = begun or self._begin()
@@ -161,7 +152,7 @@ class Consolidation:
                     undone += 1
                     touched.update(paths)
             if touched:
-                self._refresh(self._vault, hint=touched)
+                self._refresh(touched)
             page = self._gardening.restore(before=kept.page_before, after=kept.page_after, noted=kept.noted)
             self._file.unlink(missing_ok=True)
             git = self._committed("Undo the last consolidation") if undone or page else ""

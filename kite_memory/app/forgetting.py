@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any
 
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
@@ -29,11 +30,12 @@ class Ground:
 class Forgetting:
     """For one thread at a time: whoever calls holds the vault's lock."""
 
-    def __init__(self, *, timeline: Timeline, outbox: Outbox, vault: Vault, recall: Recall) -> None:
+    def __init__(self, *, timeline: Timeline, outbox: Outbox, vault: Vault, recall: Recall, indexer: NoteIndexer) -> None:
         self._timeline = timeline
         self._outbox = outbox
         self._vault = vault
         self._recall = recall
+        self._indexer = indexer
 
     def grounds(self, notes: Sequence[Note]) -> list[Ground]:
         """Of all of them together, each line once. What the timeline does not hold is no ground."""
@@ -95,7 +97,7 @@ class Forgetting:
     def _hear_again(self, paths: Collection[str]) -> None:
         """The notes that lost their evidence are indexed without its words."""
         self._recall.refresh(_Nothing(), hint=paths)
-        self._recall.refresh(self._vault, hint=paths)
+        self._indexer.refresh(paths)
 
 
 def _why_not(purge: Callable[[], bool]) -> str:

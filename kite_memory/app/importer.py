@@ -6,16 +6,15 @@ from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from threading import RLock
 from typing import Any, assert_never
 
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.errors import UsageError
 from kite_memory.exchange.foreign import Foreign, Kept, PassedOver, drafts, references
 from kite_memory.exchange.importing import Pieces, Sort, pieces, sort_of
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.plan import Amend, Create, Skip, Supersede
 from kite_memory.projects.project import project_of
-from kite_memory.recall.recall import Recall
 from kite_memory.vault import Vault, links
 from kite_memory.vault.ledger import Known
 from kite_memory.vault.links import Link
@@ -32,10 +31,10 @@ _HERE = "already in this vault"
 class Importer:
     """Thread-safe."""
 
-    def __init__(self, *, vault: Vault, recall: Recall, lock: RLock) -> None:
+    def __init__(self, *, vault: Vault, indexer: NoteIndexer) -> None:
         self._vault = vault
-        self._recall = recall
-        self._lock = lock
+        self._indexer = indexer
+        self._lock = vault.lock
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
         return {"import": self.take_in}
@@ -70,7 +69,7 @@ class Importer:
                 if not more and which in (Sort.KMEM, Sort.MARKDOWN):
                     paths |= self._linked(lambda: pieces(file, which, project=named, project_of=project_of), accepted=accepted)
                 if paths:
-                    self._recall.refresh(self._vault, hint=paths)
+                    self._indexer.refresh(paths)
         return {
             "from": which.value,
             "actions": told,

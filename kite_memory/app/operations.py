@@ -20,7 +20,7 @@ from kite_memory.app.pipeline import Pipeline, Survey
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import BESIDE_NOTES, event_told, searched_for, worth_listing
-from kite_memory.app.session_context import before
+from kite_memory.app.session_context import NoteIndexer, before
 from kite_memory.app.usage_report import by_name, helping, occasion_told
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.extractor import Misconfigured
@@ -79,6 +79,8 @@ class Operations:
         outbox: Outbox,
         vault: Vault,
         recall: Recall,
+        indexer: NoteIndexer,
+        forgetting: Forgetting,
         history: QuestionAnswering,
         gardening: VaultPages,
         taking_in: Importer,
@@ -102,9 +104,10 @@ class Operations:
         self._outbox = outbox
         self._vault = vault
         self._recall = recall
+        self._indexer = indexer
         self._showing = Showing(vault=vault, clock=clock)
         self.show = self._showing.show
-        self._letting_go = Forgetting(timeline=timeline, outbox=outbox, vault=vault, recall=recall)
+        self._letting_go = forgetting
         self._extractor = extractor
         self._lack = lack
         self._meaning = meaning
@@ -269,11 +272,11 @@ class Operations:
             return note_told(
                 self._keep(writable_key(key), words, place, kind=_kind(kind), tags=written_tags(clean), expires=expires)
             )
-        with self._pipeline.vault_lock:
+        with self._vault.lock:
             note = self._vault.remember(
                 words, kind=_kind(kind), project=of, scope=Scope.GLOBAL if everywhere else None, tags=clean, expires=expires
             )
-            self._recall.refresh(self._vault, hint={note.path})
+            self._indexer.refresh({note.path})
         return note_told(note)
 
     def bridge(self, *, tool: str, arguments: Json, asker: Json) -> Json:
@@ -297,7 +300,7 @@ class Operations:
         citation, or an event's id: then that happens to what it cites, and to no note. It may be a ``session`` as well.
         """
         remarks: list[str] = []
-        with self._pipeline.vault_lock:
+        with self._vault.lock:
             cited = self._letting_go.ground(note) if ids is None else []
             if note and not cited and ids is None and not self._is_note(note):
                 cited = self._letting_go.ground(self._timeline.citation(note))
@@ -319,7 +322,7 @@ class Operations:
                         still_linked = (path for path in forgotten.linked_from if path not in {every["path"] for every in told})
                         remarks += [f"{path}, which you have edited, still links to it" for path in still_linked]
                 finally:  # what is in the trash must not be found, even if the rest of the sweep failed
-                    self._recall.refresh(self._vault, hint=changed)
+                    self._indexer.refresh(changed)
                 self._forgot(chosen)
                 if with_evidence:
                     self._letting_go.forget_words(grounds)
@@ -363,10 +366,10 @@ class Operations:
         return chosen
 
     def mute(self, *, note: str, undo: bool = False) -> Json:
-        with self._pipeline.vault_lock:
+        with self._vault.lock:
             self._showing.found(note)
             muted = self._vault.mute(note, undo=undo)
-            self._recall.refresh(self._vault, hint={muted.path})
+            self._indexer.refresh({muted.path})
         return note_told(muted)
 
     def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:
@@ -477,7 +480,7 @@ class Operations:
     def _look_at_the_vault(self, *, watched: bool) -> None:
         """So that what is said of it is true now. Where it is ``watched``, only a vault that was or is away is looked for."""
         if not watched or self._vault.frozen or not self._vault.root.is_dir():
-            with self._pipeline.vault_lock:
+            with self._vault.lock:
                 self._vault.compare()
 
     def _sources(self, survey: Survey) -> list[Json]:

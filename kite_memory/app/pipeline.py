@@ -5,7 +5,6 @@ import logging
 import math
 import os
 import re
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ import orjson
 
 from kite_memory.app.code_anchors import anchored
 from kite_memory.app.prompt_capture import attested, heard_before
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.usage_report import OutcomeTracker
 from kite_memory.distill.chunking import ChunkPolicy, Span, finished, silence_needed, worth_asking
 from kite_memory.distill.extractor import Usage
@@ -95,7 +95,7 @@ class Survey:
 class Pipeline:
     """Each step commits before the next begins and can be repeated; so a crash anywhere is a repeat.
 
-    Ingestion and everything from the vault onward are each for one thread at a time; `vault_lock` guards the latter.
+    Ingestion and everything from the vault onward are each for one thread at a time; `Vault.lock` guards the latter.
     ``arbitrate`` says of pairs of notes, where it can, what the newer does to the older.
     """
 
@@ -108,6 +108,7 @@ class Pipeline:
         scheduler: Scheduler,
         vault: Vault,
         recall: Recall,
+        indexer: NoteIndexer,
         policy: ChunkPolicy,
         arbitrate: Callable[[Sequence[Contest]], Rulings] = lambda contests: {},
         clock: Callable[[], float] = time.time,
@@ -118,6 +119,7 @@ class Pipeline:
         self._scheduler = scheduler
         self._vault = vault
         self._recall = recall
+        self._indexer = indexer
         self._policy = policy
         self._arbitrate = arbitrate
         self._rulings: dict[tuple[str, str], Ruling | None] = {}
@@ -130,7 +132,6 @@ class Pipeline:
         self._held_back: dict[str, float] = {}
         """Answered chunks whose notes cannot be written, until when."""
         self._tidy: Callable[[], None] = lambda: None
-        self.vault_lock = threading.RLock()
 
     def after_deletions(self, tidy: Callable[[], None]) -> None:
         """``tidy`` away what is kept beside notes, whenever people have deleted some."""
@@ -262,10 +263,10 @@ class Pipeline:
         actions = attested(look.events, self._vault)
         if not actions:
             return
-        with self.vault_lock, contextlib.suppress(KiteError):
+        with self._vault.lock, contextlib.suppress(KiteError):
             outcomes = self._vault.carry_out(actions)
             if paths := {outcome.path for outcome in outcomes if isinstance(outcome, Amended)}:
-                self._recall.refresh(self._vault, hint=paths)
+                self._indexer.refresh(paths)
 
     def ingest_many(self, unread: Iterable[tuple[Source, Path]], *, progress: Callable[[int], None] = lambda _: None) -> int:
         return sum(self.ingest(source, path, progress=progress) for source, path in unread)
@@ -392,7 +393,7 @@ class Pipeline:
         if chunk is None:
             return None
         before = self._timeline.last_events(waiting.provider, waiting.session, _BEFORE, before=waiting.first)
-        with self.vault_lock:
+        with self._vault.lock:
             noted = len(self._vault.known.of_session(waiting.provider, waiting.session))
         provenance = self._timeline.provenance(chunk.session.project)
         return replace(chunk, before=tuple(before), noted=noted, provenance=provenance)
@@ -457,10 +458,10 @@ class Pipeline:
 
     def _unheard(self, drafts: Sequence[Draft], chunk: Chunk) -> list[Draft]:
         """Without what a person's own words have been kept of already, as they were typed: those get the evidence."""
-        with self.vault_lock:
+        with self._vault.lock:
             left, heard = heard_before(drafts, chunk, self._vault)
             if paths := {outcome.path for outcome in self._vault.carry_out(heard) if isinstance(outcome, Amended)}:
-                self._recall.refresh(self._vault, hint=paths)
+                self._indexer.refresh(paths)
         return left
 
     def _publish(self, drafts: Sequence[Draft]) -> None:
@@ -468,7 +469,7 @@ class Pipeline:
         around = self._vault.around(drafts, self._recall.nearest)
         rulings = self._ruled(self._vault.contests(drafts, around))
         wrong: VaultFolderWrong | None = None
-        with self.vault_lock:
+        with self._vault.lock:
             outcomes: list[Outcome] = []
             with self._vault.undisturbed():
                 for action in self._vault.plan(drafts, around=around, rulings=rulings):
@@ -479,7 +480,7 @@ class Pipeline:
             paths = {outcome.path for outcome in outcomes if isinstance(outcome, Written | Amended | AlreadyWritten | Superseded)}
             paths.update(outcome.old_path for outcome in outcomes if isinstance(outcome, Superseded))
             if paths:
-                self._recall.refresh(self._vault, hint=paths)
+                self._indexer.refresh(paths)
         if wrong:
             raise wrong
 
@@ -496,7 +497,7 @@ class Pipeline:
 
     def wrote(self, paths: Iterable[Path]) -> bool:
         """Whether these files of the vault are all as we left them, so that a comparison would find nothing in them."""
-        with self.vault_lock:  # so that none is just being written
+        with self._vault.lock:  # so that none is just being written
             return all(map(self._vault.known.is_unchanged, paths))
 
     def embed(self, *, stop: Callable[[], bool] = lambda: False) -> None:
@@ -511,7 +512,7 @@ class Pipeline:
         Indexing holds no lock: a note that is written meanwhile finds its own way in.
         """
         try:
-            with self.vault_lock:
+            with self._vault.lock:
                 comparison = self._vault.compare()
                 if comparison.frozen:
                     return None
@@ -519,7 +520,7 @@ class Pipeline:
                     self._vault.mend_links()
                     self._tidy()
                 self._vault.heed()
-            return self._recall.refresh(self._vault, progress=progress, stop=stop)
+            return self._indexer.refresh(progress=progress, stop=stop)
         except KiteError as error:
             log.warning("the vault could not be compared: %s", error)
             return None

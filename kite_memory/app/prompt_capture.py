@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from threading import RLock
 from typing import TYPE_CHECKING
 
 from kite_memory.app.judge_queue import Report
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.distill.prose import stems
 from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.note import NoteKind, Scope
@@ -17,7 +17,6 @@ from kite_memory.model.plan import Amend, Skip
 from kite_memory.model.provenance import Provenance, Trace
 from kite_memory.model.record import Chunk, Origin
 from kite_memory.projects.project import project_of
-from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft
@@ -57,15 +56,14 @@ class PromptCapture:
         self,
         *,
         vault: Vault,
-        recall: Recall,
-        lock: RLock,
+        indexer: NoteIndexer,
         report: Report,
         provenance: Callable[[str], Provenance | None] = lambda project: None,
     ) -> None:
         self._vault = vault
         self._provenance = provenance
-        self._recall = recall
-        self._vault_lock = lock
+        self._indexer = indexer
+        self._vault_lock = vault.lock
         self._report = report
         self._lock = threading.Lock()
         self._waiting: deque[_Prompt] = deque()
@@ -131,7 +129,7 @@ class PromptCapture:
                     paths.add(self._keep_one(each, prompt, project, origin))
             finally:
                 if paths:
-                    self._recall.refresh(self._vault, hint=paths)
+                    self._indexer.refresh(paths)
 
     def _whose(self, asked: "Sequence[Asked]", project: str) -> list[Origin]:
         """A file's word where that had nearly all of it first: a prompt may be filled by a script, a skill, or another agent."""

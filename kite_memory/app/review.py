@@ -3,10 +3,10 @@
 import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from threading import RLock
 from typing import Any, Protocol
 
 from kite_memory.app.note_view import note_told
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.note import Note, NoteKind, NoteStatus
@@ -55,12 +55,13 @@ class Dividing(Protocol):
 class Review:
     """Thread-safe."""
 
-    def __init__(self, *, vault: Vault, recall: Recall, timeline: Timeline, lock: RLock, dividing: Dividing) -> None:
+    def __init__(self, *, vault: Vault, recall: Recall, indexer: NoteIndexer, timeline: Timeline, dividing: Dividing) -> None:
         self._vault = vault
         self._dividing = dividing
         self._recall = recall
+        self._indexer = indexer
         self._timeline = timeline
-        self._lock = lock
+        self._lock = vault.lock
         self._beside: frozenset[str] = frozenset()
         self._last: tuple[int, str] | None = None
         self._notes: dict[str, tuple[Known, Note]] = {}
@@ -192,7 +193,7 @@ class Review:
                 changed.update(self._dividing.divide(note))
             case "whole":
                 self._dividing.keep_whole(note)
-        self._recall.refresh(self._vault, hint=changed)
+        self._indexer.refresh(changed)
         return {"id": note.id, "path": note.path, "title": plain_line(note.title), "verdict": verdict, "changed": sorted(changed)}
 
     def _waits(self, note: Note) -> bool:

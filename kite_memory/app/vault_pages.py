@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from kite_memory.errors import KiteError, UsageError, VaultMissing
@@ -125,12 +124,10 @@ _MOST_HOPS, _MOST_NOTES = 6, 20_000
 class VaultPages:
     """Thread-safe."""
 
-    def __init__(
-        self, *, vault: Vault, lock: RLock, clock: Callable[[], datetime], polisher: "Callable[[], Polisher | None]" = nobody
-    ) -> None:
+    def __init__(self, *, vault: Vault, clock: Callable[[], datetime], polisher: "Callable[[], Polisher | None]" = nobody) -> None:
         self._vault = vault
         self._wording = PageWording(vault=vault, polisher=polisher)
-        self._lock = lock
+        self._lock = vault.lock
         self._clock = clock
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:

@@ -116,7 +116,6 @@ def _see_the_vault(settings: Config, op: str, asked: dict[str, Any]) -> Any:
     """As `_look_back`, for what needs the vault alone."""
     from datetime import UTC, datetime
     from functools import partial
-    from threading import RLock
 
     from kite_memory.vault import Vault
 
@@ -128,7 +127,7 @@ def _see_the_vault(settings: Config, op: str, asked: dict[str, Any]) -> Any:
             return Showing(vault=vault, clock=clock).operations()[op](**asked)
         from kite_memory.app.vault_pages import VaultPages
 
-        return VaultPages(vault=vault, lock=RLock(), clock=clock).operations()[op](**asked)
+        return VaultPages(vault=vault, clock=clock).operations()[op](**asked)
 
 
 def catch_up(here: "Services") -> None:

@@ -11,7 +11,6 @@ import logging
 import re
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -138,14 +137,12 @@ _STANDING = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value, NoteStatus.MU
 
 
 class LocalConversations:
-    """Thread-safe. ``lock`` is held by whoever writes to the vault; ``take_up`` makes what lies at these paths findable."""
+    """Thread-safe. ``take_up`` makes what lies at these paths findable."""
 
-    def __init__(
-        self, *, vault: Vault, folder: Path, lock: AbstractContextManager[object], take_up: Callable[[Collection[str]], object]
-    ) -> None:
+    def __init__(self, *, vault: Vault, folder: Path, take_up: Callable[[Collection[str]], object]) -> None:
         self._vault = vault
         self._folder = folder
-        self._lock = lock
+        self._lock = vault.lock
         self._take_up = take_up
 
     def save(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:

@@ -1,6 +1,7 @@
 """The vault: a folder of markdown notes that its owner and this program both write to, and its owner wins."""
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -73,14 +74,17 @@ class Vault:
         self._clock = clock
         self._files = files or Files(root, step=step)
         self._ledger = Ledger(ledger_path, step=step)
-        self._lock = WriterLock(ledger_path.with_name(ledger_path.name + ".lock"))
+        self.lock = threading.RLock()
+        """Held by whoever reads, decides, writes and has it indexed in one go: one thread at a time, and those of other processes
+        only while something is written."""
+        self._writer_lock = WriterLock(ledger_path.with_name(ledger_path.name + ".lock"))
         self._writer = Writer(self._files, self._ledger, clock)
         self._reader = NoteReader(self._files, self._ledger.notes)
         self._scanner = Scanner(
             root,
             files=self._files,
             ledger=self._ledger,
-            lock=self._lock,
+            lock=self._writer_lock,
             reader=self._reader,
             writer=self._writer,
             clock=clock,
@@ -100,7 +104,7 @@ class Vault:
 
     def ensure(self, template: Path) -> None:
         """As `layout.lay_out`."""
-        lay_out(template, files=self._files, ledger=self._ledger, lock=self._lock, scanner=self._scanner)
+        lay_out(template, files=self._files, ledger=self._ledger, lock=self._writer_lock, scanner=self._scanner)
 
     @property
     def frozen(self) -> str:

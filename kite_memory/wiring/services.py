@@ -23,7 +23,7 @@ from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.prompt_capture import PromptCapture
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
-from kite_memory.app.session_context import said_about
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config
@@ -91,6 +91,7 @@ class Services:
     outbox: Outbox
     vault: Vault
     recall: Recall
+    indexer: NoteIndexer
     embedder: Embedder
     meaning: Meaning
     extractor: Extractor
@@ -138,7 +139,6 @@ def open_services(
                 config.state / "index",
                 embedder=embedder,
                 beside=second_embedder(config, kept),
-                said=partial(said_about, timeline),
             ),
             memory=SessionMemory(config.state / "index" / "shown.sqlite"),
             threshold=config.recall.threshold,
@@ -149,6 +149,7 @@ def open_services(
             fixes=timeline,
         )
         closing.callback(recall.close)
+        indexer = NoteIndexer(vault=vault, timeline=timeline, recall=recall)
         extractor = extractor_of(config, kept)
         costs = extractor.name != "offline"
         sources = sources_of(config, projects=timeline.folders)
@@ -164,6 +165,7 @@ def open_services(
             scheduler=scheduler,
             vault=vault,
             recall=recall,
+            indexer=indexer,
             policy=chunk_policy(config, costs=costs),
             arbitrate=partial(arbitrated, arbiter_of(config, kept, outbox)),
         )
@@ -183,12 +185,11 @@ def open_services(
         in_background = running is not None  # a daemon's own thread gives notes their vectors
         gardening = VaultPages(
             vault=vault,
-            lock=pipeline.vault_lock,
             clock=lambda: datetime.now(UTC),
             polisher=partial(polisher_of, config, kept, outbox),
         )
-        letting_go = Forgetting(timeline=timeline, outbox=outbox, vault=vault, recall=recall)
-        store = _local_store(config.state, vault, recall, pipeline, letting_go, gardening, in_background=in_background)
+        letting_go = Forgetting(timeline=timeline, outbox=outbox, vault=vault, recall=recall, indexer=indexer)
+        store = _local_store(config.state, vault, recall, indexer, letting_go, gardening, in_background=in_background)
         closing.callback(store.close)
         pipeline.after_deletions(store.tidy)
         near = Near(
@@ -203,10 +204,9 @@ def open_services(
         bridge = Bridge(tools_of(store, near, saving=saving_of(config, extractor, outbox), age=age))
         consolidating = Consolidation(
             vault=vault,
-            refresh=recall.refresh,
+            refresh=indexer.refresh,
             gardening=gardening,
             folder=config.state,
-            lock=pipeline.vault_lock,
             clock=lambda: datetime.now(UTC),
             committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
         )
@@ -216,6 +216,8 @@ def open_services(
             outbox=outbox,
             vault=vault,
             recall=recall,
+            indexer=indexer,
+            forgetting=letting_go,
             history=history,
             bridge=bridge,
             keep=store.keep,
@@ -224,8 +226,8 @@ def open_services(
             erase=partial(_erase, consolidating, store),
             gardening=gardening,
             more=consolidating.operations(),
-            reviewing=Review(vault=vault, recall=recall, timeline=timeline, lock=pipeline.vault_lock, dividing=consolidating),
-            taking_in=Importer(vault=vault, recall=recall, lock=pipeline.vault_lock),
+            reviewing=Review(vault=vault, recall=recall, indexer=indexer, timeline=timeline, dividing=consolidating),
+            taking_in=Importer(vault=vault, indexer=indexer),
             extractor=extractor.name,
             lack=extractor.lack if isinstance(extractor, Keyless) else None,
             meaning=meaning,
@@ -234,9 +236,7 @@ def open_services(
             idle=idle or (lambda: Idle(until=None, reason="")),
             clock=lambda: datetime.now(UTC),
         )
-        saying = PromptCapture(
-            vault=vault, recall=recall, lock=pipeline.vault_lock, report=report_error, provenance=timeline.provenance
-        )
+        saying = PromptCapture(vault=vault, indexer=indexer, report=report_error, provenance=timeline.provenance)
         closing.callback(saying.close)
         moments = HookHandler(
             recall=recall,
@@ -256,6 +256,7 @@ def open_services(
             outbox=outbox,
             vault=vault,
             recall=recall,
+            indexer=indexer,
             embedder=embedder,
             meaning=meaning,
             extractor=extractor,
@@ -269,8 +270,7 @@ def open_services(
             anchoring=CodeAnchors(
                 vault=vault,
                 sessions=timeline,
-                refresh=lambda paths: recall.refresh(vault, hint=paths),
-                lock=pipeline.vault_lock,
+                refresh=indexer.refresh,
                 clock=lambda: datetime.now(UTC),
             ),
         )
@@ -290,25 +290,24 @@ def _local_store(
     state: Path,
     vault: Vault,
     recall: Recall,
-    pipeline: Pipeline,
+    indexer: NoteIndexer,
     letting_go: Forgetting,
     gardening: VaultPages,
     *,
     in_background: bool,
 ) -> LocalStore:
     def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
-        recall.refresh(vault, hint=paths, meaning=meaning or not in_background)
+        indexer.refresh(paths, meaning=meaning or not in_background)
 
     def let_go(note: Note) -> None:
         letting_go.let_go(letting_go.grounds([note]), blank=False)
 
-    conversations = LocalConversations(vault=vault, folder=state / "conversations", lock=pipeline.vault_lock, take_up=take_up)
+    conversations = LocalConversations(vault=vault, folder=state / "conversations", take_up=take_up)
     return LocalStore(
         vault=vault,
         recall=recall,
         state=LocalState(state / "bridge.sqlite"),
         conversations=conversations,
-        lock=pipeline.vault_lock,
         take_up=take_up,
         let_go=let_go,
         forgotten=lambda note: _remarked(gardening.let_go([note], wording=False)),

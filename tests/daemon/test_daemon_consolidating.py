@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 import pytest
@@ -45,14 +44,12 @@ class Home:
         self.vault.ensure(assets.folder("vault_template"))
         index = Index(folder / "index", embedder=HashingEmbedder(dim=16))
         self.recall = Recall(index=index, memory=SessionMemory(folder / "shown.sqlite"), clock=self.clock)
-        lock = RLock()
         self.committed: list[str] = []
         self.consolidating = Consolidation(
             vault=self.vault,
-            refresh=self.recall.refresh,
-            gardening=VaultPages(vault=self.vault, lock=lock, clock=self.clock),
+            refresh=lambda paths: self.recall.refresh(self.vault, hint=paths),
+            gardening=VaultPages(vault=self.vault, clock=self.clock),
             folder=folder / "state",
-            lock=lock,
             clock=self.clock,
             committed=self._commit,
             is_night=lambda now: now.hour < 6,

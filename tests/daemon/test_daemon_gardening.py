@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from threading import RLock
 
 import pytest
 
@@ -30,7 +29,7 @@ def vault(tmp_path: Path) -> Iterator[Vault]:
 
 
 def gardening(vault: Vault) -> VaultPages:
-    return VaultPages(vault=vault, lock=RLock(), clock=later)
+    return VaultPages(vault=vault, clock=later)
 
 
 PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"], "polish")
@@ -59,7 +58,7 @@ class Model:
 
 
 def polished_by(vault: Vault, model: Model) -> VaultPages:
-    return VaultPages(vault=vault, lock=RLock(), clock=later, polisher=model)
+    return VaultPages(vault=vault, clock=later, polisher=model)
 
 
 class TestPolished:

@@ -236,9 +236,9 @@ class TestErasing:
         free: list[bool] = []
 
         def tried() -> None:
-            free.append(house.pipeline.vault_lock.acquire(blocking=False))
+            free.append(house.vault.lock.acquire(blocking=False))
             if free[-1]:
-                house.pipeline.vault_lock.release()
+                house.vault.lock.release()
 
         def page(*arguments: Any, **more: Any) -> str:
             beside = threading.Thread(target=tried)

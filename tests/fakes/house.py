@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kite_memory import assets
 from kite_memory.app.pipeline import Pipeline
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.outbox import Budget, Outbox
@@ -33,6 +34,7 @@ class FakeHouse:
     outbox: Outbox
     vault: Vault
     recall: Recall
+    indexer: NoteIndexer
     pipeline: Pipeline
 
     def walk(self) -> None:
@@ -69,6 +71,7 @@ def fake_house(
         index=Index(state / "index", embedder=embedder or HashingEmbedder(dim=32)),
         memory=SessionMemory(state / "index" / "shown.sqlite"),
     )
+    indexer = NoteIndexer(vault=vault, timeline=timeline, recall=recall)
     source = source or ClaudeCode(home / "claude", own_state=state)
     pipeline = Pipeline(
         sources=(source,),
@@ -77,12 +80,15 @@ def fake_house(
         scheduler=Scheduler(outbox=outbox, extractor=extractor, budget=ROOMY, clock=clock),
         vault=vault,
         recall=recall,
+        indexer=indexer,
         policy=policy,
         clock=clock,
         arbitrate=arbitrate,
     )
     try:
-        yield FakeHouse(source=source, timeline=timeline, outbox=outbox, vault=vault, recall=recall, pipeline=pipeline)
+        yield FakeHouse(
+            source=source, timeline=timeline, outbox=outbox, vault=vault, recall=recall, indexer=indexer, pipeline=pipeline
+        )
     finally:
         recall.close()
         vault.close()

@@ -1,7 +1,6 @@
 """What sync tools leave where two devices have changed one note: left alone, told, and neither a second note nor a deletion."""
 
 from pathlib import Path
-from threading import RLock
 
 import pytest
 
@@ -74,7 +73,7 @@ def test_a_copy_of_a_sync_tool_is_told_and_is_no_second_note(vault: Vault, name:
     inside = copy.relative_to(vault.root).as_posix()
 
     compared = vault.compare()
-    VaultPages(vault=vault, lock=RLock(), clock=later).synthesize()
+    VaultPages(vault=vault, clock=later).synthesize()
 
     assert (compared.added, compared.renamed, compared.deleted) == ((), (), ())
     assert {problem.file: problem.reason for problem in compared.problems} == {inside: REASON}

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from threading import RLock
 
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, VaultMissing
@@ -113,7 +112,7 @@ class Daemon:
         self.unless_frozen(lambda vault: self.asked_for.add(vault.keys.keep(place, lambda before: said).note.id))
 
     def synthesizes(self) -> None:
-        gardening = VaultPages(vault=self.vault, lock=RLock(), clock=later)
+        gardening = VaultPages(vault=self.vault, clock=later)
         self.unless_frozen(lambda vault: gardening.synthesize())
 
     def _any(self) -> str:
