@@ -36,7 +36,9 @@ from kite_memory.redaction import drop_private, redact, redact_event, redact_id
 from kite_memory.sources.common.source import Compound, Source
 from kite_memory.sources.common.words import without_echo
 from kite_memory.sources.git_history.source import PROVIDER as GIT
-from kite_memory.timeline.store import LATEST_MTIME, SessionState, Timeline
+from kite_memory.timeline.rows import SessionState
+from kite_memory.timeline.store import Timeline
+from kite_memory.timeline.writing import LATEST_MTIME
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft, draft
 from kite_memory.vault.lifecycle import Rulings

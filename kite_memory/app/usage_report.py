@@ -14,7 +14,8 @@ from kite_memory.recall.rendering import plain_line
 from kite_memory.recall.session_memory import TEAMS, Given, Occasion, SessionMemory, Showing
 from kite_memory.recall.tallies import Count, Tally, Week
 from kite_memory.recall.uptake import Uptake, uptake
-from kite_memory.timeline.store import SessionState, Timeline
+from kite_memory.timeline.rows import SessionState
+from kite_memory.timeline.store import Timeline
 from kite_memory.vault.ledger import Known
 
 log = logging.getLogger("kite_memory.settling")

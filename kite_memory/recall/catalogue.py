@@ -554,3 +554,13 @@ def _decoded(document: str) -> Note:
     values["scope"] = Scope(values["scope"])
     values["status"] = NoteStatus(values["status"])
     return Note(**values)
+
+
+def no_columns() -> Columns:
+    return Columns(
+        generation=("", 0),
+        notes=np.zeros(0, NOTE),
+        passages=np.zeros(0, PASSAGE),
+        first_passage=np.zeros(0, np.int64),
+        replaced=np.zeros((0, 2), np.int64),
+    )

@@ -16,7 +16,7 @@ from kite_memory.errors import KiteError
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry, Note
 from kite_memory.recall import lexical, scoped_bm25
-from kite_memory.recall.catalogue import NOTE, PASSAGE, Catalogue, Columns, Mask, OtherVersion, Sight
+from kite_memory.recall.catalogue import Catalogue, Columns, Mask, OtherVersion, Sight, no_columns
 from kite_memory.recall.embedders.embedder import Embedder, Space, Vectors
 from kite_memory.recall.vector_file import Keys, Places, Row, Rows, VectorFile
 from kite_memory.redaction.cutting import ends
@@ -258,7 +258,7 @@ class Index:
             near = self._near(columns, project, (bm25 > 0) | (context > 0)) if seen is None else seen
         except sqlite3.Error as error:
             problems.append(self._problem(f"the catalogue cannot be used: {error}"))
-            columns, bm25, context, near, seen = _no_columns(), np.zeros(0), np.zeros(0), None, None
+            columns, bm25, context, near, seen = no_columns(), np.zeros(0), np.zeros(0), None, None
         space, cosine = self._spaces[0][1].space, np.zeros(len(columns), np.float32)
         for embedder, sidecar in self._order(beside and seen is None, columns) if meaning and len(columns) else ():
             try:
@@ -288,7 +288,7 @@ class Index:
             return columns if sight.whole else columns.narrowed(self._seen(columns, sight))
         except sqlite3.Error as error:
             self._noted([self._problem(f"the catalogue cannot be used: {error}")])
-            return _no_columns()
+            return no_columns()
 
     def notes(self, numbers: Collection[int]) -> dict[int, Note]:
         """As the catalogue has them, by its numbers; without those that went meanwhile."""
@@ -367,7 +367,7 @@ class Index:
             columns = self._current()
         except sqlite3.Error as error:
             self._noted([self._problem(f"the catalogue cannot be used: {error}")])
-            columns = _no_columns()
+            columns = no_columns()
         located = self._locate(self._spaces[0][1], columns)
         return IndexStatus(
             notes=len(columns),
@@ -592,13 +592,3 @@ def _is_text(path: str) -> bool:
 def essence(text: str) -> str:
     """The beginning and the end of a long prompt: what lies between is mostly a paste."""
     return text if len(text) <= _QUERY_LENGTH else "\n".join(ends(text, _QUERY_LENGTH * 2 // 3, _QUERY_LENGTH // 3))
-
-
-def _no_columns() -> Columns:
-    return Columns(
-        generation=("", 0),
-        notes=np.zeros(0, NOTE),
-        passages=np.zeros(0, PASSAGE),
-        first_passage=np.zeros(0, np.int64),
-        replaced=np.zeros((0, 2), np.int64),
-    )
