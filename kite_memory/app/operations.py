@@ -24,8 +24,9 @@ from kite_memory.app.session_context import NoteIndexer, before
 from kite_memory.app.usage_report import by_name, helping, occasion_told
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.extractor import Misconfigured
-from kite_memory.distill.outbox import Outbox, Spending
+from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle
+from kite_memory.distill.spending import Spending
 from kite_memory.errors import NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.hit import Hit

@@ -32,8 +32,9 @@ from kite_memory.distill import prompts
 from kite_memory.distill.backends.backend import Keyless
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Extractor
-from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler
+from kite_memory.distill.spending import Budget
 from kite_memory.keys import keys_beside
 from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.note import Note

@@ -12,8 +12,9 @@ from kite_memory.distill import prompts
 from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.polishing import Polisher
+from kite_memory.distill.spending import Budget
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import NoteKind
 from kite_memory.vault.vault import Vault

@@ -13,7 +13,7 @@ import pytest
 
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.outbox import Budget
+from kite_memory.distill.spending import Budget
 from kite_memory.errors import NoteNotFound
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.record import Fact, Record, Topic

@@ -14,7 +14,8 @@ from kite_memory.distill.answering import Unsaid
 from kite_memory.distill.backends.backend import Ending, Reply
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Busy, Refused, Usage
-from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.outbox import Outbox
+from kite_memory.distill.spending import Budget
 from kite_memory.distill.superseding import MOST_PAIRS, Arbiter, asked, read_answer
 from kite_memory.model.plan import Contest
 from tests.fakes.judges import ScriptedBackend

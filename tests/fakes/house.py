@@ -11,8 +11,9 @@ from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Extractor
-from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler
+from kite_memory.distill.spending import Budget
 from kite_memory.model.plan import Contest
 from kite_memory.recall.embedders.embedder import Embedder, HashingEmbedder
 from kite_memory.recall.index import Index

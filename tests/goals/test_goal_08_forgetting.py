@@ -12,7 +12,7 @@ import pytest
 
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.outbox import Budget
+from kite_memory.distill.spending import Budget
 from kite_memory.model.event import Event
 from kite_memory.model.record import Decision, Fact, Insight, Record, Rejected, Topic
 from kite_memory.system import sqlite
