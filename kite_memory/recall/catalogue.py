@@ -444,19 +444,14 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 def _furnish(connection: sqlite3.Connection) -> None:
     """An empty file becomes a catalogue; one of another version is not read, in either direction."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
+    with sqlite.transaction(connection):
+        version = sqlite.version_of(connection)
         if version == 0:
             for statement in (_SCHEMA + lexical.SCHEMA).split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {_VERSION}")
         elif version != _VERSION:
             raise OtherVersion("written by another version")
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
 
 
 def _generation(connection: sqlite3.Connection) -> Generation:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
-from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
+from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.model.hit import Judged, Question
 from kite_memory.recall.files import private_file, private_folder
 from kite_memory.recall.tallies import Count, Moment, Standing, Tally, Week, mondays, week_of
@@ -508,34 +508,6 @@ def _write(connection: sqlite3.Connection, occasion: Occasion) -> None:
         )
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    # A prompt waits for this: another process that holds the file longer than that costs the injection, not the wait.
-    connection = sqlite.connect(path, timeout=0.25)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("BEGIN IMMEDIATE")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > _VERSION:
-            raise StateNewer(f"{path} was written by a newer version", hint="use that version, or remove the file")
-        if version < 1:
-            _carry_out(connection, _SCHEMA_1)
-        if version < 2:
-            _carry_out(connection, _SCHEMA_2)
-            _bring_over(connection)
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
-        connection.execute("COMMIT")
-    except (sqlite3.Error, StateNewer):
-        connection.close()
-        raise
-    return connection
-
-
-def _carry_out(connection: sqlite3.Connection, schema: str) -> None:
-    for statement in schema.split(";"):
-        connection.execute(statement)
-
-
 def _bring_over(connection: sqlite3.Connection) -> None:
     """The first version's prompts, and what they were given; what came of that is found out as for any other showing."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'prompt'").fetchone():
@@ -548,6 +520,14 @@ def _bring_over(connection: sqlite3.Connection) -> None:
             notes = ()
         _write(connection, Occasion(at=_moment(at), session=session, project=project, head=head, reason=reason, given=notes))
     connection.execute("DROP TABLE prompt")
+
+
+_MIGRATIONS: sqlite.Migrations = {1: _SCHEMA_1.split(";"), 2: (*_SCHEMA_2.split(";"), _bring_over)}
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    # A prompt waits for this: another process that holds the file longer than that costs the injection, not the wait.
+    return sqlite.open_store(path, _MIGRATIONS, named=str(path), timeout=0.25)
 
 
 def _begun_anew(path: Path) -> sqlite3.Connection:

@@ -400,12 +400,7 @@ class Timeline:
 @contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     try:
-        connection.execute("BEGIN IMMEDIATE")
-        yield connection
-        connection.execute("COMMIT")
-    except BaseException as error:
-        if connection.in_transaction:  # SQLite has rolled back by itself where the disk is full
-            connection.execute("ROLLBACK")
-        if isinstance(error, sqlite3.OperationalError):
-            raise not_written(error, file_of(connection)) from error
-        raise
+        with sqlite.transaction(connection):
+            yield connection
+    except sqlite3.OperationalError as error:
+        raise not_written(error, file_of(connection)) from error

@@ -13,6 +13,7 @@ import pytest
 
 from kite_memory.errors import KiteError, StateDamaged, StateNewer, VaultReadOnly
 from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.system.sqlite import migrate
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.ledger import Intent, Ledger
 from kite_memory.vault.ledger.schema import VERSION
@@ -271,16 +272,13 @@ def test_a_ledger_of_the_fourth_version_has_what_may_be_of_a_branch_read_again(t
 
     file = tmp_path / "vault.sqlite"
     with contextlib.closing(sqlite3.connect(file)) as database:
-        for version in range(1, 5):
-            for statement in MIGRATIONS[version]:
-                database.execute(statement)
+        migrate(database, {version: MIGRATIONS[version] for version in range(1, 5)}, named="the ledger")
         for number, kind in enumerate(("decision", "fact", "insight")):
             database.execute(
                 "INSERT INTO files (path, id, twin, kind, title, title_key, stem_key, body_key, project, status, size, mtime_ns,"
                 " problem) VALUES (?, ?, 0, ?, '', '', '', '', '', 'accepted', 1, 1, '')",
                 (f"{kind}.md", f"ID{number}", kind),
             )
-        database.execute("PRAGMA user_version = 4")
         database.commit()
 
     with contextlib.closing(Ledger(file)) as ledger:

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kite_memory.errors import KiteError, StateDamaged, StateNewer, VaultReadOnly
+from kite_memory.errors import KiteError, StateDamaged, VaultReadOnly
 from kite_memory.system import sqlite
-from kite_memory.vault.ledger.schema import MIGRATIONS, VERSION
-from kite_memory.vault.wording import digest
+from kite_memory.vault.ledger.schema import MIGRATIONS
 
 
 class LedgerDatabase:
@@ -24,13 +23,8 @@ class LedgerDatabase:
         self._lock = threading.RLock()
         self._depth = 0
         _make_private(path)
-        self._connection = sqlite.connect(path, timeout=30.0)
-        try:
-            with self._failing_as_ours():
-                self._open()
-        except BaseException:
-            self._connection.close()
-            raise
+        with self._failing_as_ours():  # an intent must outlive a power cut
+            self._connection = sqlite.open_store(path, MIGRATIONS, named=str(path), synchronous="FULL")
 
     def close(self) -> None:
         with self._lock:
@@ -40,36 +34,6 @@ class LedgerDatabase:
         """As `sqlite.purge`."""
         with self._lock, self._failing_as_ours():
             return sqlite.purge(self._connection)
-
-    def _open(self) -> None:
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = FULL")  # an intent must outlive a power cut
-        self._connection.execute("PRAGMA foreign_keys = ON")
-        with self.changing():
-            version = self.run("PRAGMA user_version")[0][0]
-            if version > VERSION:
-                raise StateNewer(f"{self._path} was written by a newer Kite Memory", hint="update kite-memory")
-            for missing in range(version + 1, VERSION + 1):
-                for statement in MIGRATIONS[missing]:
-                    self.run(statement)
-            if version == 1:
-                self._move_keys()
-            if 0 < version < 7:
-                self._hide_buried_titles()
-            self.run(f"PRAGMA user_version = {VERSION}")
-
-    def _move_keys(self) -> None:
-        """Version 1 had them among the names, without their session, tags and end: the next comparison reads these again."""
-        for file, name in self.run("SELECT file, name FROM names WHERE role = 'key'"):
-            scope, project, key = name.split("\0", 2)
-            self.run("INSERT OR IGNORE INTO keys VALUES (?, ?, ?, ?, '', '[]', '')", file, key, scope, project)
-            self.run("UPDATE files SET size = -1, mtime_ns = -1 WHERE key = ?", file)
-        self.run("DELETE FROM names WHERE role = 'key'")
-
-    def _hide_buried_titles(self) -> None:
-        """Version 4 had them as they read."""
-        for (title,) in self.run("SELECT DISTINCT title_key FROM buried_titles"):
-            self.run("UPDATE buried_titles SET title_key = ? WHERE title_key = ?", digest(title), title)
 
     @contextlib.contextmanager
     def changing(self, *, lasting: bool = True) -> Iterator[None]:

@@ -1,6 +1,9 @@
 """The ledger's tables, and how earlier ones become these."""
 
-from collections.abc import Mapping
+import sqlite3
+
+from kite_memory.system.sqlite import Migrations
+from kite_memory.vault.wording import digest
 
 VERSION = 7
 
@@ -91,7 +94,7 @@ _VERSION_2 = (
     """,
     "CREATE TABLE last_versions (place TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID",
 )
-"""Keys with all that tells two of them apart, and what their notes said before; see `LedgerDatabase._move_keys`."""
+"""Keys with all that tells two of them apart, and what their notes said before; see `_move_keys`."""
 
 _VERSION_3 = (
     """
@@ -123,12 +126,27 @@ _VERSION_6 = ("CREATE TABLE drift (file INTEGER PRIMARY KEY REFERENCES files (ke
 """Since when code that a note rests on is another; kept here, so that a checkout does not rewrite notes."""
 
 
-MIGRATIONS: Mapping[int, tuple[str, ...]] = {
+def _move_keys(connection: sqlite3.Connection) -> None:
+    """Version 1 had them among the names, without their session, tags and end: the next comparison reads these again."""
+    for file, name in connection.execute("SELECT file, name FROM names WHERE role = 'key'").fetchall():
+        scope, project, key = name.split("\0", 2)
+        connection.execute("INSERT OR IGNORE INTO keys VALUES (?, ?, ?, ?, '', '[]', '')", (file, key, scope, project))
+        connection.execute("UPDATE files SET size = -1, mtime_ns = -1 WHERE key = ?", (file,))
+    connection.execute("DELETE FROM names WHERE role = 'key'")
+
+
+def _hide_buried_titles(connection: sqlite3.Connection) -> None:
+    """Version 4 had them as they read."""
+    for (title,) in connection.execute("SELECT DISTINCT title_key FROM buried_titles").fetchall():
+        connection.execute("UPDATE buried_titles SET title_key = ? WHERE title_key = ?", (digest(title), title))
+
+
+MIGRATIONS: Migrations = {
     1: _VERSION_1,
-    2: _VERSION_2,
+    2: (*_VERSION_2, _move_keys),
     3: _VERSION_3,
     4: _VERSION_4,
     5: _VERSION_5,
     6: _VERSION_6,
-    7: ("CREATE INDEX files_by_time ON files (mtime_ns, path)",),
+    7: ("CREATE INDEX files_by_time ON files (mtime_ns, path)", _hide_buried_titles),
 }
