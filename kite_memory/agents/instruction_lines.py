@@ -1,10 +1,13 @@
-"""Two lines for the file that an agent reads before everything else: that there is a memory, and when it helps."""
+"""What we write into the file that an agent reads before everything else, between marks of ours: two lines that say that there is a
+memory, and when it helps; and, for as long as it is wanted, the brief of work that is handed over.
+"""
 
 from collections.abc import Sequence
 
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, SettingsUnreadable
 
 BEGIN, END = "<!-- kite-memory:begin -->", "<!-- kite-memory:end -->"
+_HANDED_BEGIN, _HANDED_END = "<!-- kite-memory:handoff -->", "<!-- kite-memory:handoff:end -->"
 
 LINES = (
     "The MCP server `kite-memory` holds what was decided and found out in earlier sessions, by any agent. Before starting on a "
@@ -17,21 +20,47 @@ BLOCK = "\n".join((BEGIN, *LINES, END)) + "\n"
 
 def plan_add(text: str | None) -> Plan:
     """At the end, after an empty line. An older block of ours is brought up to date where it stands."""
-    after = _with(text or "")
-    return (
-        Nothing(because="the lines are there already")
-        if after == text
-        else Edit(before=text, after=after, because="adds two lines")
-    )
+    return _plan_add(text, BLOCK, "adds two lines", "the lines are there already")
 
 
 def plan_remove(text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
     """``earlier`` are the file's backups, latest first: one that our lines turn into this very text comes back to the byte."""
-    if text is None or (place := _place(text)) is None:
+    return _plan_remove(text, BLOCK, earlier)
+
+
+def plan_hand_over(text: str | None, brief: str) -> Plan:
+    """As `plan_add`; of a brief that was handed over before nothing is left."""
+    return _plan_add(text, handed(brief), "adds the brief of the work that is handed over", "the brief is there already")
+
+
+def plan_take_back(text: str | None) -> Plan:
+    return _plan_remove(text, handed(""), ())
+
+
+def handed(brief: str) -> str:
+    """It cannot end its own block."""
+    quoted = brief.replace("<!--", "<! --").replace("-->", "-- >").strip()
+    heading = (
+        "## Work handed over\n\nAnother agent worked here and stopped. What it left, told from its transcript (`kmem resume`):"
+    )
+    return "\n".join((_HANDED_BEGIN, heading, "", quoted, _HANDED_END)) + "\n"
+
+
+def present(text: str | None) -> bool:
+    return text is not None and _place(text, BLOCK) is not None
+
+
+def _plan_add(text: str | None, block: str, adds: str, there: str) -> Plan:
+    after = _with(text or "", block)
+    return Nothing(because=there) if after == text else Edit(before=text, after=after, because=adds)
+
+
+def _plan_remove(text: str | None, block: str, earlier: Sequence[str | None]) -> Plan:
+    if text is None or (place := _place(text, block)) is None:
         return Nothing(because="there are no lines of ours")
     because = "removes our lines and nothing else"
     for old in earlier:
-        if (old is None or _place(old) is None) and _with(old or "") == text:
+        if (old is None or _place(old, block) is None) and _with(old or "", block) == text:
             return Edit(before=text, after=old, because=because)
     start, end = place
     before, rest = text[:start], text[end:]
@@ -40,28 +69,26 @@ def plan_remove(text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
     return Edit(before=text, after=before + rest, because=because)
 
 
-def present(text: str | None) -> bool:
-    return text is not None and _place(text) is not None
-
-
-def _with(text: str) -> str:
-    if place := _place(text):
-        return text[: place[0]] + BLOCK + text[place[1] :]
+def _with(text: str, block: str) -> str:
+    if place := _place(text, block):
+        return text[: place[0]] + block + text[place[1] :]
     if not text.strip():
-        return BLOCK
-    return text + ("" if text.endswith("\n") else "\n") + "\n" + BLOCK
+        return block
+    return text + ("" if text.endswith("\n") else "\n") + "\n" + block
 
 
-def _place(text: str) -> tuple[int, int] | None:
+def _place(text: str, block: str) -> tuple[int, int] | None:
     """From the first mark to the line's end after the last. Raises `SettingsUnreadable` where only one of them is left."""
-    start, stop = text.find(BEGIN), text.find(END)
+    lines = block.split("\n")
+    begin, last = lines[0], lines[-2]
+    start, stop = text.find(begin), text.find(last)
     if start < 0 and stop < 0:
         return None
-    if start < 0 or stop < start or text.find(BEGIN, start + 1) >= 0:
+    if start < 0 or stop < start or text.find(begin, start + 1) >= 0:
         raise SettingsUnreadable(
-            "the marks around our lines are not a pair any more", hint=f"remove what is left of {BEGIN} by hand"
+            "the marks around our lines are not a pair any more", hint=f"remove what is left of {begin} by hand"
         )
-    end = stop + len(END)
+    end = stop + len(last)
     if text.startswith("\r\n", end):
         end += 2
     elif text.startswith("\n", end):

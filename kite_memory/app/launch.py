@@ -1,7 +1,10 @@
 """How others start us: the commands that agents and service managers run, and what of our environment goes with them."""
 
 import os
+import shlex
+import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from kite_memory.config import Config
@@ -32,6 +35,46 @@ def daemon_environment(config: Config) -> dict[str, str]:
     if os.environ.get("CLAUDE_CONFIG_DIR"):
         kept["CLAUDE_CONFIG_DIR"] = str(config.claude_root)
     return kept
+
+
+def install_command(extra: str, packages: str) -> str:
+    """The command line that adds an extra of ours, ``packages``, to the environment we run in."""
+    parts = Path(sys.prefix).parts
+    if "uv" in parts and "tools" in parts:
+        return f"uv tool install 'kite-memory[{extra}]'"
+    if "pipx" in parts:
+        return f"pipx inject kite-memory {packages}"
+    return f"{shlex.quote(sys.executable)} -m pip install {packages}"
+
+
+def voyage_command() -> str:
+    """How to install what the embedder `voyage` needs; empty where it is installed."""
+    return "" if find_spec("voyageai") else install_command("voyage", "voyageai")
+
+
+def link_command(home: Path) -> Path | None:
+    """Put `kmem` on the PATH where the install did not; the link that was made, or ``None``.
+
+    A file that is not ours, and a `kmem` that is found already, are left alone.
+    """
+    own = Path(sys.executable).parent / "kmem"
+    link = home / ".local" / "bin" / "kmem"
+    if sys.platform == "win32" or shutil.which("kmem") or not own.is_file() or link.exists():
+        return None
+    if link.is_symlink():  # to an environment that is gone
+        link.unlink()
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(own)
+    return link
+
+
+def unlink_command(home: Path) -> Path | None:
+    """Take out the link of `link_command`; what was removed, or ``None``."""
+    link = home / ".local" / "bin" / "kmem"
+    if not link.is_symlink() or link.readlink() != Path(sys.executable).parent / "kmem":
+        return None
+    link.unlink()
+    return link
 
 
 _OWN_VARIABLES = (

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kite_memory.errors import KiteError, NotFound, UsageError
 from kite_memory.model.event import Event, EvidenceReference, Session, evidence_reference
+from kite_memory.model.fix import Fix
 from kite_memory.model.note import Note
 from kite_memory.projects.project import project_of
-from kite_memory.recall.rendering import estimated_tokens, plain, plain_line
+from kite_memory.recall.rendering import likely_tokens, plain, plain_line
+from kite_memory.timeline.looking_up import Change as FileChange
+from kite_memory.timeline.looking_up import Met, Use, became, changes, met, uses
 from kite_memory.timeline.resume import Brief, Changed, Line, Part, brief, fitted
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Overview, Work
-from kite_memory.timeline.threads import Joint, Thread, threads
+from kite_memory.timeline.threads import Joint, Thread, joined
 
 if TYPE_CHECKING:
     from kite_memory.distill.polishing import Polisher
@@ -45,6 +48,7 @@ _FILES_TOLD = 100
 
 _HEADINGS = {
     Part.DOING: "What was being done",
+    Part.NEXT: "What is next",
     Part.CHANGED: "What changed",
     Part.FAILED: "What failed, and was not seen to go well since",
     Part.VERIFY: "What to verify next",
@@ -83,7 +87,15 @@ class TimelineQueries:
         self._polisher = polisher
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
-        return {"timeline": self.timeline, "resume": self.resume, "threads": self.threads}
+        return {
+            "timeline": self.timeline,
+            "resume": self.resume,
+            "threads": self.threads,
+            "how": self.how,
+            "fix": self.fix,
+            "blame": self.blame,
+            "became": self.became,
+        }
 
     def timeline(
         self,
@@ -185,8 +197,8 @@ class TimelineQueries:
         if told is None:
             raise SessionNotFound(f"session {chosen.id} has no events", hint="`kmem timeline` lists what there is")
         head = _head(told)
-        room = max(_LEAST_TOKENS, min(tokens, _MOST_TOKENS)) - estimated_tokens(head)
-        room -= sum(estimated_tokens(_HEADINGS[part]) + 1 for part in {line.part for line in told.lines})
+        room = max(_LEAST_TOKENS, min(tokens, _MOST_TOKENS)) - likely_tokens(head)
+        room -= sum(likely_tokens(_HEADINGS[part]) + 1 for part in {line.part for line in told.lines})
         kept = fitted(told, tokens=room, cost=_tokens)
         better = self._polished(kept, room) if polish else _Polish()
         text = "\n".join((head, *_lines([better.lines.get(line, line) for line in kept])))
@@ -194,7 +206,7 @@ class TimelineQueries:
             "session": _session(chosen),
             "at": told.at.isoformat(),
             "text": text,
-            "tokens": estimated_tokens(text),
+            "tokens": likely_tokens(text),
             "lines": [_line_told(line, better.lines.get(line)) for line in told.lines],
             "left_out": len(told.lines) - len(kept),
             "files": [_changed(file) for file in told.files[:_FILES_TOLD]],
@@ -206,6 +218,8 @@ class TimelineQueries:
                 "said": told.stable.said,
                 "commit": told.stable.commit,
                 "failing": list(told.stable.failing),
+                "narrow": told.stable.narrow,
+                "tests": told.stable.tests,
                 "evidence": told.stable.evidence,
                 "files": [_changed(file) for file in told.stable.files[:_FILES_TOLD]],
             },
@@ -260,14 +274,45 @@ class TimelineQueries:
         ]
 
     def threads(self, *, project: str = "", limit: int = _THREADED) -> Json:
-        """Of so many sessions that went on last; ``considered`` and ``sessions`` say how many of how many."""
+        """Of so many sessions that went on last; ``considered`` and ``sessions`` say how many of how many.
+
+        ``unsure`` are joints that make no thread.
+        """
         began = time.perf_counter()
         works = self._timeline.works(project=named(project), limit=max(2, min(limit, _MOST_SESSIONS)))
+        found = joined(works)
         return {
-            "threads": [_thread(each) for each in threads(works)],
+            "threads": [_thread(each) for each in found.threads],
+            "unsure": [_joint(each) for each in found.unsure],
             "considered": len(works),
             "sessions": self._timeline.session_count(project=named(project)),
             "took_ms": since(began),
+        }
+
+    def how(self, *, tool: str, project: str = "", limit: int = 8) -> Json:
+        """How a program, or an agent's tool, was used, and how that ended the last time."""
+        began = time.perf_counter()
+        found = uses(self._timeline, tool, project=named(project), limit=limit)
+        return {"uses": [_use(each) for each in found], "took_ms": since(began)}
+
+    def fix(self, *, error: str, project: str = "", limit: int = 5) -> Json:
+        """Where a failure was met, and how it went away."""
+        began = time.perf_counter()
+        found = met(self._timeline, error, project=named(project), limit=limit)
+        return {"failures": [_met(each) for each in found], "took_ms": since(began)}
+
+    def blame(self, *, path: str, project: str = "", limit: int = 12) -> Json:
+        """Which prompts led to changes of a file, and the commits that these went into."""
+        began = time.perf_counter()
+        found = changes(self._timeline, path, project=named(project), limit=limit)
+        return {"changes": [_file_change(each) for each in found], "took_ms": since(began)}
+
+    def became(self, *, citation: str) -> Json:
+        """What came after an event."""
+        cited = EvidenceReference.parse(citation)
+        events = self._timeline.evidence(cited) if cited is not None else []
+        return {
+            "became": list(dict.fromkeys(plain_line(line, 1_000) for event in events for line in became(self._timeline, event)))
         }
 
 
@@ -293,8 +338,8 @@ def _page(events: Sequence[Event], most: int = _PAGE_EVENTS) -> Sequence[Event]:
 def _head(told: Brief) -> str:
     session = told.session
     parts = [session.project, f"{session.provider}:{session.id[:8]}", f"{told.at:%Y-%m-%d %H:%M} UTC"]
-    if session.branch not in ("", "HEAD"):
-        parts.append(f"on {session.branch}")
+    if told.branch not in ("", "HEAD"):
+        parts.append(f"on {told.branch}")
     if session.title:
         parts.append(session.title)
     return plain_line(" · ".join(filter(None, parts)))
@@ -322,7 +367,7 @@ class _Polish:
 
 
 def _tokens(line: Line) -> int:
-    return estimated_tokens(_cited(line)) + 1
+    return likely_tokens(_cited(line)) + 1
 
 
 def _line_told(line: Line, better: Line | None) -> Json:
@@ -391,6 +436,54 @@ def _changed(file: Changed) -> Json:
     return {"path": file.path, "action": file.action, "at": file.at.isoformat(), "evidence": file.evidence}
 
 
+def _use(each: Use) -> Json:
+    return {
+        "what": plain_line(each.what, 1_000),
+        "times": each.times,
+        "last": each.at.isoformat(),
+        "outcome": each.outcome,
+        "failure": plain_line(each.failure, 1_000),
+        "evidence": each.evidence,
+        "fix": _fix(each.fix),
+    }
+
+
+def _met(each: Met) -> Json:
+    return {
+        "failure": plain_line(each.failure, 1_000),
+        "times": each.times,
+        "last": each.at.isoformat(),
+        "command": plain_line(each.command, 1_000),
+        "evidence": each.evidence,
+        "fix": _fix(each.fix),
+    }
+
+
+def _fix(fix: Fix | None) -> Json | None:
+    if fix is None:
+        return None
+    return {
+        "at": fix.at.isoformat(),
+        "command": plain_line(fix.worked, 1_000),
+        "steps": [plain_line(step, 1_000) for step in fix.steps],
+        "files": [plain_line(file, 1_000) for file in fix.files],
+        "evidence": fix.evidence,
+    }
+
+
+def _file_change(each: FileChange) -> Json:
+    return {
+        "session": _session(each.session),
+        "path": plain_line(each.path, 1_000),
+        "action": each.action,
+        "times": each.times,
+        "last": each.at.isoformat(),
+        "prompt": plain_line(each.prompt, 1_000),
+        "evidence": each.evidence,
+        "commit": None if each.commit is None else {"hash": each.commit.hash, "subject": plain_line(each.commit.subject, 300)},
+    }
+
+
 def _thread(each: Thread) -> Json:
     return {
         "project": each.project,
@@ -410,6 +503,7 @@ def _joint(joint: Joint) -> Json:
         "from": f"{joint.earlier.provider}:{joint.earlier.id}",
         "to": f"{joint.later.provider}:{joint.later.id}",
         "strength": joint.strength,
+        "sure": joint.sure,
         "reasons": [
             {"tie": each.tie, "what": plain_line(each.what), "weight": each.weight, "sessions": each.sessions}
             for each in joint.reasons

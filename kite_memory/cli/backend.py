@@ -64,8 +64,8 @@ class LocalBridge:
 _PATIENCE = 90.0
 """Seconds: a question is answered by a model that may take sixty."""
 _READING_PATIENCE = 10.0
-_READING = frozenset({"search", "recall", "why", "show", "status", "timeline", "resume", "threads"})
-_LOOKING_BACK = frozenset({"timeline", "resume", "threads"})
+_READING = frozenset({"search", "recall", "why", "show", "status", "timeline", "resume", "threads", "how", "fix", "blame"})
+_LOOKING_BACK = frozenset({"timeline", "resume", "threads", "how", "fix", "blame", "became"})
 _OF_THE_VAULT = frozenset({"show", "graph"})
 _ANSWERED_FROM_THE_INDEX = frozenset({"search", "recall", "why", "ask", "review"})
 

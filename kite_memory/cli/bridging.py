@@ -116,12 +116,12 @@ def show(agent: Connection, todo: list[Step]) -> None:
             say(diff(step.plan, step.file).rstrip("\n"))
 
 
-def carry_out(agent: Connection, todo: list[Step], config: Config, *, yes: bool) -> bool:
-    """Show all changes, ask once where nobody has agreed yet, make them. Whether everything is now as planned."""
+def carry_out(agent: Connection, todo: list[Step], config: Config, *, yes: bool, brief: bool = False) -> bool:
+    """Show all changes (without diffs if ``brief``), ask once unless ``yes``, make them. Whether everything is now as planned."""
     edits = [(step, step.plan) for step in todo if isinstance(step.plan, Edit)]
     for step in todo:
         tell(f"{agent.title}: {step.plan.because}")
-        if isinstance(step.plan, Edit):
+        if isinstance(step.plan, Edit) and not brief:
             tell(diff(step.plan, step.file).rstrip("\n"))
     if edits and not yes and not ask(f"Change {' and '.join(str(step.file) for step, _ in edits)}?"):
         return False
@@ -129,7 +129,7 @@ def carry_out(agent: Connection, todo: list[Step], config: Config, *, yes: bool)
         backup = apply(edit, step.file, backups(config))
         if edit.after is None and step.below is not None:
             _remove_empty(step.file.parent, step.below)
-        tell(f"changed {step.file}; what it was is kept in {backup}")
+        tell(f"{'removed' if edit.after is None else 'changed'} {step.file}; the version before is kept in {backup}")
     return True
 
 
@@ -302,8 +302,6 @@ def connect(
     Example: kmem connect --agent claude-code --dry-run
     """
     from kite_memory.agents.connections import connection
-
-    pass
 
     settings = configuration.load()
     if not agent:

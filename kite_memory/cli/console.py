@@ -113,6 +113,16 @@ def ask(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
+def choose(question: str) -> str:
+    """What a person answers, in small letters; "no" without a terminal, or where the input ends."""
+    if not watched():
+        return "no"
+    _write(sys.stderr, f"{question} ", end="")
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    return line.strip().lower() if line else "no"
+
+
 def read_all(limit: int) -> str:
     """Standard input to its end. Raises `KiteError` for more than ``limit`` bytes."""
     if sys.stdin is None:

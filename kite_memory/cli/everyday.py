@@ -18,6 +18,7 @@ from kite_memory import config as configuration
 from kite_memory.app.launch import daemon_command, daemon_environment
 from kite_memory.cli.backend import alone, daemon_runs, daemon_version, house, perform
 from kite_memory.cli.console import complain, counted, say, say_json, tell
+from kite_memory.cli.first_run import hook_agents, link_kmem, show_first_notes
 from kite_memory.cli.help import add
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.daemon.client import DaemonSilent
@@ -207,15 +208,17 @@ def up(
     if (version := daemon_version()) is not None:
         if foreground:
             raise DaemonRunning("the daemon is running already", hint="`kmem down` stops it")
-        whole = no_hooks or _hooked(settings, yes=yes)
+        whole = no_hooks or hook_agents(settings, yes=yes)
         if version != __version__:
             _restart(settings, version)
         tell("the daemon is running")
     else:
         with alone(settings, instead=""), house() as here:
             whole = _laid_out(here)
-            whole &= no_hooks or _hooked(settings, yes=yes)
-            _read_what_is_there(here, start_at)
+            whole &= no_hooks or hook_agents(settings, yes=yes)
+            if _read_what_is_there(here, start_at):
+                show_first_notes(here)
+            link_kmem()
         if foreground:
             from kite_memory.daemon.lock import DaemonLock
             from kite_memory.wiring.daemon import run_daemon
@@ -223,7 +226,6 @@ def up(
             tell("watching; Ctrl-C stops")
             with DaemonLock.take(settings.state) as lock:
                 raise typer.Exit(run_daemon(settings, lock))
-        pass
 
         start(settings)
         tell("the daemon is running; `kmem service install` starts it at every log-in")
@@ -232,7 +234,6 @@ def up(
 
 
 def _restart(settings: Config, version: str) -> None:
-    pass
 
     tell(f"the daemon is of version {version or 'unknown'}, this is {__version__}: restarting it")
     _stop(settings.state)
@@ -255,32 +256,18 @@ def _laid_out(here: "Services") -> bool:
     return True
 
 
-def _hooked(settings: Config, *, yes: bool) -> bool:
-    """Whether nothing stood in the way; that a person said no is nothing in the way."""
-    from kite_memory.cli import setup
-
-    well = True
-    for agent in setup.agents(settings):
-        try:
-            if not setup.carry_out(agent, setup.plan_install(agent), settings, yes=yes):
-                tell(f"{agent.title}'s settings were left alone; `kmem hooks install --yes` makes this change")
-        except KiteError as error:
-            complain(error)
-            well = False
-    return well
-
-
-def _read_what_is_there(here: "Services", since: datetime | None) -> None:
+def _read_what_is_there(here: "Services", since: datetime | None) -> bool:
+    """Whether this was the first time that anything was read."""
     from kite_memory.cli.backfilling import backfill, sum_up
 
+    first = not any(count.sessions for count in here.timeline.counts())
     backfill(here, since=since, take_up=since is not None)  # or starting anew would undo what --since was for
     if sum_up(here):
-        return
+        return first
     tell(f"no transcripts in {here.config.claude_root} yet: notes will come with your agent's first session")
     tell("meanwhile, `kmem demo` shows what it will be like:")
-    pass
-
     play()
+    return False
 
 
 def down() -> None:

@@ -17,7 +17,7 @@ from kite_memory.cli.help import add
 if TYPE_CHECKING:
     from kite_memory.wiring.services import Services
 
-PANEL = "QuestionAnswering"
+PANEL = "History"
 
 _BROWSED = 2_000
 _FIRST, _ALL = 400, 10_000
@@ -271,12 +271,14 @@ def _say_request(request: dict[str, Any]) -> None:
 
 
 def resume(
+    named: Annotated[str, typer.Argument(metavar="SESSION", help="The beginning of its id; without one, the project's last.")] = "",
     cwd: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Of the project there; here, unless said.")] = None,
     session: Annotated[str, typer.Option(metavar="ID", help="Of this session; the beginning of its id will do.")] = "",
-    tokens: Annotated[
-        int, typer.Option(metavar="N", min=60, max=4_000, help="At most so many tokens, estimated from above.")
-    ] = 500,
+    tokens: Annotated[int, typer.Option(metavar="N", min=60, max=4_000, help="At most about so many tokens.")] = 500,
     polish: Annotated[bool, typer.Option("--polish", help="Let the model say its lines better, within the day's budget.")] = False,
+    in_agent: Annotated[
+        bool, typer.Option("--in-agent", help="Go on in the agent itself; without a terminal, print how that is done.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say where the last session stood, for whoever goes on with it. Every line names the event it rests on.
@@ -286,7 +288,10 @@ def resume(
 
     Example: kmem resume --cwd mycelia
     """
-    told = perform("resume", cwd=_folder(cwd), session=session, tokens=tokens, polish=polish)
+    told = perform("resume", cwd=_folder(cwd), session=named or session, tokens=tokens, polish=polish and not in_agent)
+    if in_agent:
+        _go_on(told["session"])
+        return
     if as_json:
         say_json(told)
         return
@@ -297,6 +302,169 @@ def resume(
         tell(f"note: {counted(told['refused'], 'line')} stayed as it was: the model's would have said something else")
     if told["left_out"]:
         tell(f"{counted(told['left_out'], 'line')} left out; `--tokens 1000` shows more")
+
+
+def _go_on(session: dict[str, Any]) -> None:
+    """In the folder where the session ran: some agents know their sessions by it."""
+    import os
+    import shlex
+    import shutil
+
+    from kite_memory.agents.going_on import CannotGoOn, command_for
+
+    command = command_for(session["provider"], session["id"])
+    folder = Path(session["cwd"]) if session["cwd"] else Path.cwd()
+    line = f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
+    if not (sys.stdout is not None and sys.stdout.isatty() and sys.stdin is not None and sys.stdin.isatty()):
+        say(line)
+        return
+    if not folder.is_dir():
+        raise CannotGoOn(f"the session ran in {folder}, which is gone", hint=f"where its project is now: {shlex.join(command)}")
+    program = shutil.which(command[0])
+    if program is None:
+        raise CannotGoOn(f"{command[0]} is not installed here", hint=f"where it is: {line}")
+    tell(line)
+    os.chdir(folder)
+    os.execv(program, command)  # noqa: S606 - the agent takes our place, with the terminal
+
+
+def handoff(
+    to: Annotated[
+        str, typer.Option("--to", metavar="AGENT", help="Who goes on: codex, claude-code, gemini-cli, cursor, opencode…")
+    ],
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="The beginning of its id; else the project's last.")] = "",
+    cwd: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The project's folder; here, unless said.")] = None,
+    tokens: Annotated[int, typer.Option(metavar="N", min=60, max=4_000, help="At most about so many tokens.")] = 700,
+    done: Annotated[bool, typer.Option("--done", help="Take the brief out of that file again.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change and make none.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed where nobody can be asked.")] = False,
+) -> None:
+    """Write the brief of a session where the next agent reads it: into AGENTS.md, CLAUDE.md or GEMINI.md of the project.
+
+    It stands between marks, in place of what was handed over before, and nothing else of the file changes. --done takes it out.
+
+    Example: kmem handoff --to codex --cwd mycelia --yes
+    """
+    from kite_memory import config
+    from kite_memory.agents import instruction_lines
+    from kite_memory.agents.connections import connections
+    from kite_memory.agents.settings_edit import read_settings
+    from kite_memory.cli.connecting import Step, carry_out, places, show
+    from kite_memory.errors import UsageError
+
+    settings = config.load()
+    known = {each.name: each for each in connections(places(settings))}
+    if to not in known:
+        raise UsageError(f"unknown agent {to!r:.80}", hint=f"known ones are: {', '.join(known)}")
+    folder = Path(_folder(cwd))
+    file = folder / known[to].in_project
+    text = read_settings(file)
+    if done:
+        plan = instruction_lines.plan_take_back(text)
+    else:
+        told = perform("resume", cwd=str(folder), session=session, tokens=tokens)
+        plan = instruction_lines.plan_hand_over(text, told["text"])
+    todo = [Step(what="handoff", file=file, plan=plan)]
+    if dry_run:
+        show(known[to], todo)
+    elif not carry_out(known[to], todo, settings, yes=yes):
+        raise typer.Exit(1)
+
+
+def how(
+    tool: Annotated[
+        list[str], typer.Argument(metavar="TOOL", help="A program, with its first words if you like, or an agent's tool.")
+    ],
+    project: OfProject = "",
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="At most so many.")] = 8,
+    as_json: AsJson = False,
+) -> None:
+    """Show how a tool was used here, and how that ended. What went well comes first, the commonest of it at the top.
+
+    Example: kmem how pytest
+    """
+    told = perform("how", tool=" ".join(tool), project=project, limit=limit)
+    if as_json:
+        say_json(told)
+        return
+    for each in told["uses"]:
+        ended = {"ok": "went well", "failed": "FAILED"}.get(each["outcome"], "not known how it ended")
+        say(each["what"] or "(nothing was said)")
+        say(
+            f"    {counted(each['times'], 'time')}, last {each['last'][:10]}: {ended}{_because(each)}  [{_short(each['evidence'])}]"
+        )
+        _say_fix(each["fix"])
+    if not told["uses"]:
+        tell(f"{' '.join(tool)} was not seen to be used; `kmem search` looks for it in what was said")
+        raise typer.Exit(1)
+
+
+def fix(
+    error: Annotated[list[str], typer.Argument(metavar="ERROR", help="What was printed, or words of it.")],
+    project: OfProject = "",
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="At most so many.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Show where a failure was met before, and how it went away.
+
+    Example: kmem fix "AssertionError: the lease is 0"
+    """
+    told = perform("fix", error=" ".join(error), project=project, limit=limit)
+    if as_json:
+        say_json(told)
+        return
+    for each in told["failures"]:
+        say(each["failure"])
+        command = f" in `{each['command']}`" if each["command"] else ""
+        say(f"    met {counted(each['times'], 'time')}, last {each['last'][:10]}{command}  [{_short(each['evidence'])}]")
+        if each["fix"] is None:
+            say("    not seen to go away")
+        _say_fix(each["fix"])
+    if not told["failures"]:
+        tell("no failure like it is known; fewer words may find one")
+        raise typer.Exit(1)
+
+
+def blame(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A file, by its name and as much of its folders as you like.")],
+    project: OfProject = "",
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="At most so many.")] = 12,
+    as_json: AsJson = False,
+) -> None:
+    """Show which prompts led to changes of a file, newest first, and the commits that these went into.
+
+    Example: kmem blame orchard/sweeper.py
+    """
+    told = perform("blame", path=path, project=project, limit=limit)
+    if as_json:
+        say_json(told)
+        return
+    for each in told["changes"]:
+        times = f" {each['times']} times" if each["times"] > 1 else ""
+        commit = f"; committed {each['commit']['hash'][:8]} {each['commit']['subject']}" if each["commit"] else ""
+        say(f"{each['last'][:10]}  {each['session']['provider']}  {each['action']}{times} {each['path']}{commit}")
+        asked = f'"{each["prompt"]}"' if each["prompt"] else "(before any prompt that is known)"
+        say(f"    {asked}  [{_short(each['evidence'])}]")
+    if not told["changes"]:
+        tell(f"no change of {path} is known; `kmem search file:{path}` looks for what was said of it")
+        raise typer.Exit(1)
+
+
+def _because(use: dict[str, Any]) -> str:
+    return f": {use['failure']}" if use["failure"] else ""
+
+
+def _say_fix(fix: dict[str, Any] | None) -> None:
+    if fix is None:
+        return
+    files = f", after changes to {', '.join(file.rpartition('/')[2] for file in fix['files'][:3])}" if fix["files"] else ""
+    say(f"    went away {fix['at'][:10]}: `{fix['command'][:120]}` went well{files}  [{_short(fix['evidence'])}]")
+
+
+def _short(citation: str) -> str:
+    """The session in short; it names the same event to `kmem timeline`."""
+    session, _, event = citation.rpartition("#")
+    return f"{session[: session.find(':') + 9]}#{event}"
 
 
 def threads(project: OfProject = "", as_json: AsJson = False) -> None:
@@ -318,16 +486,26 @@ def threads(project: OfProject = "", as_json: AsJson = False) -> None:
             title = f"  {session['title']}" if session["title"] else f"  on {session['branch']}" if session["branch"] else ""
             say(f"  {session['started'][:10]}  {session['provider']}:{session['id'][:13]}{title}")
             if (joint := joints.get(f"{session['provider']}:{session['id']}")) is not None:
-                reasons = "; ".join(f"{each['tie']} {_short_reason(each['what'])}" for each in joint["reasons"][:3])
+                reasons = "; ".join(map(_reason, joint["reasons"][:3]))
                 say(f"              {joint['strength']:.2f} with {_short_id(joint['from'])}: {reasons}")
-    if not told["threads"]:
+    if told["unsure"]:
+        if told["threads"]:
+            say()
+        say("perhaps, but not surely:")
+    for joint in told["unsure"]:
+        reasons = "; ".join(map(_reason, joint["reasons"][:2]))
+        say(f"  {_short_id(joint['to'])} with {_short_id(joint['from'])}: {reasons}")
+    if not (told["threads"] or told["unsure"]):
         tell("no sessions belong together, as far as can be told")
     if told["considered"] < told["sessions"]:
         tell(f"note: only the last {told['considered']:,} of {told['sessions']:,} sessions were looked at")
 
 
-def _short_reason(what: str) -> str:
-    return what if len(what) <= 60 else f"{what[:28]}…{what[-30:]}"
+def _reason(reason: dict[str, Any]) -> str:
+    if reason["tie"] == "reference back":
+        return "its first prompt points back"
+    what = reason["what"]
+    return f"{reason['tie']} {what if len(what) <= 60 else f'{what[:28]}…{what[-30:]}'}"
 
 
 def _short_id(reference: str) -> str:
@@ -371,4 +549,4 @@ def _folder(given: Path | None) -> str:
 
 
 def add_to(app: typer.Typer) -> None:
-    add(app, timeline, trace, resume, threads, ask, panel=PANEL)
+    add(app, timeline, trace, resume, handoff, threads, how, fix, blame, ask, panel=PANEL)

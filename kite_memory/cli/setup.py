@@ -15,6 +15,7 @@ from kite_memory.agents import registry
 from kite_memory.agents.hook_command import fast_command
 from kite_memory.agents.registry import Agent
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, apply, backed_up, diff, read_settings
+from kite_memory.app.launch import voyage_command
 from kite_memory.cli.console import ask, complain, say, say_json, tell, watched
 from kite_memory.cli.help import Command, add, group
 from kite_memory.config import Config
@@ -60,19 +61,20 @@ def show(agent: Agent, plan: Plan) -> None:
             say(diff(edit, agent.settings).rstrip("\n"))
 
 
-def carry_out(agent: Agent, plan: Plan, config: Config, *, yes: bool) -> bool:
-    """Show the change, ask where nobody has agreed yet, make it. Whether the settings are now as planned."""
+def carry_out(agent: Agent, plan: Plan, config: Config, *, yes: bool, brief: bool = False) -> bool:
+    """Show the change (without its diff if ``brief``), ask unless ``yes``, make it. Whether the settings are now as planned."""
     match plan:
         case Nothing(because=because):
             tell(f"{agent.title}: {because}")
             return True
         case Edit() as edit:
             tell(f"{agent.title}: {edit.because}")
-            tell(diff(edit, agent.settings).rstrip("\n"))
+            if not brief:
+                tell(diff(edit, agent.settings).rstrip("\n"))
             if not yes and not ask(f"Change {agent.settings}?"):
                 return False
             backup = apply(edit, agent.settings, backups(config))
-            tell(f"changed {agent.settings}; what it was is kept in {backup}")
+            tell(f"{'removed' if edit.after is None else 'changed'} {agent.settings}; the version before is kept in {backup}")
             return True
 
 
@@ -168,7 +170,6 @@ def install_hooks(agent: AgentName = "claude-code", dry_run: DryRun = False, yes
 
     Example: kmem hooks install --dry-run
     """
-    pass
 
     chosen, settings = _agent(agent)
     _change(chosen, plan_install(chosen), settings, dry_run=dry_run, yes=yes)
@@ -180,7 +181,6 @@ def uninstall_hooks(agent: AgentName = "claude-code", dry_run: DryRun = False, y
 
     Example: kmem hooks uninstall --dry-run
     """
-    pass
 
     chosen, settings = _agent(agent)
     _change(chosen, plan_uninstall(chosen, settings), settings, dry_run=dry_run, yes=yes)
@@ -195,7 +195,6 @@ def _agent(name: str) -> "tuple[Agent, Config]":
 
 
 def _change(agent: "Agent", plan: "Plan", settings: "Config", *, dry_run: bool, yes: bool) -> None:
-    pass
 
     if dry_run:
         show(agent, plan)
@@ -212,8 +211,6 @@ def hooks_status(as_json: AsJson = False) -> None:
     Example: kmem hooks status
     """
     from kite_memory.agents.settings_edit import read_settings
-
-    pass
 
     settings = configuration.load()
     told: list[dict[str, Any]] = []
@@ -319,6 +316,8 @@ def set_key(name: KeyArgument) -> None:
     else:
         value = read_all(1 << 16)
     tell(kept.put(known, value, settings.file))
+    if known == "voyage" and (command := voyage_command()):
+        tell(f"one package is missing for it: `{command}`")
     tell("a running daemon uses it after `kmem down` and `kmem up`")
 
 
@@ -404,7 +403,6 @@ def set_config(
 
     Example: kmem config set extractor.dollars_per_day 0.5
     """
-    pass
 
     tell(change(name, value))
 

@@ -293,6 +293,14 @@ def signatures(text: str, limit: int = 8) -> tuple[str, ...]:
     return (*beginning[: limit - len(ending)], *reversed(ending))
 
 
+def first_failure(text: str) -> str:
+    """The line, as it stands, that the first of `signatures` was made of; empty where a text tells of no failure."""
+    lines = text[:_END].split("\n")
+    for place, _ in _told(lines, "Traceback (most recent call last)" in text):
+        return _CONTROL.sub("", lines[place][:_LINE]).strip()
+    return ""
+
+
 def normal(message: str) -> str:
     """What a message comes down to. A signature is normal already."""
     text = _CONTROL.sub(" ", message[: _LINE * 2])[:_LINE]

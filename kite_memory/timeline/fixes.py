@@ -10,7 +10,7 @@ from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.fix import Fix
 from kite_memory.text.error_signature import signatures
 from kite_memory.text.shell import purposes
-from kite_memory.timeline.runs import PREPARES, needed, purposes_of, tests_went_well, went_well
+from kite_memory.timeline.runs import PREPARES, needed, purposes_of, reaches, tests_went_well, went_well
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """What reads: a query and its values to all of its rows."""
@@ -225,13 +225,13 @@ def _after(rows: Rows, failure: _Failure, failed: str) -> Fix | None:
                 failing.add(call)
                 succeeded = None
             case "tool_result" if call in running and status in ("", "ok") and call not in failing:
-                if goal <= _done_by(running[call]):
+                if goal <= _done_by(running[call]) and reaches(running[call], failed):
                     if went_well(running[call], text):
                         succeeded = (call, name, at)
                 elif purposes(running[call]):
                     between.steps.setdefault(running[call])
             case "test_result" if call in running and status == "ok" and call not in failing:
-                if goal <= _done_by(running[call]):
+                if goal <= _done_by(running[call]) and reaches(running[call], failed):
                     succeeded = (call, name, at)
             case _:
                 pass

@@ -9,13 +9,15 @@ from enum import StrEnum
 from pathlib import PurePosixPath, PureWindowsPath
 
 from kite_memory.model.event import Event, EventType, Session, evidence_reference, opens_turn
-from kite_memory.timeline.runs import Commit, Run, bare, commits, makes_up, open_failures, runs
+from kite_memory.timeline.runs import Commit, Run, bare, commits, is_wider, last_branch, makes_up, open_failures, runs
+from kite_memory.timeline.todos import TOOLS, todos
 
 
 class Part(StrEnum):
     """Of a brief, in its order."""
 
     DOING = "doing"
+    NEXT = "next"
     CHANGED = "changed"
     FAILED = "failed"
     VERIFY = "verify"
@@ -45,7 +47,11 @@ class Changed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stable:
-    """The last moment at which tests passed. ``files`` are those changed by then, ``failing`` what was known to fail then."""
+    """The last moment at which tests passed, or a build where no test ever did.
+
+    ``narrow`` says that it was a part of them; then ``whole`` tells of the last run of all, if there was one. ``files`` are those
+    changed by then, ``failing`` what was known to fail then.
+    """
 
     at: datetime
     command: str
@@ -55,20 +61,28 @@ class Stable:
     files: tuple[Changed, ...]
     commit: str = ""
     failing: tuple[str, ...] = ()
+    tests: bool = True
+    narrow: bool = False
+    whole: str = ""
+    whole_evidence: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
-    """``lines`` are in the order of their parts, within a part the weightiest first. ``files`` are the newest first."""
+    """``lines`` are in the order of their parts, within a part the weightiest first. ``files`` are the newest first.
+
+    ``branch`` is the one that was worked on last.
+    """
 
     session: Session
+    branch: str
     at: datetime
     lines: tuple[Line, ...]
     files: tuple[Changed, ...]
     stable: Stable | None
 
 
-_MATTERS = (Part.DOING, Part.FAILED, Part.VERIFY, Part.OPEN, Part.CHANGED, Part.STABLE)
+_MATTERS = (Part.DOING, Part.NEXT, Part.FAILED, Part.STABLE, Part.VERIFY, Part.CHANGED, Part.OPEN)
 """Which goes first where there is little room."""
 _PROMPTS = 2
 _DECISIONS = 2
@@ -80,14 +94,33 @@ _LATELY = 25
 """Runs: an odd command that failed longer ago than that and was never tried again has been given up."""
 _NOT_LONG_AGO = 100
 """Runs: a check that was last made before may be another task's."""
-_SAID, _ASKED, _COMMAND, _FAILURE, _SUBJECT = 160, 140, 80, 110, 80
+_SAID, _ASKED, _COMMAND, _FAILURE, _SUBJECT = 240, 220, 100, 160, 80
+_ITEM, _ITEMS = 110, 3
+_STEPS, _STEP = 3, 60
+_OFFER = 320
+_ENDED = {"ok": "went well", "failed": "failed"}
+_MESSAGES_BACK = 3
 _SAID_OF_TESTS = 40
 _QUESTION_END = 400
 _READ = 4_000
+_ON_THE_WAY = frozenset({EventType.TOOL_RESULT, EventType.FILE_ACTION, EventType.TEST_RESULT, EventType.ERROR, EventType.COMMAND})
+_UNANSWERED = 6
+"""Events: a call without a result that is further from the end was lost, not left."""
 _WORDS_OF_A_REQUEST = 4
+_WORDS_OF_ITS_OWN = 12
+"""What a person says in fewer is about what the agent said before."""
 _PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc"})
 _ASKS_THE_PERSON = frozenset({"AskUserQuestion", "request_user_input", "ask_followup_question", "ask_user"})
 _SENTENCES = re.compile(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+")
+_FILE_LINE = re.compile(r"^\s{0,8}(?:at |--> )?[\w./@-]{1,200}\.\w{1,6}[:(]\d{1,6}\b.{0,200}", re.MULTILINE)
+_ANNOUNCES = re.compile(r"\A\W{0,4}(?:now|next|then|let me|let's|i'll|i will|i need to|running|time to)\b|:\s*\Z", re.IGNORECASE)
+_TO_DO = re.compile(
+    r"^[ \t]{0,4}[#*_ \d.]{0,8}(?:suggested |recommended |possible )?(?:next steps?|next up|remaining(?: work| tasks| items)?"
+    r"|still (?:to do|open|missing)|to-?do|what(?:'s| is) (?:next|left|missing)|not (?:yet )?done(?: yet)?|follow-?ups?)\b"
+    r"[^\n]{0,80}\n{1,3}((?:[ \t]{0,6}(?:[-*•]|\d{1,2}[.)])[ \t]{1,3}[^\n]{1,600}(?:\n|\Z)){1,20})",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A heading for what is left, and the list below it."""
 _MARKUP = re.compile(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|[*`]{2,3}", re.MULTILINE)
 
 
@@ -116,13 +149,21 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
     stable = _stable(done, files_at=lambda place: changed_files(everything[: place + 1], session.cwd), made=made)
     lines = (
         *_doing(events),
+        *_next(events),
         *_changed(files, made),
         *_failed(failures, done),
-        *_verify(files, done),
+        *_verify(files, done, failures),
         *_stable_told(stable, files),
         *_open(events),
     )
-    return Brief(session=session, at=max(event.at for event in everything), lines=lines, files=files, stable=stable)
+    return Brief(
+        session=session,
+        branch=last_branch(events) or session.branch,
+        at=max(event.at for event in everything),
+        lines=lines,
+        files=files,
+        stable=stable,
+    )
 
 
 def fitted(told: Brief, *, tokens: int, cost: Callable[[Line], int]) -> tuple[Line, ...]:
@@ -180,20 +221,101 @@ def _doing(events: Sequence[Event]) -> Iterator[Line]:
     prompts = [event for event in events if (event.type is EventType.USER_MESSAGE or opens_turn(event)) and event.text.strip()]
     requests = [event for event in prompts[:-1] if len(event.text.split(None, _WORDS_OF_A_REQUEST)) >= _WORDS_OF_A_REQUEST]
     for event in prompts[-1:]:
-        yield _line(Part.DOING, f'asked last: "{cut(event.text, _ASKED)}"', event)
+        short = len(event.text.split(None, _WORDS_OF_ITS_OWN)) < _WORDS_OF_ITS_OWN
+        before = _said_before(events, event) if short else None
+        after = f' in answer to: "{_ending(before.text, _OFFER)}"' if before is not None else ""
+        yield _line(Part.DOING, f'asked last: "{cut(event.text, _ASKED)}"{after}', event, *filter(None, (before,)))
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
-    if said is not None:
+    if said is not None and not _announces(events, said):
         yield _line(Part.DOING, f'the agent said last: "{cut(_MARKUP.sub("", said.text[:_READ]), _SAID)}"', said)
-    for event in requests[:1]:
-        yield _line(Part.DOING, f'asked first: "{cut(event.text, _ASKED)}"', event)
     earlier = {cut(event.text, _ASKED): event for event in requests[1:] if event.text != prompts[-1].text}
     for text, event in list(earlier.items())[: -_PROMPTS - 1 : -1]:
         yield _line(Part.DOING, f'asked before: "{text}"', event)
+    for event in requests[:1]:
+        yield _line(Part.DOING, f'asked first: "{cut(event.text, _ASKED)}"', event)
     if events[-1].type is EventType.RESUME_POINT and events[-1].status == "interrupted":
         yield _line(Part.DOING, "the person interrupted the agent there", events[-1])
-    decisions = [event for event in events if event.type is EventType.DECISION]
+    decisions = [event for event in events if event.type is EventType.DECISION and not opens_turn(event)]
     for event in reversed(decisions[-_DECISIONS:]):
         yield _line(Part.DOING, f"decided: {cut(event.text, _ASKED)}", event)
+
+
+def _said_before(events: Sequence[Event], prompt: Event) -> Event | None:
+    said: Event | None = None
+    for event in events:
+        if event is prompt:
+            break
+        if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip():
+            said = event
+    return said
+
+
+def _ending(text: str, length: int) -> str:
+    """What a message comes to: its last lines, as far as there is room."""
+    lines = [line for line in _MARKUP.sub("", text[-_READ:]).splitlines() if line.strip()]
+    told = ""
+    for line in reversed(lines):
+        if told and len(line) + len(told) > length:
+            break
+        told = f"{line} {told}"
+    return cut(told, length)
+
+
+def _announces(events: Sequence[Event], said: Event) -> bool:
+    """Whether a message was said on the way, of what comes now, and no prompt came after it."""
+    later = any(event.type is EventType.USER_MESSAGE and event.ordinal > said.ordinal for event in events[-_LATELY:])
+    return not later and _ANNOUNCES.search(said.text[:_READ].strip()) is not None
+
+
+def _next(events: Sequence[Event]) -> Iterator[Line]:
+    """What was in hand when the session was left, the agent's own list, and what its last messages say is left to do."""
+    yield from _in_hand(events)
+    listed = todos(events)
+    last = next((event for event in reversed(events) if event.tool in TOOLS and event.type is EventType.TOOL_CALL), None)
+    if listed is not None and last is not None and listed.open:
+        asked = next((event for event in reversed(events) if event.type is EventType.USER_MESSAGE), None)
+        stale = f" (last changed {listed.at:%m-%d %H:%M})" if asked is not None and asked.at > listed.at else ""
+        names = "; ".join(
+            f"{'in hand: ' if item.standing == 'in_progress' else ''}{cut(item.text, _ITEM)}" for item in listed.open[:_ITEMS]
+        )
+        more = f" and {len(listed.open) - _ITEMS} more" if len(listed.open) > _ITEMS else ""
+        done = len(listed.items) - len(listed.open)
+        yield _line(Part.NEXT, f"open on the agent's list, {done} of {len(listed.items)} done{stale}: {names}{more}", last)
+    messages = [event for event in events if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
+    for event in reversed(messages[-_MESSAGES_BACK:]):
+        if found := _TO_DO.search(event.text[:_READ]):
+            items = [cut(_MARKUP.sub("", line), _ITEM) for line in found[1].splitlines() if line.strip()]
+            more = f" and {len(items) - _STEPS} more" if len(items) > _STEPS else ""
+            yield _line(Part.NEXT, f"left to do, as the agent said: {'; '.join(items[:_STEPS])}{more}", event)
+            return
+
+
+def _in_hand(events: Sequence[Event]) -> Iterator[Line]:
+    """What the agent had announced, what it had begun, or else what it did last of what it was asked."""
+    answered = {event.call for event in events if event.call and event.type not in (EventType.TOOL_CALL, EventType.COMMAND)}
+    begun = next((event for event in reversed(events[-_UNANSWERED:]) if event.call and event.call not in answered), None)
+    said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
+    told = False
+    if said is not None and _announces(events, said):
+        since = [run for run in runs(events[events.index(said) :]) if run.purposes and run.outcome != "unknown"]
+        if not any("git commit" in run.purposes for run in since):
+            then = ", ".join(f"`{cut(bare(run.command), _STEP)}` {_ENDED[run.outcome]}" for run in since[-_STEPS:])
+            yield _line(
+                Part.NEXT, f'the agent was at: "{_ending(said.text, _ASKED)}"{f"; since then {then}" if then else ""}', said
+            )
+            told = True
+    if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
+        what = bare(begun.command) or begun.path or begun.text
+        yield _line(Part.NEXT, f"begun, and no result was seen: {begun.tool} `{cut(what, _COMMAND)}`", begun)
+        told = True
+    if not told and events[-1].type in _ON_THE_WAY:
+        done = next((event for event in reversed(events) if event.command or is_change(event)), events[-1])
+        what = f"`{cut(bare(done.command), _COMMAND)}`" if done.command else f"{cut(done.text, _STEP)}: {_end_of(done.path)}"
+        yield _line(Part.NEXT, f"left before an answer to what was asked last; done last: {what}", done)
+
+
+def _end_of(path: str) -> str:
+    return cut((PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).name, _STEP)
 
 
 def _changed(files: Sequence[Changed], made: Sequence[Commit]) -> Iterator[Line]:
@@ -218,11 +340,10 @@ def _by_action(files: Sequence[Changed]) -> list[tuple[str, list[Changed]]]:
 def _failed(failures: Sequence[Run], done: Sequence[Run]) -> Iterator[Line]:
     """Checks first: of the others only those that are not long ago."""
     lately = done[-_LATELY].place if len(done) >= _LATELY else 0
-    told = [run for run in failures if run.is_check] + [run for run in failures if not run.is_check and run.place >= lately]
+    others = (run for run in failures if not run.is_check and run.place >= lately and run.failure)
+    told = [*(run for run in failures if run.is_check), *others]
     for run in told[:_FAILURES]:
-        signature = run.signature
-        why = signature or (run.event.text if run.event.type is not EventType.TOOL_RESULT else "")
-        because = f": {cut(why, _FAILURE)}" if why.strip() else ""
+        because = f": {why}" if (why := _why(run)) else ""
         parts = (each for each in reversed(done) if each.place > run.place and each.outcome == "ok" and _part_of(each, run))
         later = next(parts, None)
         partly = f" (only `{_command(later.command)}` has gone well since)" if later else ""
@@ -230,20 +351,30 @@ def _failed(failures: Sequence[Run], done: Sequence[Run]) -> Iterator[Line]:
         yield _line(Part.FAILED, f"`{_command(run.command)}` failed{because}{partly}", *events)
 
 
+def _why(run: Run) -> str:
+    """In the words that were printed: the tests that failed, and the first line that says what is wrong."""
+    line = cut(run.failure, _FAILURE)
+    tells = run.event.type is not EventType.TOOL_RESULT and (run.tested == "failed" or not line)
+    summary = cut(run.event.text, _FAILURE) if tells else ""
+    if (not line or line in summary) and (placed := _FILE_LINE.search(run.said)):
+        line = cut(placed.group(), _FAILURE)
+    return "; ".join(part for part in (summary, "" if line in summary else line) if part)
+
+
 def _part_of(later: Run, failed: Run) -> bool:
     return bool(later.purposes & failed.purposes) and failed.is_check and makes_up(failed, later)
 
 
-def _verify(files: Sequence[Changed], done: Sequence[Run]) -> Iterator[Line]:
-    """Checks whose last success is older than what was changed since; those that fail are told already."""
+def _verify(files: Sequence[Changed], done: Sequence[Run], failures: Sequence[Run]) -> Iterator[Line]:
+    """Checks of which nobody knows how they end now, for something was changed since; each with the command to run."""
     code = [file for file in files if PurePosixPath(file.path).suffix.lower() not in _PROSE]
     if not code:
         return
     checks = [run for run in done[-_NOT_LONG_AGO:] if run.is_check and run.outcome != "unknown"]
-    tested = max((run.place for run in checks if run.tested == "ok" and run.outcome == "ok" and not run.where), default=-1)
+    tested = max((run.place for run in checks if run.tested == "ok" and run.outcome == "ok" and not run.is_narrow), default=-1)
     told: set[str] = set()
     for run in reversed(checks):
-        if run.purposes <= told or any(later.place > run.place and makes_up(later, run) for later in checks):
+        if run.purposes <= told or any(later.place > run.place and _says_it_too(later, run) for later in checks):
             continue
         told |= run.purposes
         if not _can_be_typed_again(run.command):
@@ -251,12 +382,19 @@ def _verify(files: Sequence[Changed], done: Sequence[Run]) -> Iterator[Line]:
         known = max(run.place, tested) if run.only_builds else run.place
         since = [file for file in code if file.place > known]
         if run.outcome == "ok" and since:
-            what = f"`{_command(run.command)}` went well at {run.event.at:%m-%d %H:%M}, but not seen since these changed"
-            yield _files_line(Part.VERIFY, what, since, run.event)
+            what = f"run `{_command(run.command)}`: it went well at {run.event.at:%m-%d %H:%M}, but not seen since these changed"
+            yield _files_line(Part.VERIFY, what, since, run.event, most=_FILES_CITED)
+        elif run in failures and since:
+            what = f"run `{_command(run.command)}`: not run since it failed, and these changed"
+            yield _files_line(Part.VERIFY, what, since, run.event, most=_FILES_CITED)
         if len(told) >= _CHECKS:
             return
     if not any(run.is_check for run in done):
         yield _files_line(Part.VERIFY, "nothing has been run that tests", code)
+
+
+def _says_it_too(later: Run, run: Run) -> bool:
+    return makes_up(later, run) or (later.outcome == "ok" and is_wider(later, run))
 
 
 def _can_be_typed_again(command: str) -> bool:
@@ -264,10 +402,19 @@ def _can_be_typed_again(command: str) -> bool:
 
 
 def _stable(done: Sequence[Run], *, files_at: Callable[[int], tuple[Changed, ...]], made: Sequence[Commit]) -> Stable | None:
-    at = next((at for at in range(len(done) - 1, -1, -1) if done[at].tested == "ok" and done[at].outcome == "ok"), None)
-    if at is None:
+    """A run of all tests goes before a later one of some of them, where no code was changed in between."""
+    well = [at for at, run in enumerate(done) if run.outcome == "ok" and not run.measures]
+    tested = [at for at in well if done[at].tested == "ok"]
+    built = [at for at in well if done[at].kinds == {"build"}]
+    if not (tested or built):
         return None
+    at = (tested or built)[-1]
+    whole = next((each for each in reversed(tested) if not done[each].is_narrow), None)
+    if done[at].is_narrow and whole is not None and not _code(files_at(done[at].place), since=done[whole].place):
+        at = whole
     run = done[at]
+    narrow = run.is_narrow
+    of_all = done[whole] if narrow and whole is not None else None
     return Stable(
         at=run.event.at,
         command=run.command,
@@ -277,7 +424,15 @@ def _stable(done: Sequence[Run], *, files_at: Callable[[int], tuple[Changed, ...
         files=files_at(run.place),
         commit=next((commit.hash for commit in reversed(made) if commit.place < run.place), ""),
         failing=tuple(_command(failed.command) for failed in open_failures(done[: at + 1]) if failed.is_check),
+        tests=bool(tested),
+        narrow=narrow,
+        whole=f"`{_command(of_all.command)}` at {of_all.event.at:%m-%d %H:%M}" if of_all is not None else "",
+        whole_evidence=reference(of_all.event) if of_all is not None else "",
     )
+
+
+def _code(files: Sequence[Changed], *, since: int) -> list[Changed]:
+    return [file for file in files if file.place > since and PurePosixPath(file.path).suffix.lower() not in _PROSE]
 
 
 def _stable_told(stable: Stable | None, files: Sequence[Changed]) -> Iterator[Line]:
@@ -286,12 +441,15 @@ def _stable_told(stable: Stable | None, files: Sequence[Changed]) -> Iterator[Li
     changed = [file for file in files if file.place > stable.place]
     commit = f", after commit {stable.commit[:12]}" if stable.commit else ""
     with_files = f"; {len(stable.files)} {'file' if len(stable.files) == 1 else 'files'} changed by then" if stable.files else ""
-    since = f", since then {_named(changed)}" if changed else ", nothing since"
+    since = f", since then {_named(changed, _FILES_CITED)}" if changed else ", nothing since"
     failing = f"; `{stable.failing[0]}` still failed" if stable.failing else ""
     command, said = _command(stable.command), f" ({stable.said})" if 0 < len(stable.said) <= _SAID_OF_TESTS else ""
-    text = f"{stable.at:%Y-%m-%d %H:%M}{commit}: `{command}` passed{said}{with_files}{since}{failing}"
-    cited = (stable.evidence, *(file.evidence for file in (changed or stable.files)[:1]))
-    yield Line(part=Part.STABLE, text=text, evidence=tuple(dict.fromkeys(cited)))
+    passed = f"`{command}` passed{said}" if stable.tests else f"`{command}` built; no test was seen to pass"
+    if stable.narrow:
+        passed += f", a part of the tests; all of them last: {stable.whole}" if stable.whole else ", a part of the tests"
+    text = f"{stable.at:%Y-%m-%d %H:%M}{commit}: {passed}{with_files}{since}{failing}"
+    cited = (stable.evidence, stable.whole_evidence, *(file.evidence for file in (changed or stable.files)[:1]))
+    yield Line(part=Part.STABLE, text=text, evidence=tuple(dict.fromkeys(filter(None, cited))))
 
 
 def _command(command: str) -> str:
@@ -351,15 +509,15 @@ def _closing_question(text: str) -> str:
     return last if last.rstrip("\"')]*`_ ").endswith(("?", "？")) else ""
 
 
-def _files_line(part: Part, what: str, files: Sequence[Changed], *besides: Event) -> Line:
+def _files_line(part: Part, what: str, files: Sequence[Changed], *besides: Event, most: int = _FILES_NAMED) -> Line:
     cited = (*map(reference, besides), *(file.evidence for file in files[:_FILES_CITED]))
-    return Line(part=part, text=f"{what}: {_named(files)}", evidence=tuple(dict.fromkeys(cited)))
+    return Line(part=part, text=f"{what}: {_named(files, most)}", evidence=tuple(dict.fromkeys(cited)))
 
 
-def _named(files: Sequence[Changed]) -> str:
+def _named(files: Sequence[Changed], most: int) -> str:
     names = list(dict.fromkeys(cut(file.path, _COMMAND) for file in files))
-    more = f" and {len(names) - _FILES_NAMED} more" if len(names) > _FILES_NAMED else ""
-    return ", ".join(names[:_FILES_NAMED]) + more
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _line(part: Part, text: str, *events: Event) -> Line:

@@ -4,11 +4,12 @@ import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import lru_cache
 from typing import Literal
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.text.error_signature import signatures
+from kite_memory.text.error_signature import first_failure, signatures
 from kite_memory.text.shell import Ending, Invocation, ending, invocations
 
 Outcome = Literal["ok", "failed", "unknown"]
@@ -57,11 +58,37 @@ _RUNS_A_FILE = frozenset({"bash", "bun", "deno run", "go run", "java", "node", "
 """What it is for is the file's to say: one script that runs tells nothing of another."""
 _ASKS_ABOUT_ITSELF = frozenset({"--version", "--help", "--dry-run", "--collect-only", "--no-run"})
 _COMMIT = re.compile(
-    r"^\[(?:detached HEAD|[^\]\s]{1,200})(?: \([\w -]{1,20}\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>.{1,300})$", re.MULTILINE
+    r"^\[(?P<branch>detached HEAD|[^\]\s]{1,200})(?: \([\w -]{1,20}\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>.{1,300})$",
+    re.MULTILINE,
 )
+_SWITCHED = re.compile(r"^(?:Switched to (?:a new )?branch|Already on) '(?P<branch>[^'\n]{1,200})'", re.MULTILINE)
+_SELECTS = re.compile(
+    r"\s(?:-run|-k|-t|--(?:testNamePattern|test-name-pattern|grep|filter|tests))[\s=]+"
+    r"(?:'([^'\n]{1,400})'|\"([^\"\n]{1,400})\"|([^\s'\"|;&]{1,200}))"
+)
+"""What picks some of the tests by their names."""
+_MEASURES = re.compile(r"(?:^|[ :_./-])bench(?:es|marks?|marking)?(?:$|[ :_.-])")
+_KINDS = (
+    ("tests", re.compile(r"(?:^|[ :_-])(?:tests?|e2e|pytest|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest)(?:$|[ :_-])")),
+    ("types", re.compile(r"(?:^|[ :_-])(?:tsc|d?mypy|(?:based)?pyright|type-?check|vet)(?:$|[ :_-])")),
+    ("lint", re.compile(r"(?:^|[ :_-])(?:lint|eslint|biome|ruff|flake8|pylint|golangci-lint|clippy|shellcheck)(?:$|[ :_-])")),
+    ("build", re.compile(r"(?:^|[ :_-])(?:build|compile)(?:$|[ :_-])")),
+)
+_FAMILIES = {
+    program: family
+    for family, programs in {
+        "go": "go golangci-lint gofmt staticcheck",
+        "js": "npm npx pnpm yarn bun bunx node deno jest vitest mocha tsc eslint biome",
+        "python": "python python3 pytest tox nox uv poetry hatch pdm mypy pyright ruff flake8 pylint",
+        "rust": "cargo rustc",
+        "any": "make just task mise invoke rake tests",
+    }.items()
+    for program in programs.split(" ")
+}
 _NO_PLACE = re.compile(r"[\s|$*^()=]|://")
 _SHAPES_OUTPUT = re.compile(r"(?:\s+2>&1)?\s*\|\s*(?:head|tail|grep|egrep|rg|tee|cat|sed|awk|wc|sort|uniq)\b.*\Z", re.DOTALL)
 _GOES_THERE = re.compile(r"\A\s*cd\s+\S{1,400}\s*&&\s*")
+_SILENCE = timedelta(hours=3)
 _HEAD = 4_000
 _END = 2_000
 """Of a text that should say how a command ended, so much at either end."""
@@ -73,7 +100,8 @@ class Run:
 
     ``tested`` says what its tests came to, where it ran any that were told of; ``said`` is what it said of its tests or its
     failure. ``purposes`` has what it was for, without what only looks or prepares; ``where`` has the files and folders it was
-    about, and nothing where it was about everything.
+    about, and nothing where it was about everything; ``only`` has the names of the tests that it picked. It was run in
+    ``folder``, of the checkout at ``root``.
     """
 
     command: str
@@ -84,6 +112,9 @@ class Run:
     where: frozenset[str] = frozenset()
     tested: Outcome = "unknown"
     said: str = ""
+    only: frozenset[str] = frozenset()
+    root: str = ""
+    folder: str = ""
 
     @property
     def is_check(self) -> bool:
@@ -95,9 +126,30 @@ class Run:
         return self.tested == "unknown" and all(_BUILD.search(purpose) for purpose in self.purposes)
 
     @property
+    def is_narrow(self) -> bool:
+        """Whether it was about a part: some files, folders or names of tests. Another checkout, whole, is not a part."""
+        return bool(self.only) or self.folder != self.root or any(place != self.root for place in self.where)
+
+    @property
+    def measures(self) -> bool:
+        """Whether it was run for its times."""
+        return any(_MEASURES.search(purpose) for purpose in self.purposes) or " -bench" in self.command
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Of checks, by what they look at."""
+        told = frozenset(kind for purpose in _checks(self.purposes) if (kind := _kind(purpose)))
+        return told | {"tests"} if self.tested != "unknown" else told
+
+    @property
     def signature(self) -> str:
         """The first failure that it tells of; empty where it says no more than that it failed."""
         return next(iter(signatures(self.said, limit=3)), "")  # of more than that, two are its last
+
+    @property
+    def failure(self) -> str:
+        """As `signature`, in the words that were printed."""
+        return first_failure(self.said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +158,7 @@ class Commit:
     place: int
     hash: str
     subject: str
+    branch: str = ""
 
 
 @dataclass(slots=True)
@@ -170,6 +223,7 @@ def _run(told: _Telling, cwd: str) -> Run | None:
         outcome = "unknown"
     if event.status != "failed" and outcome == "failed":
         event = next(each for each in results if each.status == "failed")
+    root, folder = _gone_to(told.command, cwd)
     return Run(
         command=told.command,
         purposes=purposes or (frozenset({"tests"}) if told.tests is not None else frozenset()),
@@ -177,6 +231,9 @@ def _run(told: _Telling, cwd: str) -> Run | None:
         event=event,
         place=told.place,
         where=_where(told.command, cwd),
+        only=_picked(told.command),
+        root=root,
+        folder=folder,
         tested=tested,
         said="\n".join(each.text[:_HEAD] for each in results) if outcome == "failed" else event.text[:_HEAD],
     )
@@ -257,10 +314,16 @@ def open_failures(done: Sequence[Run]) -> list[Run]:
 def _is_made_up_for(run: Run, afterwards: Sequence[Run]) -> bool:
     missing = needed(run.purposes, tests=run.tested == "failed")
     for later in afterwards:
-        if later.outcome == "ok" and makes_up(later, run):
+        if later.outcome != "ok":
+            continue
+        if makes_up(later, run):
             missing -= later.purposes
-            if not missing:  # soon, as a rule, and a session may hold thousands of runs
-                return True
+        elif is_wider(later, run):
+            missing = frozenset(purpose for purpose in missing if _kind(purpose) not in later.kinds | _BUILT_BY_TESTS)
+        else:
+            continue
+        if not missing:  # soon, as a rule, and a session may hold thousands of runs
+            return True
     return False
 
 
@@ -289,10 +352,44 @@ def makes_up(later: Run, failed: Run) -> bool:
     return bool(later.purposes & failed.purposes) and (not failed.is_check or _covers(later, failed))
 
 
+def is_wider(later: Run, failed: Run) -> bool:
+    """Whether ``later`` checked all there is, by whatever name, and so what ``failed`` checked, too.
+
+    Only of one language's tools, or where one of them is called through a task runner, which may be anybody's.
+    """
+    if not (failed.is_check and failed.is_narrow | failed.only_builds | (failed.kinds < later.kinds)):
+        return False
+    if later.is_narrow or "tests" not in later.kinds or later.tested != "ok" or later.measures:
+        return False
+    families = {_FAMILIES.get(purpose.partition(" ")[0], "") for run in (later, failed) for purpose in _checks(run.purposes)}
+    return "" not in families and len(families - {"any"}) <= 1
+
+
+_BUILT_BY_TESTS = frozenset({"build"})
+
+
+def _kind(purpose: str) -> str:
+    return next((kind for kind, pattern in _KINDS if pattern.search(purpose)), "")
+
+
+def reaches(later: str, failed: str) -> bool:
+    """Whether a command line, run where another failed, checks all that the other checked; of what is no check nothing is asked."""
+    return not _checks(purposes_of(failed)) or _reaches(
+        _where(later, _HERE), _picked(later), _where(failed, _HERE), _picked(failed)
+    )
+
+
+_HERE = "/here"
+
+
 def _covers(wider: Run, narrower: Run) -> bool:
-    if not wider.where:
-        return True
-    return bool(narrower.where) and all(any(_within(place, around) for around in wider.where) for place in narrower.where)
+    return _reaches(wider.where, wider.only, narrower.where, narrower.only)
+
+
+def _reaches(around: frozenset[str], selected: frozenset[str], places: frozenset[str], names: frozenset[str]) -> bool:
+    if selected and not (names and all(any(name.startswith(each) for each in selected) for name in names)):
+        return False
+    return not around or (bool(places) and all(any(_within(place, each) for each in around) for place in places))
 
 
 def _within(place: str, around: str) -> bool:
@@ -312,6 +409,21 @@ def _where(command: str, cwd: str) -> frozenset[str]:
     return frozenset() if cwd and cwd.rstrip("/") in found else frozenset(found)
 
 
+def _picked(command: str) -> frozenset[str]:
+    found = (name for groups in _SELECTS.findall(command[:_HEAD]) for name in "".join(groups).split("|"))
+    return frozenset(bare for name in found if (bare := name.strip("^$(). *")))
+
+
+def _gone_to(command: str, cwd: str) -> tuple[str, str]:
+    """The root of what a line is about, which is where the session ran or another checkout, and the folder it ends up in."""
+    root = folder = posixpath.normpath(cwd) if cwd else ""
+    for invocation in _invoked(command):
+        if invocation.program == "cd":
+            folder = posixpath.normpath(posixpath.join(folder, *invocation.words[:1]))
+    inside = folder.startswith(f"{root}/") and "worktree" not in folder
+    return (root if inside else folder), folder
+
+
 def bare(command: str) -> str:
     """The command without where it is run and what shortens its output."""
     command = _GOES_THERE.sub("", command[:_HEAD])
@@ -325,8 +437,26 @@ def commits(events: Sequence[Event]) -> list[Commit]:
     """What git said it had committed, in order; also where the line went on to something that failed."""
     by_git = {event.call or event.id for event in events if event.type is EventType.COMMAND and "git" in event.command}
     return [
-        Commit(event=event, place=place, hash=found["hash"], subject=found["subject"].strip())
+        Commit(event=event, place=place, hash=found["hash"], subject=found["subject"].strip(), branch=found["branch"])
         for place, event in enumerate(events)
         if event.type is EventType.TOOL_RESULT and event.status in ("", "ok", "failed") and (event.call or event.parent) in by_git
         for found in _COMMIT.finditer(event.text[:_HEAD])
     ]
+
+
+def last_branch(events: Sequence[Event]) -> str:
+    """What git named last, in switching or in committing; empty where a long silence came after it, for then an agent that
+    was started again has noted its branch itself.
+    """
+    told = frozenset(event.call or event.id for event in events if event.type is EventType.COMMAND and "git" in event.command)
+    after: Event | None = None
+    for event in reversed(events):
+        if after is not None and after.at - event.at > _SILENCE:
+            return ""
+        after = event
+        if event.type is EventType.TOOL_RESULT and (event.call or event.parent) in told:
+            named = [found for pattern in (_COMMIT, _SWITCHED) for found in pattern.finditer(event.text[:_HEAD])]
+            if named:
+                last = max(named, key=lambda found: found.start())["branch"]
+                return "" if last == "detached HEAD" else str(last)
+    return ""

@@ -25,7 +25,7 @@ from kite_memory.system import sqlite
 from kite_memory.timeline import counting, event_embeddings, passages, search, tombstones
 from kite_memory.timeline.counting import CountedProblem, SourceCount, Tally
 from kite_memory.timeline.event_embeddings import Meaning
-from kite_memory.timeline.fixes import find, sign_backlog
+from kite_memory.timeline.fixes import find, fix_of, sign_backlog
 from kite_memory.timeline.rows import (
     SELECT_EVENT,
     SELECT_EVENT_FIRST,
@@ -347,6 +347,11 @@ class Timeline:
     def fix(self, *, project: str, session: str, signatures: Sequence[str], command: str) -> Fix | None:
         """As `model.fix.Fixes.fix`."""
         return find(self._all, project=project, session=session, signatures=signatures, command=command)
+
+    def fix_of(self, event: Event) -> Fix | None:
+        """How this very failure went away in its session, if it soon did."""
+        row = self._one("SELECT seq FROM events WHERE id = ?", (event.id,))
+        return fix_of(self._all, row[0]) if row is not None else None
 
     def overviews(self, *, project: str = "", limit: int = 50) -> list[Overview]:
         """As `summaries.overviews`."""

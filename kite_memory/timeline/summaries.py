@@ -29,7 +29,11 @@ class Overview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a session worked with, as it was told: paths it changed, commands it ran, failures it met, choices made in it."""
+    """What a session worked with, as it was told: paths it changed, commands it ran, failures it met, choices made in it.
+
+    ``asked`` are the beginnings of its prompts, ``committed`` what git said of its commits, ``read`` the documents that it read.
+    ``opening`` is the beginning of its first prompt, ``closing`` of what the agent said last.
+    """
 
     session: Session
     last: datetime
@@ -38,6 +42,11 @@ class Work:
     commands: frozenset[str] = frozenset()
     signatures: frozenset[str] = frozenset()
     decisions: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
+    committed: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
+    opening: str = ""
+    closing: str = ""
 
 
 _RECENT = (
@@ -50,19 +59,28 @@ def _of_recent(select: str) -> str:
     return f"{_RECENT} {select}"
 
 
-_SESSIONS = _of_recent("SELECT * FROM r ORDER BY last_at DESC, key DESC")
+_FIRST_PROMPT = (
+    "(SELECT substr(e.text, 1, 600) FROM events AS e WHERE e.session = r.key AND e.type = 'user_message'"
+    " AND e.id NOT IN (SELECT event FROM let_go) ORDER BY e.ordinal LIMIT 1)"
+)
+_LAST_ANSWER = (
+    "(SELECT substr(e.text, 1, 1500) FROM events AS e WHERE e.session = r.key AND e.type = 'assistant_message'"
+    " AND e.id NOT IN (SELECT event FROM let_go) ORDER BY e.ordinal DESC LIMIT 1)"
+)
+_SESSIONS = _of_recent(f"SELECT r.*, {_FIRST_PROMPT}, {_LAST_ANSWER} FROM r ORDER BY last_at DESC, key DESC")  # noqa: S608 - ours
 _OVERVIEWS = _of_recent(
     "SELECT r.*, COUNT(e.seq), TOTAL(e.type = 'user_message'), TOTAL(e.type = 'error'), TOTAL(e.type = 'test_result'),"
     " TOTAL(e.type = 'test_result' AND e.status = 'failed')"
     " FROM r LEFT JOIN events AS e ON e.session = r.key GROUP BY r.key ORDER BY r.last_at DESC, r.key DESC"
 )
 _TOUCHED = _of_recent(
-    "SELECT e.session, e.type, CASE e.type WHEN 'file_action' THEN e.path WHEN 'command' THEN substr(e.command, 1, ?)"
-    " WHEN 'decision' THEN substr(e.text, 1, ?) ELSE '' END AS said, COUNT(*)"
+    "SELECT e.session, IIF(e.type = 'file_action' AND e.text LIKE 'read%', 'read', e.type) AS what, CASE e.type"
+    " WHEN 'file_action' THEN e.path WHEN 'command' THEN substr(e.command, 1, ?) ELSE substr(e.text, 1, ?) END AS said, COUNT(*)"
     " FROM r CROSS JOIN events AS e ON e.session = r.key"
-    " WHERE (e.type IN ('command', 'decision', 'user_message') OR e.type = 'file_action' AND e.text NOT LIKE 'read%')"
+    " WHERE (e.type IN ('command', 'decision', 'user_message') OR e.type = 'tool_result' AND e.text GLOB '[[]*'"
+    " OR e.type = 'file_action' AND (e.text NOT LIKE 'read%' OR e.path LIKE '%.md'))"
     " AND e.id NOT IN (SELECT event FROM let_go)"
-    " GROUP BY e.session, e.type, said"
+    " GROUP BY e.session, what, said"
 )
 _RAISED = _of_recent(
     "SELECT DISTINCT raised.session, signatures.text FROM r CROSS JOIN raised ON raised.session = r.key"
@@ -96,7 +114,7 @@ def works(rows: Rows, *, project: str = "", limit: int = 500) -> list[Work]:
     for key, type, said, count in rows(_TOUCHED, (project, "git", limit, _TEXT, _TEXT)):
         if type == "user_message":
             prompts[key] += count
-        elif len(touched[key, type]) < _FEATURES:
+        if len(touched[key, type]) < _FEATURES:
             touched[key, type][said] = None
     for key, said in rows(_RAISED, (project, "git", limit)):
         if len(touched[key, "error"]) < _FEATURES:
@@ -110,6 +128,11 @@ def works(rows: Rows, *, project: str = "", limit: int = 500) -> list[Work]:
             commands=frozenset(touched[row[0], "command"]),
             signatures=frozenset(touched[row[0], "error"]),
             decisions=frozenset(touched[row[0], "decision"]),
+            asked=frozenset(touched[row[0], "user_message"]),
+            committed=frozenset(touched[row[0], "tool_result"]),
+            read=frozenset(touched[row[0], "read"]),
+            opening=row[10] or "",
+            closing=row[11] or "",
         )
         for row in recent
     ]

@@ -1,42 +1,72 @@
-"""Work threads: sessions, of whatever agents, that went on with one another's work."""
+"""Work threads: sessions, of whatever agents, that went on with one another's work.
+
+What joins two is what they were about: the same pull request, a plan and what came of it, a commit and what names it, a branch, the
+same few files and words. That they met the same trouble with the machine, or touched what everybody touches, joins none.
+"""
 
 import heapq
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from kite_memory.model.event import Session
+from kite_memory.timeline import intent
 from kite_memory.timeline.summaries import Work
 
-Tie = Literal["file", "command", "branch", "error", "decision", "parent"]
+Tie = Literal[
+    "file", "command", "branch", "error", "decision", "parent", "reference", "plan", "commit", "document", "word", "reference back"
+]
 _Named = tuple[Tie, str]
 
+SURE = 0.6
+"""From this strength on it is said without a doubt that two sessions belong together."""
 JOINED = 0.45
 """The least strength of a joint."""
-_WEIGHTS: Mapping[Tie, float] = {"file": 0.7, "command": 0.2, "branch": 0.8, "error": 0.4, "decision": 0.9, "parent": 1.0}
-_EACH: Mapping[Tie, int] = {"file": 4, "command": 2, "branch": 2, "error": 3, "decision": 2, "parent": 1}
+_WEIGHTS: Mapping[Tie, float] = {
+    **{"file": 0.5, "document": 0.7, "word": 0.2, "command": 0.1, "branch": 0.8, "error": 0.15, "decision": 0.8},
+    **{"reference": 0.9, "plan": 0.9, "commit": 0.9, "parent": 1.0, "reference back": 0.35},
+}
+_EACH: Mapping[Tie, int] = {
+    **{"file": 4, "document": 2, "word": 4, "command": 2, "branch": 2, "error": 2, "decision": 2},
+    **{"reference": 2, "plan": 1, "commit": 2, "parent": 1, "reference back": 1},
+}
 """Of a kind so many ties count, the rarest: a hundred weak ones are no strong one, and commands alone join nothing."""
+_ELSEWHERE = 0.7
+"""What is left of a joint's strength where each of the two has a branch of its own."""
 _AS_IF = 10
 """Sessions that are added to those there are: among three of them it means little that a file is in all."""
+_MANY = 6
+"""Sessions: of fewer it cannot be said which branch most are on."""
+_OF_ONE_ERRAND = 3
+"""Sessions that touch a file for one and the same reason."""
 _MOST_SHARING = 100
 """Sessions: what more of them have in common joins none."""
 _PARTNERS = 24
 _HALF_AS_STRONG = 21.0
 """Days between two sessions."""
-_COMMONPLACE = 0.25
-"""What a file weighs that everything touches, however few sessions there are."""
-_EVERYBODYS = frozenset(
-    {
-        *("readme", "changelog", "license", "makefile", "dockerfile", "agents.md", "claude.md", "gemini.md", "todo.md", "go.sum"),
-        *("go.mod", "package.json", "pyproject.toml", "cargo.toml", "tsconfig.json", "mise.toml", ".gitignore", ".env"),
-        *("package-lock.json", "pnpm-lock.yaml", "bun.lockb", "npm-shrinkwrap.json", "gemfile", "requirements.txt"),
-    }
+_COMMONPLACE = 0.15
+"""What is left of the weight of a file that everything touches, however few sessions there are."""
+_EVERYBODYS_NAMES = """
+readme changelog changes history license contributing makefile justfile taskfile dockerfile docker-compose compose agents
+claude gemini memory todo notes copilot-instructions .cursorrules .gitignore .env .env.example .editorconfig package tsconfig
+pyproject cargo go requirements setup gemfile composer pom build settings mise.toml schema main index app mod lib init
+__init__ routes router urls types constants config configuration utils util helpers common base styles global globals theme
+translations messages locale en de fr project variables outputs values conftest jest.config vite.config webpack.config
+tailwind.config ci test release deploy
+"""
+_EVERYBODYS = frozenset(_EVERYBODYS_NAMES.split())
+"""By name, with what follows its first dot or without."""
+_LOCK = re.compile(r"(?:[.-]lock|\.lock\.\w{1,5}|\.sum|-lock\.\w{1,5}|lock\.yaml|\.snap|\.min\.\w{1,4})$")
+_MEMORY = re.compile(r"(?:^|/)\.(?:claude|codex|gemini|cursor|github|vscode|idea)/|/memory/[^/]+\.md$")
+_BASE = re.compile(
+    r"\bgit (?:rebase|merge)(?: -{1,2}[\w-]{1,20})* (?:origin/)([\w./-]{1,80})|--base[ =]([\w./-]{1,80})"
+    r"|origin/([\w./-]{1,80})\.\.\.?|\bgit (?:checkout|switch) ([\w./-]{1,80}) && git pull"
 )
-_LOCK = re.compile(r"(?:[.-]lock|\.lock\.\w{1,5}|\.sum)$")
+"""What others are built upon is a trunk."""
 _MAIN = frozenset({"", "HEAD", "main", "master", "trunk", "develop", "dev"})
 _ANYBODYS = re.compile(
     r"(?:cd\s+\S{1,400}\s*&&\s*)?(?:git (?:-C \S{1,400} )?(?:add|branch|commit|diff|fetch|log|pull|push|show|stash|status)\b"
@@ -72,10 +102,14 @@ class Joint:
     strength: float
     reasons: tuple[Reason, ...]
 
+    @property
+    def sure(self) -> bool:
+        return self.strength >= SURE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """Works in the order they began. Each but the first is joined to one before it, by the strongest joint it has."""
+    """Works in the order they began. Each but the first is surely joined to one before it, by the strongest joint it has."""
 
     project: str
     works: tuple[Work, ...]
@@ -86,27 +120,69 @@ class Thread:
         return max(work.last for work in self.works)
 
 
-def threads(works: Iterable[Work]) -> tuple[Thread, ...]:
-    """Sessions without a project are joined to none but their parents; one that is joined to none is in no thread.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """The thread that went on last comes first. ``unsure`` are joints that make no thread, the latest first."""
 
-    The thread that went on last comes first.
-    """
+    threads: tuple[Thread, ...]
+    unsure: tuple[Joint, ...]
+
+
+def threads(works: Iterable[Work]) -> tuple[Thread, ...]:
+    return joined(works).threads
+
+
+def joined(works: Iterable[Work]) -> Joined:
+    """Sessions without a project are joined to none but their parents; one that is surely joined to none is in no thread."""
     by_project: dict[str, list[Work]] = defaultdict(list)
     for work in works:
         by_project[work.session.project].append(work)
-    found = [thread for project, its in by_project.items() for thread in _of_project(project, its)]
-    return tuple(sorted(found, key=lambda thread: (thread.last, thread.works[0].session.id), reverse=True))
+    found: list[Thread] = []
+    unsure: list[Joint] = []
+    for project, its in by_project.items():
+        joints = _joints(project, its)
+        found += _threaded(project, its, [joint for joint in joints if joint.sure])
+        unsure += [joint for joint in joints if not joint.sure]
+    return Joined(
+        threads=tuple(sorted(found, key=lambda thread: (thread.last, thread.works[0].session.id), reverse=True)),
+        unsure=tuple(sorted(unsure, key=lambda joint: (joint.later.started, joint.later.id), reverse=True)),
+    )
 
 
-def _of_project(project: str, works: Sequence[Work]) -> Iterator[Thread]:
+def _threaded(project: str, works: Sequence[Work], joints: Sequence[Joint]) -> Iterator[Thread]:
+    """``joints`` are in the order in which the later ones began."""
+    thread_of: dict[tuple[str, str], tuple[str, str]] = {}
+    for joint in joints:
+        thread_of[_name(joint.later)] = thread_of.setdefault(_name(joint.earlier), _name(joint.earlier))
+    grouped: dict[tuple[str, str], list[Work]] = defaultdict(list)
+    for work in sorted(works, key=lambda work: (work.session.started, work.session.id)):
+        if (thread := thread_of.get(_name(work.session))) is not None:
+            grouped[thread].append(work)
+    for members in grouped.values():
+        its = {_name(work.session) for work in members}
+        yield Thread(project=project, works=tuple(members), joints=tuple(joint for joint in joints if _name(joint.later) in its))
+
+
+def _name(session: Session) -> tuple[str, str]:
+    return session.provider, session.id
+
+
+def _joints(project: str, works: Sequence[Work]) -> list[Joint]:
+    """Of each session the strongest to one before it."""
     in_order = sorted(works, key=lambda work: (work.session.started, work.session.id))
-    ties = [frozenset(_ties(work)) for work in in_order]
+    trunks = _trunks(in_order)
+    ties = [frozenset(_ties(work, trunks)) for work in in_order]
     having: dict[_Named, list[int]] = defaultdict(list)
-    for number, its in enumerate(ties):
-        for tie in its:
+    for number, named in enumerate(ties):
+        for tie in named:
             having[tie].append(number)
+    owns = [frozenset(what for kind, what in its if kind == "branch") for its in ties]
     weights = {tie: _weight(tie, len(its), len(in_order)) for tie, its in having.items() if len(its) > 1}
-    thread_of = list(range(len(in_order)))
+    weights[_BACK] = _WEIGHTS["reference back"]
+    closings: dict[str, list[int]] = defaultdict(list)
+    for number, work in enumerate(in_order):
+        for word in intent.closed_with(work):
+            closings[word].append(number)
     joints: list[Joint] = []
     for number, work in enumerate(in_order):
         shared: dict[int, list[_Named]] = defaultdict(list)
@@ -114,13 +190,28 @@ def _of_project(project: str, works: Sequence[Work]) -> Iterator[Thread]:
             for other in _holders(tie, having[tie]) if project or tie[0] == "parent" else ():
                 if other < number:
                     shared[other].append(tie)
+        back = intent.refers_back(work) and bool(project)
+        for word in intent.opened_with(work) if back else ():
+            for other in closings[word]:
+                if other < number and ("word", word) not in shared[other]:
+                    shared[other].append(("word", word))
+                    weights.setdefault(
+                        ("word", word), _weight(("word", word), len({*closings[word], *having["word", word]}) + 1, len(works))
+                    )
+        if back:
+            for its in shared.values():
+                its.append(_BACK)
+        shared = {other: _independent(its) for other, its in shared.items()}
         nearest = heapq.nlargest(_PARTNERS, shared, key=lambda other: (sum(weights[tie] for tie in shared[other]), other))
-        strengths = {other: _strength(in_order[other], work, _telling(shared[other], weights), weights) for other in nearest}
+        strengths = {
+            other: _strength(in_order[other], work, _telling(shared[other], weights), weights)
+            * (_ELSEWHERE if _on_another(owns[other], owns[number], shared[other]) else 1.0)
+            for other in nearest
+        }
         best = max(strengths, key=lambda other: (strengths[other], other), default=None)
         if best is not None and strengths[best] >= JOINED:
-            thread_of[number] = thread_of[best]
             reasons = [
-                Reason(tie=tie[0], what=tie[1], weight=round(weights[tie], 3), sessions=len(having[tie]))
+                Reason(tie=tie[0], what=tie[1], weight=round(weights[tie], 3), sessions=max(2, len(having[tie])))
                 for tie in _telling(shared[best], weights)
             ]
             reasons.sort(key=lambda reason: (-reason.weight, reason.what))
@@ -129,24 +220,52 @@ def _of_project(project: str, works: Sequence[Work]) -> Iterator[Thread]:
                     earlier=in_order[best].session, later=work.session, strength=round(strengths[best], 3), reasons=tuple(reasons)
                 )
             )
-    grouped: dict[int, list[int]] = defaultdict(list)
-    for number, thread in enumerate(thread_of):
-        grouped[thread].append(number)
-    for numbers in grouped.values():
-        if len(numbers) > 1:
-            members = tuple(in_order[number] for number in numbers)
-            sessions = {id(work.session) for work in members}
-            yield Thread(project=project, works=members, joints=tuple(joint for joint in joints if id(joint.later) in sessions))
+    return joints
 
 
-def _ties(work: Work) -> Iterator[_Named]:
+def _on_another(earlier: frozenset[str], later: frozenset[str], shared: Sequence[_Named]) -> bool:
+    """Whether each has branches of its own, and nothing that was said joins them."""
+    said = any(kind in ("reference", "plan", "commit", "document", "reference back") for kind, _ in shared)
+    return not said and bool(earlier) and bool(later) and not earlier & later
+
+
+_BACK: _Named = ("reference back", "the first prompt")
+
+
+def _independent(shared: Sequence[_Named]) -> list[_Named]:
+    """Without words that a shared path or branch says already."""
+    said = " ".join(what.lower() for kind, what in shared if kind in ("file", "document", "branch", "reference", "plan"))
+    return [tie for tie in shared if tie[0] != "word" or tie[1] not in said]
+
+
+def _trunks(works: Sequence[Work]) -> frozenset[str]:
+    """Of a repository: what others are rebased on and merged into, and a branch that most of many sessions are on."""
+    based = {name for work in works for command in work.commands for found in _BASE.findall(command) for name in found if name}
+    on = Counter(work.session.branch for work in works)
+    most = {branch for branch, count in on.items() if len(works) >= _MANY and count > len(works) / 2}
+    return _MAIN | most | {name for name in based if on[name] > 1 or name in _MAIN}
+
+
+def _ties(work: Work, trunks: frozenset[str]) -> Iterator[_Named]:
     session = work.session
+    for reference in intent.references(work):
+        yield "reference", reference
+    for title in intent.plans(work):
+        yield "plan", title
+    for commit in intent.made(work) | intent.named_hashes(work):
+        yield "commit", commit
+    for document in intent.documents(work, session.cwd):
+        if not _is_everybodys(document):
+            yield "document", document
+    for word in intent.words(work):
+        yield "word", word
     yield "parent", f"{session.provider}:{session.parent or session.id}"
     if session.parent:
         yield "parent", f"{session.provider}:{session.id}"
     for path in work.files:
-        yield "file", place(path, session.cwd)
-    for branch in {session.branch, *(found[1] for command in work.commands for found in _CHECKOUT.finditer(command))} - _MAIN:
+        if (where := place(path, session.cwd)) not in intent.documents(work, session.cwd) or _is_everybodys(where):
+            yield "file", where
+    for branch in {session.branch, *(found[1] for command in work.commands for found in _CHECKOUT.finditer(command))} - trunks:
         yield "branch", branch
     for command in work.commands:
         if not _ANYBODYS.match(command):
@@ -192,15 +311,19 @@ def _strength(earlier: Work, later: Work, telling: Sequence[_Named], weights: Ma
 
 
 def _weight(tie: _Named, having: int, sessions: int) -> float:
-    """The whole weight for what only two have, down to almost none for what everybody has in a project of many."""
+    """The whole weight for what only two have, or three of a file, down to almost none for what everybody has."""
     kind, what = tie
     if kind == "parent":
         return _WEIGHTS[kind]
     among = sessions + _AS_IF
     rare = min(1.0, math.log(among / having) / math.log(among / 2))
+    if kind in ("file", "document"):  # what more than a few have touched is a part of the house, not of one errand
+        rare = min(1.0, math.log(among / having) / math.log(among / _OF_ONE_ERRAND)) ** 2
     return _WEIGHTS[kind] * rare * (_COMMONPLACE if kind == "file" and _is_everybodys(what) else 1.0)
 
 
 def _is_everybodys(path: str) -> bool:
     name = path.rpartition("/")[2].lower()
+    if _MEMORY.search(path):
+        return True
     return name in _EVERYBODYS or name.partition(".")[0] in _EVERYBODYS or _LOCK.search(name) is not None

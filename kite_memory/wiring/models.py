@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from kite_memory import assets
+from kite_memory.app.launch import voyage_command
 from kite_memory.config import Config
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.backend import Keyless, Prices
@@ -193,6 +194,10 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
     if key is None:
         if config.embedder.name == "voyage":
             raise ConfigInvalid("the embedder `voyage` has no key", hint="`kmem keys set voyage`, or VOYAGE_API_KEY")
+        return None
+    if command := voyage_command():
+        if config.embedder.name == "voyage":
+            raise ConfigInvalid("the embedder `voyage` needs a package that is not installed", hint=f"`{command}`")
         return None
     from kite_memory.outbound import RedactingEmbedder
     from kite_memory.recall.embedders.voyage import VoyageEmbedder

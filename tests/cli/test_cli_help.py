@@ -13,6 +13,7 @@ from kite_memory.cli.help import first_sentence
 from tests.cli.commands import every_command
 from tests.cli.transcript import Player, in_this_process
 from tests.e2e.kmem import PROJECT, Machine
+from tests.fakes.work import leave_work
 
 COMMANDS = dict(every_command())
 HEAVY = {"anthropic", "frontmatter", "httpx", "numpy", "pydantic", "rich", "textual", "tomlkit", "voyageai", "watchdog", "yaml"}
@@ -48,6 +49,7 @@ def test_help_begins_with_a_sentence_and_ends_with_an_example(machine: Machine, 
 def test_an_example_works_when_pasted(machine: Machine, name: str) -> None:
     machine.environment = {"MY_KEY": "sk-ant-invented-0123456789abcdef"}
     leave_transcripts(machine.home / ".claude", machine.home / "mycelia")
+    leave_work(machine.home / ".claude", machine.home / "orchard")
     player = Player(machine)
     player.carry_out("kmem backfill")
     player.carry_out('kmem remember "Postgres over SQLite for the job queue" --kind decision')

@@ -137,7 +137,26 @@ RESUME = {
     "files": [CHANGED],
     "took_ms": Number,
 }
-STABLE = {"at": str, "command": str, "said": str, "commit": str, "failing": [str], "evidence": str, "files": [CHANGED]}
+HOW = {
+    "uses": [{**dict.fromkeys(("what", "last", "outcome", "failure", "evidence"), str), "times": int}],
+    "took_ms": Number,
+}
+FIXED = {"failures": [{**dict.fromkeys(("failure", "last", "command", "evidence"), str), "times": int}], "took_ms": Number}
+BLAMED = {
+    "changes": [{**dict.fromkeys(("path", "action", "last", "prompt", "evidence"), str), "session": SESSION, "times": int}],
+    "took_ms": Number,
+}
+STABLE = {
+    "at": str,
+    "command": str,
+    "said": str,
+    "commit": str,
+    "failing": [str],
+    "evidence": str,
+    "files": [CHANGED],
+    "narrow": bool,
+    "tests": bool,
+}
 THREADS = {
     "threads": [
         {
@@ -196,6 +215,9 @@ COMMANDS: dict[str, tuple[list[str], Any]] = {
     "resume, polished": (["resume", "--polish"], {**RESUME, "by": str, "polished": int, "refused": int, "problems": [str]}),
     "resume, never tested": (["resume", "--cwd", "mycelia"], {**RESUME, "stable": type(None)}),
     "threads": (["threads"], THREADS),
+    "how": (["how", "pytest"], HOW),
+    "fix": (["fix", "the lease is 0"], FIXED),
+    "blame": (["blame", "sweeper.py"], BLAMED),
     "trace": (["trace", "d3300000-0000-4000-8000-000000000001"], TRACE),
     "ask": (["ask", "which database does the job queue use?"], ASK),
     "ask, nothing known": (["ask", "who painted the zeppelin?"], ASK),

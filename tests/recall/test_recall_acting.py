@@ -75,8 +75,8 @@ WARNED = [
     (insight("Packages", "Use pnpm, not npm, in this repository."), "npm install graft"),
     (insight("Main is protected", "Never `git push --force` to main."), "git push --force origin main"),
     (insight("Main is protected", "Never `git push --force` to main."), "git add . && git push -f"),
-    (insight("QuestionAnswering", "Don't use git clean -fdx or cherry-pick here."), "git clean -fdx"),
-    (insight("QuestionAnswering", "Don't use git clean -fdx or cherry-pick here."), "git cherry-pick 1234567"),
+    (insight("History", "Don't use git clean -fdx or cherry-pick here."), "git clean -fdx"),
+    (insight("History", "Don't use git clean -fdx or cherry-pick here."), "git cherry-pick 1234567"),
     (insight("Reviewers", "Bob prefers merging over amending and force-pushes."), "git commit --amend --no-edit"),
     (insight("Reviewers", "Bob prefers merging over amending and force-pushes."), "git push --force-with-lease"),
     (

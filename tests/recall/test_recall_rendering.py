@@ -9,7 +9,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kite_memory.model.hit import Hit
-from kite_memory.recall.rendering import block, digest, estimated_tokens, plain, plain_line, quoted, remarks, shortened
+from kite_memory.recall.rendering import (
+    block,
+    digest,
+    estimated_tokens,
+    likely_tokens,
+    plain,
+    plain_line,
+    quoted,
+    remarks,
+    shortened,
+)
 from tests.counts import examples
 from tests.recall.notes import AUTH, QUEUE, hit
 
@@ -317,6 +327,19 @@ def test_a_shortened_text_is_no_longer_than_asked_for(text: str, tokens: int, ch
 )
 def test_tokens_are_estimated_from_above(text: str, at_least: int) -> None:
     assert estimated_tokens(text) >= at_least
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ('- asked last: "Graft the pear onto the quince" [claude-code:0b0b0b0b#0a000001]', 33),
+        ("- run `go test ./internal/syncer/... -count=1`: not run since it failed, and these changed: refs.go", 30),
+        ("The sweeper takes back the claims that are older than their lease.", 14),
+    ],
+)
+def test_tokens_are_likely_as_many_as_a_tokenizer_counts(text: str, tokens: int) -> None:
+    assert 0.9 * tokens <= likely_tokens(text) <= 1.25 * tokens
+    assert likely_tokens(text) <= estimated_tokens(text)
 
 
 def test_a_megabyte_of_anything_is_rendered_within_bounds() -> None:

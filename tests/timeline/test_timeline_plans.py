@@ -93,6 +93,7 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
         "embed_bundles": lambda: timeline.embed_bundles(MEANING),
         "unsearched": timeline.unsearched,
         "fix": lambda: timeline.fix(project=project, session="another", signatures=[signature], command="make test"),
+        "fix_of": lambda: timeline.fix_of(first),
         "overviews": lambda: (timeline.overviews(), timeline.overviews(project=project)),
         "session_count": lambda: timeline.session_count(project=project),
         "works": lambda: (timeline.works(), timeline.works(project=project)),

@@ -34,7 +34,8 @@ def test_of_nothing_nothing_is_told() -> None:
 
 def test_every_line_cites_events_that_are_there() -> None:
     work = Work().asked("Graft the pear onto the quince tree").edited(f"{HOME}/a.py").ran("make check", "error: no", "failed")
-    work = work.decided("Quince it is").ran("pytest", "4 passed", tests="ok").edited(f"{HOME}/b.py").said("Shall I go on?")
+    work = work.decided("Quince it is").ran("pytest", "4 passed", tests="ok").edited(f"{HOME}/b.py")
+    work = work.called("TodoWrite", "todos:\n[>] Water the quince\n[ ] Prune").said("Shall I go on?")
 
     cited = {reference for line in of(work).lines for reference in line.evidence}
 
@@ -48,7 +49,7 @@ class TestDoing:
         work = Work().asked("Graft the pear onto the quince").said("Done, it holds.").asked("yes").said("## Watered\n\nIt *grows*.")
 
         assert told(work, Part.DOING) == [
-            'asked last: "yes"',
+            'asked last: "yes" in answer to: "Done, it holds."',
             'the agent said last: "Watered It *grows*."',
             'asked first: "Graft the pear onto the quince"',
         ]
@@ -62,6 +63,58 @@ class TestDoing:
         work = Work().asked("Graft").decided("Which stock? Quince").interrupted()
 
         assert told(work, Part.DOING)[-2:] == ["the person interrupted the agent there", "decided: Which stock? Quince"]
+
+
+class TestNext:
+    def test_the_open_items_of_the_agents_list_those_in_hand_first(self) -> None:
+        listed = "todos:\n[x] Dig\n[ ] Prune\n[>] Water the quince\n[ ] Sweep\n[ ] Rest"
+
+        assert told(Work().called("TodoWrite", listed), Part.NEXT) == [
+            "open on the agent's list, 1 of 5 done: in hand: Water the quince; Prune; Sweep and 1 more"
+        ]
+
+    def test_a_list_of_which_all_is_done_is_not_next(self) -> None:
+        assert told(Work().called("TodoWrite", "todos:\n[x] Dig").said("Done."), Part.NEXT) == []
+
+    def test_what_the_agent_announced_with_what_it_did_since(self) -> None:
+        work = Work().asked("Graft").said("The stock is cut.\nNow graft the pear:").ran("make graft")
+
+        assert told(work, Part.NEXT) == [
+            'the agent was at: "The stock is cut. Now graft the pear:"; since then `make graft` went well'
+        ]
+
+    def test_what_was_announced_before_a_commit_is_done(self) -> None:
+        work = Work().asked("Graft").said("Now commit:").committed("abc1234", "Graft").said("Grafted.")
+
+        assert told(work, Part.NEXT) == []
+
+    def test_a_call_without_a_result_was_begun(self) -> None:
+        assert told(Work().asked("Graft").called("WebSearch", "which stock"), Part.NEXT) == [
+            "begun, and no result was seen: WebSearch `which stock`"
+        ]
+
+    def test_what_was_left_on_the_way_says_what_was_done_last(self) -> None:
+        assert told(Work().asked("commit").ran("git status"), Part.NEXT) == [
+            "left before an answer to what was asked last; done last: `git status`"
+        ]
+
+    def test_what_the_agent_lists_as_left_to_do(self) -> None:
+        said = "Grafted.\n\n## Next steps\n\n1. **Water** it\n2. Prune the plum\n\nAll else is well."
+
+        assert told(Work().said(said), Part.NEXT) == ["left to do, as the agent said: Water it; Prune the plum"]
+
+
+class TestBranch:
+    def test_what_git_named_last_goes_before_what_the_transcript_says(self) -> None:
+        work = Work().ran("git checkout -b graft/pear", "Switched to a new branch 'graft/pear'")
+
+        assert of(work).branch == "graft/pear"
+        assert of(work.ran("git commit -m x", "[graft/plum abc1234] x")).branch == "graft/plum"
+
+    def test_after_a_long_silence_the_transcript_knows_better(self) -> None:
+        work = Work().ran("git switch graft/pear", "Switched to branch 'graft/pear'").later(timedelta(hours=9)).asked("go on")
+
+        assert of(work).branch == SESSION.branch
 
 
 class TestChanged:
@@ -113,7 +166,7 @@ class TestFailed:
     def test_what_failed_is_told_with_its_signature(self) -> None:
         work = Work().ran("make check", "src/pear.py:3: error: Name 'quince' is not defined", "failed")
 
-        assert told(work, Part.FAILED) == ["`make check` failed: error: Name 'quince' is not defined"]
+        assert told(work, Part.FAILED) == ["`make check` failed: src/pear.py:3: error: Name 'quince' is not defined"]
 
     def test_of_many_failures_the_first_is_told(self) -> None:
         work = Work().ran(
@@ -143,7 +196,7 @@ class TestFailed:
         work = Work().ran("make check", "error: no such graft", "failed").edited(f"{HOME}/a.py").ran(command, output)
 
         assert told(work, Part.FAILED) == ["`make check` failed: error: no such graft"]
-        assert told(work, Part.VERIFY) == []
+        assert told(work, Part.VERIFY) == ["run `make check`: not run since it failed, and these changed: a.py"]
 
     @pytest.mark.parametrize("output", ["all is well\nexit=0", "PASSED: 10, FAILED: 0", "0 FAILED", "status: 200", ""])
     def test_a_line_that_shows_no_failure_makes_up_for_one(self, output: str) -> None:
@@ -236,11 +289,53 @@ class TestFailed:
         assert told(work, Part.FAILED) == ["`make check` failed: error: dry soil"]
 
 
+class TestWider:
+    """What a run of everything says of one of a part."""
+
+    FAILED = "--- FAIL: TestPear (0.00s)\nFAIL"
+
+    @pytest.mark.parametrize("wider", ["go test ./...", "make test", "mise run lint && mise run test"])
+    def test_it_makes_up_for_the_part(self, wider: str) -> None:
+        work = (
+            Work()
+            .ran("go test ./pear -run TestPear", self.FAILED, "failed", tests="failed")
+            .ran(wider, "ok, 9 packages", tests="ok")
+        )
+
+        assert told(work, Part.FAILED) == []
+
+    def test_also_for_what_did_not_compile(self) -> None:
+        work = Work().ran("go build ./pear", "pear/graft.go:3:5: undefined: quince", "failed")
+
+        assert len(told(work, Part.FAILED)) == 1
+        assert told(work.ran("make test", "ok, 9 packages", tests="ok"), Part.FAILED) == []
+
+    @pytest.mark.parametrize("other", ["npm test", "go test ./plum", "go test ./pear -run TestPlum", "make lint"])
+    def test_anything_else_does_not(self, other: str) -> None:
+        work = (
+            Work()
+            .ran("go test ./pear -run TestPear", self.FAILED, "failed", tests="failed")
+            .ran(other, "ok, 9 packages", tests="ok")
+        )
+
+        assert len(told(work, Part.FAILED)) == 1
+
+    def test_lint_is_not_tested(self) -> None:
+        work = Work().ran("golangci-lint run ./pear", "pear/graft.go:3:5: unused (unused)", "failed")
+
+        assert len(told(work.ran("make test", "ok, 9 packages", tests="ok"), Part.FAILED)) == 1
+
+    def test_a_failure_is_quoted_as_it_was_printed(self) -> None:
+        work = Work().ran("make check", "Error: connect ECONNREFUSED 127.0.0.1:5432", "failed")
+
+        assert told(work, Part.FAILED) == ["`make check` failed: Error: connect ECONNREFUSED 127.0.0.1:5432"]
+
+
 class TestVerify:
     def test_a_check_that_is_older_than_a_change_is_to_be_run_again(self) -> None:
         work = Work().ran("make lint").edited(f"{HOME}/a.py").edited(f"{HOME}/README.md")
 
-        assert told(work, Part.VERIFY) == ["`make lint` went well at 03-01 09:00, but not seen since these changed: a.py"]
+        assert told(work, Part.VERIFY) == ["run `make lint`: it went well at 03-01 09:00, but not seen since these changed: a.py"]
 
     def test_nothing_is_to_be_verified_where_everything_was(self) -> None:
         assert told(Work().edited(f"{HOME}/a.py").ran("pytest", "4 passed", tests="ok"), Part.VERIFY) == []
@@ -256,10 +351,13 @@ class TestVerify:
     def test_prose_needs_no_test(self) -> None:
         assert told(Work().edited(f"{HOME}/README.md"), Part.VERIFY) == []
 
-    def test_what_fails_is_told_as_failing_alone(self) -> None:
-        work = Work().edited(f"{HOME}/a.py").ran("make lint", "error: no", "failed").edited(f"{HOME}/a.py")
-
+    def test_what_was_changed_since_it_failed_is_to_be_run_again(self) -> None:
+        work = Work().edited(f"{HOME}/a.py").ran("make lint", "error: no", "failed")
         assert told(work, Part.VERIFY) == []
+
+        work.edited(f"{HOME}/a.py")
+
+        assert told(work, Part.VERIFY) == ["run `make lint`: not run since it failed, and these changed: a.py"]
 
 
 class TestStable:
@@ -295,7 +393,31 @@ class TestStable:
 
         assert stable is not None
         assert stable.command == "pytest"
-        assert of(Work().ran(command, "All checks passed!", tests="ok")).stable is None
+        alone = of(Work().ran(command, "All checks passed!", tests="ok")).stable
+        assert alone is None or (alone.tests, command) == (False, "cargo build")
+
+    def test_where_no_test_passed_a_build_is_one_and_says_so(self) -> None:
+        (line,) = told(Work().ran("go build ./..."), Part.STABLE)
+
+        assert "`go build ./...` built; no test was seen to pass" in line
+
+    def test_some_of_the_tests_are_told_as_a_part_of_them(self) -> None:
+        all_of_them = Work().ran("pytest", "9 passed", tests="ok")
+        changed = all_of_them.edited(f"{HOME}/a.py").ran("pytest -k pear", "1 passed", tests="ok")
+
+        (line,) = told(changed, Part.STABLE)
+
+        assert "`pytest -k pear` passed (1 passed), a part of the tests; all of them last: `pytest` at 03-01 09:00" in line
+
+    def test_all_of_the_tests_go_before_some_of_them_where_nothing_changed_in_between(self) -> None:
+        stable = of(Work().ran("pytest", "9 passed", tests="ok").ran("pytest tests/test_pear.py", "1 passed", tests="ok")).stable
+
+        assert stable is not None
+        assert (stable.command, stable.narrow) == ("pytest", False)
+
+    @pytest.mark.parametrize("command", ["go test -bench=. ./...", "cargo bench", "npm run bench"])
+    def test_a_measurement_is_none(self, command: str) -> None:
+        assert of(Work().ran(command, "ok, 3 packages", tests="ok")).stable is None
 
     @pytest.mark.parametrize(
         ("said", "some"),
@@ -395,7 +517,7 @@ def test_what_sub_agents_did_counts_but_not_what_they_were_told() -> None:
 
     assert told is not None
     assert [line.text for line in told.lines if line.part is Part.VERIFY] == [
-        "`pytest` went well at 03-01 09:00, but not seen since these changed: b.py"
+        "run `pytest`: it went well at 03-01 09:00, but not seen since these changed: b.py"
     ]
     assert not any("helper" in line.text for line in told.lines)
 

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from kite_memory.model.event import Session
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Work as Summary
-from kite_memory.timeline.threads import JOINED, Thread, threads
+from kite_memory.timeline.threads import JOINED, SURE, Thread, joined, threads
 from tests.fakes.events import START
 from tests.fakes.work import Work, session
 
 HOME = "/home/ada/orchard"
+AGENTS = ("claude-code", "codex", "gemini-cli")
 
 
 def did(number: int, *files: str, day: float | None = None, commands: tuple[str, ...] = (), **changes: str) -> Summary:
@@ -44,21 +45,21 @@ def numbers(thread: Thread) -> list[int]:
 
 
 def test_three_agents_at_one_file_are_one_thread() -> None:
-    works = [did(1, "src/pear.py"), did(2, "src/pear.py", provider="codex"), did(3, "src/pear.py", provider="gemini-cli")]
+    works = [did(number, "src/pear.py", "src/graft.py", provider=agent) for number, agent in enumerate(AGENTS, 1)]
 
     (thread,) = threads(works)
 
     assert numbers(thread) == [1, 2, 3]
     assert {joint.reasons[0].tie for joint in thread.joints} == {"file"}
-    assert {joint.reasons[0].what for joint in thread.joints} == {"src/pear.py"}
+    assert {joint.reasons[0].what for joint in thread.joints} == {"src/graft.py"}
 
 
 def test_each_session_but_the_first_is_joined_once_to_one_before_it() -> None:
-    (thread,) = threads([did(number, f"src/{number}.py", f"src/{number + 1}.py") for number in range(1, 7)])
+    (thread,) = threads([did(number, *(f"src/{number + more}.py" for more in range(3))) for number in range(1, 7)])
 
     assert [joint.later.id for joint in thread.joints] == [work.session.id for work in thread.works[1:]]
     assert all(joint.earlier.started < joint.later.started for joint in thread.joints)
-    assert all(JOINED <= joint.strength <= 1 for joint in thread.joints)
+    assert all(SURE <= joint.strength <= 1 for joint in thread.joints)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,8 @@ def test_a_file_that_everybody_touches_joins_nothing_however_it_is_called() -> N
 
 
 def test_a_rare_file_joins_in_the_same_crowd() -> None:
-    works = [*crowd(30, "src/registry.py"), did(1, "src/pear.py", day=1), did(2, "src/pear.py", day=2)]
+    works = [*crowd(30, "src/registry.py"), did(1, "src/pear.py", "src/plum.py", day=1)]
+    works.append(did(2, "src/pear.py", "src/plum.py", day=2))
 
     assert [numbers(thread) for thread in threads(works)] == [[1, 2]]
 
@@ -85,16 +87,16 @@ def test_commands_alone_join_nothing() -> None:
 
 
 def test_commands_strengthen_what_a_file_joins() -> None:
-    without = threads([did(1, "a.py"), did(2, "a.py")])
-    with_commands = threads([did(1, "a.py", commands=("make graft --all",)), did(2, "a.py", commands=("make graft --all",))])
+    without = threads([did(1, "a.py", "b.py"), did(2, "a.py", "b.py")])
+    with_commands = threads([did(number, "a.py", "b.py", commands=("make graft --all",)) for number in (1, 2)])
 
     assert with_commands[0].joints[0].strength > without[0].joints[0].strength
 
 
 def test_looking_at_git_is_nobodys_work() -> None:
-    (thread,) = threads([did(1, "a.py", commands=("git status", "ls -la")), did(2, "a.py", commands=("git status", "ls -la"))])
+    (thread,) = threads([did(number, "a.py", "b.py", commands=("git status", "ls -la")) for number in (1, 2)])
 
-    assert [reason.tie for reason in thread.joints[0].reasons] == ["file"]
+    assert {reason.tie for reason in thread.joints[0].reasons} == {"file"}
 
 
 def test_a_branch_joins_and_the_main_one_does_not() -> None:
@@ -132,8 +134,9 @@ def test_without_a_project_a_shared_file_joins_nothing() -> None:
 
 
 def test_worktrees_of_a_project_share_its_files() -> None:
-    here = did(1, "src/pear.py")
-    there = replace(did(2), session=replace(did(2).session, cwd="/tmp/worktree"), files=frozenset(["/tmp/worktree/src/pear.py"]))
+    here = did(1, "src/pear.py", "src/plum.py")
+    files = frozenset(["/tmp/worktree/src/pear.py", "/tmp/worktree/src/plum.py"])
+    there = replace(did(2), session=replace(did(2).session, cwd="/tmp/worktree"), files=files)
 
     assert len(threads([here, there])) == 1
 
@@ -215,10 +218,93 @@ class TestSummaries:
         assert timeline.sub_sessions("codex", session(1).id) == []
 
 
-def test_failures_that_anybody_meets_join_nothing() -> None:
-    met = "exit code 127\ngraft: command not found\npermission denied\nls: no such file or directory"
-
+def test_failures_join_nothing_and_strengthen_a_little() -> None:
     own = "error: dry\nerror: cold"
 
-    assert threads([did(1, "a.py", signatures=met), did(2, "b.py", signatures=met)]) == ()
-    assert len(threads([did(1, "a.py", signatures=own), did(2, "b.py", signatures=own)])) == 1
+    assert threads([did(1, "a.py", signatures=own), did(2, "b.py", signatures=own)]) == ()
+    without, with_own, met = (
+        threads([did(number, "a.py", "b.py", signatures=said) for number in (1, 2)])[0].joints[0].strength
+        for said in ("exit code 1", own, "exit code 127\ngraft: command not found\npermission denied")
+    )
+    assert without == met < with_own
+
+
+class TestIntent:
+    """What joins two sessions that share no more than this."""
+
+    def _asked(self, number: int, text: str, *files: str, branch: str = "main", closing: str = "", committed: str = "") -> Summary:
+        commits = frozenset([committed] if committed else [])
+        asked = replace(did(number, *files, branch=branch), asked=frozenset([text]), opening=text)
+        return replace(asked, committed=commits, closing=closing)
+
+    @pytest.mark.parametrize(
+        ("first", "second"),
+        [
+            ("Look into PEAR-12", "PEAR-12 again: the soil"),
+            ("review PR 142", "merge https://forge.example/orchard/pull/142 now"),
+            ("Implement the plan in docs/plans/grafting.md", "Where does docs/plans/grafting.md stand?"),
+            ("# Plan: Graft the pear onto quince\n\n## Context", "# Plan: Graft the pear  onto quince\n\nIn short"),
+        ],
+    )
+    def test_what_both_name_joins(self, first: str, second: str) -> None:
+        assert len(threads([self._asked(1, first), self._asked(2, second)])) == 1
+
+    @pytest.mark.parametrize(
+        ("first", "second"),
+        [
+            ("Use UTF-8 in the reader", "Write UTF-8 in the printer"),
+            ("1. #1 dig\n2. #2 rest", "take #1 and #2 of these"),
+            ("MPL-2.0 or MIT?", "all files say MPL-2.0"),
+            ("port 5432 already in use. then seed users", "port 5432 already in use, kill it; then slow queries"),
+            ("cargo: linker cc not found", "linker cc not found again, then add a flag"),
+        ],
+    )
+    def test_what_anybody_says_joins_nothing(self, first: str, second: str) -> None:
+        found = joined([self._asked(1, first), self._asked(2, second)])
+
+        assert (found.threads, found.unsure) == ((), ())
+
+    def test_a_commit_and_what_names_it(self) -> None:
+        made = self._asked(1, "Graft", committed="[main 1a2b3c4] Graft the pear\n 1 file changed")
+
+        assert len(threads([made, self._asked(2, "revert 1a2b3c4d5e6f please")])) == 1
+        assert threads([made, self._asked(2, "see https://1a2b3c4d5e6f708192a3.example")]) == ()
+
+    def test_the_persons_own_words_of_what_was_left(self) -> None:
+        first = self._asked(
+            1, "The list is slow", "models/product.py", closing="Faster by half. The facet aggregates are what is left."
+        )
+        leftover = self._asked(2, "yesterday's leftover: facet aggregates of the product", "models/product.py", branch="facets")
+
+        assert len(threads([first, leftover])) == 1
+        assert threads([first, self._asked(2, "write the imprint page", "models/product.py", branch="facets")]) == ()
+
+    def test_one_file_alone_is_said_to_be_unsure(self) -> None:
+        found = joined([did(1, "src/pear.py"), did(2, "src/pear.py")])
+
+        assert found.threads == ()
+        (joint,) = found.unsure
+        assert JOINED <= joint.strength < SURE
+
+    def test_each_on_a_branch_of_its_own_is_other_work(self) -> None:
+        files = ("src/pear.py", "src/plum.py")
+
+        assert len(threads([did(1, *files), did(2, *files)])) == 1
+        assert threads([did(1, *files, branch="dig"), did(2, *files, branch="prune")]) == ()
+
+    @pytest.mark.parametrize(
+        "command", ["git rebase origin/next", "gh pr create --base next --fill", "git switch next && git pull"]
+    )
+    def test_what_others_are_built_upon_is_the_trunk(self, command: str) -> None:
+        both = [did(1, branch="next"), did(2, branch="next")]
+
+        assert len(threads(both)) == 1
+        assert threads([*both, did(3, commands=(command,))]) == ()
+
+    @pytest.mark.parametrize(
+        "name", ["prisma/schema.prisma", "src/main.rs", ".claude/settings.json", "CLAUDE.md", "memory/notes.md"]
+    )
+    def test_everybodys_files_join_nothing(self, name: str) -> None:
+        found = joined([did(1, name), did(2, name)])
+
+        assert (found.threads, found.unsure) == ((), ())

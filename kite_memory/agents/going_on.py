@@ -1,0 +1,30 @@
+"""How each agent takes a session of its own up again."""
+
+import re
+
+from kite_memory.errors import KiteError
+
+_TAKES_UP = {
+    "claude-code": ("claude", "--resume"),
+    "codex": ("codex", "resume"),
+    "gemini-cli": ("gemini", "--resume"),
+    "copilot-cli": ("copilot", "--resume"),
+    "opencode": ("opencode", "--session"),
+}
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+"""What may stand on a command line: an id is what a transcript says it is."""
+
+
+class CannotGoOn(KiteError):
+    """The session can be read, and no agent can go on with it."""
+
+
+def command_for(provider: str, session: str) -> tuple[str, ...]:
+    """Raises `CannotGoOn` for an agent that cannot be started with a session."""
+    if provider not in _TAKES_UP:
+        raise CannotGoOn(
+            f"{provider} cannot be started with a session of before", hint="`kmem handoff --to AGENT` gives its brief to another"
+        )
+    if _ID.fullmatch(session) is None:
+        raise CannotGoOn(f"the id {session!r:.80} cannot be given to an agent")
+    return (*_TAKES_UP[provider], session)

@@ -1,0 +1,207 @@
+"""What is known of a command, a failure and a file: asked of the timeline by name, answered with what came of each."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from kite_memory.model.event import Event, EventType, Session, evidence_reference, opens_turn
+from kite_memory.model.fix import Fix
+from kite_memory.text.error_signature import normal, signatures
+from kite_memory.text.shell import invocations
+from kite_memory.timeline.resume import cut, is_change
+from kite_memory.timeline.runs import Commit, Outcome, bare, commits, runs
+from kite_memory.timeline.search import EventQuery
+from kite_memory.timeline.store import Timeline
+
+_LOOKED_AT = 200
+_FOLLOWING = 60
+"""Events after a command, in which it is told how it ended."""
+_TOLD_WITH = 6
+_BEFORE, _AFTER = 400, 400
+"""Events around a change: the prompt that led to it, and the commit that it went into."""
+_SAID = 160
+_READ = 20_000
+_WORD = re.compile(r"\w+")
+_ALIKE = 0.6
+"""The least share of the words that were asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """A command as it was typed, or what a tool was given. ``outcome`` and ``failure`` are the last time's, which was ``at``."""
+
+    what: str
+    times: int
+    at: datetime
+    outcome: Outcome
+    evidence: str
+    failure: str = ""
+    fix: Fix | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Met:
+    """A failure in the words of the last time; ``fix`` is how it went away, the last time that it was seen to."""
+
+    failure: str
+    times: int
+    at: datetime
+    command: str
+    evidence: str
+    fix: Fix | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What one prompt led to in a file; ``commit`` is the first after the last of these changes."""
+
+    session: Session
+    path: str
+    action: str
+    times: int
+    at: datetime
+    prompt: str
+    evidence: str
+    commit: Commit | None
+
+
+def uses(timeline: Timeline, tool: str, *, project: str = "", limit: int = 8) -> list[Use]:
+    """Of a program, with its first words if they are said («git rebase»), or of an agent's tool. What went well comes first."""
+    words = tool.split()
+    if not words:
+        return []
+    hits = timeline.search(
+        EventQuery(text=tool, types=frozenset({EventType.COMMAND}), project=project, limit=_LOOKED_AT, by_words=True)
+    )
+    told: dict[str, list[Event]] = {}
+    for hit in hits:
+        if any((each.program, *each.words)[: len(words)] == tuple(words) for each in invocations(hit.event.command)):
+            told.setdefault(cut(bare(hit.event.command), _SAID), []).append(hit.event)
+    if not told:
+        called = EventQuery(tool=tool, types=frozenset({EventType.TOOL_CALL}), project=project, limit=_LOOKED_AT)
+        for hit in timeline.search(called):
+            told.setdefault(cut(hit.event.text or hit.event.path, _SAID), []).append(hit.event)
+    found = [_use(timeline, what, events) for what, events in told.items()]
+    found.sort(key=lambda use: (use.outcome == "failed", -use.times, -use.at.timestamp()))
+    return found[:limit]
+
+
+def _use(timeline: Timeline, what: str, events: Sequence[Event]) -> Use:
+    last = max(events, key=lambda event: event.at)
+    after = timeline.events(last.provider, last.session, after=last.ordinal - 1, limit=_FOLLOWING)
+    ended = next((run for run in runs([event for event in after if event.call == last.call])), None) if last.call else None
+    failed = ended is not None and ended.outcome == "failed"
+    return Use(
+        what=what,
+        times=len(events),
+        at=last.at,
+        outcome=ended.outcome if ended is not None else "unknown",
+        evidence=_reference(last),
+        failure=cut(ended.failure, _SAID) if ended is not None and failed else "",
+        fix=timeline.fix_of(ended.event) if ended is not None and failed else None,
+    )
+
+
+def met(timeline: Timeline, error: str, *, project: str = "", limit: int = 5) -> list[Met]:
+    """Failures like this one, those of the very same signature first, then the ones that went away."""
+    asked = frozenset(signatures(error) or (normal(error),))
+    types = frozenset({EventType.ERROR, EventType.TEST_RESULT, EventType.TOOL_RESULT})
+    words = frozenset(_WORD.findall(error.casefold()))
+    told: dict[str, list[tuple[str, Event]]] = {}
+    for hit in timeline.search(EventQuery(text=error, types=types, project=project, limit=_LOOKED_AT)):
+        line, share = _best_line(hit.event.text, words)
+        if share >= _ALIKE and _failed(timeline, hit.event):
+            told.setdefault(next(iter(signatures(line)), "") or normal(line), []).append((line, hit.event))
+    found = [(name in asked, _met(timeline, its)) for name, its in told.items()]
+    found.sort(key=lambda pair: (not pair[0], pair[1].fix is None, -pair[1].at.timestamp()))
+    return [each for _, each in found[:limit]]
+
+
+def _failed(timeline: Timeline, event: Event) -> bool:
+    """Of a result that a pipe let pass for a success, what its tests say."""
+    if event.type is EventType.ERROR or event.status == "failed":
+        return True
+    told = timeline.events(event.provider, event.session, after=event.ordinal - 1, limit=_TOLD_WITH) if event.call else ()
+    return any(each.call == event.call and each.status == "failed" for each in told)
+
+
+def _best_line(text: str, words: frozenset[str]) -> tuple[str, float]:
+    """The line that holds most of the words, and the share of them in the whole text."""
+    lines = text[:_READ].splitlines() or [""]
+    best = max(lines, key=lambda line: len(words & frozenset(_WORD.findall(line.casefold()))))
+    return best.strip(), len(words & frozenset(_WORD.findall(text[:_READ].casefold()))) / max(1, len(words))
+
+
+def _met(timeline: Timeline, its: Sequence[tuple[str, Event]]) -> Met:
+    newest = sorted(its, key=lambda pair: pair[1].at, reverse=True)
+    fix = next((fix for _, event in newest if (fix := timeline.fix_of(event)) is not None), None)
+    line, last = newest[0]
+    command = next((event.command for _, event in newest if event.command), fix.failed if fix is not None else "")
+    return Met(
+        failure=cut(line, _SAID),
+        times=len({(event.session, event.call or event.id) for _, event in its}),
+        at=last.at,
+        command=cut(bare(command), _SAID),
+        evidence=_reference(last),
+        fix=fix,
+    )
+
+
+def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12) -> list[Change]:
+    """Of a file, by its name and as much of its folders as is said; the newest first."""
+    query = EventQuery(file=path, types=frozenset({EventType.FILE_ACTION}), project=project, limit=_LOOKED_AT)
+    told: dict[tuple[str, str, str], list[Event]] = {}
+    sessions: dict[str, Session] = {}
+    prompts: dict[tuple[str, str, str], Event | None] = {}
+    for hit in timeline.search(query):
+        event = hit.event
+        if not is_change(event):
+            continue
+        prompt = _prompt_before(timeline, event)
+        key = (event.session, event.path, prompt.id if prompt is not None else "")
+        told.setdefault(key, []).append(event)
+        sessions[event.session], prompts[key] = hit.session, prompt
+    newest = sorted(told.items(), key=lambda pair: max(event.at for event in pair[1]), reverse=True)
+    return [_change(timeline, sessions[key[0]], prompts[key], events) for key, events in newest[:limit]]
+
+
+def _change(timeline: Timeline, session: Session, prompt: Event | None, events: Sequence[Event]) -> Change:
+    last = max(events, key=lambda event: event.ordinal)
+    after = timeline.events(last.provider, last.session, after=last.ordinal, limit=_AFTER)
+    return Change(
+        session=session,
+        path=last.path,
+        action=last.text.partition(",")[0].strip()[:20] or "changed",
+        times=len(events),
+        at=last.at,
+        prompt=cut(prompt.text, _SAID) if prompt is not None else "",
+        evidence=_reference(prompt or last),
+        commit=next(iter(commits(after)), None),
+    )
+
+
+def _prompt_before(timeline: Timeline, event: Event) -> Event | None:
+    before = timeline.last_events(event.provider, event.session, _BEFORE, before=event.ordinal)
+    return next((each for each in reversed(before) if each.type is EventType.USER_MESSAGE or opens_turn(each)), None)
+
+
+def became(timeline: Timeline, event: Event) -> Iterator[str]:
+    """What came after an event, in a line each: how a failure went away, and that a file was changed again."""
+    if event.type is EventType.ERROR or event.status == "failed":
+        if (fix := timeline.fix_of(event)) is not None:
+            files = f", after changes to {', '.join(file.rpartition('/')[2] for file in fix.files[:3])}" if fix.files else ""
+            yield f"fixed {fix.at:%Y-%m-%d %H:%M} by `{cut(bare(fix.worked), _SAID)}`{files} [{fix.evidence}]"
+        else:
+            yield "not seen to go away in its session"
+    elif is_change(event):
+        query = EventQuery(file=event.path, types=frozenset({EventType.FILE_ACTION}), since=event.at, limit=_LOOKED_AT)
+        later = [hit.event for hit in timeline.search(query) if is_change(hit.event) and hit.event.at > event.at]
+        if later:
+            last = max(later, key=lambda each: each.at)
+            times = "once" if len(later) == 1 else f"{len(later)} times"
+            yield f"changed {times} since, last {last.at:%Y-%m-%d %H:%M} [{_reference(last)}]"
+
+
+def _reference(event: Event) -> str:
+    return evidence_reference(event.provider, event.session, event.id)

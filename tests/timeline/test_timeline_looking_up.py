@@ -1,0 +1,106 @@
+"""What is known of a command, a failure and a file."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kite_memory.model.event import EventType
+from kite_memory.timeline.looking_up import became, changes, met, uses
+from kite_memory.timeline.store import Timeline
+from tests.fakes.work import Work, session
+
+HOME = "/home/ada/orchard"
+FAILED = "--- FAIL: TestPear (0.00s)\n    pear_test.go:7: connect: port 5432 refused\nFAIL"
+
+
+@pytest.fixture
+def timeline(tmp_path: Path) -> Iterator[Timeline]:
+    timeline = Timeline(tmp_path / "timeline.sqlite")
+    work = (
+        Work(session(1)).asked("Graft the pear").edited(f"{HOME}/pear.go").ran("go test ./pear", FAILED, "failed", tests="failed")
+    )
+    work.edited(f"{HOME}/pear.go").ran("go test ./plum", "ok plum 0.1s", tests="ok").ran(
+        "go test ./...", "ok pear 0.1s", tests="ok"
+    )
+    work.asked("And write it down").edited(f"{HOME}/pear.go").committed("abc1234", "Graft the pear").ran("go vet ./...")
+    later = Work(session(2), begins=timedelta(days=2)).asked("Prune it").edited(f"{HOME}/pear.go").ran("go vet ./...")
+    timeline.commit([work.look(), later.look()], "claude-code")
+    yield timeline
+    timeline.close()
+
+
+class TestUses:
+    def test_what_went_well_comes_first_and_of_that_the_commonest(self, timeline: Timeline) -> None:
+        found = uses(timeline, "go")
+
+        assert [(use.what, use.times, use.outcome) for use in found][:1] == [("go vet ./...", 2, "ok")]
+        assert [use.what for use in found if use.outcome == "failed"] == ["go test ./pear"]
+        assert found[-1].what == "go test ./pear"
+
+    def test_a_failure_is_told_with_what_ended_it(self, timeline: Timeline) -> None:
+        (failed,) = (use for use in uses(timeline, "go test") if use.outcome == "failed")
+
+        assert failed.fix is not None
+        assert failed.fix.worked == "go test ./..."
+
+    def test_words_of_a_command_line_are_no_program(self, timeline: Timeline) -> None:
+        assert uses(timeline, "pear") == []
+        assert uses(timeline, "go build") == []
+        assert uses(timeline, " ") == []
+
+    def test_an_agents_tool_is_known_by_its_calls(self, timeline: Timeline) -> None:
+        assert [use.times for use in uses(timeline, "Edit")] == [4]
+
+
+class TestMet:
+    def test_a_failure_by_its_words_with_how_it_went_away(self, timeline: Timeline) -> None:
+        (found,) = met(timeline, "port 5432 refused")
+
+        assert "port 5432 refused" in found.failure
+        assert (found.command, found.times) == ("go test ./pear", 1)
+        assert found.fix is not None
+        assert found.fix.files == (f"{HOME}/pear.go",)
+
+    def test_a_run_of_something_else_is_not_what_ended_it(self, timeline: Timeline) -> None:
+        (found,) = met(timeline, "port 5432 refused")
+
+        assert found.fix is not None
+        assert found.fix.worked == "go test ./..."
+        assert "go test ./plum" in found.fix.steps
+
+    def test_what_never_failed_is_not_known(self, timeline: Timeline) -> None:
+        assert met(timeline, "the zeppelin leaks") == []
+        assert met(timeline, "port of the zeppelin that leaks") == []
+
+
+class TestChanges:
+    def test_a_file_is_told_by_the_prompts_that_changed_it(self, timeline: Timeline) -> None:
+        found = changes(timeline, "pear.go")
+
+        assert [(change.prompt, change.times) for change in found] == [
+            ("Prune it", 1),
+            ("And write it down", 1),
+            ("Graft the pear", 2),
+        ]
+        assert [change.commit.subject if change.commit else "" for change in found] == ["", "Graft the pear", "Graft the pear"]
+
+    def test_only_of_a_project(self, timeline: Timeline) -> None:
+        assert changes(timeline, "pear.go", project="meadow") == []
+
+
+class TestBecame:
+    def test_what_came_of_a_failure_and_of_a_change(self, timeline: Timeline) -> None:
+        events = timeline.events("claude-code", session(1).id)
+        failure = next(event for event in events if event.type is EventType.TEST_RESULT)
+        change = next(event for event in events if event.type is EventType.FILE_ACTION)
+
+        (fixed,) = became(timeline, failure)
+        (changed,) = became(timeline, change)
+
+        assert "by `go test ./...`, after changes to pear.go" in fixed
+        assert "changed 3 times since, last 2026-03-03" in changed
+
+    def test_nothing_came_of_what_is_only_said(self, timeline: Timeline) -> None:
+        assert list(became(timeline, timeline.events("claude-code", session(2).id)[0])) == []
