@@ -16,11 +16,12 @@ from kite_memory.app import forgetting
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
 from kite_memory.app.note_view import Showing, note_told
-from kite_memory.app.pipeline import Pipeline, Survey
+from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import BESIDE_NOTES, event_told, searched_for, worth_listing
 from kite_memory.app.session_context import NoteIndexer, before
+from kite_memory.app.survey import Survey
 from kite_memory.app.usage_report import by_name, helping, occasion_told
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.extractor import Misconfigured
@@ -409,7 +410,7 @@ class Operations:
             self._look_at_the_vault(watched=daemon["running"])
         notes = self._vault.known.all()
         index = self._recall.status()
-        survey = self._pipeline.surveyed()
+        survey = self._pipeline.survey.now()
         states = self._outbox.states()
         spending = self._outbox.spending(now.date().isoformat())
         purposes = self._outbox.purposes(now.date().isoformat())
@@ -486,7 +487,7 @@ class Operations:
 
     def _sources(self, survey: Survey) -> list[Json]:
         """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over."""
-        there = self._pipeline.places()
+        there = self._pipeline.survey.places()
         found, unread, behind = survey.found, survey.unread, survey.behind
         counted = {tally.provider: tally for tally in self._timeline.tallies()}
         return [

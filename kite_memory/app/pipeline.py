@@ -6,19 +6,18 @@ import math
 import os
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
 from kite_memory.app.code_anchors import anchored
 from kite_memory.app.prompt_capture import attested, heard_before
 from kite_memory.app.session_context import NoteIndexer
+from kite_memory.app.survey import TranscriptSurvey, batches
 from kite_memory.app.usage_report import OutcomeTracker
 from kite_memory.distill.chunking import ChunkPolicy, Span, finished, silence_needed, worth_asking
 from kite_memory.distill.extractor import Usage
@@ -33,12 +32,11 @@ from kite_memory.model.record import Chunk
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact, redact_event, redact_id
-from kite_memory.sources.common.source import Compound, Source
+from kite_memory.sources.common.source import Source
 from kite_memory.sources.common.words import without_echo
 from kite_memory.sources.git_history.source import PROVIDER as GIT
 from kite_memory.timeline.rows import SessionState
 from kite_memory.timeline.store import Timeline
-from kite_memory.timeline.writing import LATEST_MTIME
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft, draft
 from kite_memory.vault.lifecycle import Rulings
@@ -57,9 +55,6 @@ _BEFORE = 160
 
 _RULINGS = 2_000
 
-
-_AT_ONCE = 500
-"""Transcripts, or sessions, that are looked up together: of a hundred thousand no list is made."""
 
 _DAY = 86_400.0
 _AHEAD = 366 * _DAY
@@ -80,18 +75,6 @@ class PassedOver:
     session: str
     first: int
     last: int
-
-
-@dataclass(slots=True, kw_only=True)
-class Survey:
-    """What transcripts there are, by provider: how many were ``found``, how many of them are ``unread`` or were read in part, and
-    how many bytes ``behind`` that is. ``passed_over`` counts sessions.
-    """
-
-    found: Counter[str] = field(default_factory=Counter)
-    unread: Counter[str] = field(default_factory=Counter)
-    behind: Counter[str] = field(default_factory=Counter)
-    passed_over: int = 0
 
 
 class Pipeline:
@@ -129,7 +112,7 @@ class Pipeline:
         self._ripe: dict[tuple[str, str], float] = {}
         self._seen: dict[tuple[str, str], tuple[int, float]] = {}
         self._opened = False
-        self._survey: Survey | None = None
+        self.survey = TranscriptSurvey(sources=sources, timeline=timeline, passed_over=self.passed_over)
         self._settling = OutcomeTracker(timeline=timeline, recall=recall, providers=self.providers, clock=clock)
         self._held_back: dict[str, float] = {}
         """Answered chunks whose notes cannot be written, until when."""
@@ -149,67 +132,13 @@ class Pipeline:
 
     def unread(self) -> list[tuple[Source, Path, int]]:
         """Compare every transcript with what was read of it: those that differ, and by how many bytes about."""
-        return [(source, path, behind) for source, path, behind in self.compared() if behind is not None]
-
-    def compared(self) -> Iterator[tuple[Source, Path, int | None]]:
-        """Every transcript that is there, and by how many bytes about it differs from what was read; ``None`` for not at all."""
-        for source in self._sources:
-            stamp = source.stamp if isinstance(source, Compound) else _stamp
-            for paths in _batches(source.transcripts()):
-                looked_at = self._timeline.looked_at([str(path) for path in paths])
-                for path in paths:
-                    try:
-                        size, mtime_ns = stamp(path)
-                    except OSError:
-                        continue
-                    now, before = (size, min(mtime_ns, LATEST_MTIME)), looked_at.get(str(path), (0, 0))
-                    yield source, path, max(0, now[0] - before[0]) if now != before else None
-
-    def survey(self) -> Survey:
-        """Compare everything now."""
-        return self._filled(Survey())
-
-    def _filled(self, survey: Survey) -> Survey:
-        survey.passed_over = len({(each.provider, each.session) for each in self.passed_over()})
-        for source, _, behind in self.compared():
-            survey.found[source.provider] += 1
-            if behind is not None:
-                survey.unread[source.provider] += 1
-                survey.behind[source.provider] += behind
-        return survey
-
-    def surveyed(self) -> Survey:
-        """What `keep_survey` found, kept up with what was read since; where nobody keeps one, a `survey` made now."""
-        return self._survey or self.survey()
-
-    def keep_survey(self) -> None:
-        """Make a survey that is kept up from now on. The first can be seen while it is made: nobody is to wait for that."""
-        if self._survey is None:
-            self._survey = Survey()
-            self._filled(self._survey)
-        else:
-            self._survey = self.survey()
+        return [(source, path, behind) for source, path, behind in self.survey.compared() if behind is not None]
 
     def keep_up(self, source: Source, path: Path, behind: int | None, *, stop: Callable[[], bool]) -> None:
-        """`ingest`, told of in `surveyed`. ``behind`` is what the survey found the file to differ by; ``None`` where it was told
-        of by the watch.
-        """
-        new = behind is None and self._survey is not None and self._timeline.cursor(str(path)) is None
+        """`ingest`, and count it in `survey`. ``behind`` is what the survey found the file to differ by; ``None`` from the watch."""
+        new = behind is None and self._timeline.cursor(str(path)) is None
         self.ingest(source, path, stop=stop)
-        if self._survey is None:
-            return
-        self._survey.found[source.provider] += new
-        if behind is not None:
-            self._survey.unread[source.provider] -= 1
-            self._survey.behind[source.provider] -= behind
-
-    def places(self) -> dict[str, bool]:
-        """Every provider, and whether any folder of it is there."""
-        found: dict[str, bool] = {}
-        for source in self._sources:
-            flat = source.flat_roots() if isinstance(source, Compound) else ()
-            found[source.provider] = any(map(os.path.isdir, (*source.roots(), *flat)))
-        return found
+        self.survey.read(source.provider, behind, new=new)
 
     def ingest(
         self,
@@ -281,7 +210,7 @@ class Pipeline:
         self._settling.settle()
         now = self._clock()
         due = [key for key, ripe in self._ripe.items() if ripe <= now]
-        for keys in _batches(due):
+        for keys in batches(due):
             self.follow_timeline(keys)
             chunked_to = self._outbox.chunked_to(keys)
             for key in keys:
@@ -361,7 +290,7 @@ class Pipeline:
     def passed_over(self, *, since: datetime | None = None, provider: str = "") -> list[PassedOver]:
         """What of the timeline was passed over, of sessions that went on at ``since`` or later."""
         named = (gap for gap in self._outbox.gaps() if provider in ("", gap[0]))
-        gaps = [gap for batch in _batches(named) for gap in self._timeline.holding(batch)]
+        gaps = [gap for batch in batches(named) for gap in self._timeline.holding(batch)]
         if since is not None:
             states = self._timeline.session_states()
             quiet = {(each.session.provider, each.session.id): each.quiet_since for each in states}
@@ -526,20 +455,6 @@ class Pipeline:
         except KiteError as error:
             log.warning("the vault could not be compared: %s", error)
             return None
-
-
-_Each = TypeVar("_Each")
-
-
-def _batches(all: Iterable[_Each]) -> Iterator[list[_Each]]:
-    left = iter(all)
-    while batch := list(islice(left, _AT_ONCE)):
-        yield batch
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
 
 
 def redacted(look: ReadResult) -> ReadResult:

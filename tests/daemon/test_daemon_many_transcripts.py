@@ -37,7 +37,7 @@ def write(home: Path, number: int) -> Path:
 
 
 def told(house: FakeHouse) -> tuple[int, int, int]:
-    survey, provider = house.pipeline.surveyed(), house.source.provider
+    survey, provider = house.pipeline.survey.now(), house.source.provider
     return survey.found[provider], survey.unread[provider], survey.behind[provider]
 
 
@@ -75,7 +75,7 @@ def test_sessions_come_a_page_at_a_time(house: FakeHouse) -> None:
 def test_a_kept_survey_is_told_without_looking_at_any_transcript(
     home: Path, house: FakeHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.pipeline.keep_survey()
+    house.pipeline.survey.keep()
     unread = house.pipeline.unread()
     before = told(house)
     monkeypatch.setattr(house.source, "transcripts", lambda: pytest.fail("looked at every transcript"))
