@@ -135,7 +135,7 @@ class Pipeline:
         return [(source, path, behind) for source, path, behind in self.survey.compared() if behind is not None]
 
     def keep_up(self, source: Source, path: Path, behind: int | None, *, stop: Callable[[], bool]) -> None:
-        """`ingest`, and count it in `survey`. ``behind`` is what the survey found the file to differ by; from the watch, ``None``."""
+        """`ingest`, and count it in `survey`. ``behind`` is what the survey found to differ; ``None`` from the watch."""
         new = behind is None and self._timeline.cursor(str(path)) is None
         self.ingest(source, path, stop=stop)
         self.survey.read(source.provider, behind, new=new)

@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall import lexical
-from kite_memory.recall.files import private_file, private_folder
 from kite_memory.recall.prose import CHARACTERS_PER_NOTE, passages, searchable
 from kite_memory.recall.vector_file import Keys, key_of
 from kite_memory.system import sqlite
+from kite_memory.system.private_files import make_folder, make_private_file
 
 _SCHEMA = """
 CREATE TABLE note (
@@ -402,8 +402,8 @@ class Catalogue:
                 self._connections = None
             if self._connections is None:
                 try:
-                    private_folder(self._path.parent)
-                    private_file(self._path)
+                    make_folder(self._path.parent)
+                    make_private_file(self._path)
                 except OSError as error:
                     raise sqlite3.OperationalError(f"{error.strerror}: {error.filename}") from error
                 writer = _connected(self._path)

@@ -13,10 +13,10 @@ from types import MappingProxyType
 
 from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.model.hit import Judged, Question
-from kite_memory.recall.files import private_file, private_folder
 from kite_memory.recall.tallies import Count, Moment, Standing, Tally, Week, mondays, week_of
 from kite_memory.recall.uptake import Uptake
 from kite_memory.system import sqlite
+from kite_memory.system.private_files import make_folder, make_private_file
 
 TEAMS = "team:"
 """Before the id of a note of the team's: the names of one's own notes are apart from these."""
@@ -157,8 +157,8 @@ class SessionMemory:
         self._tallies: tuple[int, Mapping[str, Tally]] | None = None
         self._reserved: dict[str, set[str]] = {}
         try:
-            private_folder(path.parent)
-            private_file(path)
+            make_folder(path.parent)
+            make_private_file(path)
         except OSError as error:
             hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
             raise StateNotWritten(f"the memory of what was shown, {path}, cannot be used: {error.strerror}", hint=hint) from error
@@ -533,7 +533,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 def _begun_anew(path: Path) -> sqlite3.Connection:
     for suffix in ("", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    private_file(path)
+    make_private_file(path)
     try:
         return _opened(path)
     except sqlite3.Error as error:

@@ -2,17 +2,12 @@
 
 import contextlib
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from kite_memory.errors import KiteError, VaultReadOnly
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
+from kite_memory.system.locks import lock_now
 
 _PATIENCE = 30.0
 _PAUSE = 0.005
@@ -48,7 +43,7 @@ class WriterLock:
         waiting = threading.Event()
         waited = 0.0
         try:
-            while not _taken(handle):
+            while not lock_now(handle):
                 if waited > _PATIENCE:
                     raise KiteError("another process has been writing to the vault for too long", hint="see `kmem status`")
                 waiting.wait(_PAUSE)
@@ -57,16 +52,3 @@ class WriterLock:
             os.close(handle)
             raise
         return handle
-
-
-def _taken(handle: int) -> bool:
-    try:
-        if sys.platform == "win32":
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    except OSError as error:
-        raise KiteError(f"the state folder cannot be locked: {error.strerror}", hint="keep it on a local disk") from error
-    return True
