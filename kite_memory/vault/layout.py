@@ -10,7 +10,7 @@ from kite_memory.vault.lock import WriterLock
 from kite_memory.vault.scanning import Scanner
 
 
-def lay_out(template: Path, *, files: Files, ledger: Ledger, lock: WriterLock, scanner: Scanner) -> None:
+def init_vault(template: Path, *, files: Files, ledger: Ledger, lock: WriterLock, scanner: Scanner) -> None:
     """Lay out the vault: folders, Home note, Obsidian's settings.
 
     Nothing is overwritten, nothing that was removed comes back, and somebody's own Obsidian settings are left entirely alone.

@@ -21,7 +21,7 @@ from kite_memory.vault.files import CannotRead, Files
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.keyed_notes import KeyedNotes
 from kite_memory.vault.known import KnownNotes
-from kite_memory.vault.layout import lay_out
+from kite_memory.vault.layout import init_vault
 from kite_memory.vault.ledger import Known, Ledger, link_key
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.listing import (
@@ -103,8 +103,8 @@ class Vault:
         self.close()
 
     def ensure(self, template: Path) -> None:
-        """As `layout.lay_out`."""
-        lay_out(template, files=self._files, ledger=self._ledger, lock=self._writer_lock, scanner=self._scanner)
+        """As `layout.init_vault`."""
+        init_vault(template, files=self._files, ledger=self._ledger, lock=self._writer_lock, scanner=self._scanner)
 
     @property
     def frozen(self) -> str:
