@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.look import Cursor, Look
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.threads import Joined, joined
 
 HOME = "/home/ada/work"
 
 
-def look(number: int, project: str, told: dict[str, Any]) -> Look:
+def look(number: int, project: str, told: dict[str, Any]) -> ReadResult:
     began = datetime.fromisoformat(told["date"]).replace(tzinfo=UTC)
     name = f"{number:08x}-0000-4000-8000-000000000000"
     session = Session(id=name, provider="claude-code", started=began, project=project, cwd=HOME, branch=told["branch"])
@@ -63,7 +63,7 @@ def look(number: int, project: str, told: dict[str, Any]) -> Look:
         tell(EventType.TOOL_RESULT, f"[{told['branch']} {number:05x}{place:02x}] {subject}", call=f"commit-{place}")
     tell(EventType.ASSISTANT_MESSAGE, told["outcome"])
     cursor = Cursor(position=len(events), size=len(events), mtime_ns=1)
-    return Look(path=f"/t/{name}", session=session, events=tuple(events), problems=(), cursor=cursor)
+    return ReadResult(path=f"/t/{name}", session=session, events=tuple(events), problems=(), cursor=cursor)
 
 
 def between(found: Joined, first: Session, second: Session) -> str:

@@ -339,7 +339,9 @@ def handoff(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change and make none.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed where nobody can be asked.")] = False,
 ) -> None:
-    """Write the brief of a session where the next agent reads it: into AGENTS.md, CLAUDE.md or GEMINI.md of the project.
+    """Write a session's brief into the file that the next agent reads.
+
+    That is the project's AGENTS.md, CLAUDE.md or GEMINI.md.
 
     It stands between marks, in place of what was handed over before, and nothing else of the file changes. --done takes it out.
 
@@ -349,7 +351,7 @@ def handoff(
     from kite_memory.agents import instruction_lines
     from kite_memory.agents.connections import connections
     from kite_memory.agents.settings_edit import read_settings
-    from kite_memory.cli.connecting import Step, carry_out, places, show
+    from kite_memory.cli.bridging import Step, carry_out, places, show
     from kite_memory.errors import UsageError
 
     settings = config.load()
@@ -431,7 +433,7 @@ def blame(
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="At most so many.")] = 12,
     as_json: AsJson = False,
 ) -> None:
-    """Show which prompts led to changes of a file, newest first, and the commits that these went into.
+    """Show which prompts changed a file, newest first, and their commits.
 
     Example: kmem blame orchard/sweeper.py
     """

@@ -25,23 +25,30 @@ _NAMED_OPTION = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _PICK = re.compile(
-    r"^\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|sure|hmm|i think|i guess|let'?s|lets|go|do|just|i'd|i would|with|for|go for|go with"
+    r"^\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|ye[ap]|sure|hmm|i think|i guess|let'?s|lets|go|do|just|i'd|i would|with|for|go for|go with"
     r"|option|approach|pick|take|choose|like|to|say|the)[\s,:]+){0,6}(?P<label>[A-Da-d]|[1-9])(?=\s*$|[.!)](?:\s|$)|\s*[,;:—–]"
     r"|\s(?:please|but|and|then|is|sounds|looks|seems|for|first|with|as|since|because|it|now|-)\b)",
     re.IGNORECASE,
 )
 _SEVERAL = re.compile(r"(?:\b[A-D]|[1-9])\s*(?:,|and|&|\+|or)\s*(?:[A-D]\b|[1-9])(?!\w)")
 _NTH = {"first": "1", "second": "2", "third": "3", "former": "1", "latter": "2"}
-_PICK_NTH = re.compile(r"\bthe (?P<nth>(?:first|second|third)(?= (?:one|option|approach|way)\b)|former\b|latter\b)", re.IGNORECASE)
+_PICK_NTH = re.compile(
+    r"\bthe (?P<nth>(?:first|second|third)(?= (?:one|option|approach|way)\b|[\s.!]*$)|former\b|latter\b)", re.IGNORECASE
+)
+_INLINE = re.compile(
+    r"\((?P<label>[1-9a-d])\)\s+(?P<rest>[^()]{3,200}?(?:\([^()]{2,80}\)[^()]{0,80}?)?)"
+    r"(?=[,;]?\s*(?:and |or )?\([1-9a-d]\)|[.?!;](?:\s|$))"
+)
+_OFFERS = re.compile(r"\b(?:options?|alternatives?|recommend\w*|designs?|choices?|lean(?:ing)? to|approaches)\b", re.IGNORECASE)
 
 
 def options_in(text: str) -> list[Option]:
-    """The lettered or numbered choices that an agent's message ends on; none unless it asks for one."""
+    """The lettered or numbered choices that an agent's message ends on; none unless it asks for one, or calls them that."""
     text = clean(text[-6_000:])
-    if "?" not in text[-700:]:
+    if "?" not in text[-700:] and not _OFFERS.search(text):
         return []
     found: dict[str, Option] = {}
-    for pattern in (_NAMED_OPTION, _LABEL):
+    for pattern in (_NAMED_OPTION, _LABEL, _INLINE):
         for match in pattern.finditer(text):
             label = match["label"].upper()
             rest = one_line(match["rest"]).replace("**", "").replace("__", "")

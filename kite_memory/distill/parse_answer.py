@@ -24,7 +24,7 @@ from kite_memory.model.record import (
     Topic,
 )
 
-TITLE_CHARS = 80
+TITLE_CHARS = 120
 TITLE_WORDS = 12
 BODY_CHARS = 1_200
 _SYMPTOM_CHARS = 300
@@ -260,10 +260,10 @@ def checked_origin(claimed: object, sources: Sequence[Event]) -> Origin:
     return "assistant"
 
 
-def bounded_title(text: str) -> str:
-    """One line without markup, at most `TITLE_WORDS` words and `TITLE_CHARS` characters."""
-    words = one_line(text).strip("#*_ \"'").rstrip(".:;,").split(" ")
-    return clip(" ".join(words[:TITLE_WORDS]), TITLE_CHARS).strip()
+def bounded_title(text: str, words: int = TITLE_WORDS) -> str:
+    """One line without markup, at most so many ``words`` and `TITLE_CHARS` characters."""
+    title = one_line(text).strip("#*_ \"'").rstrip(".:;,").split(" ")
+    return clip(" ".join(title[:words]), TITLE_CHARS).strip()
 
 
 def _text(value: object, limit: int) -> str:

@@ -195,9 +195,29 @@ def test_an_answer_to_a_question_is_a_decision_with_what_was_not_chosen() -> Non
     found = only(event(1, "go on"), event(2, asked, EventType.DECISION))
 
     assert isinstance(found, Decision)
-    assert found.title == "A lease column"
+    assert found.title == "A lease column: Which lock should the queue use"
     assert [each.alternative for each in found.rejected] == ["Advisory locks", "A lock file"]
     assert found.origin == "user"
+
+
+def test_the_answers_to_one_call_are_one_decision() -> None:
+    asked = "Which lock should the queue use?\nAnswer: A lease column (Recommended)\nNot chosen: A lock file"
+    also = "Should a crashed worker be told of?\nAnswer: Only in the log\nNot chosen: By mail"
+    events = [dataclasses.replace(event(at, text, EventType.DECISION), call="c1") for at, text in ((2, asked), (3, also))]
+
+    found = only(event(1, "go on"), *events)
+
+    assert isinstance(found, Decision)
+    assert "A lease column. " in found.body
+    assert "Only in the log" in found.body
+    assert [each.alternative for each in found.rejected] == ["A lock file", "By mail"]
+
+
+@pytest.mark.parametrize("answer", ["You decide", "Next area", "Your call", "I don't care", "Skip this one"])
+def test_an_answer_that_chooses_nothing_is_no_decision(answer: str) -> None:
+    asked = f"Which lock should the queue use?\nAnswer: {answer}\nNot chosen: Advisory locks; A lock file"
+
+    assert distilled(event(1, "go on"), event(2, asked, EventType.DECISION)) == ()
 
 
 def test_an_answer_that_only_informs_is_no_decision() -> None:

@@ -1,148 +1,268 @@
-"""From one turn to the notes it could become."""
+"""From the turns of a session to the notes they could become.
 
+A plan that was approved, a question that was answered, what a person rules or the agent concedes to them, a cause that was found,
+and a message that claims something.
+"""
+
+import math
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
+from kite_memory.distill.offline.claims import (
+    Claim,
+    asked_in,
+    assertion,
+    best_of,
+    claim_of,
+    is_talk,
+    sentences_of_turn,
+    settled_cause,
+    settled_choice,
+    withdrawn,
+)
 from kite_memory.distill.offline.commands import Established
-from kite_memory.distill.offline.cues import CAUSE, DECIDING, VERIFIED
-from kite_memory.distill.offline.findings import Finding, finding_of, is_talk, sentences_of_turn, settled_cause, settled_choice
+from kite_memory.distill.offline.cues import CAUSE, CHOICE, PASSING
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
-from kite_memory.distill.offline.people import EVERYWHERE, concedes, directs, is_firm, stated_decisions, wishes
-from kite_memory.distill.offline.statements import Statement, statements
-from kite_memory.distill.offline.wording import in_own_words, rejected_in, title_of, without_opening
+from kite_memory.distill.offline.people import (
+    EVERYWHERE,
+    Statement,
+    assents,
+    concedes,
+    directs,
+    is_firm,
+    stated_decisions,
+    statements,
+    wishes,
+)
+from kite_memory.distill.offline.rulings import Thread, named_after, recommended, taken, threads
+from kite_memory.distill.offline.wording import asserting_title, in_own_words, rejected_in, title_of, without_opening
 from kite_memory.distill.options import options_in, picked
 from kite_memory.distill.parse_answer import BODY_CHARS
 from kite_memory.distill.prose import clip, one_line, stems, telling_lines
-from kite_memory.distill.retractions import CLAIM
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import SAID_TO_A_REFUSAL, Origin, Rejected
 
-_FEWEST_WORDS = 80
-_LEAST_SCORE = 1.0
-_FEWEST_WORDS_OF_A_CAUSE = 40
-_LEAST_SCORE_OF_A_CAUSE = 0.4
-_WISH = 9.0
-_STATED = 8.0
-_TOLD = 8.5
-_CORRECTION = 7.0
-_CHOSEN = 6.0
-_PICK = 1.6
-_SETTLED = 1.6
-_REFUSAL = 1.5
-_COMMAND = 1.5
 _QUOTED = 260
+_CONTEXT = 500
+_APPROACH = 350
+_SYMPTOM = 200
+
+Rule = Literal[
+    "plan", "answer", "thread", "agreed", "pick", "refusal", "wish", "stated", "told", "correction", "choice", "conceded", "cause",
+    "claim", "command",
+]  # fmt: skip
+PERSONS: frozenset[Rule] = frozenset(
+    ("thread", "wish", "stated", "told", "correction", "choice", "agreed", "answer", "plan", "pick", "refusal")
+)
+"""What a person said, picked or approved: it is not weighed against what an agent says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """``rule`` says what made it; ``score`` is comparable between the drafts of a chunk; ``claims`` where it names a cause."""
+    """``rule`` says what made it; ``worth`` is comparable between what an agent says, see `claims.Claim`."""
 
-    rule: Literal[
-        "finding", "settled", "stated", "told", "correction", "choice", "pick", "answer", "plan", "refusal", "wish", "command"
-    ]  # fmt: skip
+    rule: Rule
     kind: Literal["decision", "insight", "fact", "preference"]
     title: str
     body: str
     evidence: tuple[str, ...]
-    score: float
     importance: int
     origin: Origin
+    worth: float = math.inf
     rejected: tuple[Rejected, ...] = ()
     symptom: str = ""
     everywhere: bool = False
-    claims: bool = False
 
 
-def drafts_of(turn: Turn, before: Turn | None, fresh: Container[str]) -> tuple[list[Draft], int]:
-    """The drafts of a turn and the number of words the agent said in it.
+def drafts_of(told: Sequence[Turn], fresh: Container[str]) -> Iterator[Draft]:
+    """The drafts of a session's last turns. Only of events in ``fresh``: what was before may have been told already."""
+    for each in threads(told):
+        yield from _of_thread(each, fresh)
+    for at, turn in enumerate(told):
+        if turn.events[-1].id in fresh:
+            yield from _of_turn(turn, told[at - 1] if at else None, told[at + 1] if at + 1 < len(told) else None, fresh)
 
-    Only events in ``fresh`` are told of: what the turn began with may have been told already.
-    """
-    said = [sentence for sentence in sentences_of_turn(turn) if sentence.event.id in fresh]
-    words = sum(sentence.words for sentence in said)
-    drafts: list[Draft] = []
+
+def _of_turn(turn: Turn, before: Turn | None, after: Turn | None, fresh: Container[str]) -> Iterator[Draft]:
+    yield from _plans(turn, fresh)
+    yield from _answers(turn, fresh)
     if turn.asked is not None and turn.asked.id in fresh:
-        drafts.extend((*_picks(turn, before), *_refusals(turn, before), *_plainly(turn, before)))
-    drafts.extend((*_answers(turn, said, fresh), *_stated(turn, fresh), *_wishes(turn, fresh)))
-    finding = finding_of(turn, said)
-    if finding and _weighs(finding, words):
-        drafts.append(_found(turn, finding))
-    elif settled := settled_cause(turn, said):
-        drafts.append(_settled(turn, settled, "insight"))
-    elif settled := settled_choice(said):
-        drafts.append(_settled(turn, settled, "decision"))
-    return drafts, words
+        yield from (*_picks(turn, before), *_refusals(turn, before), *_agreed(turn, before), *_plainly(turn, before))
+    yield from (*_stated(turn, fresh), *_wishes(turn, fresh), *_claims(turn, after, fresh))
 
 
-def _weighs(finding: Finding, words: int) -> bool:
-    if any(CLAIM.search(sentence.text) for sentence in finding.sentences):
-        return words >= _FEWEST_WORDS_OF_A_CAUSE and finding.score >= _LEAST_SCORE_OF_A_CAUSE
-    return words >= _FEWEST_WORDS and finding.score >= _LEAST_SCORE
-
-
-def _found(turn: Turn, finding: Finding) -> Draft:
-    """Where the agent opens by giving way, the person's words lead: they are what the rest of the turn follows."""
-    text = joined(sentence.text for sentence in finding.sentences)
-    evidence = [sentence.event.id for sentence in finding.sentences]
-    corrected = _correction(turn)
-    if corrected and turn.asked:
-        text = f"{_quotation(corrected)} {text}"
-        evidence.insert(0, turn.asked.id)
-    rejected = tuple(rejected_in(sentence.text for sentence in finding.sentences))[:3]
-    causes = len(CAUSE.findall(text)) + 2 * len(VERIFIED.findall(text))
-    decides = len(DECIDING.findall(text)) + 2 * len(rejected) + 2 * bool(corrected)
-    kind: Literal["decision", "insight", "fact"] = "decision" if decides > causes else "insight" if causes else "fact"
-    firm = (kind == "decision" and bool(rejected)) or (kind == "insight" and bool(VERIFIED.search(text)))
-    if kind == "insight" and finding.discarded:
-        text = f"{text} Ruled out: {'; '.join(title_of(theory.text) for theory in finding.discarded[:2])}."
-    return Draft(
-        rule="finding",
-        kind=kind,
-        title=title_of(finding.best.text),
-        body=text,
-        evidence=tuple(evidence),
-        score=finding.score,
-        importance=3 if firm and finding.score >= 2.0 else 2,
-        origin="assistant",
-        rejected=rejected,
-        symptom=_symptom(turn, of_any_call=False) if kind == "insight" else "",
-        claims=any(CLAIM.search(sentence.text) for sentence in finding.sentences),
+def _of_thread(thread: Thread, fresh: Container[str]) -> Iterator[Draft]:
+    """All that a thread settles; where its beginning was told already, what was added under the same title."""
+    new = tuple(each for each in thread.answers if each.turn.asked is not None and each.turn.asked.id in fresh)
+    begun = thread.up_to_where_it_settles()
+    if not new or begun is None:
+        return
+    if all(any(True for _ in _outright(each.turn)) for each in thread.answers if each.text):
+        return  # each is a note of its own
+    told_already = begun.answers[-1] not in new
+    said = [each.text for each in (new if told_already else thread.answers) if each.text]
+    if not said:
+        return
+    recap = thread.recap()
+    words = " ".join(f"“{text.rstrip(' .')}.”" for text in said)
+    body = f"{words} What the agent made of it: {joined(each.text for each in recap)}" if recap else words
+    events = [each.turn.asked.id for each in (new if told_already else thread.answers) if each.text and each.turn.asked]
+    standing = any(True for each in begun.answers for _ in _outright(each.turn, preferences=True))
+    yield Draft(
+        rule="thread",
+        kind="preference" if standing else "decision",
+        title=asserting_title(named_after(begun)),
+        body=clip(body, BODY_CHARS),
+        evidence=tuple(dict.fromkeys((*events[:6], *(each.event.id for each in recap[:1])))),
+        importance=3 if any(is_firm(text) for text in said) else 2,
+        origin="user",
+        everywhere=any(EVERYWHERE.search(text) for text in said),
     )
 
 
-def _settled(turn: Turn, sentences: Sequence[Sentence], kind: Literal["insight", "decision"]) -> Draft:
-    text = joined(sentence.text for sentence in sentences)
+def _outright(turn: Turn, *, preferences: bool = False) -> Iterator[str]:
+    """What a person says in a turn in plain sentences that stand alone."""
+    if turn.asked is None:
+        return
+    yield from (each.text for each in wishes(turn.asked))
+    yield from (each.text for each in statements(turn.asked, answered=True) if each.rule == "correction" or not preferences)
+    if not preferences:
+        yield from (each.text for each in stated_decisions(turn.asked))
+
+
+def _agreed(turn: Turn, before: Turn | None) -> Iterator[Draft]:
+    """A bare assent says nothing by itself: what it assents to is a decision of the person's. So is what they name of an offer."""
+    if turn.asked is None or before is None:
+        return
+    said = said_by_person(turn.asked)
+    told = recommended(before) if assents(said) else taken(one_line(said), before)
+    best = best_of(told) or (max(told, key=lambda each: assertion(each.text, each.words)) if told else None)
+    if best is None:
+        return
+    yield Draft(
+        rule="agreed",
+        kind="decision",
+        title=asserting_title(best.text),
+        body=f"{'Agreed:' if assents(said) else in_own_words(said, _QUOTED)} {joined(each.text for each in told)}",
+        evidence=(best.event.id, turn.asked.id),
+        importance=2,
+        origin="user",
+        rejected=tuple(rejected_in(each.text for each in told))[:3],
+    )
+
+
+def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[Draft]:
+    """What the agent's messages claim, one draft of each; and a cause that was found and mended, in however few words."""
+    said = sentences_of_turn(turn)
+    gone = withdrawn(turn, said)
+    standing = [each for at, each in enumerate(said) if at not in gone]
+    discarded = tuple(said[at] for at in sorted(gone))
+    last = said[-1].event if said else None
+    failures = 0
+    first = True
+    for event in turn.events:
+        failures += event.type is EventType.ERROR or event.status == "failed"
+        if event.type is not EventType.ASSISTANT_MESSAGE:
+            continue
+        opening, first = first, False
+        if event.id not in fresh or (event is last and after is not None and _turns_down(after)):
+            continue
+        mine = [each for each in standing if each.event is event]
+        conceded = _conceded(turn, event) if opening else ""
+        claim = claim_of(mine, asked_in(turn), failures)
+        if claim is not None:
+            yield _claimed(turn, claim, conceded, discarded)
+    settled = settled_cause(turn, said)
+    if settled is not None and settled.best.event.id in fresh and len(title_of(settled.best.text).split()) >= _TITLE_OF_A_CAUSE:
+        yield _settled(turn, settled, "insight")
+    elif (chosen := settled_choice(said)) and chosen.best.event.id in fresh:
+        yield _settled(turn, chosen, "decision")
+
+
+def _turns_down(turn: Turn) -> bool:
+    return turn.asked is not None and _NO.match(said_by_person(turn.asked)[:200]) is not None
+
+
+_NO = re.compile(
+    r"\W*(?:no|nope|nah|wrong|don'?t|do not|instead|rather|that'?s (?:not|wrong))\b(?! (?:problem|worries))", re.IGNORECASE
+)
+
+
+def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Sentence]) -> Draft:
+    """Where the agent opens by giving way, the person's words lead: they are what the rest of the turn follows."""
+    text = joined(each.text for each in (claim.sentences[:2] if conceded else claim.sentences))
+    evidence = [claim.best.event.id]
+    causes, choices = len(CAUSE.findall(text)), len(CHOICE.findall(text))
+    kind: Literal["decision", "insight", "fact"] = "decision" if choices > causes else "insight" if causes else "fact"
+    title = asserting_title(((best_of(claim.sentences[:3]) if conceded else None) or claim.best).text)
+    if conceded and turn.asked:
+        text, kind = f"{_quotation(conceded)} {text}", "decision"
+    if turn.asked and (conceded or len(stems(asked_in(turn)) & stems(text)) >= _ANSWERS):
+        evidence.insert(0, turn.asked.id)
+    if kind == "insight" and discarded:
+        text = f"{text}{_ruled_out(discarded)}"
     return Draft(
-        rule="settled",
+        rule="conceded" if conceded else "claim",
         kind=kind,
-        title=title_of(sentences[0].text),
-        body=text,
-        evidence=tuple(dict.fromkeys(sentence.event.id for sentence in sentences)),
-        score=_SETTLED,
+        title=title,
+        body=clip(text, BODY_CHARS),
+        evidence=tuple(evidence),
         importance=2,
         origin="assistant",
-        rejected=tuple(rejected_in(sentence.text for sentence in sentences))[:2] if kind == "decision" else (),
-        symptom=_symptom(turn, of_any_call=True) if kind == "insight" else "",
+        worth=claim.worth + (_CONCEDED if conceded else 0),
+        rejected=tuple(rejected_in(each.text for each in claim.sentences))[:3] if kind == "decision" else (),
+        symptom=_symptom(turn, f"{title} {text}") if kind == "insight" else "",
     )
 
 
-def _symptom(turn: Turn, *, of_any_call: bool) -> str:
+_CONCEDED = 0.5
+_TITLE_OF_A_CAUSE = 4
+_ANSWERS = 2
+"""Words of a prompt from which on what is said in its turn is said to it."""
+
+
+def _settled(turn: Turn, claim: Claim, kind: Literal["insight", "decision"]) -> Draft:
+    text = joined(each.text for each in claim.sentences)
+    if claim.discarded:
+        text = f"{text}{_ruled_out(claim.discarded)}"
+    return Draft(
+        rule="cause",
+        kind=kind,
+        title=title_of(claim.best.text),
+        body=text,
+        evidence=tuple(dict.fromkeys(each.event.id for each in claim.sentences)),
+        importance=2,
+        origin="assistant",
+        worth=claim.worth,
+        rejected=tuple(rejected_in(each.text for each in claim.sentences))[:2] if kind == "decision" else (),
+        symptom=_symptom(turn, text) if kind == "insight" else "",
+    )
+
+
+def _ruled_out(theories: Sequence[Sentence]) -> str:
+    named = [title for theory in theories if len((title := title_of(theory.text)).split()) >= 3]
+    return f" Ruled out: {'; '.join(named[:2])}." if named else ""
+
+
+def _symptom(turn: Turn, told: str) -> str:
+    """The turn's last failure that speaks of what the note speaks of."""
+    about = stems(told)
     failures = [event for event in turn.events if event.type is EventType.ERROR or event.status == "failed"]
-    shown = [event for event in failures if event.command] or (failures if of_any_call else [])
-    return telling_lines(shown[-1].text, 200, lines=2) if shown else ""
+    for event in reversed(failures):
+        lines = telling_lines(event.text, _SYMPTOM, lines=2)
+        if lines and stems(lines) & about:
+            return lines
+    return ""
 
 
-def _correction(turn: Turn) -> str:
+def _conceded(turn: Turn, reply: Event) -> str:
     """What the person said, if the agent's next words concede it and it is short enough to have been typed."""
-    if turn.asked is None:
+    words = said_by_person(turn.asked) if turn.asked else ""
+    if not concedes(reply.text, words):
         return ""
-    words = said_by_person(turn.asked)
-    reply = next((event for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE), None)
-    if reply is None or not concedes(reply.text) or len(words) > 600 or len(stems(words)) < 3:
-        return ""
-    return words
+    return words if len(words) <= 600 and len(stems(words)) >= 3 else ""
 
 
 def _stated(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
@@ -160,7 +280,6 @@ def _stated(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
                 title=title_of(without_opening(stated.text)),
                 body=f"{in_own_words(stated.text, BODY_CHARS)} {joined(each.text for each in echo[:2])}".rstrip(),
                 evidence=(event.id, *(each.event.id for each in echo[:1])),
-                score=_STATED,
                 importance=3 if rejected and rejected[0].reason else 2,
                 origin="user",
                 rejected=rejected,
@@ -171,7 +290,9 @@ def _echo(reply: Event | None, about: frozenset[str]) -> list[Sentence]:
     """What the agent made of a person's words in its next message."""
     if reply is None:
         return []
-    return [each for each in sentences_of(reply, reply.text)[:8] if not is_talk(each) and len(each.stems & about) >= 2]
+    return [
+        each for each in sentences_of(reply, reply.text)[:8] if not is_talk(each.text, each.words) and len(each.stems & about) >= 2
+    ]
 
 
 def _plainly(turn: Turn, before: Turn | None) -> Iterator[Draft]:
@@ -189,18 +310,18 @@ def _of_statement(statement: Statement, event: Event, echo: Sequence[Sentence]) 
     match statement.rule:
         case "told":
             return Draft(
-                rule="told", kind="fact", title=title, body=words, evidence=(event.id,), score=_TOLD,
+                rule="told", kind="fact", title=title, body=words, evidence=(event.id,),
                 importance=3 if statement.firm else 2, origin="user",
             )  # fmt: skip
         case "correction":
             return Draft(
-                rule="correction", kind="preference", title=title, body=words, evidence=(event.id,), score=_CORRECTION,
+                rule="correction", kind="preference", title=title, body=words, evidence=(event.id,),
                 importance=2, origin="user", rejected=rejected, everywhere=bool(EVERYWHERE.search(words)),
             )  # fmt: skip
         case "choice":
             return Draft(
                 rule="choice", kind="decision", title=title, body=f"{words} {joined(each.text for each in echo[:2])}".rstrip(),
-                evidence=(event.id, *(each.event.id for each in echo[:1])), score=_CHOSEN,
+                evidence=(event.id, *(each.event.id for each in echo[:1])),
                 importance=2 if statement.firm or rejected else 1, origin="user", rejected=rejected,
             )  # fmt: skip
         case _:
@@ -214,78 +335,176 @@ def _picks(turn: Turn, before: Turn | None) -> Iterator[Draft]:
     offer = next((event for event in reversed(before.events) if event.type is EventType.ASSISTANT_MESSAGE), None)
     if offer is None:
         return
-    said = said_by_person(turn.asked)
     options = options_in(offer.text)
-    choice = picked(said, options)
-    if choice is None or len(stems(choice.text)) < 5:
+    choice = picked(said_by_person(turn.asked), options)
+    if (
+        choice is None
+        or len(stems(choice.text)) < 5
+        or not _NAMES_IT.match(choice.text)
+        or PASSING.search(choice.text)
+        or not _ALTERNATIVES.search(offer.text)
+    ):
         return
-    reasons = finding_of(before, [each for each in sentences_of(offer, offer.text) if each.stems & stems(choice.text)])
-    body = [f"Chosen: {choice.text}"]
-    if reasons:
-        body.extend(each.text for each in reasons.sentences if each.text[:60] not in choice.text)
     yield Draft(
         rule="pick",
         kind="decision",
         title=title_of(choice.name),
-        body=joined(body[:4]),
+        body=f"Chosen: {joined([choice.text])}",
         evidence=(offer.id, turn.asked.id),
-        score=_PICK,
         importance=2,
         origin="user",
         rejected=tuple(Rejected(alternative=option.text, reason="") for option in options if option is not choice)[:4],
     )
 
 
-_ANSWER = re.compile(r"^(?P<question>.{3,600}?)\nAnswer: (?P<answer>.{1,600}?)(?:\nNot chosen: (?P<lost>.{1,800}))?\s*$", re.DOTALL)
+_NAMES_IT = re.compile(r"(?!(?:For|In case|Only if|As) )[A-Z`\d*]")
+_ALTERNATIVES = re.compile(
+    r"\b(?:which|options?|approach(?:es)?|prefer|alternatives?|recommend\w*|either|designs?)\b", re.IGNORECASE
+)
+"""What a list is called whose items exclude one another; other lists are of things to do."""
+
+
+_ANSWER = re.compile(
+    r"^(?P<question>.{3,600}?)\nAnswer: (?P<answer>.{1,600}?)(?:\nIn their words: (?P<words>.{1,600}?))?"
+    r"(?:\nNot chosen: (?P<lost>.{1,800}))?\s*$",
+    re.DOTALL,
+)
 _CHOICE = re.compile(
     r"\W*(?:which|how (?:should|do|would)|should|shall|what (?:should|approach|would|do you want|kind|level|format|name)"
-    r"|do (?:you|we) want|would you|can we|is it ok)\b",
+    r"|do (?:you|we) want|would you|can we|is it ok|(?:for|when|where|with|in) [^?]{3,300}\b(?:should|do you|which|would|shall"
+    r"|or)\b|[^?]{3,300}\bor\b)",
     re.IGNORECASE,
 )
 """Questions that ask for a choice; others only ask for information."""
+_NO_ANSWER = re.compile(
+    r"\W*(?:you (?:decide|choose|pick)|up to you|whatever|either|your (?:call|choice)|(?:i )?don'?t (?:know|care|mind)"
+    r"|no preference|next\b.*|skip.*|other|none|not sure|(?:let'?s )?(?:continue|proceed|move on|go on)\b.*|cancel.*|stop.*)\W*",
+    re.IGNORECASE,
+)
+_ERRAND = re.compile(
+    r"\b(?:should|shall|want me|like me)\b.{1,40}?\b(?:commit|push|proceed|start|begin|deliver|continue|merge|deploy|run|open a)\b",
+    re.IGNORECASE,
+)
+"""What is to be done next is no choice that anybody comes back to."""
+_RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
 
 
-def _answers(turn: Turn, said: Sequence[Sentence], fresh: Container[str]) -> Iterator[Draft]:
-    """Answers to the agent's questions, and plans that were approved."""
+def _plans(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
+    """A plan that the person approved: what it claims, the heart of its context, and how it goes about it."""
     for event in turn.events:
-        if event.type is not EventType.DECISION or event.id not in fresh:
-            continue
-        if match := _ANSWER.match(event.text[:2_500]):
-            question, answer = one_line(match["question"]), one_line(match["answer"])
-            if len(stems(f"{question} {answer}")) < 4 or not _CHOICE.match(question):
-                continue
-            about = stems(f"{question} {answer}")
-            reasons = finding_of(turn, [each for each in said if len(each.stems & about) >= 2])
-            lost = [one_line(each) for each in (match["lost"] or "").split(";")]
-            yield Draft(
-                rule="answer",
-                kind="decision",
-                title=title_of(answer) if len(answer.split()) >= 3 else title_of(f"{answer}: {question}"),
-                body=joined(
-                    [f"Asked “{clip(question, _QUOTED)}”, the person chose: {clip(answer, _QUOTED)}"]
-                    + [each.text for each in (reasons.sentences if reasons else ())[:2]]
-                ),
-                evidence=(event.id,),
-                score=_PICK,
-                importance=2,
-                origin="user",
-                rejected=tuple(Rejected(alternative=clip(each, 120), reason="") for each in lost if each)[:4],
-            )
-            continue
-        plan = sentences_of(event, event.text)
-        finding = finding_of(turn, plan)
-        if finding is None or sum(sentence.words for sentence in plan) < 30:
-            continue
-        yield Draft(
-            rule="plan",
-            kind="decision",
-            title=title_of(finding.best.text),
-            body="From an approved plan: " + joined(sentence.text for sentence in finding.sentences),
-            evidence=(event.id,),
-            score=_PICK,
-            importance=2,
-            origin="user",
-        )
+        if (
+            event.type is EventType.DECISION
+            and event.id in fresh
+            and not _ANSWER.match(event.text[:2_500])
+            and (plan := _plan(event))
+        ):
+            yield plan
+
+
+def _plan(event: Event) -> Draft | None:
+    said = [each for each in sentences_of(event, event.text) if not each.text.endswith(":")]
+    if sum(each.words for each in said) < 30:
+        return None
+    why = [each for each in said if _WHY.search(each.heading)] or said[:3]
+    how = [each for each in said if each not in why and _HOW.search(each.heading)] or [each for each in said if each not in why]
+    heart = [*_within(why, _CONTEXT), *_within(how, _APPROACH)]
+    named = _NAME_OF_PLAN.match(event.text.lstrip())
+    name = one_line(named["name"]).replace("`", "`") if named else ""
+    if len(name.split()) < 3:
+        best = best_of(heart)
+        name = best.text if best else heart[0].text
+    return Draft(
+        rule="plan",
+        kind="decision",
+        title=asserting_title(name),
+        body=f"From an approved plan: {joined(each.text for each in heart)}",
+        evidence=(event.id,),
+        importance=2,
+        origin="user",
+        rejected=tuple(rejected_in(each.text for each in said))[:3],
+    )
+
+
+_NAME_OF_PLAN = re.compile(
+    r"#{1,3}\s+(?:(?:(?:implementation|feature|fix|the|refactor\w*) )?plan\s*[:—–-]+\s*)?(?P<name>[^\n]{3,160})", re.IGNORECASE
+)
+_WHY = re.compile(
+    r"\b(?:context|why|problems?|background|motivation|goals?|overview|summary|root cause|analysis|issue)\b", re.IGNORECASE
+)
+_HOW = re.compile(
+    r"\b(?:approach|solution|design|decisions?|strategy|fix|changes?|implementation|trade-?offs?|key)\b", re.IGNORECASE
+)
+
+
+def _within(said: Sequence[Sentence], limit: int) -> list[Sentence]:
+    kept: list[Sentence] = []
+    for each in said:
+        if kept and sum(len(other.text) + 1 for other in kept) + len(each.text) > limit:
+            break
+        kept.append(each)
+    return kept
+
+
+def _answers(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
+    """The answers to the questions of one call are one decision, with what was not chosen."""
+    calls: dict[str, list[Event]] = {}
+    for event in turn.events:
+        if event.type is EventType.DECISION and event.id in fresh:
+            calls.setdefault(event.call or event.id.partition(":")[0], []).append(event)
+    for events in calls.values():
+        told = [(event, answer) for event in events if (answer := _answered(event))]
+        if told:
+            yield _decided([event for event, _ in told], [answer for _, answer in told])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answered:
+    question: str
+    answer: str
+    lost: tuple[str, ...]
+
+
+def _answered(event: Event) -> _Answered | None:
+    match = _ANSWER.match(event.text[:2_500])
+    if match is None:
+        return None
+    question = one_line(match["question"])
+    answer = _RECOMMENDED.sub("", one_line(match["words"] or match["answer"]))
+    if (
+        len(stems(f"{question} {answer}")) < 4
+        or not _CHOICE.match(question)
+        or _ERRAND.search(question)
+        or _NO_ANSWER.fullmatch(answer)
+    ):
+        return None
+    lost = tuple(_RECOMMENDED.sub("", one_line(each)) for each in (match["lost"] or "").split(";") if each.strip())
+    return _Answered(question=question, answer=answer, lost=lost)
+
+
+def _decided(events: Sequence[Event], told: Sequence[_Answered]) -> Draft:
+    first = told[0]
+    title = (
+        title_of(first.answer)
+        if len(first.answer.split()) >= 6
+        else asserting_title(f"{first.answer}: {_last_question(first.question)}")
+    )
+    return Draft(
+        rule="answer",
+        kind="decision",
+        title=title,
+        body=" ".join(
+            f"Asked “{clip(each.question, _QUOTED)}”, the person chose: {joined([clip(each.answer, _QUOTED)])}" for each in told
+        ),
+        evidence=tuple(event.id for event in events),
+        importance=2,
+        origin="user",
+        rejected=tuple(Rejected(alternative=clip(lost, 120), reason="") for each in told for lost in each.lost)[:6],
+    )
+
+
+def _last_question(question: str) -> str:
+    """What is asked, without what explains it."""
+    return re.split(r"(?<=[.)])\s+(?=[A-Z])", question)[-1].rstrip("?")
 
 
 def _refusals(turn: Turn, before: Turn | None) -> Iterator[Draft]:
@@ -311,7 +530,6 @@ def _refusals(turn: Turn, before: Turn | None) -> Iterator[Draft]:
         title=title_of(words),
         body=" ".join(body).rstrip(),
         evidence=tuple(evidence),
-        score=_REFUSAL,
         importance=3 if is_firm(words) else 2,
         origin="user",
         rejected=tuple(rejected_in([words]))[:2],
@@ -334,7 +552,6 @@ def _wishes(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
                 title=title_of(without_opening(wish.text)),
                 body=in_own_words(wish.text, _QUOTED),
                 evidence=(event.id,),
-                score=_WISH,
                 importance=3 if is_firm(wish.text) else 2,
                 origin="user",
                 rejected=tuple(rejected_in([wish.text]))[:2],
@@ -349,7 +566,6 @@ def of_command(found: Established) -> Draft:
         title=title_of(f"`{clip(found.right, 70)}` works here"),
         body=f"`{found.right}` works here; `{found.wrong}` fails with “{found.complaint}”.",
         evidence=(found.works.id, found.failed.id),
-        score=_COMMAND,
         importance=1,
         origin="tool",
     )

@@ -1,16 +1,16 @@
 """The extractor that is always there: no network, no key, no model, and the same answer every time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from kite_memory.distill.asked_to_keep import asked_to_keep
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.distill.gate import passed
 from kite_memory.distill.offline.commands import established
-from kite_memory.distill.offline.drafts import Draft, drafts_of, of_command
+from kite_memory.distill.offline.drafts import Draft, Rule, drafts_of, of_command
 from kite_memory.distill.offline.passages import turns
-from kite_memory.distill.offline.wording import entities_of
+from kite_memory.distill.offline.wording import TITLE_WORDS, entities_of
 from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title, checked_origin
 from kite_memory.distill.prompts import REVISION
 from kite_memory.distill.prose import clip, stems
@@ -18,21 +18,14 @@ from kite_memory.model.event import Event, Session
 from kite_memory.model.provenance import Provenance
 from kite_memory.model.record import Chunk, Decision, Fact, Insight, Preference, Record, RecordItem, Topic
 
-_REVISION = 2
-_FOR_A_SESSION = 14
-"""Notes of what an agent says: as many as a person would keep of a session, however long. What a person says outright comes on
-top."""
-_WORDS_FOR_ONE = 200
-"""Of what an agent says: how much of it makes one note."""
-_STORY = 1500
-"""Words of an agent's from which on a chunk tells a story long enough for its drafts to be held against one another."""
-_LEAST_ALONE = 1.3
-"""The score of a finding that is worth a note where there is not much to hold it against."""
-_SHORT = 3
-"""How many causes found and mended, and choices made with a reason, a chunk may tell however few its words."""
+_REVISION = 3
+_ENOUGH = 3.6
+"""The worth of a claim that is kept, and how much more it takes for each note that the session has given already."""
+_DEARER = 0.05
+_SAME = 0.6
+"""The share of a draft's words that another one has, from which on they say the same."""
 _MOST = 30
 """Notes of one chunk, whoever said them."""
-
 
 Gate = Callable[[Record, Mapping[str, Event], frozenset[str], Provenance | None], tuple[Record, tuple[str, ...]]]
 
@@ -61,7 +54,21 @@ class OfflineExtractor:
         if not items:
             return Answer(record=Record(topics=()), usage=Usage())
         record, verdicts = self.gate(Record(topics=(_topic(items),)), events, frozenset(), chunk.provenance)
+        record = _with_lent_origin(record, frozenset(draft.title for draft in drafts if draft.rule == "agreed"))
         return Answer(record=record, usage=Usage(), refused_items=verdicts)
+
+
+def _with_lent_origin(record: Record, agreed: frozenset[str]) -> Record:
+    """Who said yes in so many words has decided what they said yes to, although the words are the agent's."""
+    topics = (
+        replace(topic, items=tuple(_lent(item) if item.title in agreed else item for item in topic.items))
+        for topic in record.topics
+    )
+    return replace(record, topics=tuple(topics))
+
+
+def _lent(item: RecordItem) -> RecordItem:
+    return replace(item, origin="user") if item.origin == "assistant" and not item.doubt else item
 
 
 def said_to_keep(events: Sequence[Event]) -> bool:
@@ -75,35 +82,32 @@ def said_to_keep(events: Sequence[Event]) -> bool:
 
 
 def _selected(chunk: Chunk) -> Sequence[Draft]:
-    """The best drafts of a chunk, in the order of its turns; of two that say the same, the better one."""
+    """The drafts that are worth a note; of two that say the same, the surer one."""
     told = turns((*chunk.before, *chunk.events))
     fresh = frozenset(event.id for event in chunk.events)
-    drafts, words = [], 0
-    for at, turn in enumerate(told):
-        if turn.events[-1].id in fresh:
-            found, spoken = drafts_of(turn, told[at - 1] if at else None, fresh)
-            drafts.extend(found)
-            words += spoken
-    drafts.extend(of_command(each) for each in established(chunk.events))
-    room = max(1, -(-words // _WORDS_FOR_ONE), min(_SHORT, sum(draft.rule == "settled" for draft in drafts)))
-    room = min(room, max(0, _FOR_A_SESSION - chunk.noted))
+    drafts = [*drafts_of(told, fresh), *(of_command(each) for each in established(chunk.events))]
     kept: list[tuple[Draft, frozenset[str]]] = []
-    for draft in sorted(drafts, key=lambda draft: -draft.score):
-        said_outright = draft.rule in ("stated", "wish", "told", "correction", "choice")
-        if (room == 0 and not said_outright) or len(kept) == _MOST:
-            continue
-        if words < _STORY and draft.rule == "finding" and not draft.claims and draft.score < _LEAST_ALONE:
+    for draft in sorted(drafts, key=lambda draft: (_ORDER.index(draft.rule), -draft.worth)):
+        if draft.worth < _ENOUGH + _DEARER * (chunk.noted + len(kept)) or len(kept) == _MOST:
             continue
         own = stems(draft.body)
-        if own and all(len(own & others) < 0.6 * len(own) for _, others in kept):
+        if own and all(
+            draft.title != other.title and len(own & others) < _SAME * min(len(own), len(others)) for other, others in kept
+        ):
             kept.append((draft, own))
-            room -= not said_outright
     chosen = {id(draft) for draft, _ in kept}
     return [draft for draft in drafts if id(draft) in chosen]
 
 
+_ORDER: tuple[Rule, ...] = (
+    "thread", "wish", "stated", "told", "correction", "choice", "refusal", "plan", "answer", "pick", "agreed", "conceded", "claim",
+    "cause", "command",
+)  # fmt: skip
+"""Of two that say the same, what comes first here is kept."""
+
+
 def _item(draft: Draft, events: Mapping[str, Event]) -> RecordItem | None:
-    title = bounded_title(draft.title)
+    title = bounded_title(draft.title, TITLE_WORDS)
     evidence = tuple(dict.fromkeys(id for id in draft.evidence if id in events))
     if not title or not evidence:
         return None

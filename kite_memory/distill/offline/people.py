@@ -1,10 +1,14 @@
-"""What a person decides and wants: options they pick, plans they approve, corrections, standing wishes."""
+"""What a person says outright: standing wishes, decisions with their reason, corrections, what is to be remembered or used."""
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
 
+from kite_memory.distill.offline.cues import ASSENT, GUESS, PASSING
 from kite_memory.distill.offline.passages import Sentence, said_by_person, sentences_of
 from kite_memory.distill.offline.wording import without_opening
+from kite_memory.distill.prose import one_line, stems
 from kite_memory.model.event import Event, EventType
 
 STANDING = re.compile(
@@ -39,21 +43,35 @@ _CONCEDES = re.compile(
     re.IGNORECASE,
 )
 
+_OBJECTS = re.compile(r"\W*(?:but|no|wait|isn'?t|aren'?t|shouldn'?t|doesn'?t|why (?:not|do(?:n'?t)? (?:we|you)))\b", re.IGNORECASE)
+_PLAIN_YES = re.compile(
+    r"\W*(?:yes|right|agreed|sorry|makes sense|understood|got it)\b(?!.{0,12}you(?:'re| are) right)", re.IGNORECASE
+)
 
 _FIRM = re.compile(r"\b(?:always|never|ever|from now on|going forward|future|rule|directive|policy|convention)\b", re.IGNORECASE)
 FOR_NOW = re.compile(
     r"\b(?:yet|for now|right now|(?:for|at) the moment|for the time being|temporarily|in the meantime|this time|(?:this|just) once"
-    r"|today|tonight|tomorrow|until|in this (?:case|pr|branch|file|commit)|(?:that|this) one)\b",
+    r"|today|tonight|tomorrow|until|in this (?:case|pr|branch|file|commit)|anything else|(?:that|this) one)\b",
     re.IGNORECASE,
 )
 TYPED = 700
 """Characters of a message that somebody typed; what is longer was pasted."""
 
 
+def without_assent(said: str) -> str:
+    """What is said besides yes."""
+    assent = ASSENT.match(said)
+    return said[assent.end() :].strip() if assent else said
+
+
+def assents(said: str) -> bool:
+    return bool(said) and ASSENT.fullmatch(one_line(said)) is not None
+
+
 def wishes(event: Event) -> Iterator[Sentence]:
     """Sentences in which a person says how things are to be done beyond the task at hand."""
     said = said_by_person(event)
-    if not said or event.type is EventType.DECISION or len(said) > TYPED:
+    if not said or event.type is EventType.DECISION or len(said) > TYPED or assents(said):
         return
     for sentence in sentences_of(event, said):
         text = sentence.text
@@ -99,18 +117,177 @@ def stated_decisions(event: Event) -> Iterator[Sentence]:
 
 
 def directs(said: str) -> bool:
-    """Whether a few words of a person ask for something, rather than asking something."""
-    return len(said) <= TYPED and bool(_DIRECTING.search(said)) and not MACHINE.search(said)
+    """Whether a few words of a person say how a thing is to be done instead, rather than what is to be done next."""
+    if len(said) > TYPED or "?" in said or MACHINE.search(said) or FOR_NOW.search(said) or PASSING.search(said):
+        return False
+    return bool(_DIRECTING.search(said))
 
 
 _DIRECTING = re.compile(
-    r"(?:^|[.,;!\n–—-]\s*|\b(?:but|and|so|no|just|actually|please|rather)\s+)(?:let'?s|don'?t|do not|use|keep|drop|avoid|put"
-    r"|leave|stop|never|always|only|not)\s|\b(?:instead|prefer|should(?:n'?t)? (?:be|not|have|use|go|live)|i would have"
-    r"|rather than)\b",
+    r"^\W*(?:(?:no|nope|but|and|so|just|actually|please|rather|let'?s)[\s,.;:—–-]+){0,3}"
+    r"(?:don'?t|do not|use|keep|avoid|put|never|always|only|not)\s"
+    r"|\b(?:instead|prefer|avoid|never|always|should(?:n'?t)? (?:be|not|have|use|go|live)|i would have|rather than)\b",
     re.IGNORECASE,
 )
 
 
-def concedes(text: str) -> bool:
-    """Whether an agent's message opens by giving way to the person."""
-    return bool(_CONCEDES.match(text[:200]))
+def concedes(text: str, said: str = "") -> bool:
+    """Whether an agent's message opens by giving way to what a person ``said``; a plain yes only answers a question."""
+    gives_way = _CONCEDES.match(text[:200])
+    objects = "?" not in said or _OBJECTS.match(said) is not None
+    return gives_way is not None and objects and not ("?" in said and _PLAIN_YES.match(text[:200]))
+
+
+_FEWEST_STEMS = 3
+_FEWEST_OF_A_CORRECTION = 2
+_CORRECTION = 320
+"""Characters of a message that only corrects; what is longer goes on to something else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """``text`` is the person's, without what it opens with. ``firm`` where they say that it is to be kept, or was decided."""
+
+    rule: Literal["told", "correction", "choice"]
+    text: str
+    firm: bool
+
+
+def statements(event: Event, *, answered: bool) -> Iterator[Statement]:
+    """``answered`` says whether an agent had done or said something before, which these words can correct."""
+    said = said_by_person(event)
+    if not said or event.type is EventType.DECISION or len(said) > TYPED or assents(said):
+        return
+    elsewhere = {each.text for each in (*wishes(event), *stated_decisions(event))}
+    sentences = [each for each in sentences_of(event, said) if not MACHINE.search(each.text)]
+    if not elsewhere and len(said) <= _CORRECTION and (order := _ordered(" ".join(each.text for each in sentences), answered)):
+        yield Statement(rule="correction", text=order, firm=False)
+        return
+    for at, sentence in enumerate(sentences):
+        if at and _KEEP_THAT.fullmatch(sentence.text) and _is_lasting(sentences[at - 1].text):
+            yield Statement(rule="told", text=sentences[at - 1].text, firm=True)
+        if sentence.text in elsewhere or not 4 <= sentence.words <= 60:
+            continue
+        text = without_opening(sentence.text)
+        if (kept := _KEPT.fullmatch(text)) and _is_lasting(kept["told"]):
+            yield Statement(rule="told", text=kept["told"], firm=True)
+            continue
+        told = _TELLS.search(text)
+        if told and _is_lasting(told["told"]):
+            yield Statement(rule="told", text=told["told"], firm=bool(_KEEP.match(told["lead"])))
+        elif told is None and (chosen := _chosen(sentence.text) or _required(sentence.text)):
+            yield Statement(rule="choice", text=chosen, firm=bool(_SETTLED.match(chosen)))
+
+
+_KEEP = re.compile(r"remember|keep|bear|don'?t forget|memori[sz]e|save|add|store|put|commit", re.IGNORECASE)
+_TELLS = re.compile(
+    r"(?:^|[.!;]\s+)(?:(?:please|and|also|but|so|just)\s+){0,2}(?P<lead>"
+    r"(?:remember|don'?t forget|memori[sz]e|note|make a note|take note)(?:\s+that\b|(?:\s+this)?\s*[:,—–-])"
+    r"|(?:remember|note)(?=\s+(?:the|our|we|all|every)\s.{3,80}\s(?:is|are|has|have|needs?|must|can|can'?t|cannot|does|doesn'?t|don'?t|will"
+    r"|won'?t|runs?|uses?|lives?|only|always|never)\s)"
+    r"|(?:keep|bear) in mind|be aware|for (?:the record|(?:future |your )?(?:reference|information))|fyi|heads[- ]?up"
+    r"|(?:just )?so you know|you should know|(?:important|reminder)(?=\s*:)"
+    r"|(?:save|add|store|put|commit)\s+(?:(?:this|that|it)\s+)?(?:to|in|into)\s+(?:(?:your|the)\s+)?(?:memory|notes?|vault)\b"
+    r")\s*[,:;.—–-]*\s*(?:(?:this|that)\b\s*[,:—–-]*\s*)?(?P<told>\S.*)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_THAT = r"(?:and )?(?:please )?(?:remember|note|keep|don'?t forget) (?:that|this|it)(?: in mind| down| for later)?\W*"
+_KEEP_THAT = re.compile(_THAT, re.IGNORECASE)
+_KEPT = re.compile(rf"(?P<told>[^?]{{12,300}})(?:[,;:]| [—–-]+) {_THAT}", re.IGNORECASE)
+_PASSING = re.compile(
+    r"[?]|^(?:bug|bugs|issue|error|time|day|thing|one|ones|problem|test|ticket|pr|discussion|file|function|guy|to)\b"
+    r"|\b(?:today|tomorrow|tonight|right now|for now|this (?:morning|afternoon|evening))\b|\bi(?:'m| am) (?:off|out|away|back|going"
+    r"|done|leaving|still|not sure)\b|\bi(?:'ll| will|'ve just| just)\b|\blet'?s\b",
+    re.IGNORECASE,
+)
+
+
+def _is_lasting(told: str) -> bool:
+    return len(stems(told)) >= _FEWEST_STEMS and not _PASSING.search(told) and not GUESS.search(told)
+
+
+_SAYS_NO = re.compile(
+    r"\W*(?:no|nope|nah|wrong|stop|wait|that'?s (?:wrong|not (?:right|what (?:i|we) (?:wanted|meant|asked for))))"
+    r"(?:\s*[,.!;:—–-]+\s*|\s+(?=(?:don'?t|do not|use|not|never|please|it should|we should)\b))",
+    re.IGNORECASE,
+)
+_ORDERS = re.compile(
+    r"(?:(?:please|just|actually|again|i (?:said|meant)|that'?s (?:wrong|not right)|we|you)[\s,.;:—–-]+){0,3}"
+    r"(?:(?:don'?t|do not)\s(?!(?:worry|bother|mind|know|think|see|understand|remember|have|get|need|want|do)\b"
+    r"|\w+ (?:it|that|this|them)\b)|use\b|keep\b|put\b"
+    r"|not\s|never\b|only\b|stick\b|prefer\b|avoid\b|should\b|must\b"
+    r"|(?:it|that|this|they|we|you|there|(?:the|all) [\w-]{1,30}) (?:should|must|has to|have to|needs? to|mustn'?t|shouldn'?t"
+    r"|can'?t|cannot)\b)",
+    re.IGNORECASE,
+)
+_NOT_BUT = re.compile(
+    r"(?:please |just )?(?:(?:don'?t|do not) (?!(?:worry|bother|mind)\b)|not )[^,;.—–?]{3,90}(?:[,;.—–-]+\s*|\s+(?=but\b))"
+    r"(?:(?:but|just|please|rather|instead)\s+){0,2}(?:use|keep|put|write|call|take|go|do|make|stick|store)\b",
+    re.IGNORECASE,
+)
+
+
+def _ordered(said: str, answered: bool) -> str:
+    """What a short message wants in place of something that it says no to."""
+    if "?" in said or FOR_NOW.search(said) or len(stems(said)) < _FEWEST_OF_A_CORRECTION:
+        return ""
+    if no := _SAYS_NO.match(said):
+        return said[no.end() :] if _ORDERS.match(said, no.end()) else ""
+    order = without_opening(said)
+    return order if answered and len(stems(said)) >= _FEWEST_STEMS and _NOT_BUT.match(order) else ""
+
+
+_SETTLED = re.compile(
+    r"(?:the )?decision(?: is|:)|(?:we|i)(?:'ve| have)? (?:finally |now |both |all )?(?:decided|agreed|chose|settled|opted)\b",
+    re.IGNORECASE,
+)
+_CHOOSES = re.compile(
+    r"(?:let'?s|we(?:'ll| will|'re going to| are going to)|i(?:'ll| will| want to|'d like to)|(?:i|we) want (?:you|us) to)\s+"
+    r"(?:just |rather |simply )?(?:use|go with|go for|stick (?:with|to)|(?:switch|move) to(?! (?:the|my|your)\b)|migrate to|adopt"
+    r"|settle on|standardi[sz]e on|build on|deploy (?:it |this )?(?:on|to))\s+(?P<what>\S+)",
+    re.IGNORECASE,
+)
+_IN_PLACE = re.compile(
+    r"(?:please )?(?:use|take|keep|store|prefer)\s+(?P<what>\S+)[^.;?]{0,90}?(?:,? instead of|,? rather than|, not)\s",
+    re.IGNORECASE,
+)
+_POINTS = re.compile(
+    r"(?:it|that|this|these|those|them|your|yours|mine|his|her|another|other|both|all|what|whatever|option|approach|same|plan)\b"
+    r"|[a-d]\b|#?\d",
+    re.IGNORECASE,
+)
+"""What names its object by what was said before cannot stand alone."""
+_POINTS_BACK = re.compile(
+    r"\b(?:the|an?) (?:other|same|first|second|third|last|next|latter|former|one|ones|old|new one|above)\b"
+    r"|\bas (?:before|planned)\b"
+    r"|\b(?:option|suggestion|proposal) \w+|\bto (?:find|check|see|look|debug|figure|verify|test|search|inspect|trace"
+    r"|understand|compare|confirm|reproduce)\b|\b(?:if|first|again|now|next)\b",
+    re.IGNORECASE,
+)
+
+
+def _chosen(sentence: str) -> str:
+    """The sentence without what it opens with, where it settles on something that it names."""
+    text = without_opening(sentence)
+    if "?" in text or FOR_NOW.search(text) or GUESS.search(text) or len(stems(text)) < _FEWEST_STEMS:
+        return ""
+    chooses = _CHOOSES.match(text) or _IN_PLACE.match(text)
+    if chooses is None:
+        return text if _SETTLED.match(text) else ""
+    return "" if _POINTS.match(chooses["what"]) or _POINTS_BACK.search(text) else text
+
+
+_REQUIRES = re.compile(
+    r"(?!(?:add|write|make|check|ensure|mention|so|if|then|which|that|this|it|they|there)\b)\S.{2,100}?\s"
+    r"(?:should(?:n'?t| not)?|must(?: not)?|needs? to|has to)(?: (?:also|only|always|never|just))?"
+    r" (?:be|go|live|return|start|end|appear|show|stay|use|contain|include|default)\b",
+    re.IGNORECASE,
+)
+
+
+def _required(sentence: str) -> str:
+    """The sentence without what it opens with, where it says of a thing that it names how that has to be."""
+    text = without_opening(sentence)
+    if "?" in text or FOR_NOW.search(text) or PASSING.search(text) or GUESS.search(text) or len(stems(text)) < _FEWEST_STEMS:
+        return ""
+    return text if _REQUIRES.match(text) and not _POINTS_BACK.search(text) else ""

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from kite_memory.distill.offline.cues import CODE
+from kite_memory.distill.offline.cues import CODE, SUBORDINATE
+from kite_memory.distill.parse_answer import TITLE_CHARS
 from kite_memory.distill.prose import clip, one_line
 from kite_memory.model.record import Rejected
 
@@ -22,7 +23,9 @@ _OPENING = re.compile(
     r"|let'?s(?: go with| use)?|go with|i found(?: that)?|found (?:it|the (?:bug|issue|problem|cause))|confirmed|please"
     r"|can (?:you|we)|could (?:you|we)|(?:we|i)(?:'ve| have)? (?:decided (?:to(?: use| go with)?|on|that)|chosen?|settled"
     r" on|agreed (?:on|to|that))|we(?:'ll| will|'re going to| are going to) (?:use|go with)|from now on|going forward|i want you to"
-    r"|i'd like you to|i see|unfortunately|looking (?:deeper|closer)|short answer(?=\s*[:—–-])"
+    r"|i'd like you to|i(?:'d| would)"
+    r" (?:personally |really |much )?(?:prefer|rather)(?: that| if| we)*|i lean(?:ing)? towards?|i see|"
+    r"unfortunately|looking (?:deeper|closer)|short answer(?=\s*[:—–-])"
     r"|(?:one|another) (?:small |last )?(?:leftover|footnote|caveat|nuance|note)(?=\s*[:—–-])"
     r"|worth flagging(?: in [^:]{2,30})?(?=\s*:)|(?:the )?(?:problem|issue|bug|(?:root )?cause|culprit)(?=\s*[:—–-])"
     r"|(?:make|be) sure(?: that)?(?: (?:you|we))?(?: to)?|btw|by the way|oh|nope|nah)\b[\s,:;.!—–-]*)+",
@@ -113,6 +116,29 @@ def title_of(sentence: str) -> str:
     return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, _TITLE)
 
 
+TITLE_WORDS = 24
+"""Of a sentence that stands as a title whole; a model is asked for fewer."""
+
+
+def asserting_title(sentence: str) -> str:
+    """A whole sentence as a title where it fits; else up to the clause or the word at which it may be cut."""
+    text = one_line(sentence[:600]).strip(" .:;,-—–'“”")
+    text = text[opening.end() :] if (opening := _OPENING.match(text)) else text
+    text = re.sub(r"^that\s+(?=\S+\s\S+\s\S)", "", text, flags=re.IGNORECASE) if opening else text
+    for end in reversed([*_CLAUSE_END.finditer(text)]):
+        if len(text) <= TITLE_CHARS and len(text.split()) <= TITLE_WORDS:
+            break
+        if len(text[: end.start()].split()) >= 6 and not (SUBORDINATE.match(text) and "," not in text[: end.start()]):
+            text = text[: end.start()]
+    words = text.split()
+    while len(words) > 1 and (len(" ".join(words)) > TITLE_CHARS or len(words) > TITLE_WORDS):
+        words.pop()
+    if len(words) < len(text.split()):
+        words = _closed(_before_half_a_code(words))
+    head = _balanced(" ".join(words).strip(" .:;,-—–'“”"))
+    return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, TITLE_CHARS)
+
+
 def _whole(words: list[str]) -> list[str]:
     """What fits into a title, cut before a phrase that would not fit whole where enough is left."""
     room = _room(words)
@@ -163,6 +189,8 @@ def _balanced(text: str) -> str:
     """Without a backtick or bracket whose partner was cut away."""
     if text.count("`") % 2:
         text = text.replace("`", "")
+    if text.count('"') % 2:
+        text = text.replace('"', "")
     if text.count("(") > text.count(")"):
         text = text[: text.rfind("(")] if text.rfind("(") > len(text) // 2 else text.replace("(", "")
     return text

@@ -1,0 +1,241 @@
+"""What an agent's message claims: the sentence that says most, what belongs to it, and how much it is worth as a note."""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kite_memory.distill.offline.cues import (
+    ANNOUNCING,
+    CAUSE,
+    CHANGE,
+    CHECKS,
+    CHOSE,
+    CODE,
+    DEICTIC,
+    GUESS,
+    LEANING,
+    LIMIT,
+    OFFER,
+    PROPOSAL,
+    SELF,
+    SLIP,
+    STATUS,
+    STEP,
+    SUBORDINATE,
+    TRACED,
+    TURNED_OUT,
+    VERB,
+)
+from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
+from kite_memory.distill.parse_answer import TITLE_CHARS
+from kite_memory.distill.prose import stems
+from kite_memory.distill.retractions import CLAIM, MENDED, RETRACTION
+from kite_memory.model.event import EventType
+
+_HEART = 800
+"""Characters of a message's beginning that are kept: agents say first what came of it."""
+_ASSERTS = 1.0
+"""The assertion from which on a sentence can stand as a title."""
+_TITLE_WORDS = (6, 24)
+_FEWEST_WORDS = 20
+_HEARD = 400
+_FEWEST_STEMS = 3
+_SETTLED = 3.75
+"""The worth of a cause that was found and mended, however few the words."""
+_FOLLOWING = 4
+"""Sentences after a cause among which the one that proves it is looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """``best`` asserts most among ``sentences``; ``worth`` is comparable between the claims of any session."""
+
+    sentences: tuple[Sentence, ...]
+    best: Sentence
+    worth: float
+    discarded: tuple[Sentence, ...] = ()
+
+
+def sentences_of_turn(turn: Turn) -> list[Sentence]:
+    return [
+        sentence
+        for event in turn.events
+        if event.type is EventType.ASSISTANT_MESSAGE
+        for sentence in sentences_of(event, event.text)
+    ]
+
+
+def assertion(text: str, words: int) -> float:
+    """How much a sentence claims, standing alone."""
+    if is_talk(text, words):
+        return -9.0
+    score = float(min(2, _count(CAUSE, text)))
+    score += 0.7 * bool(TRACED.search(text)) + 0.7 * bool(LIMIT.search(text)) + 0.5 * bool(VERB.search(text))
+    score += 0.4 * min(2, _count(CODE, text)) + 0.3 * bool(_NUMBER.search(text))
+    score -= 1.2 * bool(LEANING.match(text)) + bool(STATUS.search(text)) + 0.8 * bool(GUESS.search(text))
+    score -= (
+        bool(SLIP.search(text))
+        + 0.5 * bool(CHECKS.match(text))
+        + 0.4 * bool(SELF.search(text))
+        + 0.4 * (not text.endswith((".", "!", ")", "”")))
+    )
+    score -= 0.6 * bool(_LABELLED.match(text)) + 0.3 * bool(SUBORDINATE.match(text)) + CHANGE_COSTS * bool(CHANGE.match(text))
+    fewest, most = _TITLE_WORDS
+    return score - 0.5 * max(0, fewest - words) - 0.05 * max(0, words - most)
+
+
+_NUMBER = re.compile(r"\d")
+_LABELLED = re.compile(r"(?:`[^`]{1,60}`|[\w./ '()-]{2,40}?)\s*(?:\s[—–-]{1,2}\s|:\s|→)")
+"""An item of a list, which says of its label what it is."""
+CHANGE_COSTS = 1.5
+
+
+def best_of(sentences: Iterable[Sentence]) -> Sentence | None:
+    """The sentence that can stand as a title, where there is one."""
+    able = [each for each in sentences if _may_lead(each)]
+    return max(able, key=lambda each: assertion(each.text, each.words) - _out_of_place(each.text), default=None)
+
+
+def _out_of_place(text: str) -> float:
+    """How badly a sentence fits as a title for what it says to whom, and how long it is."""
+    return 0.6 * bool(DEICTIC.search(text)) + 0.5 * (len(text) > TITLE_CHARS)
+
+
+def _may_lead(sentence: Sentence) -> bool:
+    text = sentence.text
+    if sentence.words < _TITLE_WORDS[0] or text[0] in "(*→" or LEANING.match(text) or CHANGE.match(text) or not VERB.search(text):
+        return False
+    return assertion(text, sentence.words) >= _ASSERTS
+
+
+def claim_of(said: Sequence[Sentence], asked: str, failures: int) -> Claim | None:
+    """What the message that consists of ``said`` claims, in answer to what was ``asked`` and after so many ``failures``."""
+    heart: list[Sentence] = []
+    size = 0
+    for each in said:
+        if _leads_on(each):
+            heart.append(each)
+        if (
+            is_talk(each.text, each.words)
+            or PROPOSAL.match(each.text)
+            or (STATUS.search(each.text) and not CAUSE.search(each.text))
+        ):
+            continue
+        if size and size + len(each.text) > _HEART:
+            break
+        heart.append(each)
+        size += len(each.text) + 1
+    heart = [each for at, each in enumerate(heart) if not _leads_on(each) or (at + 1 < len(heart) and not _leads_on(heart[at + 1]))]
+    best = best_of(heart)
+    if best is None or sum(each.words for each in heart) < _FEWEST_WORDS:
+        return None
+    return Claim(sentences=tuple(heart), best=best, worth=_worth(heart, best, asked[:_HEARD], failures))
+
+
+def _leads_on(sentence: Sentence) -> bool:
+    """Whether it says what the items after it are."""
+    return sentence.text.endswith(":") and sentence.words >= 3 and not STEP.match(sentence.text) and not OFFER.search(sentence.text)
+
+
+def _worth(heart: Sequence[Sentence], best: Sentence, asked: str, failures: int) -> float:
+    words = sum(each.words for each in heart)
+    about, own = stems(asked), frozenset[str]().union(*(each.stems for each in heart))
+
+    def share(cue: re.Pattern[str]) -> float:
+        return sum(bool(cue.search(each.text)) for each in heart) / len(heart)
+
+    worth = 0.7 * math.log(1 + words) + 0.25 * assertion(best.text, best.words)
+    worth += 0.15 * min(4, sum(_count(CAUSE, each.text) for each in heart)) + 0.25 * math.log(1 + failures)
+    worth += 0.6 * len(about & own) / max(1, len(about)) + 0.15 * math.log(1 + len(asked.split()))
+    changes = sum(bool(CHANGE.match(each.text)) for each in heart) / len(heart)
+    return worth - 0.8 * share(SELF) - 0.6 * share(STATUS) - 0.5 * share(GUESS) - 0.5 * changes
+
+
+def names_a_cause(text: str) -> bool:
+    return bool(TRACED.search(text)) and not (SLIP.search(text) or GUESS.search(text) or text.endswith("?"))
+
+
+def settled_cause(turn: Turn, said: Sequence[Sentence]) -> Claim | None:
+    """The last cause that the agent names, with what mended or proved it: few words are enough where both are there.
+
+    A check that failed before and passes after the cause was named proves it too.
+    """
+    gone = withdrawn(turn, said)
+    named = [at for at, each in enumerate(said) if at not in gone and names_a_cause(each.text)]
+    if not named or any(RETRACTION.search(each.text) for each in said[named[-1] + 1 :]):
+        return None
+    at = named[-1]
+    cause = said[at]
+    if (
+        len(cause.stems) < _FEWEST_STEMS
+        or OFFER.search(cause.text)
+        or (LEANING.match(cause.text) and not TURNED_OUT.match(cause.text))
+    ):
+        return None
+    following = said[at + 1 : at + 1 + _FOLLOWING]
+    after = [each for each in following if not ANNOUNCING.match(each.text) and not each.text.endswith(("?", ":"))]
+    proof = next((each for each in after if MENDED.search(each.text) and not GUESS.search(each.text)), None)
+    if proof is not None:
+        between = after[: after.index(proof)]
+        told = (cause, *(each for each in between if not is_talk(each.text, each.words)), proof)
+    elif MENDED.search(cause.text) or _turned_green(turn, cause):
+        told = (cause,)
+    else:
+        return None
+    return Claim(sentences=told, best=cause, worth=_SETTLED, discarded=tuple(said[place] for place in sorted(gone)))
+
+
+def settled_choice(said: Sequence[Sentence]) -> Claim | None:
+    """A sentence in which the agent chose one thing over another and says why."""
+    for each in said:
+        if CHOSE.search(each.text) and CAUSE.search(each.text) and not is_talk(each.text, each.words):
+            return Claim(sentences=(each,), best=each, worth=_SETTLED)
+    return None
+
+
+def withdrawn(turn: Turn, said: Sequence[Sentence]) -> frozenset[int]:
+    """Which sentences name a cause that did not hold: something failed, or was taken back, before another cause was named.
+
+    Only the last of several causes stands; where nothing happened between two of them, they belong together.
+    """
+    told: dict[str, list[int]] = {}
+    for at, sentence in enumerate(said):
+        told.setdefault(sentence.event.id, []).append(at)
+    standing: list[int] = []
+    gone: list[int] = []
+    doubted = False
+    for event in turn.events:
+        doubted = doubted or event.type is EventType.ERROR or event.status == "failed"
+        mine = told.get(event.id, [])
+        doubted = doubted or any(RETRACTION.search(said[at].text) for at in mine)
+        claims = [at for at in mine if CLAIM.search(said[at].text)]
+        if claims and doubted:
+            gone.extend(standing)
+            standing = []
+        if claims:
+            doubted = False
+        standing.extend(claims)
+    return frozenset(gone)
+
+
+def _turned_green(turn: Turn, cause: Sentence) -> bool:
+    place = turn.events.index(cause.event)
+    checks = [(at, event) for at, event in enumerate(turn.events) if event.type is EventType.TEST_RESULT]
+    return any(event.status == "failed" for at, event in checks if at < place) and bool(checks) and checks[-1][1].status == "ok"
+
+
+def asked_in(turn: Turn) -> str:
+    """What the turn answers, as far as it is worth comparing."""
+    return said_by_person(turn.asked)[:_HEARD] if turn.asked else ""
+
+
+def is_talk(text: str, words: int) -> bool:
+    """Questions, offers, announcements and reports of routine: none of it claims anything."""
+    if text.endswith(("?", ":")) or OFFER.search(text) or ANNOUNCING.match(text):
+        return True
+    return words < 12 and bool(STEP.match(text) or STATUS.search(text))
+
+
+def _count(cue: re.Pattern[str], text: str) -> int:
+    return sum(1 for _ in zip(cue.finditer(text), range(4), strict=False))

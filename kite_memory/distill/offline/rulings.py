@@ -1,0 +1,201 @@
+"""What a person settles in terse answers, one after another, and what they assent to.
+
+A thread is a run of answers: each follows something the agent said, none is a question or an order for the moment. What they settle
+together is one note, in the person's words, with what the agent made of it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from kite_memory.distill.offline.cues import ASKING, BINDING, BOUNDING, CODE, GUESS, OFFER, ORDERING, PASSING, RECOMMENDS, TELLING
+from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
+from kite_memory.distill.offline.people import MACHINE, without_assent
+from kite_memory.distill.options import options_in, picked
+from kite_memory.distill.prose import one_line, stems
+from kite_memory.model.event import Event, EventType
+
+_SETTLES = 4
+"""What the answers of a thread have to bind before they are taken for a rule; see `_weight`."""
+_BINDS = 2
+_FEWEST_STEMS = 4
+_RECAP = 600
+_RECAP_WORDS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a person answered in a turn. ``text`` is theirs, or the option that they picked; empty for a bare assent."""
+
+    turn: Turn
+    text: str
+    weight: int
+    offer: Event | None = None
+    asked_for: bool = False
+
+    @cached_property
+    def reply(self) -> Event | None:
+        """What the agent said to it last."""
+        return _last_word(self.turn)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    answers: tuple[Answer, ...]
+
+    @property
+    def settles(self) -> bool:
+        """A single answer has to bind without doubt, since much is said in passing."""
+        told = [each for each in self.answers if each.text]
+        alone = len(told) < 2 and not (told and told[0].asked_for and BINDING.search(told[0].text))
+        return (
+            not alone
+            and sum(each.weight for each in told) >= _SETTLES
+            and len(stems(" ".join(each.text for each in told))) >= _FEWEST_STEMS
+        )
+
+    def up_to_where_it_settles(self) -> "Thread | None":
+        """Its shortest beginning that settles something: what a note of it is named after, however long it goes on."""
+        for count in range(1, len(self.answers) + 1):
+            if (begun := Thread(answers=self.answers[:count])).settles:
+                return begun
+        return None
+
+    def recap(self) -> tuple[Sentence, ...]:
+        """What the agent made of it in the end, unless that is a question or next to nothing."""
+        reply = self.answers[-1].reply
+        if reply is None:
+            return ()
+        told: list[Sentence] = []
+        size = 0
+        for each in sentences_of(reply, reply.text):
+            if each.text.endswith("?") or OFFER.search(each.text) or (each.words < _RECAP_WORDS and not CODE.search(each.text)):
+                continue
+            if told and size + len(each.text) > _RECAP:
+                break
+            told.append(each)
+            size += len(each.text) + 1
+        return tuple(told)
+
+
+def threads(told: Sequence[Turn]) -> list[Thread]:
+    found: list[list[Answer]] = [[]]
+    for at, turn in enumerate(told):
+        answer = _answer(turn, told[at - 1], goes_on=bool(found[-1])) if at else None
+        if answer is not None and (answer.asked_for or found[-1]):
+            found[-1].append(answer)
+        elif found[-1]:
+            found.append([])
+    return [Thread(answers=tuple(answers)) for answers in found if any(each.text for each in answers)]
+
+
+def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> Answer | None:
+    """``None`` for what answers nothing: a question, an order, something pasted, another subject."""
+    if turn.asked is None or ((offer := _last_word(before)) is None and not goes_on):
+        return None
+    said = one_line(said_by_person(turn.asked))
+    if not said or len(said) > _TYPED or turn.asked.text.count("\n") > _LINES or MACHINE.search(said) or _PASTED.search(said):
+        return None
+    if offer is not None and (choice := picked(said, options_in(offer.text))) is not None:
+        more = _PICK_WORDS.sub("", said)
+        binds = _weight(more)
+        text = f"{choice.text.rstrip(' .;')}. {more}" if binds or len(stems(more)) >= _FEWEST_STEMS else choice.text
+        return Answer(turn=turn, text=text.strip(), weight=max(_BINDS, binds), offer=offer, asked_for=True)
+    rest = without_assent(said)
+    if not stems(rest):
+        return Answer(turn=turn, text=rest if BINDING.search(rest) else "", weight=0, offer=offer)
+    if "?" in said or ASKING.match(rest) or TELLING.match(rest) or PASSING.search(said) or GUESS.search(rest):
+        return None
+    answers = offer is not None and _ASKS.search(offer.text[-500:]) is not None
+    weight = _weight(rest) + (offer is not None and offer.text.rstrip().endswith("?"))
+    if (ORDERING.match(rest) and not BINDING.search(rest)) or (not weight and not answers):
+        return None
+    return Answer(turn=turn, text=rest, weight=weight, offer=offer, asked_for=answers)
+
+
+_TYPED, _LINES = 400, 6
+_PASTED = re.compile(r"^/|[❯✓✗→↑↓│]|\w\.\w{1,5}:\d+|\b[0-9a-f]{12,}\b|https?://|\S{60}")
+_ASKS = re.compile(
+    r"\?|\b(?:propos\w*|recommend\w*|suggest\w*|alternativ\w*|options?|ideas?|either|i'd|would|could)\b", re.IGNORECASE
+)
+"""What an agent's message says that leaves something to be settled."""
+_PICK_WORDS = re.compile(
+    r"^\W*(?:(?:ok(?:ay)?|yes|ye[ap]h?|yep|sure|let'?s|go|do|just|i'd|i would|with|for|option|approach|pick|take|choose|like|to|say"
+    r"|the)[\s,:]+){0,6}(?:[a-d]|[1-9]|first|second|third|former|latter)\b(?: one| option)?[\s.,;:!)—–-]*(?:please|then)?[\s.,;:]*",
+    re.IGNORECASE,
+)
+
+
+def _weight(text: str) -> int:
+    """How much an answer binds: a bound that leaves no doubt counts twice."""
+    return _BINDS * min(3, len(BINDING.findall(text))) + min(4, len(BOUNDING.findall(text)))
+
+
+def _last_word(turn: Turn) -> Event | None:
+    return next((each for each in reversed(turn.events) if each.type is EventType.ASSISTANT_MESSAGE), None)
+
+
+def recommended(turn: Turn) -> tuple[Sentence, ...]:
+    """What the agent recommended in its last word of a turn, and the sentence that explains it."""
+    offer = _last_word(turn)
+    if offer is None:
+        return ()
+    said = sentences_of(offer, offer.text)
+    for at, each in enumerate(said):
+        if RECOMMENDS.search(each.text) and not each.text.endswith(("?", ":")) and not OFFER.search(each.text):
+            told = [each, *(after for after in said[at + 1 : at + 4] if not after.text.endswith(("?", ":")))]
+            return tuple(told) if sum(sentence.words for sentence in told) >= 8 else ()
+    return ()
+
+
+def taken(said: str, before: Turn) -> tuple[Sentence, ...]:
+    """What the agent's last word says of the one thing that a few words of a person choose from it."""
+    offer = _last_word(before)
+    chosen = _GOES_WITH.match(said)
+    if offer is None or chosen is None or "?" in said or PASSING.search(said):
+        return ()
+    what = stems(chosen["what"])
+    told = [each for each in sentences_of(offer, offer.text) if what and what <= each.stems and not each.text.endswith(("?", ":"))]
+    return tuple(told[:3])
+
+
+_GOES_WITH = re.compile(
+    r"\W*(?:(?:ok(?:ay)?|yes|ye[ap]h?|yep|no|so|then|right|good|agreed)[\s,.;:—–-]+)*(?:(?:we|i|let'?s)(?:'ll| will)? )?"
+    r"(?:go (?:with|for)|stick (?:with|to)|use|take|pick|choose)\s+(?P<what>\S+(?: \S+){0,4}?)(?: then| please| instead)?[.!]*$",
+    re.IGNORECASE,
+)
+
+
+def subject_of(thread: Thread) -> str:
+    """What its answers are about: the first thing that is named as code in what they answer."""
+    for answer in thread.answers:
+        for text in (answer.text, answer.offer.text if answer.offer else ""):
+            if code := re.search(r"`([\w./:-]{3,40})`", text):
+                return code[1]
+    return ""
+
+
+def clauses(text: str) -> list[str]:
+    """The parts of what somebody typed in haste."""
+    parts = (part.strip(" ,;:-") for part in re.split(r"(?<=[\w)`'\"])[.;!](?:\s+|$)|\n|,\s+(?=and\b)", text))
+    return [_LEADS_IN.sub("", part) for part in parts if part]
+
+
+_LEADS_IN = re.compile(
+    r"^(?:(?:and|but|also|so|then|ok(?:ay)?|yes|ye[ap]h?|yep|no|nope|good|exactly|right|fine|same|well)\b[\s,.:;-]*)+",
+    re.IGNORECASE,
+)
+
+Kind = Literal["preference", "decision"]
+
+
+def named_after(thread: Thread) -> str:
+    """The clause that binds most, with its subject where it is too brief to stand alone."""
+    able = [clause for answer in thread.answers for clause in clauses(answer.text) if stems(clause)]
+    best = max(able, key=lambda clause: (min(6, _weight(clause)) + min(8, len(clause.split())) / 2, -len(clause)), default="")
+    subject = subject_of(thread)
+    if len(best.split()) < 7 and subject and subject.lower() not in best.lower():
+        best = f"{best} (`{subject}`)"
+    return best
