@@ -45,7 +45,7 @@ def commit(vault: Path, message: str, environment: Mapping[str, str]) -> str:
 
 Json = dict[str, Any]
 
-log = logging.getLogger("kite_memory.consolidating")
+log = logging.getLogger("kite_memory.app.consolidation")
 
 _VERSION = 1
 _MONTHS = 6

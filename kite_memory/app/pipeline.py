@@ -42,7 +42,7 @@ from kite_memory.vault.drafting import Draft, draft
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.writing import AlreadyWritten, Amended, Outcome, Superseded, Written
 
-log = logging.getLogger("kite_memory.pipeline")
+log = logging.getLogger("kite_memory.app.pipeline")
 
 READ_BUDGET = 4 << 20
 """Bytes of transcript in memory at once."""

@@ -23,7 +23,7 @@ from kite_memory.vault.wording import words
 
 Json = dict[str, Any]
 
-log = logging.getLogger("kite_memory.reviewing")
+log = logging.getLogger("kite_memory.app.review")
 
 _OURS = "review page"
 _ATTEMPTS = 3

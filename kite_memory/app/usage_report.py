@@ -18,7 +18,7 @@ from kite_memory.timeline.rows import SessionState
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault.ledger import Known
 
-log = logging.getLogger("kite_memory.settling")
+log = logging.getLogger("kite_memory.app.usage_report")
 
 QUIET = 600.0
 """Seconds without a new event that end a turn nobody ended."""

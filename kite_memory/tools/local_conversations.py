@@ -127,7 +127,7 @@ def _item(kind: str, raw: dict[str, Any]) -> RecordItem:
     return _KINDS[kind](**values)
 
 
-log = logging.getLogger("kite_memory.conversations")
+log = logging.getLogger("kite_memory.tools.local_conversations")
 
 MOST_TRANSCRIPT = 8_000_000
 """Characters of one; what a store is given to keep is not longer."""

@@ -37,7 +37,7 @@ from kite_memory.vault import Vault
 from kite_memory.vault.keyed_notes import Changed, Kept, KeyPlace
 from kite_memory.vault.ledger import Keyed
 
-log = logging.getLogger("kite_memory.bridge")
+log = logging.getLogger("kite_memory.tools.local_store")
 
 _NEAREST = (Scope.SESSION, Scope.PROJECT, Scope.SHARED, Scope.GLOBAL)
 

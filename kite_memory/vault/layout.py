@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from kite_memory.errors import VaultFolderWrong
+from kite_memory.system.locks import WriterLock
 from kite_memory.vault.files import Files
 from kite_memory.vault.ledger import Ledger
 from kite_memory.vault.listing import leftovers
-from kite_memory.vault.lock import WriterLock
 from kite_memory.vault.scanning import Scanner
 
 

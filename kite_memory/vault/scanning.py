@@ -9,11 +9,11 @@ from pathlib import Path
 
 from kite_memory.errors import VaultMissing, VaultReadOnly
 from kite_memory.model.note import Note
+from kite_memory.system.locks import WriterLock
 from kite_memory.vault.comparison import Comparison, judge, missing_some, to_read
 from kite_memory.vault.files import Files, Stamp, no_vault
 from kite_memory.vault.ledger import Known, Ledger, link_key
 from kite_memory.vault.listing import COPY_REASON, Listing, is_copy_of, listing, may_be_of, trashed_notes
-from kite_memory.vault.lock import WriterLock
 from kite_memory.vault.notefile import Unreadable
 from kite_memory.vault.reading import NoteReader
 from kite_memory.vault.writing import Writer

@@ -14,6 +14,7 @@ from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.plan import Action, Amend, Contest, Create, Ruling, Skip, Supersede, Surround, Surroundings
 from kite_memory.model.record import Origin
+from kite_memory.system.locks import WriterLock
 from kite_memory.vault import finding, lifecycle, links, planning
 from kite_memory.vault.comparison import Comparison
 from kite_memory.vault.drafting import Draft, remembered
@@ -28,7 +29,6 @@ from kite_memory.vault.listing import (
     COPY_REASON,
     listing,
 )
-from kite_memory.vault.lock import WriterLock
 from kite_memory.vault.made_pages import MadePages
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.plan_context import around_each, gather, restated

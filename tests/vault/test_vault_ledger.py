@@ -13,11 +13,11 @@ import pytest
 
 from kite_memory.errors import KiteError, StateDamaged, StateNewer, VaultReadOnly
 from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.system.locks import WriterLock
 from kite_memory.system.sqlite import migrate
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.ledger import Intent, Ledger
 from kite_memory.vault.ledger.schema import VERSION
-from kite_memory.vault.lock import WriterLock
 from tests.vault.building import START
 
 
