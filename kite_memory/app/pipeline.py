@@ -98,7 +98,7 @@ class Pipeline:
         arbitrate: Callable[[Sequence[Contest]], Rulings] = lambda contests: {},
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._sources = sources
+        self.sources = tuple(sources)
         self._timeline = timeline
         self._outbox = outbox
         self._scheduler = scheduler
@@ -123,12 +123,12 @@ class Pipeline:
         self._tidy = tidy
 
     def providers(self) -> tuple[str, ...]:
-        return tuple(source.provider for source in self._sources)
+        return tuple(source.provider for source in self.sources)
 
     def sources_of(self, paths: Iterable[Path]) -> list[tuple[Source, Path]]:
         """Who reads each of ``paths``, in the order to read them; what is nobody's, or gone, is left out."""
         there = [path for path in paths if os.path.exists(path)]  # noqa: PTH110 - which raises nothing, whoever owns the folder
-        return [(source, path) for source in self._sources for path in source.in_order(path for path in there if source.owns(path))]
+        return [(source, path) for source in self.sources for path in source.in_order(path for path in there if source.owns(path))]
 
     def unread(self) -> list[tuple[Source, Path, int]]:
         """Compare every transcript with what was read of it: those that differ, and by how many bytes about."""
