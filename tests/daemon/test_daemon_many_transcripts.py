@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.app import pipeline
+from kite_memory.app import survey
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
 from tests.sources.transcript import Transcript
@@ -53,7 +53,7 @@ def test_files_and_sessions_are_looked_up_in_batches(house: FakeHouse, monkeypat
         sizes.append(None if sessions is None else len(sessions))
         return chunks(sessions)
 
-    monkeypatch.setattr(pipeline, "_AT_ONCE", 2)
+    monkeypatch.setattr(survey, "_AT_ONCE", 2)
     monkeypatch.setattr(house.timeline, "looked_at", looked_at)
     monkeypatch.setattr(house.outbox, "chunked_to", chunked_to)
 
