@@ -19,7 +19,7 @@ from kite_memory.app.note_view import Showing, note_told
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
-from kite_memory.app.searching import BESIDE_NOTES, event_told, searched_for, worth_listing
+from kite_memory.app.searching import Searching, hit_told, known_project
 from kite_memory.app.session_context import NoteIndexer, before
 from kite_memory.app.survey import Survey
 from kite_memory.app.usage_report import by_name, helping, occasion_told
@@ -30,21 +30,18 @@ from kite_memory.distill.scheduler import Idle
 from kite_memory.distill.spending import Spending
 from kite_memory.errors import NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference
-from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects.project import project_of
-from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.gate import FEATURES
 from kite_memory.recall.index import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
-from kite_memory.recall.search import Mode, Query, name
+from kite_memory.recall.search import name
 from kite_memory.recall.select import Prompt, Weighed
 from kite_memory.redaction import drop_private, redact
 from kite_memory.text.ages import age, duration
 from kite_memory.timeline.event_embeddings import Meaning
-from kite_memory.timeline.search import EventQuery
-from kite_memory.timeline.store import EventHit, Timeline
+from kite_memory.timeline.store import Timeline
 from kite_memory.tools import wire
 from kite_memory.tools.argument_parsing import writable_key, written_tags
 from kite_memory.tools.bridge import Bridge
@@ -57,7 +54,6 @@ _OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`,
 
 _EVENT_TEXT = 2_000
 _LAST_NOTES = 5
-_MOST_HITS = 200
 _MOST_PROMPTS = 1_000
 
 
@@ -112,7 +108,9 @@ class Operations:
         self._letting_go = forgetting
         self._extractor = extractor
         self._lack = lack
-        self._meaning = meaning
+        self.search = Searching(
+            timeline=timeline, vault=vault, recall=recall, meaning=meaning, showing=self._showing, clock=clock
+        ).search
         self._bridge = bridge
         self._gardening = gardening
         self._keep = keep
@@ -153,64 +151,6 @@ class Operations:
                 raise UsageError(f"{op} was asked wrongly: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
         return operation(*bound.args, **bound.kwargs)
 
-    def search(
-        self, *, query: str, mode: str = "hybrid", project: str = "", since: str = "", limit: int = 10, cwd: str = ""
-    ) -> Json:
-        began = time.perf_counter()
-        wanted = searched_for(query)
-        if not (wanted.words or wanted.for_events or wanted.kinds):
-            raise UsageError("there are no words to search for", hint="as in: kmem search decision: postgres")
-        how, start = _mode(mode), age(since, self._clock())
-        within, most = self._project(project) if project else "", max(1, min(limit, _MOST_HITS))
-        hits: tuple[Hit, ...] = ()
-        if wanted.notes and wanted.words:
-            of_notes = Query(
-                text=wanted.words,
-                mode=how,
-                project=within or project_of(cwd),
-                within=within,
-                since=start,
-                kinds=wanted.kinds,
-                limit=most,
-            )
-            hits = worth_listing(self._recall.search(of_notes))
-        elif wanted.notes:
-            newest = self._recall.recent(project=within, kinds=wanted.kinds, limit=most, sight=Sight())
-            hits = tuple(Hit(note=note, score=1.0, why="the newest") for note in newest if start is None or note.created >= start)
-        events: tuple[EventHit, ...] = ()
-        if wanted.events:
-            events = self._timeline.search(
-                EventQuery(
-                    text=wanted.words,
-                    types=wanted.event_types,
-                    tool=wanted.tool,
-                    file=wanted.file,
-                    session=wanted.session,
-                    project=within,
-                    since=start,
-                    by_words=how != "semantic",
-                    limit=most if wanted.for_events else min(most, BESIDE_NOTES) + len(hits),
-                ),
-                self._meaning if how != "keyword" else None,
-            )
-        rests_on = {reference for hit in hits for reference in hit.note.evidence}
-        told = [event for event in map(event_told, events) if event["reference"] not in rests_on]  # those a note says already
-        problems = [*self._showing.hindrances(), *(problem.reason for problem in self._recall.status().problems)]
-        if within and not (self._vault.known.has_project(within) or self._timeline.session_count(project=within)):
-            problems.append(f"no project called {plain_line(within)} is known")
-        if not (wanted.notes or wanted.events):
-            problems.append("no note is of a tool, a file or a session: leave one of the prefixes out")
-        if unsearched := self._timeline.unsearched():
-            problems.append(f"{unsearched} older events cannot be found yet; each look at a transcript takes in some of them")
-        return {
-            "query": query,
-            "mode": mode,
-            "took_ms": _since(began),
-            "hits": [_hit(hit) for hit in hits],
-            "events": told if wanted.for_events else told[: min(most, BESIDE_NOTES)],
-            "problems": problems,
-        }
-
     def _project(self, named: str) -> str:
         return known_project(self._vault, named)
 
@@ -224,14 +164,14 @@ class Operations:
             "reason": injection.reason,
             "took_ms": _since(began),
             "block": injection.block,
-            "notes": [_hit(hit) for hit in injection.hits],
+            "notes": [hit_told(hit) for hit in injection.hits],
             "for_the_judge": len(injection.question.candidates) if injection.question else 0,
             "problems": self._showing.hindrances(),
         }
         if explain:
             weighed = self._recall.weigh(asked)
             told["threshold"] = weighed.threshold
-            told["candidates"] = [_hit(hit) for hit in weighed.candidates]
+            told["candidates"] = [hit_told(hit) for hit in weighed.candidates]
             told["explained"] = _explained(asked, weighed)
         return told
 
@@ -516,23 +456,6 @@ class Operations:
             return []
 
 
-def known_project(vault: Vault, named: str) -> str:
-    """As notes have it: by that very name, or by the one that its folder would give it."""
-    if vault.known.has_project(named):
-        return named
-    if not (project := project_of(named)):
-        raise UsageError(f"{named!r} names no project", hint="give the name of its folder")
-    return project
-
-
-def _mode(text: str) -> Mode:
-    for mode in get_args(Mode):
-        if text == mode:
-            known: Mode = mode
-            return known
-    raise UsageError(f"unknown mode {text!r}", hint=f"choose one of: {', '.join(get_args(Mode))}")
-
-
 def _kind(text: str) -> NoteKind:
     try:
         return NoteKind(text)
@@ -552,10 +475,6 @@ def _fits(value: object, annotation: Any) -> bool:
             return isinstance(value, list) and all(_fits(each, inner) for each in value)
         case _:
             return any(_fits(value, each) for each in get_args(annotation))
-
-
-def _hit(hit: Hit) -> Json:
-    return {**note_told(hit.note), "id": name(hit.note), "score": hit.score, "snippet": hit.snippet, "why": hit.why}
 
 
 def _explained(asked: Prompt, weighed: Weighed) -> Json:

@@ -1,24 +1,53 @@
 """What a search asks for, and how an event that it finds is told."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, get_args
 
-from kite_memory.model.event import EventType, evidence_reference
+from kite_memory.app.note_view import Showing, note_told
+from kite_memory.app.timeline_queries import since as since_began
+from kite_memory.errors import UsageError
+from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import NoteKind
+from kite_memory.projects.project import project_of
+from kite_memory.recall.catalogue import Sight
+from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
-from kite_memory.timeline.store import EventHit
+from kite_memory.recall.search import Mode, Query, name
+from kite_memory.text.ages import age
+from kite_memory.text.stems import stems
+from kite_memory.timeline.conversations import CardQuery
+from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.search import EventQuery
+from kite_memory.timeline.store import CardHit, EventHit, Timeline
+from kite_memory.vault import Vault
 
-BESIDE_NOTES = 5
-"""Events shown with notes, where nobody asked for events."""
+Json = dict[str, Any]
 
 _KINDS = {f"{kind.value}:": kind for kind in NoteKind}
+_STATUSES = {
+    "failed": "failed",
+    "failing": "failed",
+    "passed": "ok",
+    "passing": "ok",
+    "denied": "denied",
+    "interrupted": "interrupted",
+}
+"""Beside ``test:`` and ``tool:`` these words say how it went, where other words say what."""
 _TYPES = {"error:": EventType.ERROR, "test:": EventType.TEST_RESULT, "resume:": EventType.RESUME_POINT}
 _NAMES = ("tool:", "file:", "session:")
 _PREFIXES = (*_KINDS, *_TYPES, *_NAMES)
 _SNIPPET = 240
 _PLACE = 4_096
+_MOST_HITS = 200
+_CARDS_FIRST, _EVENTS_NEXT = 3, 2
+_COVERED, _MEANT = 0.4, 0.45
+_SHORT = 8
+_AHEAD = 0.1
+"""Of a score: no more than decides between two that are about as good."""
 
 
 _LEAST = 0.02
@@ -35,6 +64,7 @@ class SearchedFor:
     tool: str = ""
     file: str = ""
     session: str = ""
+    status: str = ""
 
     @property
     def for_events(self) -> bool:
@@ -77,8 +107,13 @@ def searched_for(query: str) -> SearchedFor:
             named[awaited], awaited = rest, ""
         elif rest:
             words.append(rest)
+    went = ""
+    if (types & {EventType.TEST_RESULT} or named["tool:"]) and (last := [word for word in words if word.lower() in _STATUSES][-1:]):
+        went = _STATUSES[last[0].lower()]
+        words.remove(last[0])
     return SearchedFor(
         words=" ".join(words),
+        status=went,
         kinds=frozenset(kinds),
         types=frozenset(types),
         tool=named["tool:"],
@@ -87,23 +122,210 @@ def searched_for(query: str) -> SearchedFor:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searching:
+    """The search operation, in the shape of the contract."""
+
+    timeline: Timeline
+    vault: Vault
+    recall: Recall
+    meaning: Meaning | None
+    showing: Showing
+    clock: Callable[[], datetime]
+
+    def search(
+        self, *, query: str, mode: str = "hybrid", project: str = "", since: str = "", limit: int = 10, cwd: str = ""
+    ) -> Json:
+        began = time.perf_counter()
+        wanted = searched_for(query)
+        if not (wanted.words or wanted.for_events or wanted.kinds):
+            raise UsageError("there are no words to search for", hint="as in: kmem search decision: postgres")
+        how, start, most = _mode(mode), age(since, self.clock()), max(1, min(limit, _MOST_HITS))
+        within = known_project(self.vault, project) if project else ""
+        asked = _Asked(wanted=wanted, how=how, here=within or project_of(cwd), within=within, since=start, most=most)
+        hits = self._notes(asked) if wanted.notes else ()
+        found = self._passages(asked, hits) if wanted.events else []
+        ranks = mixed(wanted.words, hits, found)
+        return {
+            "query": query,
+            "mode": mode,
+            "took_ms": since_began(began),
+            "hits": [hit_told(hit) | {"rank": rank} for hit, rank in zip(hits, ranks.notes, strict=True)],
+            "events": [passage_told(each) | {"rank": rank} for each, rank in zip(found, ranks.passages, strict=True)],
+            "problems": self._problems(asked),
+        }
+
+    def _notes(self, asked: "_Asked") -> tuple[Hit, ...]:
+        kinds, since = asked.wanted.kinds, asked.since
+        if not asked.wanted.words:
+            newest = self.recall.recent(project=asked.within, kinds=kinds, limit=asked.most, sight=Sight())
+            return tuple(Hit(note=note, score=1.0, why="the newest") for note in newest if since is None or note.created >= since)
+        query = Query(
+            text=asked.wanted.words,
+            mode=asked.how,
+            project=asked.here,
+            within=asked.within,
+            since=since,
+            kinds=kinds,
+            limit=asked.most,
+        )
+        return worth_listing(self.recall.search(query))
+
+    def _passages(self, asked: "_Asked", hits: Sequence[Hit]) -> list[CardHit | EventHit]:
+        wanted, by_words = asked.wanted, asked.how != "semantic"
+        meaning = self.meaning if asked.how != "keyword" else None
+        cards: tuple[CardHit, ...] = ()
+        if wanted.words and not (wanted.for_events or wanted.kinds):
+            of_cards = CardQuery(
+                text=wanted.words,
+                project=asked.here,
+                within=asked.within,
+                since=asked.since,
+                by_words=by_words,
+                limit=asked.most,
+            )
+            cards = self.timeline.cards(of_cards, meaning)
+        of_events = EventQuery(
+            text=wanted.words,
+            types=wanted.event_types,
+            tool=wanted.tool,
+            file=wanted.file,
+            session=wanted.session,
+            status=wanted.status,
+            project=asked.within,
+            since=asked.since,
+            by_words=by_words,
+            limit=asked.most + len(hits),
+        )
+        rests_on = {reference for hit in hits for reference in hit.note.evidence}  # what a note says already
+        events = [each for each in self.timeline.search(of_events, meaning) if _reference(each.event) not in rests_on]
+        if not events and wanted.words and (wanted.file or wanted.types):
+            latest = self.timeline.search(replace(of_events, text=""))
+            events = [replace(each, near=True) for each in latest]
+        return passages(cards, events, asked.most)
+
+    def _problems(self, asked: "_Asked") -> list[str]:
+        problems = [*self.showing.hindrances(), *(problem.reason for problem in self.recall.status().problems)]
+        within = asked.within
+        if within and not (self.vault.known.has_project(within) or self.timeline.session_count(project=within)):
+            problems.append(f"no project called {plain_line(within)} is known")
+        if not (asked.wanted.notes or asked.wanted.events):
+            problems.append("no note is of a tool, a file or a session: leave one of the prefixes out")
+        if unsearched := self.timeline.unsearched():
+            problems.append(f"{unsearched} older events cannot be found yet; each look at a transcript takes in some of them")
+        return problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    wanted: SearchedFor
+    how: Mode
+    here: str
+    within: str
+    since: datetime | None
+    most: int
+
+
+def known_project(vault: Vault, named: str) -> str:
+    """As notes have it: by that very name, or by the one that its folder would give it."""
+    if vault.known.has_project(named):
+        return named
+    if not (project := project_of(named)):
+        raise UsageError(f"{named!r} names no project", hint="give the name of its folder")
+    return project
+
+
+def _mode(text: str) -> Mode:
+    for mode in get_args(Mode):
+        if text == mode:
+            known: Mode = mode
+            return known
+    raise UsageError(f"unknown mode {text!r}", hint=f"choose one of: {', '.join(get_args(Mode))}")
+
+
+def hit_told(hit: Hit) -> Json:
+    return {**note_told(hit.note), "id": name(hit.note), "score": hit.score, "snippet": hit.snippet, "why": hit.why}
+
+
 def worth_listing(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """Without those that score next to nothing. A word that all notes have tells nothing; who asks for it alone is shown them."""
     best = max((hit.score for hit in hits), default=0.0)
     return tuple(hit for hit in hits if hit.score >= min(_LEAST, best / 10))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixed:
+    """What was found, in one order: ``rank`` says of notes, then of cards and events, which place each has."""
+
+    notes: tuple[int, ...]
+    passages: tuple[int, ...]
+
+
+def is_sure(card: CardHit) -> bool:
+    """Whether a turn is an answer, and not merely the nearest there is."""
+    return card.covered >= _COVERED or card.meaning >= _MEANT
+
+
+def passages(cards: Sequence[CardHit], events: Sequence[EventHit], limit: int) -> list[CardHit | EventHit]:
+    """Conversations first, single events after them; what is merely near, where nothing else is found."""
+    sure = [card for card in cards if is_sure(card)]
+    told = {card.telling.id for card in cards}
+    single = [event for event in events if event.event.id not in told]
+    good = [event for event in single if not event.near]
+    first: list[CardHit | EventHit] = [*cards[:_CARDS_FIRST], *good[:_EVENTS_NEXT], *cards[_CARDS_FIRST:], *good[_EVENTS_NEXT:]]
+    if not (sure or good):
+        first += [event for event in single if event.near]
+    return first[:limit]
+
+
+def mixed(query: str, notes: Sequence[Hit], found: Sequence[CardHit | EventHit]) -> Mixed:
+    """A few words ask for what is known, many tell a story that a conversation may have told before: notes come first for the one,
+    cards for the other. Single events come last.
+    """
+    ahead = _AHEAD if len(set(stems(query))) <= _SHORT else -_AHEAD
+    scores = [(hit.score + ahead, 0, -place) for place, hit in enumerate(notes)]
+    last = 2.0
+    for place, passage in enumerate(found):
+        own = passage.score if isinstance(passage, CardHit) and is_sure(passage) else -1.0
+        last = min(last, own)  # they keep their own order
+        scores.append((last, -1, -place))
+    order = sorted(range(len(scores)), key=lambda each: scores[each], reverse=True)
+    rank = {each: place for place, each in enumerate(order, 1)}
+    return Mixed(
+        notes=tuple(rank[place] for place in range(len(notes))),
+        passages=tuple(rank[len(notes) + place] for place in range(len(found))),
+    )
+
+
+def passage_told(hit: CardHit | EventHit) -> dict[str, Any]:
+    return card_told(hit) if isinstance(hit, CardHit) else event_told(hit)
+
+
+def card_told(hit: CardHit) -> dict[str, Any]:
+    """As an event, that of the two which tells more; and what was ``asked``, and what was said ``later`` of its matter."""
+    later = hit.later
+    telling = EventHit(event=hit.telling, session=hit.session, score=hit.score, snippet=hit.snippet, near=not is_sure(hit))
+    return event_told(telling) | {
+        "tier": "card" if is_sure(hit) else "nearest",
+        "asked": plain_line(hit.prompt.text, _SNIPPET),
+        "card": plain_line(_reference(hit.prompt)),
+        "later": plain_line(_reference(later)) if later else "",
+        "later_at": later.at.isoformat() if later else "",
+    }
+
+
 def event_told(hit: EventHit) -> dict[str, Any]:
     """With its evidence: ``where`` it stands in the transcript, and the ``reference`` by which notes name it."""
     event = hit.event
     return {
+        "tier": "nearest" if hit.near else "event",
         "id": event.id,
         "session": event.session,
         "type": event.type.value,
         "at": event.at.isoformat(),
         "snippet": plain_line(hit.snippet, _SNIPPET),
         "where": plain_line(f"{event.where.file}:{event.where.start}-{event.where.end}", _PLACE),
-        "reference": plain_line(evidence_reference(event.provider, event.session, event.id)),
+        "reference": plain_line(_reference(event)),
         "score": hit.score,
         "provider": event.provider,
         "project": plain_line(hit.session.project),
@@ -111,3 +333,7 @@ def event_told(hit: EventHit) -> dict[str, Any]:
         "path": plain_line(event.path),
         "status": event.status,
     }
+
+
+def _reference(event: Event) -> str:
+    return evidence_reference(event.provider, event.session, event.id)

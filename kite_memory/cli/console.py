@@ -7,6 +7,7 @@ JSON keeps every character, but spells out those that a terminal would act upon.
 import errno
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from kite_memory.errors import KiteError
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
 def say(text: str = "") -> None:
     """A line of data, or several."""
     _write(sys.stdout, text)
+
+
+def say_marked(text: str, spans: Sequence[tuple[int, int]]) -> None:
+    """A line of data in which some stretches stand out, on a terminal that may show it; the text is made harmless first."""
+    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        say(text)
+        return
+    parts, last = [], 0
+    for start, end in spans:
+        parts += [_harmless(text[last:start]), "\x1b[1m", _harmless(text[start:end]), "\x1b[0m"]
+        last = end
+    sys.stdout.write("".join([*parts, _harmless(text[last:])]) + "\n")
 
 
 def say_json(value: Any) -> None:
@@ -157,11 +170,15 @@ def fall_silent() -> None:
 def _write(stream: TextIO | None, text: str, end: str = "\n") -> None:
     if stream is None:  # as under pythonw, or after `>&-`
         return
-    if not _is_harmless(text):
-        from kite_memory.recall.rendering import plain
+    stream.write(_harmless(text) + end)
 
-        text = plain(text)
-    stream.write(text + end)
+
+def _harmless(text: str) -> str:
+    if _is_harmless(text):
+        return text
+    from kite_memory.recall.rendering import plain
+
+    return plain(text)
 
 
 def _is_harmless(text: str) -> bool:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -85,42 +86,42 @@ def search(
     project: Annotated[str, typer.Option(metavar="NAME", help="Only this project, and notes that are global.")] = "",
     since: Annotated[str, typer.Option(metavar="AGE", help="Only what is of the last 30d, 12h, 2w or since 2026-03-01.")] = "",
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=200, help="At most so many.")] = 10,
+    explain: Annotated[bool, typer.Option("--explain", help="Show scores, and where in a transcript it stands.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find notes by meaning and by words. Typing mistakes are forgiven.
+    """Find notes and what was said, by meaning and by words. Typing mistakes are forgiven.
 
-    Below them stands what else was said and done: events, each with its place in the transcript. The prefixes decision:,
-    insight:, fact: and preference: keep to notes; error:, test:, resume:, tool:NAME, file:NAME and session:ID keep to events.
+    A line each, with what opens it: `kmem show` a note, `kmem why` a citation. The prefixes decision:, insight:, fact: and
+    preference: keep to notes; error:, test:, resume:, tool:NAME, file:NAME and session:ID keep to events.
 
     Example: kmem search "why postgres"
     """
     with_the_team = asked(configuration.load(), " ".join(query), project=project, limit=limit)
     found = perform("search", query=" ".join(query), mode=mode.value, project=project, since=since, limit=limit, cwd=_here())
-    found["hits"] = with_the_team(found["hits"])
+    of_the_team = [hit for hit in with_the_team(found["hits"]) if not since or not hit.get("team") or _is_since(hit, since)]
+    found["hits"] = [{**hit, "rank": hit.get("rank", place)} for place, hit in enumerate(of_the_team, 1)]
     if as_json:
         say_json(found)
         return
-    for hit in found["hits"]:
-        say(f"{hit['score']:.2f}  {hit['title']}  ({hit['kind']}, {hit['created'][:10]}{_of(hit['project'])})")
-        if hit["snippet"]:
-            say(f"      {hit['snippet']}")
-        say(f"      {hit['path'] or hit['id']}{' (the team)' if hit.get('team') else ''}")
-    for event in found["events"]:
-        _print_event(event)
+    from kite_memory.cli.results import print_found, tell_what_to_try
+
+    print_found(found, explain=explain, limit=limit)
     for problem in found["problems"]:
         tell(f"note: {problem}")
     if not (found["hits"] or found["events"]):
-        tell("nothing found")
+        tell_what_to_try(found, project=project, since=since)
+        raise typer.Exit(1)
 
 
-def _print_event(event: dict[str, Any]) -> None:
-    """Its evidence is where it stands: a file, and the bytes of the line in it."""
-    said = event["snippet"] or "(no words)"
-    failed = "failed, " if event["status"] == "failed" else ""
-    at = event["at"][:16].replace("T", " ")
-    say(f"{event['score']:.2f}  {event['type'].replace('_', ' ')}  ({failed}{at}, {event['provider']}{_of(event['project'])})")
-    say(f"      {said}")
-    say(f"      {event['where']}")
+def _is_since(hit: dict[str, Any], since: str) -> bool:
+    """What has no date is of no time."""
+    from kite_memory.text.ages import age
+
+    try:
+        start, created = age(since, datetime.now(UTC)), datetime.fromisoformat(hit["created"])
+    except (KeyError, TypeError, ValueError):
+        return False
+    return start is None or (created if created.tzinfo else created.replace(tzinfo=UTC)) >= start
 
 
 def recall(

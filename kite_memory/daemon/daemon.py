@@ -2,6 +2,7 @@
 
 import ctypes
 import logging
+import math
 import queue
 import signal
 import sys
@@ -69,6 +70,10 @@ _FILES_AT_ONCE = 500
 """Transcripts read before their sessions are cut into chunks: those that wait for it are in memory."""
 
 _ROUNDS = 4
+_BREATH = 5.0
+"""Seconds between two stretches of a backlog, so that it takes no processor for itself."""
+_UNTIL_QUIET = 100.0
+"""After an agent was at work: then its last turn is closed."""
 """Of embedding bundles, between two comparisons of the vault: together some two seconds of a processor's time."""
 
 _PATIENCE = 5.0
@@ -236,15 +241,16 @@ class Daemon:
         except KiteError as error:
             log.warning("the review page could not be kept: %s", error)
 
-    def _embed_a_little(self) -> None:
-        """What waits for a vector can wait: some get it now, some when the vault is compared again."""
+    def _embed_a_little(self) -> float:
+        """What waits for a card or a vector can wait: some get it now, some a little later. Returns in how many seconds."""
         for _ in range(_ROUNDS):
             try:
                 if self._stop.is_set() or not self._embed_bundles():
-                    return
+                    return _UNTIL_QUIET if time.monotonic() - self._worked_at < 2 * _UNTIL_QUIET else math.inf
             except StateNotWritten as error:
                 log.warning("%s; trying again at the next comparison", error)
-                return
+                return math.inf
+        return _BREATH
 
     def _tend_a_little(self) -> None:
         """What is for the night, and for when agents are at rest."""
@@ -272,9 +278,9 @@ class Daemon:
                 self._pipeline.embed(stop=self._stop.is_set)
                 unembedded = None
             self._keep_review()
-            self._embed_a_little()
+            more_in = self._embed_a_little()
             self._tend_a_little()
-            until_compare = max(0.0, compare_at - time.monotonic())
+            until_compare = max(0.0, min(compare_at - time.monotonic(), more_in))
             roused = self._notes.wait(until_compare if unembedded is None else min(until_compare, _QUIET))
             if roused.paths or roused.everything:
                 self._stop.wait(_SETTLE)

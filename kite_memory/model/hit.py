@@ -1,6 +1,8 @@
 """What recall found, and what it says."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from kite_memory.model.note import Note
@@ -34,6 +36,47 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pointer:
+    """What an agent is pointed at by one line: a note, or a conversation.
+
+    ``id`` is what `kmem show` takes: a note's id (path where it has none), or a conversation's citation. ``title`` is one line.
+    ``score`` is the probability that it bears on the prompt, 0 to 1. ``evidence`` are citations of events.
+    """
+
+    id: str
+    title: str
+    date: datetime
+    score: float
+    is_note: bool = True
+    session: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """A conversation's opening line and how it ended. ``text`` is plain and within 200 tokens; ``id`` is its citation."""
+
+    id: str
+    text: str
+    date: datetime
+    score: float
+    session: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+class Cards(Protocol):
+    """What the timeline adds to the voices. Never raises; bounded in time; nothing forgotten, nothing of ``session`` itself."""
+
+    def near(self, text: str, *, project: str, session: str, limit: int) -> Sequence[Pointer]:
+        """Conversations nearest to a prompt, best first, the newer of two before the older."""
+        ...
+
+    def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
+        """With a session's first prompt: at most two conversations above the project's own bar, and those to be pointed at."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
     """What a prompt is given: ``block`` is empty when there is nothing to say. ``tokens`` is an estimate from above.
 
@@ -45,6 +88,8 @@ class Injection:
     reason: str
     tokens: int = 0
     question: Question | None = None
+    pointers: tuple[Pointer, ...] = ()
+    quotes: tuple[Quote, ...] = ()
 
     @property
     def silent(self) -> bool:

@@ -11,6 +11,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from kite_memory.text.stems import edits
+
 SCHEMA = """
 CREATE VIRTUAL TABLE words USING fts5(title, named, body, said, tokenize = 'porter unicode61');
 INSERT INTO words(words, rank) VALUES ('rank', 'bm25(2.0, 2.0, 2.0, 1.0)');
@@ -258,25 +260,6 @@ def _near(connection: sqlite3.Connection, term: str) -> tuple[str, ...]:
         if len(letters.symmetric_difference(part)) <= 2 * most  # far cheaper to see than the edits themselves
     ]
     return tuple(dict.fromkeys(word for distance, _, word in sorted(found) if distance < most + 1))[:3]
-
-
-def edits(one: str, other: str, most: int) -> int:
-    """Letters added, dropped, replaced, or swapped with their neighbour to make one of the other; ``most + 1`` for any more."""
-    if abs(len(one) - len(other)) > most:
-        return most + 1
-    before: list[int] = []
-    previous = list(range(len(other) + 1))
-    for row, letter in enumerate(one, 1):
-        current = [row]
-        for column, theirs in enumerate(other, 1):
-            cost = min(previous[column] + 1, current[column - 1] + 1, previous[column - 1] + (letter != theirs))
-            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == theirs:
-                cost = min(cost, before[column - 2] + 1)
-            current.append(cost)
-        if min(current) > most:
-            return most + 1
-        before, previous = previous, current
-    return min(previous[-1], most + 1)
 
 
 def _any_of(wanted: Iterable[str]) -> str:

@@ -1,14 +1,16 @@
 """What is worth finding by its meaning: events that tell something, each with what stands around it.
 
 A bundle is named by its event and read from the events whenever it is needed; only its vector is kept. Bundles are decisions with
-what was said before them, failures with what made them go away, summaries to go on from, and prompts with what came of them where
-that is more than talk.
+what was said before them, failures with what made them go away, summaries to go on from, and prompts with what came of them: an
+answer at least.
 """
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import neg
 from typing import TYPE_CHECKING, Any
 
 from kite_memory.timeline.fixes import fix_of
@@ -33,10 +35,15 @@ _TELLING = 40
 _QUIET = timedelta(minutes=10)
 _OVER = timedelta(hours=3)
 """After so long without a line of its session, or in any case, what made a failure go away has been told, if it ever is."""
-_COMPARED = 40_000
+_FRESH = timedelta(days=2)
+_RIPE = (
+    "(e.at < ? OR s.committed_at < ? AND (e.type <> 'user_message' OR EXISTS ("
+    " SELECT 1 FROM events AS n WHERE n.session = e.session AND n.ordinal > e.ordinal AND n.type = 'user_message')))"
+)
+_COMPARED = 60_000
 """The newest so many are compared with a question."""
 _BLOCK = 4_096
-_NEAREST, _NEAREST_OF_SOME = 20, 80
+NEAREST, NEAREST_OF_SOME = 20, 80
 """Where only some of them can be an answer, more are looked at."""
 _FAINT = 0.4
 """What means less of the same is no answer."""
@@ -75,17 +82,26 @@ def enter(database: sqlite3.Connection, space: str) -> None:
 
 
 def ripe(rows: Rows, now: datetime, limit: int, per_day: int) -> list[int]:
-    """The newest events that wait for a vector and around which nothing more will happen; no more than ``per_day``.
+    """The newest events that wait for a vector and around which nothing more will happen.
 
-    What comes of a session's last prompt may take long: a command may run for an hour without a word.
+    What is new is never kept waiting by what is old: of a backlog there are no more than ``per_day``. What comes of a session's
+    last prompt may take long: a command may run for an hour without a word.
     """
+    long_ago, quiet = (now - _OVER).isoformat(timespec="milliseconds"), (now - _QUIET).timestamp()
+    fresh = rows(
+        "SELECT b.event FROM sessions AS s"  # noqa: S608 - ours
+        " CROSS JOIN events AS e ON e.session = s.key AND e.ordinal >= 0 AND e.type = 'user_message'"
+        " CROSS JOIN bundles AS b ON b.event = e.seq WHERE s.last_at > ? AND b.vector IS NULL"
+        f" AND {_RIPE} ORDER BY e.at DESC LIMIT ?",
+        ((now - _FRESH).isoformat(timespec="milliseconds"), long_ago, quiet, limit),
+    )
+    if fresh:
+        return [event for (event,) in fresh]
     ((today,),) = rows("SELECT COUNT(*) FROM bundles WHERE embedded = ?", (_day(now),))
     found = rows(
-        "SELECT b.event FROM bundles AS b JOIN events AS e ON e.seq = b.event JOIN sessions AS s ON s.key = e.session"
-        " WHERE b.vector IS NULL AND (e.at < ? OR s.committed_at < ? AND (e.type <> 'user_message' OR EXISTS ("
-        " SELECT 1 FROM events AS n WHERE n.session = e.session AND n.ordinal > e.ordinal AND n.type = 'user_message')))"
-        " ORDER BY b.event DESC LIMIT ?",
-        ((now - _OVER).isoformat(timespec="milliseconds"), (now - _QUIET).timestamp(), max(0, min(limit, per_day - today))),
+        "SELECT b.event FROM bundles AS b JOIN events AS e ON e.seq = b.event JOIN sessions AS s ON s.key = e.session"  # noqa: S608
+        f" WHERE b.vector IS NULL AND {_RIPE} ORDER BY b.event DESC LIMIT ?",
+        (long_ago, quiet, max(0, min(limit, per_day - today))),
     )
     return [event for (event,) in found]
 
@@ -97,7 +113,7 @@ def text_of(rows: Rows, event: int) -> str:
         (_SUMMARY, _SAID, event),
     ):
         if type == "user_message":
-            told = errand(rows, event)
+            told = errand(rows, event, talk=_TELLING)
             return told.text if told is not None else ""
         if len(text) < _TELLING:
             return ""
@@ -162,17 +178,38 @@ def read(rows: Rows, before: Read | None) -> Read | None:
     return Read(state=found[0], events=tuple(event for event, _ in kept), codes=codes.reshape(len(kept), -1)) if kept else None
 
 
-def near(vectors: Read, meaning: Meaning, text: str, *, among_all: bool = True) -> dict[int, float]:
-    """The bundles that mean most nearly the same, and their cosines; ``among_all`` may be an answer, or some only."""
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """How nearly bundles, by the rows of their events, mean the same as one text: cosines, in an order of falling rows."""
+
+    events: tuple[int, ...]
+    cosines: "Vectors"
+
+    def best(self, most: int, least: float = _FAINT) -> dict[int, float]:
+        import numpy as np
+
+        places = np.argsort(-self.cosines, kind="stable")[:most]
+        return {self.events[place]: float(self.cosines[place]) for place in places.tolist() if self.cosines[place] >= least}
+
+    def of(self, events: Iterable[int]) -> dict[int, float]:
+        """Of those that have a vector."""
+        found: dict[int, float] = {}
+        for event in events:
+            place = bisect_left(self.events, -event, key=neg)
+            if place < len(self.events) and self.events[place] == event:
+                found[event] = float(self.cosines[place])
+        return found
+
+
+def near(vectors: Read, meaning: Meaning, text: str) -> Nearness | None:
+    """``None`` where there is nothing to compare, or vectors of another space only."""
     if not text.strip() or vectors.state[0] != meaning.space:
-        return {}
+        return None
     import numpy as np
 
     question, codes = meaning.of_question(text), vectors.codes
     blocks = [codes[at : at + _BLOCK].astype(np.float32) @ question for at in range(0, len(codes), _BLOCK)]
-    scores = np.concatenate(blocks) / np.float32(_SCALE)
-    best = np.argsort(-scores, kind="stable")[: _NEAREST if among_all else _NEAREST_OF_SOME]
-    return {vectors.events[place]: float(scores[place]) for place in best.tolist() if scores[place] >= _FAINT}
+    return Nearness(events=vectors.events, cosines=np.asarray(np.concatenate(blocks) / _SCALE, np.float32))
 
 
 def _day(now: datetime) -> str:

@@ -18,15 +18,16 @@ _READ = 2_000
 _FILES = 6
 _COMMANDS = 4
 _PATH, _COMMAND, _FAILURE, _SUBJECT = 80, 80, 100, 80
-_PROMPT, _ANSWER = 350, 300
+_PROMPT, _ANSWER, _TALK = 350, 300, 900
+"""Characters. What came of mere talk is said in the answer alone."""
 
-_OPENS = f"({{0}}.type = 'user_message' OR {{0}}.type = 'decision' AND {{0}}.role = 'user' AND {{0}}.tool = '{PLANNING}')"
+OPENS = f"({{0}}.type = 'user_message' OR {{0}}.type = 'decision' AND {{0}}.role = 'user' AND {{0}}.tool = '{PLANNING}')"
 """As `model.event.opens_turn`."""
 _PROMPTED = (
     "SELECT e.session, e.ordinal, COALESCE((SELECT n.ordinal FROM events AS n"  # noqa: S608 - ours
     " WHERE n.session = e.session AND n.ordinal > e.ordinal"
-    f" AND {_OPENS.format('n')} ORDER BY n.ordinal LIMIT 1), 1 << 62), SUBSTR(e.text, 1, ?), s.cwd, s.id, s.provider"
-    f" FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.seq = ? AND {_OPENS.format('e')}"
+    f" AND {OPENS.format('n')} ORDER BY n.ordinal LIMIT 1), 1 << 62), SUBSTR(e.text, 1, ?), s.cwd, s.id, s.provider"
+    f" FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.seq = ? AND {OPENS.format('e')}"
 )
 _FOLLOWED = (
     "SELECT id, ordinal, at, type, SUBSTR(text, 1, ?), tool, SUBSTR(command, 1, 4000), path, status, parent, call FROM events"
@@ -37,7 +38,7 @@ _FOLLOWED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptOutcome:
-    """``came`` is what came of the prompt, in a line; ``answer`` is the beginning of what the agent said of it last."""
+    """``came`` is what came of the prompt, in a line, empty for mere talk; ``answer`` is what the agent said of it last."""
 
     prompt: str
     came: str
@@ -48,14 +49,18 @@ class PromptOutcome:
         return "\n".join(filter(None, (self.prompt, self.came, self.answer)))
 
 
-def errand(rows: Rows, prompt: int) -> PromptOutcome | None:
-    """``None`` for no prompt, and for one after which nothing was changed, checked or committed, nor failed in words of its own."""
+def errand(rows: Rows, prompt: int, *, talk: int = 0) -> PromptOutcome | None:
+    """``None`` for no prompt, and for one after which nothing was changed, checked or committed, nor failed in words of its own.
+
+    With ``talk`` an answer of so many characters is enough.
+    """
     for session, ordinal, until, text, cwd, name, provider in rows(_PROMPTED, (_PROMPT, prompt)):
         followed = [_event(row, name, provider) for row in rows(_FOLLOWED, (_READ, session, ordinal, until, _CALLS))][::-1]
-        if came := "; ".join(_told(followed, cwd)):
-            said = (event.text for event in reversed(followed) if event.type is EventType.ASSISTANT_MESSAGE)
-            answer = next((text for text in said if text.strip()), "")
-            return PromptOutcome(prompt=cut(text, _PROMPT), came=came, answer=cut(answer, _ANSWER))
+        came = "; ".join(_told(followed, cwd))
+        said = (event.text for event in reversed(followed) if event.type is EventType.ASSISTANT_MESSAGE)
+        answer = next((text for text in said if text.strip()), "")
+        if came or 0 < talk <= len(answer):
+            return PromptOutcome(prompt=cut(text, _PROMPT), came=came, answer=cut(answer, _ANSWER if came else _TALK))
     return None
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.system import sqlite
 
-VERSION = 7
+VERSION = 8
 
 _VERSION_1 = (
     """
@@ -269,7 +269,55 @@ _VERSION_7 = (
 version is not among it.
 """
 
-MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2, 3: _VERSION_3, 4: _VERSION_4, 5: _VERSION_5, 6: _VERSION_6, 7: _VERSION_7}
+_TALLY = "UPDATE card_projects SET cards = cards {0} 1, words = words {0} {1}.length WHERE key = {1}.project;"
+
+_VERSION_8 = (
+    """
+    CREATE TABLE cards (
+        key INTEGER PRIMARY KEY AUTOINCREMENT,
+        prompt INTEGER NOT NULL UNIQUE,
+        answer INTEGER NOT NULL,
+        session INTEGER NOT NULL,
+        project INTEGER NOT NULL,
+        length INTEGER NOT NULL,
+        sum INTEGER NOT NULL
+    )
+    """,
+    "CREATE INDEX cards_of_session ON cards (session)",
+    """
+    CREATE TABLE card_projects (
+        key INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        cards INTEGER NOT NULL DEFAULT 0,
+        words INTEGER NOT NULL DEFAULT 0,
+        bar REAL,
+        bar_of INTEGER NOT NULL DEFAULT 0
+    )
+    """,
+    "CREATE TABLE card_words (key INTEGER PRIMARY KEY, postings BLOB NOT NULL)",
+    f"CREATE TRIGGER card_made AFTER INSERT ON cards BEGIN {_TALLY.format('+', 'new')} END",
+    f"CREATE TRIGGER card_leaving AFTER DELETE ON cards BEGIN {_TALLY.format('-', 'old')} END",
+    "CREATE VIRTUAL TABLE told_words USING fts5vocab (told, row)",
+    "CREATE TABLE card_waiting (session INTEGER PRIMARY KEY)",
+    "INSERT INTO card_waiting SELECT key FROM sessions WHERE provider <> 'git'",
+    "DELETE FROM unbundled",
+    "INSERT INTO unbundled SELECT seq + 1 FROM events ORDER BY seq DESC LIMIT 1",
+)
+"""Turns that came to something, each by its prompt's and its answer's row, and their words as postings, see `timeline.cards`.
+Those of sessions that wait are made little by little. A number of a card is never given to another. And the words that the index of
+events holds, to be compared with one that it does not.
+"""
+
+MIGRATIONS = {
+    1: _VERSION_1,
+    2: _VERSION_2,
+    3: _VERSION_3,
+    4: _VERSION_4,
+    5: _VERSION_5,
+    6: _VERSION_6,
+    7: _VERSION_7,
+    8: _VERSION_8,
+}
 
 
 def connect(path: Path) -> sqlite3.Connection:

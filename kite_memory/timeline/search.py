@@ -13,6 +13,7 @@ from typing import Any
 
 from kite_memory.model.event import EventType
 from kite_memory.text.error_signature import signatures
+from kite_memory.text.stems import edits, stem
 from kite_memory.timeline.prompt_outcomes import errand, steps
 from kite_memory.timeline.resume import cut
 
@@ -24,6 +25,7 @@ _BACKLOG = 2_000
 _TEXT = 4_000
 _TERMS = 24
 """Of a longer text, the first; a message that is known as a failure is found by its signature besides."""
+_CORRECTED = 4
 _COMMON = 2_000
 """A word that more events hold is not looked up by itself, but only among those that hold the rare ones."""
 _POSTINGS = 4_000
@@ -34,7 +36,7 @@ _READ = 3_000
 _SESSIONS = 50
 _MONTHS = 240
 _LEAST = 0.55
-"""Of what the words tell: one of two words that are as rare is no answer."""
+"""Of what the words tell: one of two words that are as rare is no answer, it is merely near."""
 _NUMBER = 0.25
 """Ports, lines and times differ from one occurrence to the next: they tell this part of what a word would that is as rare."""
 _SNIPPET = 200
@@ -83,6 +85,7 @@ class EventQuery:
     session: str = ""
     project: str = ""
     provider: str = ""
+    status: str = ""
     since: datetime | None = None
     by_words: bool = True
     limit: int = 10
@@ -95,11 +98,12 @@ class EventQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """``event`` is its row's number; ``score`` from 0 to 1."""
+    """``event`` is its row's number; ``score`` from 0 to 1. It is ``near`` where it holds too few of the words to be an answer."""
 
     event: int
     score: float
     snippet: str
+    near: bool = False
 
 
 def index_backlog(database: sqlite3.Connection) -> None:
@@ -165,6 +169,27 @@ class _Asked:
     @property
     def tells(self) -> float:
         return sum(term.tells for term in self.terms)
+
+
+def corrected(rows: Rows, text: str) -> str:
+    """The text with what the index knows for each of its words that the index does not hold."""
+    told = list(dict.fromkeys(word for word in _words(text[:_TEXT]) if word not in _EMPTY))[:_TERMS]
+    plain = [word for word in told if len(word) > 3 and word.isascii() and word.isalpha()]
+    unknown = [word for word in plain if not _newest(rows, (_quoted(word),), 1)]
+    meant = {word: near for word in unknown[:_CORRECTED] if (near := _spelt(rows, word))}
+    return _WORD.sub(lambda found: meant.get(found.group().lower(), found.group()), text[:_TEXT]) if meant else text
+
+
+def _spelt(rows: Rows, word: str) -> str:
+    """The commonest word, as the index keeps it, that is a slip of the finger away: of the nearest, one that begins alike."""
+    typed = stem(word)
+    most = 1 if len(typed) < 8 else 2
+    found: list[tuple[int, int, str]] = []
+    for start in dict.fromkeys((typed[:2], typed[1::-1])):
+        for near, events in rows("SELECT term, doc FROM told_words WHERE term >= ? AND term < ?", (start, start + "\U0010ffff")):
+            if abs(len(near) - len(typed)) <= most and near.isalpha() and (distance := edits(typed, near, most)) <= most:
+                found.append((distance, -events, near))
+    return min(found)[2] if found else ""
 
 
 def _terms(text: str) -> list[_Term]:
@@ -266,34 +291,43 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
 
     Of one call, and of one text in a session, the best is told.
     """
-    best: dict[tuple[str, str], tuple[float, str, int, str]] = {}
+    best: dict[tuple[str, str], tuple[bool, float, str, int, str]] = {}
+
+    def covered(event: int) -> float:
+        return asked.held.get(event, 0.0) / asked.tells if asked.terms else float(not asked.meant)
+
+    enough = [event for event in shortlist if event in asked.known or event in asked.meant or covered(event) >= _LEAST]
+    nearest = [event for event in shortlist if event not in enough][: 2 * query.limit] if len(enough) < query.limit else []
     pairs = [f" {one} {other}" for one, other in pairwise(_words(query.text[:_TEXT])[:_TERMS])]
-    for event, at, type, session, call, path, text in rows(
-        "SELECT seq, at, type, session, call, path, SUBSTR(text || IIF(command IN ('', text), '', ' ' || command), 1, ?)"
+    for event, at, type, session, call, path, status, text in rows(
+        "SELECT seq, at, type, session, call, path, status, SUBSTR(text || IIF(command IN ('', text), '', ' ' || command), 1, ?)"
         " FROM events WHERE seq IN (SELECT value FROM json_each(?)) AND id NOT IN (SELECT event FROM let_go)",
-        (_READ, _json(shortlist)),
+        (_READ, _json([*enough, *nearest])),
     ):
         if query.since and datetime.fromisoformat(at) < query.since:
             continue
+        if query.status and status != query.status:
+            continue
         if query.file and event not in asked.led_there and not _is_of(query.file, path, type, text):
             continue
-        known, meant = event in asked.known, asked.meant.get(event, 0.0)
-        coverage = asked.held.get(event, 0.0) / asked.tells if asked.terms else float(not asked.meant)
-        if coverage < _LEAST and not known and not meant:
-            continue
+        known, meant, coverage, sure = event in asked.known, asked.meant.get(event, 0.0), covered(event), event in enough
         adjacent = _share(pairs, text) if pairs and asked.terms else coverage
         worded = _COVERED * coverage + _ADJACENT * adjacent + _KNOWN_FAILURE * known
         score = max(worded, meant) + _MEANT_TOO * min(worded, meant) + _WEIGHTS[EventType(type)]
         shown = f"{text} {path}".strip() if path and len(text) < _SNIPPET else text
         same = (f"{session} call", call) if call else (f"{session} text", shown)
-        best[same] = max(best.get(same, (0.0, "", 0, "")), (round(min(1.0, score), 3), at, event, shown))
-    ordered = sorted(
-        best.values(), key=lambda each: (each[0] if asked.terms or asked.meant else 0.0, each[1], each[2]), reverse=True
-    )
+        best[same] = max(best.get(same, (False, 0.0, "", 0, "")), (sure, round(min(1.0, score), 3), at, event, shown))
+    by_score = bool(asked.terms or asked.meant)
+    ordered = sorted(best.values(), key=lambda each: (each[0], each[1] if by_score else 0.0, each[2], each[3]), reverse=True)
     stems = [term.stem for term in asked.terms]
     return [
-        Found(event=event, score=score, snippet=(event in asked.meant and _errand(rows, event)) or _snippet(shown, stems))
-        for score, _, event, shown in ordered[: max(0, query.limit)]
+        Found(
+            event=event,
+            score=score,
+            snippet=(event in asked.meant and _errand(rows, event)) or snippet(shown, stems),
+            near=not sure,
+        )
+        for sure, score, _, event, shown in ordered[: max(0, query.limit)]
     ]
 
 
@@ -308,7 +342,17 @@ def _share(pairs: Sequence[str], text: str) -> float:
     return sum(pair in running for pair in pairs) / len(pairs)
 
 
-def _snippet(text: str, stems: Sequence[str]) -> str:
+def stems_of(text: str) -> list[str]:
+    """Roughly what the index keeps of the words of a question, to look for them in a text."""
+    return [term.stem for term in _terms(text)]
+
+
+def share_held(text: str, stems: Sequence[str]) -> float:
+    lowered = text.lower()
+    return sum(stem in lowered for stem in stems) / max(1, len(stems))
+
+
+def snippet(text: str, stems: Sequence[str]) -> str:
     """The line that holds most of the words, from a little before the first of them."""
     best, held = "", -1
     for found in _LINES.finditer(text):

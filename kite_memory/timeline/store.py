@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from kite_memory.model.event import (
 from kite_memory.model.fix import Fix
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.system import sqlite
-from kite_memory.timeline import counting, event_embeddings, passages, search, tombstones
+from kite_memory.timeline import cards, conversations, counting, event_embeddings, passages, search, tombstones
+from kite_memory.timeline.conversations import CardQuery, Talk
 from kite_memory.timeline.counting import CountedProblem, SourceCount, Tally
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.fixes import find, fix_of, sign_backlog
@@ -45,12 +46,36 @@ from kite_memory.timeline.writing import take
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventHit:
-    """An event that was searched for. ``score`` is from 0 to 1; ``snippet`` is a part of one line of it."""
+    """An event that was searched for. ``score`` is from 0 to 1; ``snippet`` is a part of one line of it. It is ``near`` where it
+    holds too little of what was asked to be an answer.
+    """
 
     event: Event
     session: Session
     score: float
     snippet: str
+    near: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardHit:
+    """A turn that was searched for: what was asked, and the answer that closed it; the one of them that holds more of the words is
+    the ``telling`` one.
+
+    ``later`` is the prompt of a later conversation about the same matter. ``bm25`` is raw; ``meaning`` is a cosine; ``covered`` how
+    much of what the words tell the card holds.
+    """
+
+    prompt: Event
+    answer: Event
+    telling: Event
+    session: Session
+    score: float
+    snippet: str
+    bm25: float
+    meaning: float
+    covered: float
+    later: Event | None = None
 
 
 class Timeline:
@@ -68,6 +93,7 @@ class Timeline:
         self._reader = connect(path)
         self._reader.execute("PRAGMA query_only = ON")
         self._vectors: event_embeddings.Read | None = None
+        self._nearness: tuple[object, event_embeddings.Nearness | None] = (None, None)
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
 
@@ -303,18 +329,12 @@ class Timeline:
         Other readers wait for no more than a part of it.
         """
         now = datetime.fromtimestamp(self._clock(), UTC)
-        meant: dict[int, float] = {}
-        if meaning is not None:
-            self._vectors = vectors = event_embeddings.read(self._all, self._vectors)
-            meant = event_embeddings.near(vectors, meaning, query.text, among_all=not query.narrow) if vectors is not None else {}
+        query = replace(query, text=search.corrected(self._all, query.text))
+        most = event_embeddings.NEAREST_OF_SOME if query.narrow else event_embeddings.NEAREST
+        meant = near.best(most) if (near := self._near(query.text, meaning)) else {}
         if not (found := search.find(self._all, query, now, meant)):
             return ()
-        marks = ",".join("?" * len(found))
-        numbers = [each.event for each in found]
-        events = {
-            row[-1]: event_of(row)
-            for row in self._all(SELECT_EVENT_FIRST.replace(" FROM ", ", e.seq FROM ", 1) + f" WHERE e.seq IN ({marks})", numbers)
-        }
+        events = self._events([each.event for each in found])
         sessions: dict[tuple[str, str], Session] = {}
         hits: list[EventHit] = []
         for each in found:
@@ -323,8 +343,81 @@ class Timeline:
             key = (event.provider, event.session)
             if key not in sessions and (session := self.session(*key)) is not None:
                 sessions[key] = session
-            hits.append(EventHit(event=event, session=sessions[key], score=each.score, snippet=each.snippet))
+            hits.append(EventHit(event=event, session=sessions[key], score=each.score, snippet=each.snippet, near=each.near))
         return tuple(hits)
+
+    def cards(self, query: CardQuery, meaning: Meaning | None = None) -> tuple[CardHit, ...]:
+        """As `conversations.rank`, with their events."""
+        query = replace(query, text=search.corrected(self._all, query.text))
+        ranked = conversations.rank(self._all, query, self._near(query.text, meaning))
+        events = self._events([row for each in ranked for row in (each.match.prompt, each.match.answer, each.later)])
+        stems = search.stems_of(query.text)
+        hits: list[CardHit] = []
+        for each in ranked:
+            prompt, answer = events.get(each.match.prompt), events.get(each.match.answer)
+            session = self.session(prompt.provider, prompt.session) if prompt is not None else None
+            if prompt is None or answer is None or session is None:
+                continue
+            telling = max(answer, prompt, key=lambda event: search.share_held(event.text, stems))
+            hits.append(
+                CardHit(
+                    prompt=prompt,
+                    answer=answer,
+                    telling=telling,
+                    session=session,
+                    score=each.score,
+                    snippet=search.snippet(telling.text, stems),
+                    bm25=each.match.bm25,
+                    meaning=each.meaning,
+                    covered=each.match.covered,
+                    later=events.get(each.later),
+                )
+            )
+        return tuple(hits)
+
+    def talk(self, prompt: str, room: int = conversations.ROOM) -> Talk | None:
+        """How the conversation went that holds the card of the prompt of this id."""
+        card = self._one(
+            "SELECT c.prompt, c.session FROM events AS e JOIN cards AS c ON c.prompt = e.seq WHERE e.id = ?", (prompt,)
+        )
+        return conversations.talk(self._all, card[0], card[1], room) if card is not None else None
+
+    def bar(self, project: str) -> float | None:
+        """What an opening must score to be about an earlier conversation of the project, as `conversations.bar` found it last."""
+        row = self._one("SELECT bar FROM card_projects WHERE name = ?", (project,))
+        return None if row is None else row[0]
+
+    def card_prompt(self, citation: str) -> Event | None:
+        """The prompt of the card that a citation names by its prompt or its answer."""
+        reference = EvidenceReference.parse(citation)
+        for event in self.evidence(reference) if reference is not None else []:
+            row = self._one(
+                "SELECT c.prompt FROM events AS e JOIN cards AS c ON c.session = e.session AND e.seq IN (c.prompt, c.answer)"
+                " WHERE e.id = ?",
+                (event.id,),
+            )
+            if row is not None:
+                return self._events([row[0]]).get(row[0])
+        return None
+
+    def _near(self, text: str, meaning: Meaning | None) -> event_embeddings.Nearness | None:
+        """One text is asked of cards and of events: it is embedded once."""
+        if meaning is None:
+            return None
+        self._vectors = vectors = event_embeddings.read(self._all, self._vectors)
+        if vectors is None:
+            return None
+        asked = text, meaning.space, vectors.state
+        known, near = self._nearness
+        if known != asked:
+            near = event_embeddings.near(vectors, meaning, text)
+            self._nearness = asked, near
+        return near
+
+    def _events(self, numbers: Sequence[int]) -> dict[int, Event]:
+        marks = ",".join("?" * len(numbers))
+        query = SELECT_EVENT_FIRST.replace(" FROM ", ", e.seq FROM ", 1) + f" WHERE e.seq IN ({marks})"
+        return {row[-1]: event_of(row) for row in self._all(query, numbers)}
 
     def embed_bundles(self, meaning: Meaning, limit: int = 16, *, per_day: int = event_embeddings.PER_DAY) -> int:
         """Give some bundles that wait for one their vector. Returns how many got it; 0 when it is time to rest."""
@@ -339,6 +432,14 @@ class Timeline:
         vectors = meaning.of_texts(list(texts.values()))
         with self._write_lock, _transaction(self._writer) as database:
             return event_embeddings.keep(database, texts, vectors, now)
+
+    def make_cards(self, limit: int = 40) -> int:
+        """As `cards.make`."""
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        with self._write_lock, _transaction(self._writer) as database:
+            looked_at = cards.make(database, now, limit)
+            conversations.keep_bars(database)
+            return looked_at
 
     def unsearched(self) -> int:
         """How many events of an earlier schema cannot be found yet: every commit takes some in."""

@@ -17,6 +17,7 @@ import orjson
 from kite_memory.model.event import Event, Session
 from kite_memory.model.provenance import Passage
 from kite_memory.system import sqlite
+from kite_memory.timeline import cards
 from kite_memory.timeline.schema import file_of, not_written
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
@@ -53,6 +54,8 @@ def _blank(database: sqlite3.Connection, event: int, session: int) -> None:
     for (signature,) in signatures:
         database.execute("DELETE FROM signatures WHERE key = ? AND key NOT IN (SELECT signature FROM raised)", (signature,))
     database.execute("DELETE FROM passages WHERE (session, start) IN (SELECT session, start FROM events WHERE seq = ?)", (event,))
+    database.execute("DELETE FROM cards WHERE session = ? AND ? IN (prompt, answer)", (session, event))
+    cards.wait(database, session)
     database.execute("UPDATE events SET text = ?, command = '', path = '' WHERE seq = ?", (BLANK, event))
     database.execute("UPDATE sessions SET title = '' WHERE key = ?", (session,))
     database.execute(
@@ -66,6 +69,7 @@ def leaving_nothing(database: sqlite3.Connection) -> Iterator[None]:
     """At its end the word index and the log hold nothing of what was deleted meanwhile."""
     try:
         yield
+        cards.sweep(database)
         database.execute("INSERT INTO told (told) VALUES ('optimize')")
         sqlite.purge(database)
     except sqlite3.OperationalError as error:

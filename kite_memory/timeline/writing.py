@@ -9,7 +9,7 @@ from itertools import chain
 
 from kite_memory.model.event import Event, Session
 from kite_memory.model.look import ReadResult
-from kite_memory.timeline import passages, tombstones
+from kite_memory.timeline import cards, passages, tombstones
 from kite_memory.timeline.fixes import sign
 from kite_memory.timeline.repeated import distinct
 
@@ -58,6 +58,7 @@ def take(database: sqlite3.Connection, look: ReadResult, provider: str, now: flo
     if not changed:
         return 0
     sign(database, events, amended=look.amends)
+    cards.wait(database, key)
     added = changed
     if look.amends:
         (added,) = database.execute("SELECT COUNT(*) FROM events WHERE seq > ?", (newest or 0,)).fetchone()

@@ -73,7 +73,7 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
             compare_seconds=config.daemon.compare_seconds,
             still_ours=lambda: lock.still_holds(config.state),
             warm=partial(_warm, house.embedder),
-            embed_bundles=lambda: house.timeline.embed_bundles(house.meaning),
+            embed_bundles=lambda: house.timeline.make_cards() or house.timeline.embed_bundles(house.meaning),
             review=lambda: house.operations.perform("review_page", {}),
             tend=partial(_tend, house.consolidating, house.anchoring),
         )

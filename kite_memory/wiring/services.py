@@ -18,11 +18,12 @@ from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation, commit
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
-from kite_memory.app.operations import Operations, known_project
+from kite_memory.app.operations import Operations
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.prompt_capture import PromptCapture
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
+from kite_memory.app.searching import known_project
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_pages import VaultPages

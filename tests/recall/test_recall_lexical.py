@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kite_memory.recall import lexical
 from kite_memory.recall.lexical import Words
+from kite_memory.text.stems import edits
 from tests.counts import examples
 
 TEXTS = {
@@ -149,12 +150,12 @@ def test_what_is_found_or_like_nothing_is_not_corrected(connection: sqlite3.Conn
     [("", "", 0), ("a", "a", 0), ("ab", "ba", 1), ("abc", "ac", 1), ("abc", "abxc", 1), ("abc", "axc", 1), ("abcd", "badc", 2)],
 )
 def test_edits_are_counted(one: str, other: str, distance: int) -> None:
-    assert lexical.edits(one, other, 3) == distance
+    assert edits(one, other, 3) == distance
 
 
 @given(st.text("abc", max_size=8), st.text("abc", max_size=8), st.integers(0, 3))
 def test_edits_are_the_same_both_ways_and_stop_counting_in_time(one: str, other: str, most: int) -> None:
-    assert lexical.edits(one, other, most) == lexical.edits(other, one, most) == min(lexical.edits(one, other, 20), most + 1)
+    assert edits(one, other, most) == edits(other, one, most) == min(edits(one, other, 20), most + 1)
 
 
 def test_of_many_terms_the_rarest_are_looked_for(connection: sqlite3.Connection) -> None:

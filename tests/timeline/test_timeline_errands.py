@@ -170,15 +170,16 @@ def test_it_is_found_with_the_files_and_tools_that_it_took(
     assert (ASKED in [hit.event.text for hit in hits]) is found
 
 
-def test_only_prompts_that_led_somewhere_keep_a_vector(timeline: Timeline, clock: Clock) -> None:
-    keep(timeline, swept().asked("Thanks").said("You are welcome.").asked("Good night"))
+def test_only_prompts_that_came_to_something_keep_a_vector(timeline: Timeline, clock: Clock) -> None:
+    why = "Because a claim that nobody renews would block its row for ever."
+    keep(timeline, swept().asked("Why at all?").said(why).asked("Thanks").said("You are welcome.").asked("Good night"))
     clock.now += timedelta(hours=4)
 
     while timeline.embed_bundles(hears("broom")):
         pass
 
     kept = timeline._all("SELECT e.text FROM bundles AS b JOIN events AS e ON e.seq = b.event WHERE e.type = 'user_message'")
-    assert kept == [(ASKED,)]
+    assert kept == [(ASKED,), ("Why at all?",)]
 
 
 def test_the_last_prompt_waits_until_nothing_more_can_come_of_it(timeline: Timeline, clock: Clock) -> None:

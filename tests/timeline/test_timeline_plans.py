@@ -13,6 +13,7 @@ import pytest
 
 from kite_memory.model.event import EventType, EvidenceReference, Session, Status, evidence_reference
 from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.timeline.conversations import CardQuery
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
@@ -91,6 +92,14 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
             timeline.search(EventQuery(types=frozenset({EventType.ERROR}), since=START)),
         ),
         "embed_bundles": lambda: timeline.embed_bundles(MEANING),
+        "make_cards": timeline.make_cards,
+        "cards": lambda: (
+            timeline.cards(CardQuery(text="mend the ledger database", project=project, session=session[:8], since=START), MEANING),
+            timeline.cards(CardQuery(text="mend the ledger", within=project)),
+        ),
+        "talk": lambda: timeline.talk(first.id),
+        "card_prompt": lambda: timeline.card_prompt(evidence_reference(provider, session, first.id)),
+        "bar": lambda: timeline.bar(project),
         "unsearched": timeline.unsearched,
         "fix": lambda: timeline.fix(project=project, session="another", signatures=[signature], command="make test"),
         "fix_of": lambda: timeline.fix_of(first),

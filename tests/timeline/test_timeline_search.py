@@ -24,6 +24,9 @@ SESSION = Session(id="5e550001-orchard", provider="claude-code", started=START, 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
+GOLDEN: tuple[tuple[int, Status], ...] = ((1, "ok"), (2, "failed"))
+
+
 def told(
     number: int,
     text: str,
@@ -69,7 +72,12 @@ def timeline(tmp_path: Path) -> Iterator[Timeline]:
 
 
 def found(timeline: Timeline, text: str = "", **wanted: Any) -> list[str]:
-    return [hit.event.text for hit in timeline.search(EventQuery(text=text, **wanted))]
+    """What is an answer; what is merely near, `near` tells."""
+    return [hit.event.text for hit in timeline.search(EventQuery(text=text, **wanted)) if not hit.near]
+
+
+def near(timeline: Timeline, text: str) -> list[str]:
+    return [hit.event.text for hit in timeline.search(EventQuery(text=text)) if hit.near]
 
 
 def checked(path: Path) -> None:
@@ -156,6 +164,18 @@ class TestWords:
         keep(timeline, told(1, "The pump hums."), *(told(number, "other things") for number in range(2, 9)))
 
         assert found(timeline, "pump zeppelin orchestra") == []
+        assert near(timeline, "pump zeppelin orchestra") == ["The pump hums."]
+
+    def test_a_slip_of_the_finger_is_forgiven_where_no_event_has_the_word(self, timeline: Timeline) -> None:
+        keep(timeline, told(1, "Migrate the sluices to PostgreSQL."), told(2, "The pump hums."))
+
+        assert found(timeline, "postgrseql slucies") == ["Migrate the sluices to PostgreSQL."]
+        assert found(timeline, "zeppelins") == near(timeline, "zeppelins") == []
+
+    def test_events_that_went_otherwise_are_left_out(self, timeline: Timeline) -> None:
+        keep(timeline, *(told(n, f"golden test {n}", EventType.TEST_RESULT, status=s) for n, s in GOLDEN))
+
+        assert found(timeline, "golden", status="failed") == ["golden test 2"]
 
     def test_a_script_without_blanks_is_found_by_how_it_begins(self, timeline: Timeline) -> None:
         keep(timeline, told(1, "水門が漏れている"))

@@ -7,9 +7,8 @@ import pytest
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Cursor, ReadResult
-from kite_memory.timeline.open_todos import left
+from kite_memory.timeline.open_todos import LISTS, left, todos
 from kite_memory.timeline.store import Timeline
-from kite_memory.timeline.todos import LISTS, todos
 from tests.fakes.events import SESSION, event
 
 

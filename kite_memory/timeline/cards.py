@@ -1,0 +1,349 @@
+"""One card for each turn that came to something: what a person asked, and the answer that closes the turn. Talk included.
+
+A card is named by its prompt's event and read from the events whenever it is told. Kept are its words alone, in a table of
+postings: a row for each word of each project, so that a word's rarity is the project's own and one short row tells all cards that
+hold it. A posting of four bytes holds the card's number, how long the card is and how often the word stands in it: a question reads
+a few rows and nothing else. A card's vector is its prompt's, see `timeline.event_embeddings`.
+"""
+
+import hashlib
+import json
+import math
+import sqlite3
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from kite_memory.text.stems import stems
+from kite_memory.timeline.prompt_outcomes import OPENS
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""What reads: a query and its values to all of its rows."""
+
+PROMPT, ANSWER = 1_000, 2_000
+"""Characters of each that a card holds; of longer ones the beginning and the end, where it is said how it came out."""
+_READ = 200_000
+_LEAST_ANSWER = 20
+_LEAST_WORD = 4
+"""Characters of an answer, or words of a prompt: where both are fewer, nothing was said."""
+_QUIET = timedelta(seconds=90)
+_OVER = timedelta(hours=3)
+"""A session's last turn is closed when nothing was added for a while, or when it was long ago."""
+_SESSIONS_AT_ONCE = 40
+_CARDS_AT_ONCE = 100
+
+_NUMBER_AT, _LENGTH_AT, _TIMES = 10, 4, 15
+"""Bits of a posting: the card's number above ten bits, six for the class of its length, four for how often."""
+_PROJECT_BITS = 20
+_PROJECTS = (1 << _PROJECT_BITS) - 1
+_K1, _B = 1.2, 0.75
+_TERMS_COUNTED = 400
+_TERMS = 64
+_POSTINGS = 60_000
+"""The rarest words of a question, so many and no more of their postings: what stands in most cards tells none apart."""
+SMALL = 100
+"""Among fewer cards a word's rarity says little: it is guessed between theirs and that among so many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A prompt, by its row, and the answer that closes it; itself where it was the last word."""
+
+    prompt: int
+    answer: int
+    asked: str
+    answered: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.asked}\n{self.answered}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A card that holds words of a question. ``bm25`` is raw, by its own project's rarities; ``size`` is how many cards that has.
+
+    ``covered`` is how much of what the question's ``terms`` tell the card holds, from 0 to 1. Card, prompt, answer and session are
+    rows.
+    """
+
+    card: int
+    prompt: int
+    answer: int
+    session: int
+    bm25: float
+    covered: float
+    size: int
+    terms: int
+
+
+def wait(database: sqlite3.Connection, session: int) -> None:
+    """In the transaction of a look that brought something: the session's turns are to be looked at again."""
+    database.execute("INSERT OR IGNORE INTO card_waiting VALUES (?)", (session,))
+
+
+def make(database: sqlite3.Connection, now: datetime, limit: int = _SESSIONS_AT_ONCE) -> int:
+    """Make the cards of some sessions that wait, those with the newest events first. Returns how many sessions were looked at."""
+
+    def rows(query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        return database.execute(query, values).fetchall()
+
+    long_ago, quiet = (now - _OVER).isoformat(timespec="milliseconds"), (now - _QUIET).timestamp()
+    waiting = rows(
+        "SELECT s.key, s.project FROM card_waiting AS w CROSS JOIN sessions AS s ON s.key = w.session"
+        " WHERE s.last_at < ? OR s.committed_at < ? ORDER BY s.last_at DESC LIMIT ?",
+        (long_ago, quiet, limit),
+    )
+    looked_at, made = 0, 0
+    batch: dict[int, list[tuple[int, Counter[int]]]] = defaultdict(list)
+    for session, name in waiting:
+        looked_at += 1
+        made += _remake(database, rows, session, _project(database, name), batch)
+        database.execute("DELETE FROM card_waiting WHERE session = ?", (session,))
+        if made >= _CARDS_AT_ONCE:
+            break
+    _enter(database, batch)
+    return looked_at
+
+
+def turns(rows: Rows, session: int) -> list[Turn]:
+    """All of a session that came to something and may be offered, the first first."""
+    found: list[Turn] = []
+    opened: tuple[int, str] | None = None
+    closed: tuple[int, str] | None = None
+
+    def close(*, last: bool = False) -> None:
+        if opened is None:
+            return
+        tells = len(opened[1].split()) >= _LEAST_WORD
+        if closed is not None and (tells or len(closed[1]) >= _LEAST_ANSWER):
+            found.append(Turn(prompt=opened[0], answer=closed[0], asked=ends(opened[1], PROMPT), answered=ends(closed[1], ANSWER)))
+        elif last and tells:
+            found.append(Turn(prompt=opened[0], answer=opened[0], asked=ends(opened[1], PROMPT), answered=""))
+
+    for seq, opens, text in rows(
+        f"SELECT e.seq, {OPENS.format('e')}, SUBSTR(e.text, 1, {_READ}) FROM events AS e WHERE e.session = ?"  # noqa: S608 - ours
+        f" AND ({OPENS.format('e')} OR e.type = 'assistant_message')"
+        " AND e.id NOT IN (SELECT event FROM let_go) ORDER BY e.ordinal, e.seq",
+        (session,),
+    ):
+        if opens:
+            close()
+            opened, closed = (seq, text), None
+        elif text.strip():
+            closed = seq, text
+    close(last=True)
+    return found
+
+
+def ends(text: str, most: int) -> str:
+    """The beginning and the end of a text."""
+    text = text.strip()
+    return text if len(text) <= most else f"{text[: most // 2].rstrip()} … {text[-(most // 2) :].lstrip()}"
+
+
+def _project(database: sqlite3.Connection, name: str) -> int:
+    (key,) = database.execute(
+        "INSERT INTO card_projects (name) VALUES (?) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING key",
+        (name,),
+    ).fetchone()
+    return int(key)
+
+
+def _remake(
+    database: sqlite3.Connection, rows: Rows, session: int, project: int, batch: dict[int, list[tuple[int, Counter[int]]]]
+) -> int:
+    """Cards that read as they did stay. One that changed gets a new number; what is told of its old one leads nowhere."""
+    known = {
+        prompt: (key, of, check)
+        for key, prompt, of, check in rows("SELECT key, prompt, project, sum FROM cards WHERE session = ?", (session,))
+    }
+    made = 0
+    for turn in turns(rows, session):
+        check = zlib.crc32(turn.text.encode("utf-8", "replace"))
+        before = known.get(turn.prompt)
+        if before is not None and before[1:] == (project, check):
+            del known[turn.prompt]
+            continue
+        if before is not None:
+            database.execute("DELETE FROM cards WHERE key = ?", (known.pop(turn.prompt)[0],))
+        counted = Counter(map(_term, stems(turn.text)))
+        length = counted.total()
+        if not length:
+            continue
+        (key,) = database.execute(
+            "INSERT INTO cards (prompt, answer, session, project, length, sum) VALUES (?, ?, ?, ?, ?, ?) RETURNING key",
+            (turn.prompt, turn.answer, session, project, length, check),
+        ).fetchone()
+        batch[project].append((key, counted))
+        made += 1
+    database.executemany("DELETE FROM cards WHERE key = ?", [(key,) for key, *_ in known.values()])
+    return made
+
+
+def _enter(database: sqlite3.Connection, batch: Mapping[int, Sequence[tuple[int, Counter[int]]]]) -> None:
+    postings: dict[int, bytearray] = defaultdict(bytearray)
+    for project, made in batch.items():
+        for number, counted in made:
+            low = number << _NUMBER_AT | _length_class(counted.total()) << _LENGTH_AT
+            for term, times in counted.items():
+                postings[term << _PROJECT_BITS | project] += (low | min(times, _TIMES)).to_bytes(4, "little")
+    database.executemany(
+        "INSERT INTO card_words (key, postings) VALUES (?, ?)"
+        " ON CONFLICT (key) DO UPDATE SET postings = CAST(postings || excluded.postings AS BLOB)",
+        sorted((key, bytes(told)) for key, told in postings.items()),
+    )
+
+
+def sweep(database: sqlite3.Connection) -> None:
+    """Take out of the postings whatever leads to no card."""
+    import numpy as np
+
+    alive = np.fromiter((key for (key,) in database.execute("SELECT key FROM cards ORDER BY key")), np.int64)
+    last = -1 << 62
+    while page := database.execute(
+        "SELECT key, postings FROM card_words WHERE key > ? ORDER BY key LIMIT 10000", (last,)
+    ).fetchall():
+        last = page[-1][0]
+        changed: list[tuple[bytes, int]] = []
+        for key, blob in page:
+            told = np.frombuffer(blob, "<u4")
+            kept = told[np.isin(told >> _NUMBER_AT, alive)]
+            if len(kept) < len(told):
+                changed.append((kept.tobytes(), key))
+        database.executemany("UPDATE card_words SET postings = ? WHERE key = ?", changed)
+        database.executemany("DELETE FROM card_words WHERE key = ? AND LENGTH(postings) = 0", [(key,) for _, key in changed])
+
+
+@lru_cache(maxsize=1 << 16)
+def _term(stem: str) -> int:
+    return int.from_bytes(hashlib.blake2b(stem.encode("utf-8", "replace"), digest_size=5).digest(), "big")
+
+
+def _length_class(length: int) -> int:
+    return min(63, int(6 * math.log2(1 + length)))
+
+
+@cache
+def _weights(average: int) -> "Floats":
+    """What a posting counts by its lowest ten bits, in a project whose cards are so long."""
+    import numpy as np
+
+    low = np.arange(1 << _NUMBER_AT)
+    times, length = low & _TIMES, 2 ** (((low >> _LENGTH_AT) + 0.5) / 6) - 1
+    return np.asarray(times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * length / max(1, average))), np.float64)
+
+
+def rarity(held: float, size: int) -> float:
+    """Of a word that so many of a project's cards hold."""
+    of = max(size, SMALL)
+    expected = held * math.sqrt(of / max(1, size))
+    return math.log(1 + (of - expected + 0.5) / (expected + 0.5))
+
+
+def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) -> list[Match]:
+    """The cards that hold most of what the words tell, the best first; of one project, or of all."""
+    import numpy as np
+
+    asked = list(dict.fromkeys(map(_term, stems(text))))[:_TERMS_COUNTED]
+    known = {
+        key: (cards, words)
+        for key, cards, words in rows(
+            "SELECT key, cards, words FROM card_projects WHERE cards > 0 AND (?1 IS NULL OR name = ?1)", (project,)
+        )
+    }
+    if not (asked and known):
+        return []
+    if project is None:
+        held = rows(
+            "SELECT w.key, LENGTH(w.postings) / 4 FROM json_each(?) AS t CROSS JOIN card_words AS w"
+            " ON w.key BETWEEN t.value AND t.value + ?",
+            (json.dumps([term << _PROJECT_BITS for term in asked]), _PROJECTS),
+        )
+    else:
+        (only,) = known
+        held = rows(
+            "SELECT w.key, LENGTH(w.postings) / 4 FROM json_each(?) AS t CROSS JOIN card_words AS w ON w.key = t.value",
+            (json.dumps([term << _PROJECT_BITS | only for term in asked]),),
+        )
+    chosen: dict[int, float] = {}
+    terms: set[int] = set()
+    tells: dict[int, float] = defaultdict(float)
+    asked_of: Counter[int] = Counter()
+    postings = 0
+    for key, count in sorted(held, key=lambda each: (each[1], each[0])):
+        term, of = key >> _PROJECT_BITS, key & _PROJECTS
+        if of not in known or (term not in terms and len(terms) >= _TERMS):
+            continue
+        postings += count
+        if postings > _POSTINGS and chosen:
+            break
+        terms.add(term)
+        chosen[key] = rarity(min(count, known[of][0]), known[of][0])
+        tells[of] += chosen[key]
+        asked_of[of] += 1
+    if not chosen:
+        return []
+    numbers: list[npt.NDArray[np.int64]] = []
+    parts: list[Floats] = []
+    shares: list[Floats] = []
+    for key, blob in rows(
+        "SELECT key, postings FROM card_words WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(list(chosen)),)
+    ):
+        told = np.frombuffer(blob, "<u4")
+        cards, words = known[key & _PROJECTS]
+        numbers.append((told >> _NUMBER_AT).astype(np.int64))
+        parts.append(_weights(round(words / max(1, cards)))[told & ((1 << _NUMBER_AT) - 1)] * chosen[key])
+        shares.append(np.full(len(told), chosen[key]))
+    holders = np.concatenate(numbers)
+    scores, shared = np.bincount(holders, np.concatenate(parts)), np.bincount(holders, np.concatenate(shares))
+    best = np.argsort(-scores, kind="stable")[: 2 * limit]
+    found = {int(number): float(scores[number]) for number in best if scores[number] > 0}
+    unheld = {of: (min(len(asked), _TERMS) - asked_of[of]) * rarity(0, cards) for of, (cards, _) in known.items()}
+    matches = [
+        Match(
+            card=card,
+            prompt=prompt,
+            answer=answer,
+            session=session,
+            bm25=found[card],
+            covered=min(1.0, float(shared[card]) / (tells[of] + max(0.0, unheld[of]))),
+            size=known[of][0],
+            terms=len(asked),
+        )
+        for card, prompt, answer, session, of in _offered(rows, "c.key", found)
+        if of in known
+    ]
+    return sorted(matches, key=lambda each: (-each.bm25, -each.card))[:limit]
+
+
+def of_prompts(rows: Rows, prompts: Collection[int], project: str | None = None) -> list[Match]:
+    """The cards of some prompts, found by something else than their words."""
+    known: dict[int, int] = dict(rows("SELECT key, cards FROM card_projects WHERE ?1 IS NULL OR name = ?1", (project,)))
+    return [
+        Match(card=card, prompt=prompt, answer=answer, session=session, bm25=0.0, covered=0.0, size=known[of], terms=0)
+        for card, prompt, answer, session, of in _offered(rows, "c.prompt", prompts)
+        if of in known
+    ]
+
+
+def _offered(rows: Rows, by: str, numbers: Collection[int]) -> list[tuple[int, int, int, int, int]]:
+    return [
+        (card, prompt, answer, session, of)
+        for card, prompt, answer, session, of in rows(
+            f"SELECT c.key, c.prompt, c.answer, c.session, c.project FROM json_each(?) AS t CROSS JOIN cards AS c ON {by} = t.value"  # noqa: S608
+            " CROSS JOIN events AS p ON p.seq = c.prompt CROSS JOIN events AS a ON a.seq = c.answer"
+            " WHERE p.id NOT IN (SELECT event FROM let_go) AND a.id NOT IN (SELECT event FROM let_go)",
+            (json.dumps(list(numbers)),),
+        )
+    ]

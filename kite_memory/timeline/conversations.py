@@ -1,0 +1,258 @@
+"""Which conversation a text is about, what was said of it later, and how it ended: cards ranked and told."""
+
+import json
+import math
+import re
+import sqlite3
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from kite_memory.timeline import cards
+from kite_memory.timeline.cards import SMALL, Match, Turn, turns
+from kite_memory.timeline.event_embeddings import Nearness
+from kite_memory.timeline.resume import cut
+
+Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""What reads: a query and its values to all of its rows."""
+
+_MEANING, _WORDS = 0.65, 0.35
+_STEEPNESS = 2.0
+_FULL_TERMS = 8
+_FOREIGN = 0.10
+"""As of notes, so that the scores of both are on one scale."""
+_AS_NEAR = 80
+_OF_A_SESSION = 2
+"""Cards of one session in an answer: the third best would mostly say the same again."""
+
+_FOLLOWED = 2
+"""So many of the best are followed to what was said of their matter later."""
+_SAME_MATTER, _SAME_MATTER_CUED = 0.3, 0.2
+"""Of what a conversation's words tell, a later one must say so much again to be about its matter; less where it says that it
+changes something. Between the labelled pairs of one matter this share is .23 to .33, between other pairs of a project .29 at most.
+"""
+_CUE = re.compile(
+    r"\b(?:amend\w*|chang(?:e|es|ed|ing)|instead|no longer|not? any ?more|anymore|overrul\w*|overrid\w*|replac\w*|revers\w*"
+    r"|revert\w*|revisit\w*|reconsider\w*|supersed\w*|swap\w*|scrap\w*|we settled|settled on|second thought|was (?:naive|wrong)"
+    r"|turned out|from now on|the rest stays|stays? as (?:is|it was)|(?:old|earlier|previous|former) (?:rule|plan|decision|one)s?"
+    r"|previously|now (?:also|adds?|is|are|only|uses?))\b",
+    re.IGNORECASE,
+)
+_READ = 3_000
+
+_TALK = 6
+"""A session of no more turns is one conversation, and its end is the end of the matter; in a longer one that is the turn itself."""
+_LAST_WORDS = 3
+_OPENING, ROOM = 160, 560
+"""Characters of a quote: together less than two hundred tokens."""
+_OPENINGS = 60
+_FEWEST_OPENINGS = 4
+_PERCENTILE = 0.95
+_GROWN = 1.1
+_BARS_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """A card that answers, by rows. ``later`` is the prompt of a later conversation about its matter; 0 where there is none."""
+
+    match: Match
+    score: float
+    meaning: float
+    later: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Talk:
+    """A conversation in a few lines: what it began with, how it ended, and a person's last words that say something."""
+
+    opening: str
+    ended: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardQuery:
+    """``project`` is where the question comes from, ``within`` leaves all others out. ``session`` is the beginning of an id;
+    ``besides`` a session that does not count.
+    """
+
+    text: str
+    project: str = ""
+    within: str = ""
+    session: str = ""
+    besides: str = ""
+    provider: str = ""
+    since: datetime | None = None
+    by_words: bool = True
+    limit: int = 10
+
+
+def rank(rows: Rows, query: CardQuery, near: Nearness | None = None) -> list[Ranked]:
+    """The cards that answer best, of two of one matter the newer first."""
+    within = query.within or None
+    matches = cards.find(rows, query.text, project=within, limit=_AS_NEAR) if query.by_words else []
+    meant: dict[int, float] = {}
+    if near is not None:
+        meant = near.best(_AS_NEAR)
+        matches += cards.of_prompts(rows, meant.keys() - {match.prompt for match in matches}, within)
+        meant = near.of(match.prompt for match in matches)
+    terms = max((match.terms for match in matches), default=1)
+    sessions = _sessions(rows, {match.session for match in matches})
+    ranked = []
+    for match in matches:
+        where = sessions[match.session]
+        if _is_wanted(where, query):
+            meaning = max(0.0, meant.get(match.prompt, 0.0))
+            score = _MEANING * meaning + _WORDS * words_score(match.bm25, size=match.size, terms=terms)
+            if query.project and where.project not in ("", query.project):
+                score -= _FOREIGN
+            ranked.append(Ranked(match=match, score=round(max(0.0, min(1.0, score)), 4), meaning=meaning))
+    ranked.sort(key=lambda each: (-each.score, -each.match.prompt))
+    told: dict[int, int] = {}
+    chosen = []
+    for each in ranked:
+        told[each.match.session] = told.get(each.match.session, 0) + 1
+        if told[each.match.session] <= _OF_A_SESSION:
+            chosen.append(each)
+    return newest_first(rows, chosen[: max(query.limit, _FOLLOWED)], sessions)[: query.limit]
+
+
+def _is_wanted(where: "_Session", query: CardQuery) -> bool:
+    return (
+        where.id.startswith(query.session)
+        and where.provider.startswith(query.provider)
+        and not (query.besides and where.id == query.besides)
+        and (query.since is None or datetime.fromisoformat(where.last) >= query.since)
+    )
+
+
+def words_score(bm25: float, *, size: int, terms: int) -> float:
+    """As `recall.scoring.words_score`."""
+    fair = bm25 * min(1.0, _FULL_TERMS / max(1, terms))
+    return 1 - math.exp(-fair / (_STEEPNESS * math.log(1 + max(size, SMALL))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    id: str
+    provider: str
+    project: str
+    started: str
+    last: str
+
+
+def _sessions(rows: Rows, keys: Collection[int]) -> dict[int, _Session]:
+    return {
+        key: _Session(*rest)
+        for key, *rest in rows(
+            "SELECT s.key, s.id, s.provider, s.project, s.started, s.last_at FROM json_each(?) AS t"
+            " CROSS JOIN sessions AS s ON s.key = t.value",
+            (json.dumps(sorted(keys)),),
+        )
+    }
+
+
+def newest_first(rows: Rows, ranked: Sequence[Ranked], sessions: Mapping[int, _Session]) -> list[Ranked]:
+    """Each of the best is followed to a later conversation about the same matter: that stands before it, and it is marked.
+
+    Nothing is left out. What came later takes the older one's score where its own is lower.
+    """
+    told = list(ranked)
+    for each in list(dict.fromkeys(one.match.session for one in ranked))[:_FOLLOWED]:
+        place = next(at for at, one in enumerate(told) if one.match.session == each)
+        older = told[place]
+        if (later := _later(rows, older.match, sessions[each])) is None:
+            continue
+        told[place] = replace(older, later=later.prompt)
+        known = next((at for at, one in enumerate(told) if one.match.session == later.session), None)
+        if known is not None and known < place:
+            continue
+        newer = told.pop(known) if known is not None else Ranked(match=later, score=older.score, meaning=0.0)
+        told.insert(place, replace(newer, score=max(newer.score, older.score)))
+    return told
+
+
+def _later(rows: Rows, match: Match, where: _Session) -> Match | None:
+    """The newest card of another session, begun later, that says again what this one is about."""
+    text = _matter(rows, match)
+    best: dict[int, Match] = {}
+    for each in cards.find(rows, text, project=where.project, limit=_AS_NEAR):
+        best.setdefault(each.session, each)
+    if (own := best.pop(match.session, None)) is None:
+        return None
+    near = [each for each in best.values() if each.bm25 >= _SAME_MATTER_CUED * own.bm25]
+    theirs = _sessions(rows, {each.session for each in near})
+    newer = [each for each in near if theirs[each.session].started > where.last]
+    newer = [each for each in newer if each.bm25 >= _SAME_MATTER * own.bm25 or _CUE.search(_matter(rows, each))]
+    return max(newer, key=lambda each: (theirs[each.session].started, each.bm25), default=None)
+
+
+def _matter(rows: Rows, match: Match) -> str:
+    """What is said in a conversation; of a long session, in the card's turn."""
+    told = turns(rows, match.session)
+    return "\n".join(turn.text for turn in told if len(told) <= _TALK or turn.prompt == match.prompt)[:_READ]
+
+
+def talk(rows: Rows, prompt: int, session: int, room: int = ROOM) -> Talk | None:
+    """How the conversation that a card is of went; of a long session, what stands around the card."""
+    told = turns(rows, session)
+    if (at := next((place for place, turn in enumerate(told) if turn.prompt == prompt), None)) is None:
+        return None
+    opening, closing = (told[0], told[-2:]) if len(told) <= _TALK else (told[at], told[at : at + 2])
+    return Talk(
+        opening=cut(" ".join(opening.asked.split()), _OPENING),
+        ended=_ended(closing, opening.asked, room),
+        last=next((turn.asked for turn in reversed(closing) if len(turn.asked.split()) > _LAST_WORDS), closing[-1].answered),
+    )
+
+
+def _ended(closing: Sequence[Turn], besides: str, most: int) -> str:
+    """A person's words weigh more than the agent's, so they are cut last."""
+    room = most - sum(min(len(turn.asked), most // 2) for turn in closing if turn.asked != besides)
+    answers = [turn.answered for turn in closing if turn.answered]
+    parts: list[str] = []
+    for turn in closing:
+        if turn.asked != besides:
+            parts.append(f"you: {cut(' '.join(turn.asked.split()), most // 2)}")
+        if turn.answered:
+            share = max(60, room // max(1, len(answers)))
+            parts.append(f"agent: {cut(' '.join(turn.answered.split()), share)}")
+    return " / ".join(parts)
+
+
+def bar(rows: Rows, project: str) -> float | None:
+    """What an opening must score to be about an earlier conversation: more than nearly all of the project's own openings did.
+
+    ``None`` where there are too few to say.
+    """
+    opened = rows(
+        "SELECT s.key, s.started, (SELECT MIN(c.prompt) FROM cards AS c WHERE c.session = s.key) AS first FROM sessions AS s"
+        " WHERE s.project = ? AND first IS NOT NULL ORDER BY s.last_at DESC LIMIT ?",
+        (project, _OPENINGS),
+    )
+    if len(opened) < _FEWEST_OPENINGS:
+        return None
+    scores = []
+    for _, started, first in opened:
+        ((text,),) = rows(f"SELECT SUBSTR(text, 1, {_READ}) FROM events WHERE seq = ?", (first,))  # noqa: S608 - ours
+        found = cards.find(rows, text, project=project, limit=_AS_NEAR)
+        began = {key: where.started for key, where in _sessions(rows, {match.session for match in found}).items()}
+        scores.append(max((match.bm25 for match in found if began[match.session] < started), default=0.0))
+    scores.sort()
+    place = _PERCENTILE * (len(scores) - 1)
+    low = int(place)
+    high = min(low + 1, len(scores) - 1)
+    return scores[low] + (place - low) * (scores[high] - scores[low])
+
+
+def keep_bars(database: sqlite3.Connection) -> None:
+    """Find the bars of projects anew that have so many more cards than when that was done last."""
+
+    def rows(query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        return database.execute(query, values).fetchall()
+
+    grown = "SELECT key, name, cards FROM card_projects WHERE cards > ? * bar_of OR bar_of > ? * cards LIMIT ?"
+    for key, name, count in rows(grown, (_GROWN, _GROWN, _BARS_AT_ONCE)):
+        database.execute("UPDATE card_projects SET bar = ?, bar_of = ? WHERE key = ?", (bar(rows, name), count, key))

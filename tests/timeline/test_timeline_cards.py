@@ -1,0 +1,214 @@
+"""Cards: one for each turn that came to something, in step with what is stored, the newer of two of one matter first."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kite_memory.model.event import Event, EventType, Session
+from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.timeline.conversations import CardQuery
+from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.store import CardHit, Timeline
+from tests.fakes.events import event
+
+MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+NOW = MONDAY + timedelta(days=90)
+MEANING = Meaning(
+    space="test",
+    of_texts=lambda texts: np.full((len(texts), 4), 0.5, np.float32),
+    of_question=lambda text: np.full(4, 0.5, np.float32),
+)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now.timestamp()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def timeline(tmp_path: Path, clock: Clock) -> Iterator[Timeline]:
+    store = Timeline(tmp_path / "timeline.sqlite", clock=clock)
+    yield store
+    store.close()
+
+
+def chat(name: str, *said: str, days: int = 0, project: str = "orchard") -> list[Event]:
+    """What a person and an agent said by turns."""
+    session = Session(id=name, provider="claude-code", started=MONDAY + timedelta(days=days), project=project, cwd="/home/ada")
+    kinds = (EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE)
+    return [event(number, text, kinds[number % 2], session=session) for number, text in enumerate(said)]
+
+
+def keep(timeline: Timeline, told: Sequence[Event], *, days: int = 0, project: str = "orchard", amends: bool = False) -> None:
+    began = MONDAY + timedelta(days=days)
+    session = Session(id=told[0].session, provider="claude-code", started=began, project=project, cwd="/home/ada")
+    events = tuple(replace(each, at=began + timedelta(minutes=each.ordinal)) for each in told)
+    cursor = Cursor(position=1, size=1, mtime_ns=1)
+    look = ReadResult(path=f"/t/{session.id}", session=session, events=events, problems=(), cursor=cursor, amends=amends)
+    timeline.commit([look], "claude-code")
+
+
+def talked(timeline: Timeline, name: str, *said: str, days: int = 0, project: str = "orchard") -> list[Event]:
+    told = chat(name, *said, days=days, project=project)
+    keep(timeline, told, days=days, project=project)
+    while timeline.make_cards():
+        pass
+    return told
+
+
+def found(timeline: Timeline, text: str, **wanted: Any) -> list[str]:
+    return [hit.prompt.text for hit in _hits(timeline, text, **wanted)]
+
+
+def _hits(timeline: Timeline, text: str, **wanted: Any) -> tuple[CardHit, ...]:
+    return timeline.cards(CardQuery(text=text, **wanted))
+
+
+SLUICE = ("Why does the sluice jam in spring?", "The gate swells with meltwater, so it is planed in March.")
+PUMP = ("Which pump do we run at night?", "The small one: the large one wakes the neighbours.")
+
+
+def test_a_turn_is_found_by_its_prompt_and_by_the_answer_that_closes_it(timeline: Timeline) -> None:
+    talked(timeline, "a", *SLUICE, *PUMP)
+
+    assert found(timeline, "sluice") == found(timeline, "meltwater swelling") == [SLUICE[0]]
+    assert found(timeline, "neighbour") == [PUMP[0]]
+    assert found(timeline, "zeppelin") == []
+
+
+def test_what_nobody_answered_is_a_card_only_as_a_sessions_last_word(timeline: Timeline) -> None:
+    talked(timeline, "a", *SLUICE, "Plane it in autumn from now on.")
+    talked(timeline, "b", *PUMP, "Thanks!")
+
+    assert found(timeline, "autumn") == ["Plane it in autumn from now on."]
+    assert found(timeline, "thanks") == []
+
+
+def test_an_answer_that_goes_on_takes_the_place_of_what_stood_there(timeline: Timeline) -> None:
+    first = chat("a", *SLUICE)
+    keep(timeline, first)
+    timeline.make_cards()
+    more = [*first, replace(first[1], id="00000009-a", ordinal=2, text="In short: the hinge was rusty, and has been oiled.")]
+    keep(timeline, more)
+    timeline.make_cards()
+
+    assert found(timeline, "meltwater") == []
+    assert found(timeline, "rusty hinges") == [SLUICE[0]]
+
+
+def test_a_turn_is_closed_when_its_session_has_been_quiet_for_a_while(timeline: Timeline, clock: Clock) -> None:
+    clock.now = MONDAY + timedelta(minutes=2)
+    keep(timeline, chat("a", *SLUICE))
+
+    soon = timeline.make_cards()
+    clock.now += timedelta(minutes=2)
+
+    assert soon == 0
+    assert timeline.make_cards() == 1
+
+
+def test_the_newest_sessions_of_a_backlog_come_first(timeline: Timeline) -> None:
+    for days in (3, 9, 6):
+        keep(timeline, chat(f"s{days}", f"What of day {days}?", "It rained for hours on end."), days=days)
+
+    timeline.make_cards(limit=1)
+
+    assert found(timeline, "rained") == ["What of day 9?"]
+
+
+def test_a_backlog_keeps_no_new_turn_waiting_for_its_vector(timeline: Timeline, clock: Clock) -> None:
+    talked(timeline, "new", *SLUICE, "Thanks for telling me.", days=89)
+    for number in range(3):
+        talked(timeline, f"old{number}", *PUMP, days=number)
+
+    assert timeline.embed_bundles(MEANING, per_day=0) == 2
+    assert timeline.embed_bundles(MEANING, per_day=0) == 0
+
+
+def test_rarity_is_the_projects_own_and_others_may_be_left_out(timeline: Timeline) -> None:
+    talked(timeline, "a", "Does the valve leak?", "The valve is tight, I have looked at it.")
+    for number in range(5):
+        question = f"Is valve {number} open?"
+        talked(timeline, f"m{number}", question, "The valve is open, as it should be.", project="mill")
+
+    assert found(timeline, "valve", within="orchard") == ["Does the valve leak?"]
+    assert len(found(timeline, "valve")) == 6
+    ours, theirs = (_hits(timeline, "valve", within=project)[0] for project in ("orchard", "mill"))
+    assert ours.bm25 > theirs.bm25
+
+
+def test_what_was_let_go_is_found_no_more(timeline: Timeline) -> None:
+    told = talked(timeline, "a", *SLUICE, *PUMP)
+
+    timeline.let_go(told[1:2])
+
+    assert found(timeline, "sluice") == []
+    assert found(timeline, "pump") == [PUMP[0]]
+
+
+def test_of_forgotten_words_no_posting_is_left(timeline: Timeline) -> None:
+    told = talked(timeline, "a", *SLUICE)
+
+    timeline.let_go(told, blank=True)
+    timeline.make_cards()
+
+    assert timeline._all("SELECT * FROM card_words") == []
+    assert timeline._all("SELECT cards, words FROM card_projects") == [(0, 0)]
+
+
+def test_of_two_of_one_matter_the_newer_comes_first_and_the_older_is_marked(timeline: Timeline) -> None:
+    talked(timeline, "old", "How long may the sluice jam before we page someone?", "Ten minutes of a sluice jam page the miller.")
+    talked(timeline, "between", *PUMP, days=1)
+    newer = "The sluice jam woke everyone: no longer page the miller, page the smith after an hour."
+    talked(timeline, "new", newer, "Changed: a sluice jam of an hour pages the smith.", days=2)
+
+    hits = _hits(timeline, "how long until a sluice jam is paged")
+
+    assert [hit.session.id for hit in hits] == ["new", "old"]
+    assert [hit.later and hit.later.session for hit in hits] == [None, "new"]
+
+
+def test_without_a_word_of_change_what_is_alike_stays_in_its_order(timeline: Timeline) -> None:
+    talked(timeline, "old", *SLUICE)
+    talked(timeline, "new", "Does the mill wheel turn in spring?", "It turns, slowly.", days=2)
+
+    hits = _hits(timeline, "why does the sluice jam in spring")
+
+    assert [hit.session.id for hit in hits] == ["old", "new"]
+    assert all(hit.later is None for hit in hits)
+
+
+def test_a_conversation_is_told_by_what_it_began_with_and_how_it_ended(timeline: Timeline) -> None:
+    settled = "no, an hour and not a minute less; the smith sleeps badly"
+    told = talked(timeline, "a", "How long until we page?", "I could make it ten minutes.", settled, "Set to an hour.", "ship it")
+
+    talk = timeline.talk(told[0].id)
+
+    assert talk is not None
+    assert talk.opening == "How long until we page?"
+    assert settled in talk.ended and "Set to an hour." in talk.ended
+
+
+def test_a_bar_is_what_nearly_all_earlier_openings_of_the_project_stay_below(timeline: Timeline) -> None:
+    few = timeline.bar("orchard")
+    for number, question in enumerate(("Is the sluice open?", "Is the pump on?", "Who oils the hinge?", "Where is the key?")):
+        talked(timeline, f"s{number}", question, "I have looked, and it is as you say.", days=number)
+    talked(timeline, "again", "Is the sluice open again, and who opened the sluice?", "It was the smith, he said.", days=9)
+
+    assert few is None
+    bar = timeline.bar("orchard")
+    best = max(hit.bm25 for hit in _hits(timeline, "Is the sluice open again, and who opened the sluice?", besides="again"))
+    assert bar is not None and 0 < bar < best
