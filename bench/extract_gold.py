@@ -13,7 +13,7 @@ the times of its events. ``recorded:ANSWERS`` asks nobody: a model's answer to a
 and what would have been asked is written to ``OUT/missing/<key>.json``, so that whoever has a model can answer it. A model's
 chunks are cut by the policy for what costs.
 
-OUT/<project>/notes.jsonl and order.jsonl are what the scorer reads. Last comes what the gate makes of the labelled notes
+OUT/<project>/notes.jsonl and order.jsonl are what the scorer reads; beside them is the same with a simple card for each turn. Last comes what the gate makes of the labelled notes
 themselves, which people wrote: with the evidence they name, and with that of another note of the same session.
 """
 
@@ -41,7 +41,8 @@ from kite_memory.distill.extractor import Answer, Extractor, Outcome, Refused, U
 from kite_memory.distill.gate import PROPOSED, passed
 from kite_memory.distill.model_extractor import admitted, question
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.model.event import Event, EvidenceReference, Session
+from kite_memory.distill.offline.passages import sentences_of, turns
+from kite_memory.model.event import Event, EventType, EvidenceReference, Session
 from kite_memory.model.look import ReadResult
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.plan import Amend, Create
@@ -56,6 +57,7 @@ Json = dict[str, Any]
 Cut = Callable[[Sequence[Event], ChunkPolicy], Iterator[Span]]
 
 _LIMIT = 60_000
+_WORTH_A_CARD, _ASKED, _SAID = 80, 300, 700
 _BEFORE = 160
 """As the pipeline has it."""
 
@@ -142,6 +144,7 @@ class Bench:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         notes: list[Json] = []
         order: list[Json] = []
+        cards: list[Json] = []
         with (
             tempfile.TemporaryDirectory(prefix="kmem-bench-") as home,
             Vault(Path(home, "vault"), Path(home, "vault.sqlite")) as vault,
@@ -156,6 +159,7 @@ class Bench:
                     whole = replace(whole_look(self.transcripts, file), session=session)
                     timeline.commit([whole], session.provider)
                     events = timeline.events(session.provider, session.id)
+                    cards += cards_of(number, events)
                     order.append({"session": number, "events": list(dict.fromkeys(event.id[:8] for event in events))})
                     made = self._session(vault, timeline, session, events, tally)
                     notes += [scored_form(note, number, session) for note in made]
@@ -167,6 +171,10 @@ class Bench:
                 timeline.close()
         _write(folder / "notes.jsonl", notes)
         _write(folder / "order.jsonl", order)
+        beside = folder / "with-cards"
+        beside.mkdir(mode=0o700, exist_ok=True)
+        _write(beside / "notes.jsonl", notes + cards)
+        _write(beside / "order.jsonl", order)
         return tally
 
     def _session(self, vault: Vault, timeline: Timeline, session: Session, events: Sequence[Event], tally: Tally) -> list[Note]:
@@ -207,6 +215,21 @@ class Bench:
             tally.skipped += len(drafts.keys() - told)
             vault.carry_out(actions)
         return list(made.values())
+
+
+def cards_of(number: str, events: Sequence[Event]) -> list[Json]:
+    """A card for each turn, as the timeline may have one: what was asked, and how the agent's last word begins."""
+    cards: list[Json] = []
+    for turn in turns(tuple(events)):
+        last = next((each for each in reversed(turn.events) if each.type is EventType.ASSISTANT_MESSAGE), None)
+        if last is None or len(last.text) < _WORTH_A_CARD:
+            continue
+        asked = turn.events[0].text[:_ASKED] if turn.events[0].role == "user" else ""
+        said = " ".join(each.text for each in sentences_of(last, last.text))[:_SAID]
+        cards.append(
+            {"session": number, "kind": "card", "title": asked, "body": said, "evidence": [last.id[:8], turn.events[0].id[:8]]}
+        )
+    return cards
 
 
 def scored_form(note: Note, number: str, session: Session) -> Json:
@@ -354,6 +377,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     else:
         for project in projects:
             print(f"\n{project.name}\n{scored(scorer, project.folder, given.out / project.name)}", end="")
+            print(f"  with a card for each turn\n{scored(scorer, project.folder, given.out / project.name / 'with-cards')}", end="")
         if len(projects) > 1:
             made = together(projects, given.out)
             print(f"\nall\n{scored(scorer, made / 'gold', made)}", end="")

@@ -2,6 +2,9 @@
 
     python -m bench.lifecycle --gold DIR [--recorded ANSWERS --out DIR] [--transcripts DIR --orders 5] [--every]
 
+With ``--pairs FILE`` instead of ``--gold``, invented pairs of notes are taken: a line of JSON each, with ``older``, ``newer`` and
+whether the one ``replaces`` the other. All go into one vault, the older ones first; then each pair into a vault of its own.
+
 DIR holds one labelled project (notes.jsonl with ``supersedes``), or one folder for each. Every labelled note is drafted, held
 against what the real recall finds near to it, planned into a real vault and made findable, in the order of its sessions; so each
 labelled pair ends up as replaced outright, as a conflict for review, or as nothing. Once without a model, and once with an oracle
@@ -20,12 +23,13 @@ comes within a cosine of 0.92 or shares 0.8 of its words; the share of notes tha
 import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
 
 import argparse
+import json
 import random
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -53,8 +57,8 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
-from kite_memory.vault.drafting import Draft, draft, entities_of
-from kite_memory.vault.lifecycle import Likeness, likeness
+from kite_memory.vault.drafting import Draft, draft, entities_of, remembered
+from kite_memory.vault.lifecycle import Likeness, likeness, nearer
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.wording import note_id, note_stem, words
 from kite_memory.vault.writing import AlreadyWritten, Amended, Superseded, Written
@@ -201,17 +205,14 @@ def superseded(project: Labelled, embedder: Embedder, reader: Reader | None) -> 
 def _figures(
     ended: Ended, note: Note, around: Surroundings | None, label: str, label_of: Mapping[str, str], gold: set[Pair]
 ) -> None:
-    for place, near in enumerate(around.near if around else ()):
-        if (
-            near.note.status is NoteStatus.ACCEPTED
-            and near.note.evidence[0].partition("#")[0] != note.evidence[0].partition("#")[0]
-        ):
-            like = likeness(note, near.note, near, place, (around.rarity if around else None) or {})
-            ended.pairs.append((like, (label, label_of.get(near.note.id, "")) in gold))
+    for near, by in zip(around.near, nearer(around), strict=True) if around else ():
+        alike = likeness(note, near.note, by) if near.note.status is NoteStatus.ACCEPTED else None
+        if alike is not None:
+            ended.pairs.append((alike, (label, label_of.get(near.note.id, "")) in gold))
 
 
 def _columns(pairs: Sequence[tuple[Likeness, bool]]) -> npt.NDArray[np.float64]:
-    return np.array([[each.cosine, each.shared, min(each.retired, 20.0) / 20.0, each.place / 5] for each, _ in pairs])
+    return np.array([[each.nearer, *astuple(each.told)] for each, _ in pairs])
 
 
 def fitted(pairs: Sequence[tuple[Likeness, bool]]) -> npt.NDArray[np.float64]:
@@ -329,16 +330,96 @@ def repeated(sessions: Sequence[Sequence[Sequence[Draft]]], embedder: Embedder, 
     return count
 
 
+@dataclass(slots=True, kw_only=True)
+class Met:
+    """What became of invented pairs: how many of those that are to be told were put to review, and how many others."""
+
+    pairs: int = 0
+    true: int = 0
+    replaced: int = 0
+    surfaced: int = 0
+    wrongly: int = 0
+    missed: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        precision = self.surfaced / max(1, self.surfaced + self.wrongly)
+        return f"{self.pairs:6} {self.true:6} {self.replaced:9} {self.surfaced:9} {self.wrongly:8} {precision:10.2f}"
+
+
+def stated(told: Json | str, at: datetime) -> Draft:
+    if isinstance(told, str):
+        told = {"title": told.split(". ")[0].rstrip("."), "body": told, "kind": "fact", "entities": []}
+    entities = entities_of(told["entities"])
+    made = remembered(
+        told["body"],
+        at=at,
+        kind=NoteKind(told["kind"]) if told["kind"] in set(NoteKind) else NoteKind.FACT,
+        title=told["title"],
+        project="invented",
+        scope=None,
+        session="",
+        tags=(),
+        origin="user",
+        evidence=(f"labels:{at:%Y%m%d%H}#00000001",),
+        importance=2,
+        expires=None,
+    )
+    return Draft(note=replace(made, entities=tuple(each.name for each in entities)), entities=entities)
+
+
+def met(rows: Sequence[Json], embedder: Embedder) -> Met:
+    found = Met(pairs=len(rows), true=sum(bool(row["replaces"]) for row in rows))
+    ids: dict[str, str] = {}
+    with opened(embedder) as (vault, recall):
+        for place, (name, row) in enumerate([("older", row) for row in rows] + [("newer", row) for row in rows]):
+            made = stated(row[name], _BEGAN + timedelta(hours=place))
+            around = vault.around([made], recall.nearest)
+            actions = written(vault, recall, [made], around=around)
+            ids |= {f"{name} {row['id']}": Path(each.note.path).stem for each in actions if isinstance(each, Create | Supersede)}
+            if name == "older":
+                continue
+            found.replaced += any(isinstance(each, Supersede) for each in actions)
+            told = {stem for each in actions if isinstance(each, Create | Supersede) for stem in each.note.conflicts}
+            right = ids.get(f"older {row['id']}") in told
+            found.surfaced += right and bool(row["replaces"])
+            found.wrongly += len(told) - (right and bool(row["replaces"]))
+            if right != bool(row["replaces"]) or len(told) > right:
+                found.missed.append(f"{row['id']} {'missed' if not told else 'told'}: {json.dumps(row)}")
+    return found
+
+
+def of_pairs(rows: Sequence[Json], *, every: bool) -> None:
+    embedder = Remembering(LocalEmbedder())
+    print(f"{'':22} {'pairs':>6} {'true':>6} {'replaced':>9} {'surfaced':>9} {'wrongly':>8} {'precision':>10}")
+    together = met(rows, embedder)
+    print(f"{'in one vault':22} {together}")
+    alone = [met([row], embedder) for row in rows]
+    summed = Met(
+        pairs=len(rows),
+        true=sum(each.true for each in alone),
+        replaced=sum(each.replaced for each in alone),
+        surfaced=sum(each.surfaced for each in alone),
+        wrongly=sum(each.wrongly for each in alone),
+    )
+    print(f"{'each in one of its own':22} {summed}")
+    if every:
+        print("\n".join(together.missed))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gold", type=Path, required=True)
+    parser.add_argument("--gold", type=Path)
+    parser.add_argument("--pairs", type=Path)
     parser.add_argument("--transcripts", type=Path)
     parser.add_argument("--orders", type=int, default=5)
     parser.add_argument("--recorded", type=Path, metavar="ANSWERS")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--every", action="store_true", help="each labelled pair and each wrong one, by name")
     given = parser.parse_args(arguments)
-    projects = labelled(given.gold)
+    if given.pairs is not None:
+        of_pairs([json.loads(line) for line in given.pairs.read_text(encoding="utf-8").splitlines()], every=given.every)
+        return
+    projects = labelled(given.gold) if given.gold is not None else []
     if not projects or (given.recorded is None) != (given.out is None):
         sys.exit("error: no labels there, or --recorded without --out")
     embedder = Remembering(LocalEmbedder())

@@ -3,22 +3,27 @@
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, VaultMissing
+from kite_memory.model.event import EvidenceReference
 from kite_memory.model.note import Note
 from kite_memory.model.plan import Create
 from kite_memory.projects.git_process import Git, GitFailed
+from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.system.private_files import make_private_folder, replace_file
+from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault, consolidation, split
-from kite_memory.vault.consolidation import Change, Fold, Merge, Split, Step
+from kite_memory.vault.consolidation import Archive, Change, Fold, Lapse, Merge, Split, Step
+from kite_memory.vault.fading import Use
 from kite_memory.vault.pages.memory_page import PAGE
+from kite_memory.vault.strength import is_junk
 from kite_memory.vault.wording import digest
 from kite_memory.vault.writing import AlreadyWritten, Written
 
@@ -52,8 +57,10 @@ _MONTHS = 6
 _EVERY = timedelta(hours=20)
 _SPLIT = "split proposed: "
 _LAST = "consolidated"
-_NIGHT = range(1, 6)
+_WAITING = "waiting since"
 _AT_REST = 900.0
+_OVERDUE, _OVERDUE_AT_REST = timedelta(days=3), 60.0
+"""A machine that is never left alone for long is tidied all the same."""
 _LET_GO = "delete it; what was done then stays done"
 
 
@@ -74,6 +81,23 @@ class _Kept:
     noted: str
 
 
+def use_of_notes(timeline: Timeline, memory: SessionMemory) -> Callable[[Note], Use]:
+    """When each note was shown, was of use, and was said again."""
+    shown, used = memory.last_shown(), memory.last_shown(used=True)
+
+    def use(note: Note) -> Use:
+        found = filter(None, map(EvidenceReference.parse, note.evidence))
+        sessions = {(one.provider, one.session) for one in found}
+        said = max((state.quiet_since for state in timeline.states_of(list(sessions))), default=None)
+        return Use(
+            shown=shown.get(note.id),
+            used=used.get(note.id),
+            said=datetime.fromtimestamp(said, UTC) if said is not None and len(sessions) > 1 else None,
+        )
+
+    return use
+
+
 class Consolidation:
     """Thread-safe. What was done last lies in ``folder``, before it is done, until the next time."""
 
@@ -86,7 +110,7 @@ class Consolidation:
         folder: Path,
         clock: Callable[[], datetime],
         committed: Callable[[str], str] = lambda message: "",
-        is_night: Callable[[datetime], bool] = lambda now: now.astimezone().hour in _NIGHT,
+        used: Callable[[], Callable[[Note], Use]] = lambda: lambda note: Use(),
     ) -> None:
         self._vault = vault
         self._refresh = refresh
@@ -95,7 +119,7 @@ class Consolidation:
         self._lock = vault.lock
         self._clock = clock
         self._committed = committed
-        self._is_night = is_night
+        self._used = used
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
         return {"consolidate": self.consolidate, "undo": self.undo}
@@ -107,7 +131,7 @@ class Consolidation:
             told = [dict(zip(("doing", "path", "why"), consolidation.told(step), strict=True)) for step in planned]
             if dry_run:
                 page = self._page_would_change()
-                return {"steps": told, "page": page, "done": 0, "left_alone": [], "git": ""}
+                return {"steps": told, "page": page, "done": 0, "left_alone": [], "git": "", "weak": self._weak()}
             done: list[Done] = []
             left: list[str] = []
             begun = False
@@ -132,7 +156,8 @@ class Consolidation:
                 self._append({"page_after": self._vault.pages.read(PAGE)})
             self._vault.pages.note_down(_LAST, self._clock().isoformat())
             message = f"Consolidate: {len(done)} {'step' if len(done) == 1 else 'steps'}"
-            return {"steps": told, "page": page, "done": len(done), "left_alone": left, "git": self._committed(message)}
+            git = self._committed(message)
+            return {"steps": told, "page": page, "done": len(done), "left_alone": left, "git": git, "weak": []}
 
     def undo(self) -> Json:
         """A step of which a person has changed a note since is left as it is; so is the page."""
@@ -205,12 +230,13 @@ class Consolidation:
             self._vault.pages.note_down(_SPLIT + note.id, digest(note.body))
 
     def tend(self, *, quiet_for: float) -> bool:
-        """Once a night, when nothing has happened for a while. Whether there was anything to do."""
+        """Once a day, at whatever hour nothing has happened for a while. Whether there was anything to do."""
         now = self._clock()
-        if not self._is_night(now) or quiet_for < _AT_REST or self._vault.frozen or not self._vault.root.is_dir():
-            return False
         last = self._vault.pages.noted(_LAST)
-        if last and now - datetime.fromisoformat(last) < _EVERY:
+        since = now - (datetime.fromisoformat(last) if last else datetime.fromtimestamp(0, UTC))
+        if since < _EVERY or quiet_for < (_OVERDUE_AT_REST if since > _OVERDUE else _AT_REST):
+            return False
+        if self._vault.frozen or not self._vault.root.is_dir():
             return False
         try:
             return bool(self.consolidate()["done"])
@@ -223,6 +249,7 @@ class Consolidation:
         if not self._vault.root.is_dir() and not self._vault.known.all():
             raise VaultMissing(f"there is no vault at {self._vault.root}", hint="`kmem up` makes one")
         notes = [note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None]
+        waiting = self._waiting(notes)
         found = consolidation.steps(
             notes,
             now=self._clock(),
@@ -230,19 +257,39 @@ class Consolidation:
             is_ours=self._vault.is_ours,
             settled=self._vault.known.settled(),
             asked=lambda note: note.review == split.ASKED or self._vault.pages.noted(_SPLIT + note.id) == digest(note.body),
+            used=self._used(),
+            waits_since=lambda note: waiting.get(note.id),
         )
         return list(found)
 
+    def _weak(self) -> list[Json]:
+        """Standing notes that nobody would miss, as rules of an earlier time wrote many: `kmem review --all` goes through them."""
+        notes = (note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None)
+        return [{"path": note.path, "title": note.title} for note in notes if is_junk(note) and self._vault.is_ours(note)]
+
+    def _waiting(self, notes: Sequence[Note]) -> dict[str, datetime]:
+        """From when on a person was asked about each note that waits. A note may tell of what was long ago when it comes."""
+        try:
+            before = json.loads(self._vault.pages.noted(_WAITING) or "{}")
+        except ValueError:
+            before = {}
+        now = self._clock()
+        asked = [note.id for note in notes if note.id and split.waits(note)]
+        since = {id: str(before.get(id) or now.isoformat()) for id in asked}
+        if since != before:
+            self._vault.pages.note_down(_WAITING, json.dumps(since))
+        return {id: datetime.fromisoformat(at) for id, at in since.items()}
+
     def _ready(self, step: Step) -> Done | None:
         """What the step changes now; ``None`` where a file is gone, is another one by now, or cannot be changed safely."""
-        if isinstance(step, Fold) and (there := self._vault.known.by_id(step.archive.id)) is not None:
+        if isinstance(step, Fold | Archive) and (there := self._vault.known.by_id(step.archive.id)) is not None:
             step = replace(step, archive=replace(step.archive, path=there.path))
         texts: dict[str, str] = {}
         for path in consolidation.needed(step):
             try:
                 texts[path] = self._vault.text(path)
             except KiteError:
-                if not (isinstance(step, Fold) and path == step.archive.path):
+                if not (isinstance(step, Fold | Archive) and path == step.archive.path):
                     return None
         for note in _read_in(step):
             now = self._vault.read(note.path)
@@ -372,8 +419,10 @@ def _read_in(step: Step) -> Iterator[Note]:
     match step:
         case Merge(keep=keep, drop=drop):
             yield from (keep, drop)
-        case Fold(note=note) | Split(note=note):
+        case Fold(note=note) | Split(note=note) | Lapse(note=note):
             yield note
+        case Archive(notes=notes):
+            yield from notes
         case _:
             yield step.page
 

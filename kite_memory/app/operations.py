@@ -219,6 +219,8 @@ class Operations:
                 words, kind=_kind(kind), project=of, scope=Scope.GLOBAL if everywhere else None, tags=clean, expires=expires
             )
             self._indexer.refresh({note.path})
+            if self._vault.relate(note, self._recall.nearest):
+                self._indexer.refresh({note.path})
         return note_told(note)
 
     def bridge(self, *, tool: str, arguments: Json, asker: Json) -> Json:
@@ -426,7 +428,9 @@ class Operations:
                 self._vault.compare()
 
     def _sources(self, survey: Survey) -> list[Json]:
-        """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over."""
+        """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over, and
+        ``more`` that there are more files than were ``found``.
+        """
         there = self._pipeline.survey.places()
         found, unread, behind = survey.found, survey.unread, survey.behind
         counted = {tally.provider: tally for tally in self._timeline.tallies()}
@@ -435,6 +439,7 @@ class Operations:
                 "provider": provider,
                 "there": there.get(provider, False) or found[provider] > 0,
                 "found": found[provider],
+                "more": provider in survey.more,
                 "read": found[provider] - unread[provider],
                 "skipped": counted[provider].skipped if provider in counted else 0,
                 "sessions": counted[provider].sessions if provider in counted else 0,

@@ -492,7 +492,7 @@ def _heard(look: ReadResult) -> Iterator[Passage]:
             tool=event.tool,
         )
         for event in look.events
-        if event.type in _TELLING
+        if event.type in _TELLING and not (event.type is EventType.TOOL_CALL and event.text.count(" ") < _FEWEST_BLANKS)
     )
     for passage in (*look.passages, *said):
         if passage.text and not _OUR_TOOLS.search(passage.tool):
@@ -521,6 +521,8 @@ _TELLING = frozenset(
     )
 )
 """Events of other types repeat a part of these."""
+_FEWEST_BLANKS = 6
+"""A call with fewer names a file or a pattern: it says nothing that an agent would be the first to say."""
 _PERHAPS_OURS = ("vault", "Vault", "VAULT", ".md] ")
 """Of every block that our hook has written, in any dress."""
 

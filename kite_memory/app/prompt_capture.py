@@ -12,11 +12,12 @@ from kite_memory.app.judge_queue import Report
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.distill.prose import stems
 from kite_memory.model.event import Event, EventType, evidence_reference
-from kite_memory.model.note import NoteKind, Scope
+from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.model.plan import Amend, Skip
 from kite_memory.model.provenance import Provenance, Trace
 from kite_memory.model.record import Chunk, Origin
 from kite_memory.projects.project import project_of
+from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft
@@ -56,12 +57,14 @@ class PromptCapture:
         self,
         *,
         vault: Vault,
+        recall: Recall,
         indexer: NoteIndexer,
         report: Report,
         provenance: Callable[[str], Provenance | None] = lambda project: None,
     ) -> None:
         self._vault = vault
         self._provenance = provenance
+        self._recall = recall
         self._indexer = indexer
         self._vault_lock = vault.lock
         self._report = report
@@ -123,13 +126,16 @@ class PromptCapture:
         with self._vault_lock:
             if self._closed:
                 return
-            paths: set[str] = set()
+            kept: dict[str, Note] = {}
             try:
                 for each, origin in zip(asked, origins, strict=True):
-                    paths.add(self._keep_one(each, prompt, project, origin))
+                    note = self._keep_one(each, prompt, project, origin)
+                    kept[note.path] = note
             finally:
-                if paths:
-                    self._indexer.refresh(paths)
+                if kept:
+                    self._indexer.refresh(set(kept))
+            if related := {path for path, note in kept.items() if self._vault.relate(note, self._recall.nearest)}:
+                self._indexer.refresh(related)
 
     def _whose(self, asked: "Sequence[Asked]", project: str) -> list[Origin]:
         """A file's word where that had nearly all of it first: a prompt may be filled by a script, a skill, or another agent."""
@@ -137,8 +143,8 @@ class PromptCapture:
         traces = known.traces([each.text for each in asked]) if known else [Trace(pairs=0)] * len(asked)
         return ["tool" if each.pairs >= _COPIED_PAIRS and each.foreign >= _COPIED else "user" for each in traces]
 
-    def _keep_one(self, asked: "Asked", prompt: _Prompt, project: str, origin: Origin) -> str:
-        note = self._vault.remember(
+    def _keep_one(self, asked: "Asked", prompt: _Prompt, project: str, origin: Origin) -> Note:
+        return self._vault.remember(
             asked.text,
             kind=_kind(asked),
             project="" if asked.everywhere else project,
@@ -148,7 +154,6 @@ class PromptCapture:
             origin=origin,
             also_known_as=said_id(prompt.agent, prompt.session, asked),
         )
-        return note.path
 
 
 def said_id(provider: str, session: str, asked: "Asked") -> str:

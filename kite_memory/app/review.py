@@ -1,8 +1,10 @@
 """Notes that wait for a person: told, decided one by one, and kept on a page of the vault whose ticked boxes are obeyed."""
 
+import json
 import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from kite_memory.app.note_view import note_told
@@ -18,7 +20,8 @@ from kite_memory.vault import Vault, consolidation, lifecycle
 from kite_memory.vault.ledger import Known, link_key
 from kite_memory.vault.pages import review_page
 from kite_memory.vault.pages.review_page import PAGE, Verdict, Waiting, name_of, version
-from kite_memory.vault.split import ASKED, division
+from kite_memory.vault.split import ASKED, LAPSED, PROPERTY, division, waits
+from kite_memory.vault.strength import strength
 from kite_memory.vault.wording import words
 
 Json = dict[str, Any]
@@ -26,6 +29,13 @@ Json = dict[str, Any]
 log = logging.getLogger("kite_memory.app.review")
 
 _OURS = "review page"
+_KEPT = "kept in triage"
+_SORTED = {
+    "keep": NoteStatus.ACCEPTED,
+    "stand": NoteStatus.ACCEPTED,
+    "archive": NoteStatus.ARCHIVED,
+    "reject": NoteStatus.REJECTED,
+}
 _ATTEMPTS = 3
 _MOST_READ = 500
 """Of the notes that wait: whoever has more decides about some first."""
@@ -55,7 +65,17 @@ class Dividing(Protocol):
 class Review:
     """Thread-safe."""
 
-    def __init__(self, *, vault: Vault, recall: Recall, indexer: NoteIndexer, timeline: Timeline, dividing: Dividing) -> None:
+    def __init__(
+        self,
+        *,
+        vault: Vault,
+        recall: Recall,
+        indexer: NoteIndexer,
+        timeline: Timeline,
+        dividing: Dividing,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._clock = clock
         self._vault = vault
         self._dividing = dividing
         self._recall = recall
@@ -68,7 +88,14 @@ class Review:
         self._nearby: dict[str, tuple[Known, Note | None, Sequence[Known]]] = {}
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
-        return {"review": self.review, "judge": self.judge, "review_page": self.keep_page}
+        return {
+            "review": self.review,
+            "judge": self.judge,
+            "review_page": self.keep_page,
+            "sweep": self.sweep,
+            "triage": self.triage,
+            "sort": self.sort,
+        }
 
     def review(self, *, limit: int = 200) -> Json:
         """Those that wait, the weightiest first; ``version`` says which wording was judged."""
@@ -85,6 +112,66 @@ class Review:
             judged = self._judge(self._vault.find(note), known, self._vault.find(into) if into else None, seen)
         self.keep_page()
         return judged
+
+    def sweep(self, *, days: int) -> Json:
+        """Turn down all that has waited for longer; of two that may differ, both stand."""
+        before = self._clock() - timedelta(days=max(1, days))
+        done: list[Json] = []
+        with self._lock:
+            for file in self._vault.known.to_review():
+                note = self._read(file)
+                if note is None or not waits(note) or note.created > before:
+                    continue
+                if note.status is NoteStatus.PROPOSED:
+                    self._vault.mark(name_of(note), NoteStatus.REJECTED)
+                else:
+                    self._vault.annotate(note.id, {PROPERTY: LAPSED})
+                done.append({"id": note.id, "path": note.path, "title": plain_line(note.title)})
+            if done:
+                self._indexer.refresh({each["path"] for each in done})
+        self.keep_page()
+        return {"done": done}
+
+    def triage(self, *, limit: int = 200, project: str = "") -> Json:
+        """Accepted notes, the weakest first, without those that were looked at before and kept."""
+        kept = self._kept()
+        found = [
+            note
+            for file in self._vault.known.all()
+            if file.id and file.status == NoteStatus.ACCEPTED.value and project in ("", file.project) and not file.twin
+            if (note := self._vault.read(file.path)) is not None
+            if note.kind in _COMPARABLE and not note.key and kept.get(note.id) != version(note)
+        ]
+        found.sort(key=lambda note: (strength(note), note.created, note.path))
+        told = [
+            {**note_told(note), "body": plain(note.body), "version": version(note), "strength": round(strength(note), 1)}
+            for note in found[: max(1, min(limit, _MOST_READ))]
+        ]
+        return {"notes": told, "left": len(found)}
+
+    def sort(self, *, note: str, verdict: str) -> Json:
+        """What a person says of an accepted note: ``keep``, ``archive``, ``reject``, or that it shall ``stand`` again."""
+        status = _SORTED.get(verdict)
+        if status is None:
+            raise UsageError(f"unknown verdict {verdict!r}", hint=f"choose one of: {', '.join(_SORTED)}")
+        with self._lock:
+            found = self._vault.find(note)
+            kept = self._kept()
+            if found.status is not status:
+                found = self._vault.mark(name_of(found), status)
+                self._indexer.refresh({found.path})
+            if verdict == "keep":
+                kept[found.id] = version(found)
+            else:
+                kept.pop(found.id, None)
+            self._vault.pages.note_down(_KEPT, json.dumps(kept))
+        return {"id": found.id, "path": found.path, "verdict": verdict}
+
+    def _kept(self) -> dict[str, str]:
+        try:
+            return dict(json.loads(self._vault.pages.noted(_KEPT) or "{}"))
+        except ValueError:
+            return {}
 
     def keep_page(self) -> Json:
         """Do what was ticked on `Review.md`, then bring it up to date. Where nothing is to be done or said, nothing is written."""
@@ -197,8 +284,7 @@ class Review:
         return {"id": note.id, "path": note.path, "title": plain_line(note.title), "verdict": verdict, "changed": sorted(changed)}
 
     def _waits(self, note: Note) -> bool:
-        asked = bool(note.conflicts) or note.review == ASKED
-        return note.status is NoteStatus.PROPOSED or (note.status is NoteStatus.ACCEPTED and asked)
+        return waits(note)
 
     def _accept(self, note: Note) -> set[str]:
         """The pages that it links to are no more doubtful than it was."""

@@ -15,6 +15,8 @@ from kite_memory.timeline.writing import LATEST_MTIME
 if TYPE_CHECKING:
     from kite_memory.app.pipeline import PassedOver
 
+_COUNTED = 3_000
+"""So many files of a provider are compared while somebody waits: a twentieth of a second."""
 _AT_ONCE = 500
 """Transcripts, or sessions, that are looked up together: of a hundred thousand no list is made."""
 
@@ -22,12 +24,13 @@ _AT_ONCE = 500
 @dataclass(slots=True, kw_only=True)
 class Survey:
     """What transcripts there are, by provider: how many were ``found``, how many of them are ``unread`` or were read in part, and
-    how many bytes ``behind`` that is. ``passed_over`` counts sessions.
+    how many bytes ``behind`` that is. ``passed_over`` counts sessions. Of the providers in ``more`` not all files were counted.
     """
 
     found: Counter[str] = field(default_factory=Counter)
     unread: Counter[str] = field(default_factory=Counter)
     behind: Counter[str] = field(default_factory=Counter)
+    more: set[str] = field(default_factory=set)
     passed_over: int = 0
 
 
@@ -45,33 +48,41 @@ class TranscriptSurvey:
     def compared(self) -> Iterator[tuple[Source, Path, int | None]]:
         """Every transcript that is there, and by how many bytes about it differs from what was read; ``None`` for not at all."""
         for source in self._sources:
-            stamp = source.stamp if isinstance(source, Compound) else _stamp
-            for paths in batches(source.transcripts()):
-                looked_at = self._timeline.looked_at([str(path) for path in paths])
-                for path in paths:
-                    try:
-                        size, mtime_ns = stamp(path)
-                    except OSError:
-                        continue
-                    now, before = (size, min(mtime_ns, LATEST_MTIME)), looked_at.get(str(path), (0, 0))
-                    yield source, path, max(0, now[0] - before[0]) if now != before else None
+            for path, behind in self._compared_of(source):
+                yield source, path, behind
+
+    def _compared_of(self, source: Source) -> Iterator[tuple[Path, int | None]]:
+        stamp = source.stamp if isinstance(source, Compound) else _stamp
+        for paths in batches(source.transcripts()):
+            looked_at = self._timeline.looked_at([str(path) for path in paths])
+            for path in paths:
+                try:
+                    size, mtime_ns = stamp(path)
+                except OSError:
+                    continue
+                now, before = (size, min(mtime_ns, LATEST_MTIME)), looked_at.get(str(path), (0, 0))
+                yield path, max(0, now[0] - before[0]) if now != before else None
 
     def made(self) -> Survey:
         """Compare everything now."""
         return self._filled(Survey())
 
-    def _filled(self, survey: Survey) -> Survey:
+    def _filled(self, survey: Survey, most: int | None = None) -> Survey:
         survey.passed_over = len({(each.provider, each.session) for each in self._passed_over()})
-        for source, _, behind in self.compared():
-            survey.found[source.provider] += 1
-            if behind is not None:
-                survey.unread[source.provider] += 1
-                survey.behind[source.provider] += behind
+        for source in self._sources:
+            for _, behind in self._compared_of(source):
+                if survey.found[source.provider] == most:
+                    survey.more.add(source.provider)
+                    break
+                survey.found[source.provider] += 1
+                if behind is not None:
+                    survey.unread[source.provider] += 1
+                    survey.behind[source.provider] += behind
         return survey
 
-    def now(self) -> Survey:
-        """What `keep` found, kept up with what was read since; where nobody keeps one, one made now."""
-        return self._survey or self.made()
+    def now(self, most: int = _COUNTED) -> Survey:
+        """What `keep` found, kept up with what was read since; where nobody keeps one, one of some made now."""
+        return self._survey or self._filled(Survey(), most)
 
     def keep(self) -> None:
         """Make a survey that is kept up from now on. The first can be seen while it is made: nobody is to wait for that."""

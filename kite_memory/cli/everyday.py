@@ -330,8 +330,9 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
         say(f"           {folder} is looked at now and then only: {why}")
     used = [source for source in told["sources"] if source["there"] or source["events"]]
     for source in used:
-        files = f", {source['read']:,} of {counted(source['found'], 'file')} read" if source["read"] < source["found"] else ""
-        behind = f", {counted(source['behind_bytes'], 'byte')} behind" if source["behind_bytes"] else ""
+        more = "more than " if source["more"] else ""
+        files = f", {source['read']:,} of {more}{counted(source['found'], 'file')} read" if source["read"] < source["found"] else ""
+        behind = f", {more}{counted(source['behind_bytes'], 'byte')} behind" if source["behind_bytes"] else ""
         problems = f", {counted(source['problems'], 'problem')}" if source["problems"] else ""
         read = f"{counted(source['sessions'], 'session')}, {counted(source['events'], 'event')}"
         say(f"source     {source['provider']}: {read}{files}{behind}{problems}")

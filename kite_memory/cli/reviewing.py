@@ -21,6 +21,8 @@ _WIDTH = 100
 _MOST_LINES = 60
 _WHOSE = {"user": "your own word", "assistant": "an agent's word", "tool": "only a tool's word"}
 _KEYS = {"a": "accept", "m": "merge", "p": "replace", "b": "both", "d": "divide", "w": "whole", "r": "reject"}
+_SORTS = {"k": "keep", "a": "archive", "r": "reject"}
+_SORTED = {"keep": "kept", "archive": "archived", "reject": "rejected"}
 _TOLD = {
     "accept": "[a]ccept",
     "merge": "[m]erge into the nearest",
@@ -60,6 +62,12 @@ def review(
         list[str] | None, typer.Option("--divide", metavar="NOTE", help="Make several notes of a long one, at its headings.")
     ] = None,
     whole: Annotated[list[str] | None, typer.Option("--whole", metavar="NOTE", help="Leave a long one as it is.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Go through accepted notes instead, the weakest first, with one key for each.")
+    ] = False,
+    reject_older: Annotated[
+        int, typer.Option("--reject-older", metavar="DAYS", min=0, help="Turn down what is older and waits still.")
+    ] = 0,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="At most so many.")] = 200,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -85,6 +93,18 @@ def review(
             for each in done:
                 say(f"{_DONE[each['verdict']]:8} {each['path']}")
         return
+    if reject_older:
+        swept = perform("sweep", days=reject_older)
+        if as_json:
+            say_json(swept)
+        else:
+            for each in swept["done"]:
+                say(each["path"])
+            tell(f"{counted(len(swept['done']), 'note')} turned down, or asked about no more")
+        return
+    if everything:
+        _sort(perform("triage", limit=limit), as_json=as_json)
+        return
     told = perform("review", limit=limit)
     if as_json:
         say_json(told)
@@ -102,6 +122,43 @@ def _list(told: dict[str, Any]) -> None:
             say(line)
         say()
     tell(f"{counted(told['waiting'], 'note')} to review; --accept, --reject, --merge and the like decide, with a terminal it asks")
+
+
+def _sort(told: dict[str, Any], *, as_json: bool) -> None:
+    """One key for each; what was said last can be taken back."""
+    if as_json:
+        say_json(told)
+        return
+    if not watched():
+        for each in told["notes"]:
+            say(f"{each['strength']:4} {each['kind']:10} {each['path']}")
+        tell(f"{counted(told['left'], 'note')}, the weakest first; with a terminal it asks about each")
+        return
+    done: list[tuple[dict[str, Any], str]] = []
+    at = 0
+    while at < len(told["notes"]):
+        each = told["notes"][at]
+        talk().rule(f"{at + 1} of {told['left']}")
+        for line in (
+            each["title"],
+            f"  {each['kind']} · {each['project'] or 'everywhere'} · {each['path']}",
+            *_wrapped(each["body"])[:12],
+        ):
+            talk().print(line, markup=False, soft_wrap=True)
+        talk().print("[k]eep, [a]rchive, [r]eject, [u]ndo, [q]uit: ", end="", markup=False)
+        key = (sys.stdin.readline() or "q").strip()[:1].lower()
+        if key == "q":
+            break
+        if key == "u" and done:
+            last, _ = done.pop()
+            perform("sort", note=last["id"], verdict="stand")
+            at -= 1
+        elif key in _SORTS:
+            perform("sort", note=each["id"], verdict=_SORTS[key])
+            done.append((each, _SORTS[key]))
+            at += 1
+    counts = {verdict: sum(said == verdict for _, said in done) for verdict in _SORTS.values()}
+    tell(", ".join(f"{count} {_SORTED[verdict]}" for verdict, count in counts.items() if count) or "nothing was decided")
 
 
 def _walk(notes: list[dict[str, Any]], waiting: int) -> None:

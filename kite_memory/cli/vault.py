@@ -200,9 +200,10 @@ def consolidate(
 ) -> None:
     """Tidy the vault up; `kmem undo` takes it back.
 
-    Merges what says the same, folds old journals, links what speaks of one thing, and asks in review about notes that have
-    become long. Notes that you have edited are only added to. MEMORY.md is rewritten at the end. The daemon does the same at
-    night, when nothing else happens.
+    Merges what says the same, archives what has had its time, folds old journals, links what speaks of one thing, and asks in
+    review about notes that have become long. Archived notes are said and listed no more, and a search still finds them. Notes that
+    you have edited are only added to. MEMORY.md is rewritten at the end. The daemon does the same once a day, when nothing else
+    happens.
 
     Example: kmem consolidate --dry-run
     """
@@ -218,7 +219,11 @@ def consolidate(
     if told["page"]:
         tell(page)
     if dry_run:
+        for each in told["weak"]:
+            say(f"weak     {each['path']}")
         tell(f"{counted(len(told['steps']), 'step')} would be done")
+        if told["weak"]:
+            tell(f"{counted(len(told['weak']), 'note')} of little worth: `kmem review --all` goes through them, the weakest first")
     else:
         asks = any(step["doing"] == "split" for step in told["steps"])
         tell(

@@ -30,6 +30,7 @@ class NoteStatus(StrEnum):
     SUPERSEDED = "superseded"
     REJECTED = "rejected"
     MUTED = "muted"
+    ARCHIVED = "archived"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ _LONGEST_CHAIN = 8
 
 SPOKEN_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
 """Journals tell a whole day and entity pages only tie notes together: found by a search, never said unasked."""
-_STANDING = frozenset({NoteStatus.ACCEPTED, NoteStatus.SUPERSEDED, NoteStatus.MUTED})
+_STANDING = frozenset({NoteStatus.ACCEPTED, NoteStatus.SUPERSEDED, NoteStatus.MUTED, NoteStatus.ARCHIVED})
 """Of such a note it can be said that it replaces another."""
 
 

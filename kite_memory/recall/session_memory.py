@@ -320,6 +320,13 @@ class SessionMemory:
                 self._tallies = (others_changes, MappingProxyType(dict(map(_tally, rows))))
             return self._tallies[1]
 
+    def last_shown(self, *, used: bool = False) -> Mapping[str, datetime]:
+        """When each note was shown last; with ``used``, only where it was of use."""
+        query = "SELECT note, MAX(at) FROM showing WHERE ? OR standing = 'used' GROUP BY note"
+        with self._lock:
+            rows = self._connection.execute(query, (not used,)).fetchall()
+        return {note: _moment(at) for note, at in rows}
+
     def _count_again(self, notes: Sequence[str]) -> None:
         """Of a change of our own, only what it touches is read again: there may be thousands of others."""
         if self._tallies is not None and notes:

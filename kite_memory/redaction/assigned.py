@@ -5,8 +5,10 @@ from enum import Enum
 from itertools import chain
 
 from kite_memory.redaction.chance import digits, drawn, letters, monotonous, stands_in, turns, wordlike
+from kite_memory.redaction.likeness import clear
 from kite_memory.redaction.names import Promise, kind_of, promise
 from kite_memory.redaction.span import Span
+from kite_memory.redaction.words import Words
 
 
 class Style(Enum):
@@ -39,6 +41,8 @@ _NAMED = re.compile(
     rb"(?:p(?:ass|wd|w\b|sk|hrase)|k(?:ey|(?<=tok)en|(?<=cook)ie)|c(?:(?<=sec)ret|red)|z(?<=authoriz)ation|jwt)" + _LEADS
 )
 """A word that secrets go by, from its rarest letter on, which makes it quick; what stands before that is looked up from there."""
+_NAMING = re.compile(rb"p(?:ass|wd|w\b|sk|hrase)|key|token|cookie|secret|cred|authorization|jwt")
+"""What there is of such names in a text's words."""
 _MNEMONIC = re.compile(rb"mnemonic" + _LEADS)
 _SIGNATURE = re.compile(rb"[?&;](?:x-(?:amz|goog|ms)-)?sig(?:nature)?=")
 """In an address, where it opens what the address names. Those of documents are there to be shown."""
@@ -109,10 +113,11 @@ _PHRASE = re.compile(rb"[a-z]{3,8}(?:\s{1,4}[a-z]{3,8}(?![a-z])){11,23}+")
 """The words of a wallet, which have neither articles nor ``is`` among them."""
 
 
-def find_assigned(raw: bytes, small: bytes, spans: list[Span]) -> None:
-    """``small`` is ``raw`` in small letters."""
+def find_assigned(raw: bytes, small: bytes, words: Words, spans: list[Span]) -> None:
+    """``small`` is ``raw`` in small letters, and ``words`` are its words."""
     looked = 0  # how far cookies have been looked at
-    for match in chain(_NAMED.finditer(small), _MNEMONIC.finditer(small) if b"mnemonic" in small else ()):
+    named = _NAMED.finditer(small) if _NAMING.search(words.joined) else ()
+    for match in chain(named, _MNEMONIC.finditer(small) if b"mnemonic" in words.joined else ()):
         keyword, closers, value = match.start(), match.start(1), match.end()
         before = raw[max(0, keyword - 64) : keyword].translate(_NAME_CHARACTERS)
         start = keyword - (len(before) - 1 - before.rfind(b" "))
@@ -124,15 +129,15 @@ def find_assigned(raw: bytes, small: bytes, spans: list[Span]) -> None:
             looked = _cookies(raw, value, spans)
         elif what is not Promise.NONE:
             _judge(raw, start, name, what, raw[match.end(1) : value], value, spans)
-    if b"sig" in small and (b"?" in raw or b"&" in raw):
+    if b"sig" in words.joined and (b"sig=" in small or b"signature=" in small):
         for match in _SIGNATURE.finditer(small):
             _take(raw, match.end(), b"signature", Promise.STRONG, Style.SETTING, spans)
-    for match in _JAR.finditer(small) if b"curl" in small else ():
+    for match in _JAR.finditer(small) if b"curl" in words.joined else ():
         _cookies(raw, match.end(), spans, bare=_JAR_WORD)
     for match in _FLAG.finditer(small):
         name = raw[match.start() : match.end()].strip(b"- \t")
         _take(raw, match.end(), name, max(promise(name), Promise.STRONG), Style.CODE, spans)
-    for match in _BEARER.finditer(small) if b"bearer" in small or b"basic" in small else ():
+    for match in _BEARER.finditer(small) if b"bearer" in words.joined or b"basic" in words.joined else ():
         bare = _BARE.match(raw, match.end())
         if bare and len(bare[0]) >= 12 and turns(bare[0]) >= 3 and not stands_in(bare[0]):
             spans.append((bare.start(), bare.end(), "authorization"))
@@ -256,7 +261,7 @@ def _secret(value: bytes, what: Promise, style: Style) -> bool:
     if length < 8 or monotonous(value) or _NUMBER.fullmatch(value) or (wordlike(value) and not _SYMBOLS.search(value)):
         return False
     if what is Promise.STRONG:
-        return turns(value) >= 2 or length >= 16
+        return turns(value) >= 2 or length >= 16 or (style is Style.QUOTED and clear(value))
     return length >= 16 and drawn(value) and not _HASH.fullmatch(value)
 
 

@@ -5,6 +5,7 @@ import re
 from kite_memory.redaction.chance import digits, drawn, stands_in, turns, worded
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.views import PAIR, decoded
+from kite_memory.redaction.words import Words
 
 _ADDRESS = re.compile(rb"([^\s/@:'\"<>?#|`\\()]{0,256}+):([^\s/'\"<>?#`\\]{1,512})@(?=[A-Za-z0-9\[$%{_.\-])")
 _DATABASE_ADDRESS = re.compile(
@@ -80,18 +81,21 @@ _VALUE = (
     rb"|(?P<bare>[^\s\"'`|;&<>()\\]{3,256}+))"
 )
 _NEXT_WORDS = tuple(
-    (literal, re.compile(re.escape(literal) + rest + _VALUE))
-    for literal, rest in (
-        (b"ssh-keygen ", rb"[^|;&\n]{0,200}?-(?<=\s-)[NP][ \t]{0,4}"),
-        (b"pass", rb"(?:(?<=(?:re|ey)pass)[ \t]{1,4}|(?:(?<=/pass)|word(?<=/password)):)"),
-        (b"masterauth", rb"[ \t]{1,4}"),
-        (b"-SecureString", rb"(?<=To-SecureString)[ \t]{1,4}(?:-String[ \t]{1,4})?"),
-        (b"put-parameter ", rb"(?=[^|;&\n]{0,400}SecureString)[^|;&\n]{0,300}?--value[ \t=]{1,4}"),
-        (b"--secret-string", rb"[ \t=]{1,4}"),
-        (b"secret set ", rb"[^|;&\n]{0,200}?-(?:(?<=\s-)b|-body)[ \t=]{1,4}"),
+    (word, re.compile(before + _VALUE))
+    for word, before in (
+        (b" keygen", rb"ssh-keygen [^|;&\n]{0,200}?-(?<=\s-)[NP][ \t]{0,4}"),
+        (b"repass", rb"repass[ \t]{1,4}"),  # storepass, requirepass
+        (b"eypass", rb"eypass[ \t]{1,4}"),
+        (b" pass", rb"/pass(?:word)?:"),
+        (b" masterauth", rb"masterauth[ \t]{1,4}"),
+        (b" securestring", rb"To-SecureString[ \t]{1,4}(?:-String[ \t]{1,4})?"),
+        (b" parameter", rb"put-parameter (?=[^|;&\n]{0,400}SecureString)[^|;&\n]{0,300}?--value[ \t=]{1,4}"),
+        (b" secret", rb"--secret-string[ \t=]{1,4}"),
+        (b" secret", rb"secret set [^|;&\n]{0,200}?-(?:(?<=\s-)b|-body)[ \t=]{1,4}"),
     )
 )
-"""What in commands and settings a password follows, from a literal on."""
+"""What in commands and settings a password follows, and what is among such a text's words."""
+_ACCOUNT_WORDS = (frozenset((b"alter", b"create", b"grant")), frozenset((b"user", b"role", b"login", b"identified")))
 _FED = tuple(
     (
         command,
@@ -131,10 +135,13 @@ _CHAIN_KEYS = tuple(
     )
 )
 """Hexadecimal digits that are a hash everywhere else."""
+_CHAIN_KEY = b"x" * 64
+_HEX_RUNS = bytes(ord("x") if code in b"0123456789abcdefABCDEF" else 32 for code in range(256))
 _LDAP_HASH = re.compile(rb"\{S?SHA(?:256|512)?\}[A-Za-z0-9+/]{20,140}+={0,2}")
 
 
-def find_carried(raw: bytes, spans: list[Span]) -> None:
+def find_carried(raw: bytes, words: Words, spans: list[Span]) -> None:
+    """``words`` are those of ``raw``."""
     if b"://" in raw:
         _addresses(raw, spans)
     if b"@" in raw and (b"@tcp(" in raw or b"@unix(" in raw):
@@ -142,41 +149,42 @@ def find_carried(raw: bytes, spans: list[Span]) -> None:
             _add(found, 2, "url-password", spans)
     if b" -" in raw:
         _options(raw, spans)
-    if b"pass" in raw:
+    if b"pass" in words.joined:
         _passwords(raw, spans)
     if b":543" in raw or b":*:" in raw:
         for found in _PGPASS.finditer(raw):
             _add(found, 3, "password", spans)
-    _told(raw, spans)
+    _told(raw, words, spans)
     if b"$" in raw:
         spans.extend((found.start(), found.end(), "password-hash") for found in _HASH.finditer(raw))
     if b"{S" in raw:
         spans.extend((found.start(), found.end(), "password-hash") for found in _LDAP_HASH.finditer(raw))
 
 
-def _told(raw: bytes, spans: list[Span]) -> None:
+def _told(raw: bytes, words: Words, spans: list[Span]) -> None:
     """What a command or a call takes for a password, by its place in it."""
-    for literal, words in _NEXT_WORDS:
-        for found in words.finditer(raw) if literal in raw else ():
+    for word, before in _NEXT_WORDS:
+        for found in before.finditer(raw) if word in words.joined else ():
             group = found.lastgroup or "bare"
             if not found[group].startswith((b"file:", b"-")) and not (group == "bare" and worded(found[group])):
                 _add(found, group, "password", spans)  # a bare word of the language is one of the sentence's
-    _fed(raw, spans)
-    for word, phrase in _SQL:
-        for found in phrase.finditer(raw) if word in raw else ():
+    _fed(raw, words, spans)
+    of_accounts = not any(words.each.isdisjoint(some) for some in _ACCOUNT_WORDS)
+    for keyword, phrase in _SQL if of_accounts else ():
+        for found in phrase.finditer(raw) if keyword in raw else ():
             if _OF_AN_ACCOUNT.search(raw[max(0, found.start() - 240) : found.end()]):
                 _add(found, "word", "password", spans)
-    if b"auth" in raw or b"Auth" in raw:
+    if b"auth" in words.joined:
         _logins(raw, spans)
-    for literal, key in _CHAIN_KEYS:
+    for literal, key in _CHAIN_KEYS if _CHAIN_KEY in raw.translate(_HEX_RUNS) else ():
         for found in key.finditer(raw) if literal in raw else ():
             _add(found, "word", "private-key", spans)
 
 
-def _fed(raw: bytes, spans: list[Span]) -> None:
+def _fed(raw: bytes, words: Words, spans: list[Span]) -> None:
     """``echo … | sudo -S``, and whatever else takes a password from its standard input."""
-    for command, words in _FED:
-        for found in words.finditer(raw) if command in raw else ():
+    for command, fed in _FED:
+        for found in fed.finditer(raw) if command in words.each else ():
             if _TAKES_FED.search(found["to"]):
                 _add(found, next(group for group in ("double", "single", "bare") if found[group]), "password", spans)
     for found in _HERE.finditer(raw) if b"<<<" in raw else ():

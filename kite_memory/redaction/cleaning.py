@@ -62,6 +62,9 @@ _SEEN = f"\\t\\n\\r\\x20-\\x7e{_WIDE}"
 _INVISIBLE = re.compile(f"[{_HIDDEN}](?<=[{_SEEN}].)[{_HIDDEN}]{{0,65536}}+(?=[{_SEEN}])", re.DOTALL)
 """Between characters that it does not join: a joiner within an emoji or a word of another script means something."""
 _CONTROLS = bytes([*range(9), *range(14, 32), 127])
+_ASCII = bytes(range(128))
+_PLAIN = _ASCII.translate(None, _CONTROLS)
+_ANY_HIDDEN = re.compile(f"[{_HIDDEN}]")
 _LETTERS = "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u052f\u1e00-\u1fff"
 _FOLDABLE = re.compile(
     f"[\uff0d\uff0f-\uff1a\uff1c-\uff1e\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff{_LETTERS}]{{1,65536}}+"
@@ -106,7 +109,6 @@ _FOLDS = _folds()
 _OTHER_LETTER = re.compile(
     "[\u0530-\u1cff\u2c00-\u2dff\u3005-\u3007\u3031-\ud7ff\uf900-\ufaff\ufb1d-\ufdff\ufe70-\ufefc\uff66-\uffdc]"
 )
-_NOT_ASCII = re.compile("[^\x00-\x7f]{1,65536}+")
 _OTHER_LETTERS = re.compile(f"{_OTHER_LETTER.pattern}{{1,65536}}+")
 _OTHER_LABELS = re.compile("|".join(map(re.escape, sorted(_other_labels(), key=len, reverse=True))))
 
@@ -115,9 +117,12 @@ def clean(text: str) -> str:
     """``text`` without terminal escapes and without invisible characters between plain ones; nothing more to do the second time."""
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub("", text)
-    if text.isascii() and len(text.encode().translate(None, _CONTROLS)) == len(text):
-        return text
-    return _INVISIBLE.sub("", text)
+    return _INVISIBLE.sub("", text) if _ANY_HIDDEN.search(_without(_PLAIN, text)) else text
+
+
+def _without(letters: bytes, text: str) -> str:
+    """What of ``text`` is none of these ASCII ``letters``; many times faster than any expression."""
+    return text.encode("utf-8", "surrogatepass").translate(None, letters).decode("utf-8", "surrogatepass")
 
 
 def _folded(found: re.Match[str]) -> str:
@@ -132,7 +137,7 @@ def bare(text: str) -> bytes:
     """
     if text.isascii():
         return text.encode()
-    others = "".join(_NOT_ASCII.findall(text))
+    others = _without(_ASCII, text)
     if _FOLDABLE.search(others):
         text = _FOLDABLE.sub(_folded, text)
     raw = text.encode("ascii", "replace")

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from dataclasses import replace
 
 from kite_memory.model.event import Event
@@ -19,6 +20,7 @@ from kite_memory.redaction.spoken import find_spoken
 from kite_memory.redaction.tokens import OWN_KINDS, UNKNOWN, find_tokens
 from kite_memory.redaction.vendors import VENDORS, Catalogue, every_vendor
 from kite_memory.redaction.views import View, find_dumped, put_together, resolved
+from kite_memory.redaction.words import words_of
 
 KINDS: frozenset[str] = (
     frozenset(vendor.kind for vendor in VENDORS)
@@ -93,21 +95,26 @@ def _whole(raw: bytes, every: Catalogue) -> list[Span]:
     return spans if broken is None else spans + _across(broken, {end for _, end, kind in spans if kind != UNKNOWN}, every)
 
 
-def _plain(raw: bytes, every: Catalogue, depth: int = 0, *, spoken: bool = True) -> list[Span]:
-    """``spoken``: also what people write in their own words, which ends with a line."""
-
+def _opener(every: Catalogue, depth: int = 0) -> Callable[[bytes], str]:
     def look_inside(plain: bytes) -> str:
         spans = _plain(plain, every, depth + 1) if depth < _DEEPEST else []
         return spans[0][2] if spans else ""
 
+    return look_inside
+
+
+def _plain(raw: bytes, every: Catalogue, depth: int = 0, *, spoken: bool = True) -> list[Span]:
+    """``spoken``: also what people write in their own words, which ends with a line."""
+    look_inside = _opener(every, depth)
     spans: list[Span] = []
     find_tokens(raw, spans, look_inside, every)
     small = raw.lower()
-    find_assigned(raw, small, spans)
+    words = words_of(small)
+    find_assigned(raw, small, words, spans)
     if spoken:
-        find_spoken(raw, small, spans)
-    find_carried(raw, spans)
-    find_blocks(raw, spans)
+        find_spoken(raw, small, words, spans)
+    find_carried(raw, words, spans)
+    find_blocks(raw, words, spans)
     find_dumped(raw, look_inside, spans)
     return spans
 
@@ -153,7 +160,10 @@ def _redacted(text: str, raw: bytes) -> str:
     return mark("text")  # made to show another secret whenever one is taken out
 
 
-_ORDINARY_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?::[0-9]{1,6})?|[0-9a-f]{1,64}|[a-z]{0,12}|[0-9]{0,19}")
+_ORDINARY_ID = re.compile(r"(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{1,64})(?::[0-9]{1,6})?|[a-z]{0,12}|[0-9]{0,19}")
+
+_ONE_RUN = re.compile(r"[A-Za-z0-9_]{1,80}")
+"""Nothing leads to a secret in it: it is one by its own looks, or it is none."""
 
 
 def redact_id(text: str) -> str:
@@ -163,7 +173,12 @@ def redact_id(text: str) -> str:
     """
     if _ORDINARY_ID.fullmatch(text):
         return text
-    if clean(text) == text and not find_protected(text) and all(kind == UNKNOWN for _, _, kind in find(bare(text), [])):
+    spans: list[Span] = []
+    if _ONE_RUN.fullmatch(text):
+        find_tokens(text.encode(), spans, _opener(every_vendor()), every_vendor())
+    else:
+        spans = find(bare(text), []) if clean(text) == text else [(0, len(text), "text")]
+    if all(kind == UNKNOWN for _, _, kind in spans) and not find_protected(text):
         return text  # ids are drawn by chance
     return f"{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}-redacted"
 

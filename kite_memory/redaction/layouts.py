@@ -24,31 +24,37 @@ _LABELS = (
     + any_of(label.stem.decode() for label in LABELS if not label.weak).encode()
     + rb"[a-z0-9_\-]{0,12}|[a-z0-9_\-]{0,24}[_\-]pass|pass|pw|\xf1{2,12})"
 )
+_BEHIND_TAG = rb":?[ \t]{0,4}</[a-z0-9]{1,8}>\s{0,40}<[a-z0-9]{1,10}[^<>]{0,120}>[ \t]{0,4}(?P<value>[^<>\s]{3,128}+)[ \t]{0,4}</"
+_BEHIND_NAME = rb"[\"'][ \t]{0,4}>(?P<value>[^<>\s]{3,128}+)</"
+_FIELD = rb"[\"'][ \t]{0,4},\s{0,40}[\"']?value[\"']?[ \t]{0,4}:[ \t]{0,4}[\"'](?P<value>[^\"'\r\n]{3,128}+)[\"']"
+_LABEL_REACH = 160
 _MARKUP = (
-    re.compile(rb"<input\b[^<>]{0,200}?\btype=[\"']?password[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)"),
-    re.compile(rb"<input\b[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)[\"'][^<>]{0,200}?\btype=[\"']?password"),
-    re.compile(
-        rb">[ \t]{0,4}" + _LABELS + rb":?[ \t]{0,4}</[a-z0-9]{1,8}>\s{0,40}<[a-z0-9]{1,10}[^<>]{0,120}>[ \t]{0,4}"
-        rb"(?P<value>[^<>\s]{3,128}+)[ \t]{0,4}</"
+    (b"<input", re.compile(rb"<input\b[^<>]{0,200}?\btype=[\"']?password[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)")),
+    (
+        b"<input",
+        re.compile(rb"<input\b[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)[\"'][^<>]{0,200}?\btype=[\"']?password"),
     ),
-    re.compile(rb"[\"']" + _LABELS + rb"[\"'][ \t]{0,4}>(?P<value>[^<>\s]{3,128}+)</"),
-    re.compile(
-        rb"[\"']"
-        + _LABELS
-        + rb"[\"'][ \t]{0,4},\s{0,40}[\"']?value[\"']?[ \t]{0,4}:[ \t]{0,4}[\"'](?P<value>[^\"'\r\n]{3,128}+)[\"']"
-    ),
-    re.compile(rb"<property name=[\"']" + _LABELS + rb"[\"'] value=[\"'](?P<value>[^\"'<>]{3,128}+)"),
+    (b"<property ", re.compile(rb"<property name=[\"']" + _LABELS + rb"[\"'] value=[\"'](?P<value>[^\"'<>]{3,128}+)")),
 )
+_LABELLED = (
+    (b"</", re.compile(rb"</[a-z0-9]{1,8}>\s{0,40}<"), re.compile(rb">[ \t]{0,4}" + _LABELS + _BEHIND_TAG)),
+    (b"</", re.compile(rb">(?<=[\"' \t]>)[^<>\s]{3,128}+</"), re.compile(rb"[\"']" + _LABELS + _BEHIND_NAME)),
+    (b"value", re.compile(rb"value[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), re.compile(rb"[\"']" + _LABELS + _FIELD)),
+)
+"""What follows a label is looked for first, from a literal on: it is much rarer than the sign before a label."""
 
 
 def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
     if b"<" not in raw and b'"value"' not in small and b"'value'" not in small:
         return
-    for pattern in _MARKUP:
-        for found in pattern.finditer(small):
-            start, end = found.span("value")
-            if chosen(raw[start:end]):
-                spans.append((start, end, _KIND))
+    matches = [found for literal, pattern in _MARKUP if literal in small for found in pattern.finditer(small)]
+    for literal, behind, pattern in _LABELLED:
+        for hit in behind.finditer(small) if literal in small else ():
+            matches += pattern.finditer(small, max(0, hit.start() - _LABEL_REACH), hit.end() + _LINE)
+    for found in matches:
+        start, end = found.span("value")
+        if chosen(raw[start:end]):
+            spans.append((start, end, _KIND))
 
 
 def on_next_line(raw: bytes, start: int, at: int, stop: int, spans: list[Span]) -> None:

@@ -111,6 +111,8 @@ def is_value(value: bytes, likeness: Likeness) -> bool:
             return chosen(value)
         case Likeness.CLEAR:
             return clear(value)
+        case Likeness.SIGNED:
+            return clear(value) and _signs(value) > 0
         case Likeness.WORDS:
             return _FUNCTION_WORDS.isdisjoint(value.lower().split())
         case Likeness.DRAWN:

@@ -8,12 +8,12 @@ from kite_memory.redaction.layouts import Table, find_in_columns, find_in_markup
 from kite_memory.redaction.likeness import chosen, clear, direct, is_value, numeric, signed
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.vendors import any_of
-from kite_memory.redaction.words import FORMS, JOINING, LABELS, LEADING, Form
+from kite_memory.redaction.words import FORMS, JOINING, LABELS, LEADING, Form, Label, Words, first_word
 
 _KIND = "password"
 _WINDOW = 200
 _LINE = 400
-_MOST_WORDS = 9
+_MOST_WORDS = 14
 _NEAR = 3
 """So many words may stand between a sign, or a word such as "is", and the value."""
 _OTHER = bytes((LABEL,))
@@ -29,54 +29,65 @@ _DIGIT = re.compile(rb"[0-9]")
 _TELLING = re.compile(rb"[0-9!#$%^&*~+@]")
 """Each value has one of these."""
 _STOPS = re.compile(rb"[({\[<>;]")
-_LABELS = {label.stem: label for label in LABELS}
-_STEM = re.compile(any_of(label.stem.decode() for label in LABELS).encode())
-_LABELS_AT = {stem: [label for label in LABELS if stem.startswith(label.stem)] for stem in _LABELS}
-_LETTERS = bytes(code if 97 <= code <= 122 else 32 for code in range(256))
-_FORMS: dict[bytes, list[Form]] = {}
-for _form in FORMS:
-    for _word in _form.words[0]:
-        _FORMS.setdefault(_word, []).append(_form)
+_WITHIN_WORDS = tuple(label for label in LABELS if not label.word)
+_ONE_WORD = tuple(label for label in LABELS if label.word and label.stem.isalpha())
+_WORD_BEGINS = re.compile(b" (" + any_of(label.stem.decode() for label in _ONE_WORD).encode() + b")")
+_LABELS_AT = {each.stem: tuple(label for label in _ONE_WORD if each.stem.startswith(label.stem)) for each in _ONE_WORD}
+_SEVERAL_WORDS: dict[bytes, list[Label]] = {}
+"""By the first of them."""
+for _label in LABELS:
+    if _label.word and not _label.stem.isalpha():
+        _SEVERAL_WORDS.setdefault(first_word(_label.stem), []).append(_label)
+_SEVERAL = frozenset(_SEVERAL_WORDS)
+_FORM_WORDS = frozenset(word for form in FORMS for word in form.words[0])
+_FORMS = {word: tuple(form for form in FORMS if word in form.words[0]) for word in _FORM_WORDS}
 
 
-def find_spoken(raw: bytes, small: bytes, spans: list[Span]) -> None:
-    """``small`` is ``raw`` in small letters."""
+def find_spoken(raw: bytes, small: bytes, words: Words, spans: list[Span]) -> None:
+    """``small`` is ``raw`` in small letters, and ``words`` are its words."""
     table: Table = (0, 0)
-    at = 0
-    labelled = False
-    while hit := _STEM.search(small, at):
-        at = hit.start()
-        for label in _LABELS_AT[hit[0]]:
+    labels = sorted([*_labels(small, words), *_other_labels(raw)])
+    for start, end, weak in labels:
+        table = _look(raw, small, start, end, weak, table, spans)
+    if labels:
+        find_in_markup(raw, small, spans)
+    for form in {form for word in words.each & _FORM_WORDS for form in _FORMS[word]}:
+        if not any(words.each.isdisjoint(some) for some in form.words[1:]):
+            _match(raw, small, form, spans)
+
+
+def _labels(small: bytes, words: Words) -> Iterator[tuple[int, int, bool]]:
+    """Where a label begins and ends, and whether it is weak. A text has few different words, so these are looked at first."""
+    there = [label for hit in _WORD_BEGINS.findall(words.joined) for label in _LABELS_AT[hit]]
+    there += (label for word in words.each & _SEVERAL for label in _SEVERAL_WORDS[word])
+    there += (label for label in _WITHIN_WORDS if label.stem in words.joined)
+    for label in {label.stem: label for label in there}.values():
+        at = small.find(label.stem)
+        while at >= 0:
             end = at + len(label.stem)
             if not ((label.word and small[at - 1 : at].isalpha()) or (label.whole and small[end : end + 1].isalnum())):
-                labelled = True
-                table = _look(raw, small, at, end, label.weak, table, spans)
-        at += 1
+                yield at, end, label.weak
+            at = small.find(label.stem, at + 1)
+
+
+def _other_labels(raw: bytes) -> Iterator[tuple[int, int, bool]]:
     at = raw.find(_OTHER)
     while at >= 0:
         end = at + len(raw[at : at + 32]) - len(raw[at : at + 32].lstrip(_OTHER))
-        labelled = True
-        table = _look(raw, small, at, end, False, table, spans)
+        yield at, end, False
         at = raw.find(_OTHER, end)
-    if labelled:
-        find_in_markup(raw, small, spans)
-    words = set(small.translate(_LETTERS).split())
-    for form in {form for word in words & _FORMS.keys() for form in _FORMS[word]}:
-        if not any(words.isdisjoint(some) for some in form.words[1:]):
-            _match(raw, small, form, spans)
 
 
 def _match(raw: bytes, small: bytes, form: Form, spans: list[Span]) -> None:
     if not form.near:
         _add_all(raw, form.pattern.finditer(small), form, spans)
-    for needle in form.near:
-        at = small.find(needle)
-        while at >= 0:
-            begin = max(small.rfind(b"\n", max(0, at - _WINDOW), at) + 1, at - _WINDOW)
-            stop = small.find(b"\n", at, at + _LINE)
-            stop = stop if stop >= 0 else at + _LINE
-            _add_all(raw, form.pattern.finditer(small, begin, stop), form, spans)
-            at = small.find(needle, stop)
+    for near in form.near:
+        at = 0
+        while hit := near.search(small, at):
+            begin = max(small.rfind(b"\n", max(0, hit.start() - _WINDOW), hit.start()) + 1, hit.start() - _WINDOW)
+            at = small.find(b"\n", hit.start(), hit.start() + _LINE)
+            at = at if at >= 0 else min(len(small), hit.start() + _LINE)
+            _add_all(raw, form.pattern.finditer(small, begin, at), form, spans)
 
 
 def _add_all(raw: bytes, matches: Iterator[re.Match[bytes]], form: Form, spans: list[Span]) -> None:
@@ -120,7 +131,7 @@ def _walk(raw: bytes, small: bytes, at: int, stop: int, weak: bool, spans: list[
             glued = False
             continue
         token = _TOKEN.search(raw, at, stop)
-        if token is None or (glued and token.start() == at and token[0][:1] not in b"?\xf0"):
+        if token is None or (glued and token.start() == at and token[0][:1] not in b"?,\xf0"):
             return
         glued = False
         start, end = token.span()

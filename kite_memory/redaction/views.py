@@ -37,12 +37,13 @@ _JOINTS = (
     (b"' '", re.compile(rb" (')(?=[A-Za-z0-9_\-])")),
 )
 """Where a literal begins that belongs to the one before."""
-_WITHIN = re.compile(rb"\$\{[\"']|[\"'](?<=[A-Za-z0-9_\-].)\}")
+_OPENED = (b'${"', b"${'")
+_WITHIN = re.compile(rb"\$\{[\"']|[\"']\}(?<=[A-Za-z0-9_\-]..)")
 
 
 def joints(raw: bytes) -> list[tuple[int, int, bytes]]:
     """Edits that put the pieces of a literal together."""
-    edits = [(found.start(), found.end(), b"") for found in _WITHIN.finditer(raw)] if b"${" in raw else []
+    edits = [(found.start(), found.end(), b"") for found in _WITHIN.finditer(raw)] if any(sign in raw for sign in _OPENED) else []
     for sign, joint in _JOINTS:
         for found in joint.finditer(raw) if sign in raw else ():
             gap = raw[max(0, found.start() - 4) : found.start()]
@@ -50,6 +51,33 @@ def joints(raw: bytes) -> list[tuple[int, int, bytes]]:
             if before.endswith(found[1]) and before[-2:-1] not in (b"", b" ", b"=", b"(", found[1]):
                 edits.append((found.start() - (len(gap) - len(before)) - 1, found.end(), b""))
     return edits
+
+
+_LITERALS = rb"\s{0,16}+(?P<of>(?:[bru]?(?:\"[^\"\\\r\n]{0,80}+\"|'[^'\\\r\n]{0,80}+')\s{0,16}+,?\s{0,16}+){2,32}+)"
+_BY = rb"([\"'])(?P<by>[^\"'\\\r\n]{0,3})\1"
+_JOINED = (
+    (b".join(", re.compile(_BY + rb"\.join\(\s{0,16}[\[({]" + _LITERALS + rb"[\])}]\)?")),
+    (b"].join(", re.compile(rb"\[" + _LITERALS + rb"\]\.join\(\s{0,4}" + _BY.replace(rb"\1", rb"\2") + rb"\s{0,4}\)")),
+    (b"implode(", re.compile(rb"implode\(\s{0,4}" + _BY + rb"\s{0,4},\s{0,4}(?:\[|array\()" + _LITERALS + rb"[\])]\)?")),
+)
+"""A list of literals that a program puts together."""
+_LITERAL = re.compile(rb"\"([^\"]{0,80})\"|'([^']{0,80})'")
+
+
+_CHARACTERS = re.compile(rb"chr\(([0-9]{2,3})\)(?:\s{0,4}[+.&]{1,2}\s{0,4}chr\([0-9]{2,3}\)){3,256}+", re.IGNORECASE)
+_CHARACTER = re.compile(rb"[0-9]{2,3}")
+
+
+def lists(raw: bytes) -> list[tuple[int, int, bytes]]:
+    """Edits that read a list of literals as the one that is made of it."""
+    found = [call for sign, joined in _JOINED if sign in raw for call in joined.finditer(raw)]
+    return [
+        (call.start(), call.end(), b'"%b"' % call["by"].join(one or other for one, other in _LITERAL.findall(call["of"])))
+        for call in found
+    ] + [
+        (chain.start(), chain.end(), b'"%b"' % bytes(int(code) & 127 for code in _CHARACTER.findall(chain[0])))
+        for chain in (_CHARACTERS.finditer(raw) if b"chr(" in raw else ())
+    ]
 
 
 def arrays(raw: bytes) -> list[tuple[int, int, bytes]]:
@@ -239,7 +267,7 @@ def resolved(raw: bytes) -> View | None:
         if sign in raw
         for found in escape.finditer(raw)
     ]
-    edits = _apart(sorted([*edits, *joints(raw), *arrays(raw)]))
+    edits = _apart(sorted([*edits, *joints(raw), *arrays(raw), *lists(raw)]))
     return edited(raw, edits) if edits else None
 
 
@@ -319,6 +347,8 @@ def _within_token(raw: bytes, start: int, end: int) -> bool:
     if (gap := right.translate(_RUN).find(b" ")) >= 0:
         right = right[:gap]
     if not (left and right) or len(left) + len(right) < _SHORTEST or (right[0] in b"/" and b"/" in left and wordlike(right)):
+        return False
+    if left.islower() and right.islower() and not digits(left + right):
         return False
     capitals = left[-4:].isupper() and right[:4] == right[:4].upper()
     if not capitals and turns(left + right) < 2 and digits(left + right) < 4:

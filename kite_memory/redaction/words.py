@@ -5,8 +5,10 @@ import tomllib
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources import files
+from typing import NamedTuple
 
 from kite_memory.redaction.cleaning import bare
+from kite_memory.redaction.vendors import any_of
 
 
 class Likeness(StrEnum):
@@ -22,6 +24,8 @@ class Likeness(StrEnum):
     """Words that make no sentence."""
     CLEAR = "clear"
     """Letters, a digit and a sign, in no form that an identifier has."""
+    SIGNED = "signed"
+    """Clear, with a sign."""
     DRAWN = "drawn"
     """Drawn by chance."""
 
@@ -47,9 +51,33 @@ class Form:
     """
 
     words: tuple[frozenset[bytes], ...]
-    near: tuple[bytes, ...]
+    near: tuple[re.Pattern[bytes], ...]
     pattern: re.Pattern[bytes]
     likeness: Likeness
+
+
+_LETTERS = bytes(code if 97 <= code <= 122 else 32 for code in range(256))
+
+
+class Words(NamedTuple):
+    """The different words of a text: what is written in letters without a gap, each once, in small letters.
+
+    They are a fifth of the text, so that it is quick to see here what need not be looked for there.
+    """
+
+    each: frozenset[bytes]
+    joined: bytes
+    """With a blank before each."""
+
+
+def words_of(small: bytes) -> Words:
+    """``small`` is a text in small letters."""
+    each = frozenset(small.translate(_LETTERS).split())
+    return Words(each, b" ".join((b"", *each)))
+
+
+def first_word(stem: bytes) -> bytes:
+    return stem.translate(_LETTERS).split()[0]
 
 
 _PIECES = {
@@ -75,6 +103,12 @@ def _compiled(text: str) -> re.Pattern[bytes]:
     return re.compile(text.encode(), re.MULTILINE)
 
 
+def _literals(literals: list[str]) -> tuple[re.Pattern[bytes], ...]:
+    """Those that begin alike together: what begins with a literal is found quickly."""
+    heads = dict.fromkeys(each[:3] for each in literals)
+    return tuple(re.compile(any_of(each for each in literals if each.startswith(head)).encode()) for head in heads)
+
+
 def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
     """In Latin letters; those of other scripts are `OTHER_LABELS`."""
     found: dict[bytes, Label] = {}
@@ -91,7 +125,7 @@ LABELS = _labels(_DATA["labels"])
 FORMS = tuple(
     Form(
         words=tuple(frozenset(words.encode().split()) for words in form["words"].split("|")),
-        near=tuple(form["near"].encode().split(b"|")) if "near" in form else (),
+        near=_literals(form["near"].split("|")) if "near" in form else (),
         pattern=_compiled(form["text"]),
         likeness=Likeness(form["value"]),
     )

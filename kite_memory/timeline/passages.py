@@ -38,24 +38,25 @@ def keep(database: sqlite3.Connection, session: int, passages: Sequence[Passage]
     """In the transaction of the look that brought them. A text that is known stays where it was said first."""
     if not passages:
         return
-    from kite_memory.timeline.shingles import packed, pairs_of
+    from kite_memory.timeline.shingles import WIDTH, encoded, packed, pairs_of
 
     ((key,),) = database.execute("SELECT key FROM passage_key").fetchall()
     ((project,),) = database.execute("SELECT project FROM sessions WHERE key = ?", (session,)).fetchall()
-    told: dict[int, Passage] = {}
+    told: dict[int, tuple[Passage, bytes]] = {}
     for passage in passages:
-        digest = _digest(key, project, passage)
-        if digest not in told or passage.at < told[digest].at:
-            told[digest] = passage
+        text = encoded(passage.text)
+        digest = _digest(key, project, passage.said_by, text)
+        if digest not in told or passage.at < told[digest][0].at:
+            told[digest] = passage, text
     among = "SELECT digest FROM passages WHERE digest IN (SELECT value FROM json_each(?))"
     known = {digest for (digest,) in database.execute(among, (json.dumps(list(told)),))}
-    database.executemany(_AGAIN, [(told[digest].at, now, digest) for digest in known])
-    fresh = [(digest, passage) for digest, passage in told.items() if digest not in known]
-    found = pairs_of([passage.text for _, passage in fresh], key)
+    database.executemany(_AGAIN, [(told[digest][0].at, now, digest) for digest in known])
+    fresh = [(digest, passage, text) for digest, (passage, text) in told.items() if digest not in known]
+    found = packed(pairs_of([text for *_, text in fresh], key))
     rows = [
-        (digest, session, each.start, each.at, each.said_by, now, packed(pairs))
-        for (digest, each), pairs in zip(fresh, found, strict=True)
-        if len(pairs) >= _FEWEST
+        (digest, session, each.start, each.at, each.said_by, now, pairs)
+        for (digest, each, _), pairs in zip(fresh, found, strict=True)
+        if len(pairs) >= _FEWEST * WIDTH
     ]
     if rows:
         database.executemany(_KEEP, rows)
@@ -64,8 +65,8 @@ def keep(database: sqlite3.Connection, session: int, passages: Sequence[Passage]
             tidy(database, now=now)
 
 
-def _digest(key: bytes, project: str, passage: Passage) -> int:
-    said = hashlib.blake2b(passage.text.encode("utf-8", "replace"), key=key, digest_size=8, person=passage.said_by.encode())
+def _digest(key: bytes, project: str, said_by: str, text: bytes) -> int:
+    said = hashlib.blake2b(text, key=key, digest_size=8, person=said_by.encode())
     said.update(f"\0{project}".encode("utf-8", "replace"))
     return int.from_bytes(said.digest(), "little", signed=True)
 
@@ -90,12 +91,12 @@ class Known:
     project: str
 
     def traces(self, texts: Sequence[str]) -> Sequence[Trace]:
-        from kite_memory.timeline.shingles import pairs_of
+        from kite_memory.timeline.shingles import encoded, pairs_of
 
         if not texts:
             return ()
         ((key,),) = self.rows("SELECT key FROM passage_key", ())
-        asked = [frozenset(pairs.tolist()) for pairs in pairs_of(texts, key)]
+        asked = [frozenset(pairs.tolist()) for pairs in pairs_of([encoded(text) for text in texts], key)]
         stood: list[list[_Stood]] = [[] for _ in texts]
         last = 0
         while batch := self.rows(_OF_PROJECT, (last, self.project, _AT_ONCE)):

@@ -7,6 +7,7 @@ pairs of a dictionary share each value, and values are sorted within blocks, so 
 
 from collections.abc import Collection, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +16,18 @@ Pairs = NDArray[np.uint32]
 
 BLOCK = 64
 """Pairs within which no order is kept: some thirty words that carry meaning."""
+WIDTH = 3
+"""Bytes that a pair takes once it is `packed`."""
 _LETTERS = 6
-_SEPARATOR, _OTHER, _LETTER, _DIGIT, _CAPITAL, _WIDE = range(6)
+_SEPARATOR, _ASSIGN, _OTHER, _LETTER, _DIGIT, _CAPITAL, _WIDE = 0, 1, 2, 4, 6, 8, 10
+_IS_ASSIGN = np.uint64(0x010101)
 _SHORTEST = 3
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _PIECE = 1 << 18
 """Bytes looked at at once: what is made of them stays in the processor's cache."""
 _EDGE = 8
 _UNSEEN = tuple(letter.encode() for letter in "\u200b\u200c\u200d\u2060\ufeff\u00ad")
+_ASCII = bytes(range(128))
 _COMMON = """
 about above after again also always and any are been before being below between both but can could did does doing done each
 either even every few for from get gets got had has have having here how into its itself just let like made make makes many may
@@ -33,15 +38,14 @@ whom whose why will with within without would yes yet you your all
 """
 
 
-def pairs_of(texts: Sequence[str], key: bytes) -> list[Pairs]:
-    """Of each text its pairs in order, as 24-bit values."""
+def pairs_of(texts: Sequence[bytes], key: bytes) -> list[Pairs]:
+    """Of each text, as `encoded`, its pairs in order, as 24-bit values."""
     found: list[list[Pairs]] = [[] for _ in texts]
     batch: list[tuple[int, bytes]] = []
     size = 0
     for number, text in enumerate(texts):
-        data = _encoded(text)
-        for at in range(0, len(data), _PIECE):
-            part = data[at : at + _PIECE]
+        for at in range(0, len(text), _PIECE):
+            part = text[at : at + _PIECE]
             batch.append((number, part))
             size += len(part)
             if size >= _PIECE:
@@ -52,65 +56,64 @@ def pairs_of(texts: Sequence[str], key: bytes) -> list[Pairs]:
 
 
 _NOTHING: Pairs = np.empty(0, np.uint32)
+_NO_PAIR = np.uint32(1 << 24)
 
 
-def _encoded(text: str) -> bytes:
+def encoded(text: str) -> bytes:
     data = text.encode("utf-8", "replace")
     if not text.isascii():
+        others = data.translate(None, _ASCII)
         for unseen in _UNSEEN:
-            data = data.replace(unseen, b"")
+            if unseen in others:
+                data = data.replace(unseen, b"")
     return data
 
 
 def _take(batch: Sequence[tuple[int, bytes]], key: bytes, found: list[list[Pairs]]) -> None:
-    if not batch:
-        return
-    numbers = [number for number, _ in batch]
-    ends = np.cumsum([len(part) + _EDGE for _, part in batch])
+    """Each word makes a pair with the next one and with the one after that; not with itself, nor with another text's."""
     between = b"\0" * _EDGE
-    data = between + between.join(part for _, part in batch) + between
-    words, places = _words(data, key)
+    words, places = _words(between + between.join(part for _, part in batch) + between, key)
     if len(words) < 2:
         return
-    of = np.searchsorted(ends, places, side="right")
-    both = np.zeros((len(words), 2), np.uint32)
-    there = np.zeros((len(words), 2), np.bool_)
+    ends = np.cumsum([len(part) + _EDGE for _, part in batch])
+    stops = np.searchsorted(places, ends)
+    both = np.full((len(words), 2), _NO_PAIR, np.uint32)
     for column, apart in enumerate((1, 2)):
-        if len(words) > apart:
-            both[:-apart, column] = _mixed(words[:-apart] + words[apart:]) >> np.uint64(40)
-            there[:-apart, column] = (of[:-apart] == of[apart:]) & (words[:-apart] != words[apart:])
-    values = both[there]
-    owners = np.repeat(of, 2).reshape(-1, 2)[there]
-    bounds = np.searchsorted(owners, np.arange(len(numbers) + 1))
-    for number, start, end in zip(numbers, bounds[:-1], bounds[1:], strict=True):
+        one, other = words[:-apart], words[apart:]
+        both[:-apart, column] = _mixed(one + other) >> np.uint64(40)
+        both[:-apart, column][one == other] = _NO_PAIR
+    pairs = both.reshape(-1)
+    last = (2 * stops[:, None] - np.arange(1, 4)).ravel()
+    pairs[last[last >= 0]] = _NO_PAIR
+    none = np.flatnonzero(pairs == _NO_PAIR)
+    pairs = np.delete(pairs, none)
+    bounds = [0, *(2 * stops - np.searchsorted(none, 2 * stops)).tolist()]
+    for (number, _), start, end in zip(batch, bounds[:-1], bounds[1:], strict=True):
         if end > start:
-            found[number].append(values[start:end])
+            found[number].append(pairs[start:end])
 
 
 def _words(data: bytes, key: bytes) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
     """The hashes of the words that carry meaning, and where each begins."""
     classes = np.frombuffer(data.translate(_CLASSES), np.uint8)
     before, here = classes[:-1], classes[1:]
-    part = here != _SEPARATOR
-    begins = part & ((before == _SEPARATOR) | (here == _WIDE) | ((here == _CAPITAL) & (before == _LETTER)))
+    part, after_part = here > _ASSIGN, before > _ASSIGN
+    begins = part & ((before <= _ASSIGN) | (here == _WIDE) | ((here == _CAPITAL) & (before == _LETTER)))
     begins |= (here > _OTHER) & (before == _OTHER)
-    limits = np.flatnonzero(begins | ~part)
-    is_word = begins[limits]
-    is_word[-1] = False
-    starts = limits[is_word]
-    lengths = limits[1:][is_word[:-1]] - starts
-    starts += 1
-    wanted = _MASKS[np.minimum(lengths, _LETTERS)]
-    counted = np.cumsum(classes == _DIGIT, dtype=np.int32)
-    digits = counted[starts + lengths - 1] - counted[starts - 1]
-    assigned = _eight(data.translate(_ASSIGNS))[starts - 3] & _MASKS[3]
-    letters = _eight(data.lower())[starts] & wanted
+    limits = np.flatnonzero(begins | (part < after_part) | (here == _DIGIT))
+    is_word = np.flatnonzero(begins[limits[:-1]])
+    starts, stops = limits[is_word] + 1, limits[is_word + 1] + 1
+    lengths = stops - starts
+    kept = (lengths >= _SHORTEST) & (classes[starts] != _DIGIT) & ((classes[stops] != _DIGIT) | begins[stops - 1])
+    starts, lengths = starts[kept], lengths[kept]
+    before_word = _eight(classes.data)[starts - 3] & _IS_ASSIGN
+    letters = _eight(data.lower())[starts] & _MASKS[np.minimum(lengths, _LETTERS)]
     hashes = _mixed(letters ^ np.uint64(int.from_bytes(key[:8], "little")))
-    kept = (lengths >= _SHORTEST) & (digits == 0) & (assigned == 0) & ~_common(key)[hashes >> np.uint64(48)]
+    kept = (before_word == 0) & ~_common(key)[hashes >> np.uint64(48)]
     return hashes[kept], starts[kept]
 
 
-def _eight(data: bytes) -> NDArray[np.uint64]:
+def _eight(data: bytes | memoryview) -> NDArray[np.uint64]:
     """From each place the eight bytes that stand there."""
     return np.ndarray((len(data) - 8,), "<u8", data, strides=(1,))
 
@@ -139,24 +142,26 @@ def _classes() -> bytes:
         table[ord("a") + letter], table[ord("A") + letter] = _LETTER, _CAPITAL
     for digit in b"0123456789":
         table[digit] = _DIGIT
+    for sign in b":=":
+        table[sign] = _ASSIGN
     return bytes(table)
 
 
 _CLASSES = _classes()
-_ASSIGNS = bytes(byte in b":=" for byte in range(256))
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(_LETTERS + 1)], np.uint64)
 
 
-def packed(pairs: Pairs) -> bytes:
-    """Three bytes for each, the lower two of all of them first."""
-    whole = len(pairs) - len(pairs) % BLOCK
-    if whole:
-        pairs = pairs.copy()
-        pairs[:whole].reshape(-1, BLOCK).sort(axis=1)
-        pairs[whole:].sort()
-    else:
-        pairs = np.sort(pairs)
-    return pairs.astype("<u2").tobytes() + (pairs >> np.uint32(16)).astype(np.uint8).tobytes()
+def packed(each: Sequence[Pairs]) -> list[bytes]:
+    """Of each text's pairs three bytes for one, the lower two of all of them first."""
+    pairs = np.concatenate((*each, _NOTHING))
+    bounds = [0, *np.cumsum([len(some) for some in each]).tolist()]
+    for start, end in pairwise(bounds):
+        whole = end - (end - start) % BLOCK
+        if whole > start:
+            pairs[start:whole].reshape(-1, BLOCK).sort(axis=1)
+        pairs[whole:end].sort()
+    low, high = pairs.astype("<u2").tobytes(), (pairs >> np.uint32(16)).astype(np.uint8).tobytes()
+    return [low[2 * start : 2 * end] + high[start:end] for start, end in pairwise(bounds)]
 
 
 def among(blobs: Sequence[bytes], wanted: Collection[int]) -> tuple[NDArray[np.intp], Pairs]:

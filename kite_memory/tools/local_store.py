@@ -350,6 +350,8 @@ class LocalStore:
                 origin=origin,
             )
             self._take_up({note.path}, meaning=True)
+            if self._vault.relate(note, self._recall.nearest):
+                self._take_up({note.path}, meaning=True)
         return note
 
     def forget(self, grant: Grant, name: str) -> bool:

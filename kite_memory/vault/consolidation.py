@@ -12,6 +12,7 @@ from typing import assert_never
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.vault import lifecycle, links, split
+from kite_memory.vault.fading import WAITING, Use, has_faded
 from kite_memory.vault.ledger import link_key
 from kite_memory.vault.notefile import FOLDERS, body_of, render, with_addition
 from kite_memory.vault.planning import related
@@ -69,7 +70,22 @@ class Fold:
     archive: Note
 
 
-Step = Merge | Mention | Split | Fold
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """Notes that have had their time are said and listed no more; the month's archive links to them."""
+
+    notes: tuple[Note, ...]
+    archive: Note
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lapse:
+    """A person was asked long enough: what waits is archived; two notes that may differ both stand."""
+
+    note: Note
+
+
+Step = Merge | Mention | Split | Fold | Archive | Lapse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +106,13 @@ def steps(
     is_ours: Callable[[Note], bool],
     settled: frozenset[tuple[str, str]],
     asked: Callable[[Note], bool],
+    used: Callable[[Note], Use] = lambda note: Use(),
+    waits_since: Callable[[Note], datetime | None] = lambda note: None,
 ) -> Iterator[Step]:
-    """In a fixed order. ``settled`` pairs were decided before, ``asked`` says for which notes a split was proposed already."""
+    """In a fixed order. ``settled`` pairs were decided before, ``asked`` says for which notes a split was proposed already.
+
+    ``waits_since`` is from when on a person was asked about a note.
+    """
     notes = sorted((note for note in notes if note.id and not note.has_expired(now)), key=lambda note: (note.created, note.path))
     merged: set[str] = set()
     for merge in _merges(notes, is_ours, settled):
@@ -102,6 +123,10 @@ def steps(
         if note.id not in merged and _is_long(note) and not asked(note):
             yield Split(note=note)
     yield from _folds([note for note in notes if note.id not in merged], now - months * _MONTH, is_ours)
+    yield from _archives([note for note in notes if note.id not in merged and has_faded(note, used(note), now)], notes, is_ours)
+    for note in notes:
+        if note.id not in merged and (since := waits_since(note)) is not None and now - since >= WAITING:
+            yield Lapse(note=note)
 
 
 def changes(step: Step, texts: Mapping[str, str]) -> tuple[Change, ...]:
@@ -124,6 +149,17 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[Change, ...]:
                 return _both(Change(path=archive.path, before=before, after=with_addition(before, said)), short)
             made = replace(archive, body=said, links=links.targets(said))
             return _both(Change(path=archive.path, before="", after=render(made), note=made), short)
+        case Archive(notes=notes, archive=archive):
+            said = related([links.write(_stem(note), note.title) for note in notes])
+            gone = [Change(path=note.path, before=texts[note.path], after=_archived(texts[note.path])) for note in notes]
+            if before := texts.get(archive.path, ""):
+                return _both(Change(path=archive.path, before=before, after=with_addition(before, said)), *gone)
+            made = replace(archive, body=said, links=links.targets(said))
+            return _both(Change(path=archive.path, before="", after=render(made), note=made), *gone)
+        case Lapse(note=note):
+            text = texts[note.path]
+            after = _archived(text) if note.status is NoteStatus.PROPOSED else with_properties(text, {split.PROPERTY: split.LAPSED})
+            return _both(Change(path=note.path, before=text, after=after or ""))
         case _:
             assert_never(step)
 
@@ -141,6 +177,11 @@ def told(step: Step) -> tuple[str, str, str]:
             return "split", note.path, f"{len(note.body):,} characters{several}: asks you in review"
         case Fold(note=note, archive=archive):
             return "fold", note.path, f"into {archive.path}"
+        case Archive(notes=notes, archive=archive):
+            return "archive", archive.path, f"{len(notes)} that have had their time: {', '.join(_stem(note) for note in notes)}"
+        case Lapse(note=note):
+            what = "archived" if note.status is NoteStatus.PROPOSED else "stays beside the other"
+            return "lapse", note.path, f"waited {WAITING.days} days in review: {what}"
         case _:
             assert_never(step)
 
@@ -150,8 +191,10 @@ def needed(step: Step) -> tuple[str, ...]:
     match step:
         case Merge(keep=keep, drop=drop):
             return keep.path, drop.path
-        case Mention(page=note) | Split(note=note):
+        case Mention(page=note) | Split(note=note) | Lapse(note=note):
             return (note.path,)
+        case Archive(notes=notes, archive=archive):
+            return archive.path, *(note.path for note in notes)
         case Fold(note=note, archive=archive):
             return archive.path, note.path
         case _:
@@ -259,12 +302,12 @@ def _mentions(notes: Sequence[Note], is_ours: Callable[[Note], bool]) -> Iterato
 
 def _mentioning(text: str, notes: Sequence[Note], *, ours: bool) -> str:
     """A last line of links that is ours grows; else another one is put at the end, so that nothing a person wrote changes."""
-    more = ", ".join(links.write(_stem(note)) for note in notes)
+    more = ", ".join(links.write(_stem(note), note.title) for note in notes)
     kept = text.rstrip("\r\n")
     last = kept.rpartition("\n")[2]
     if ours and last.startswith("**Related:**") and last.endswith("]]"):
         return f"{kept}, {more}{text[len(kept) :]}"
-    return with_addition(text, related([_stem(note) for note in notes]))
+    return with_addition(text, related([links.write(_stem(note), note.title) for note in notes]))
 
 
 def _is_long(note: Note) -> bool:
@@ -283,6 +326,24 @@ def _folds(notes: Sequence[Note], before: datetime, is_ours: Callable[[Note], bo
         archive = _archive(note, there, sizes)
         sizes[archive.id] = sizes.get(archive.id, len(archive.body)) + len(note.body)
         yield Fold(note=note, archive=archive)
+
+
+def _archives(faded: Sequence[Note], notes: Sequence[Note], is_ours: Callable[[Note], bool]) -> Iterator[Archive]:
+    """By the month in which they were made, of each project; none that a person has edited."""
+    there = {note.id: note for note in notes}
+    sizes: dict[str, int] = {}
+    groups: dict[str, tuple[Note, list[Note]]] = {}
+    for note in faded:
+        if is_ours(note):
+            archive = _archive(note, there, sizes)
+            sizes[archive.id] = sizes.get(archive.id, len(archive.body)) + len(note.title) + len(note.path)
+            groups.setdefault(archive.id, (archive, []))[1].append(note)
+    for archive, group in groups.values():
+        yield Archive(notes=tuple(group), archive=archive)
+
+
+def _archived(text: str) -> str:
+    return with_properties(text, {"status": NoteStatus.ARCHIVED.value}) or ""
 
 
 def _archive(note: Note, there: Mapping[str, Note], sizes: Mapping[str, int]) -> Note:

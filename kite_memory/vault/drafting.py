@@ -32,6 +32,28 @@ _DESCRIBES = re.compile(r"(?:(?:the|an?|its|their|our|my|your)|[a-z]+(?:ing|ly))
 _CODE_LIKE = re.compile(r"[<>*_\[\]{}|\\$#~]")
 
 
+_TOLD, _MAX_AREAS = 600, 2
+_AREAS = {
+    area: re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
+    for area, words in {
+        "api": r"api|endpoints?|rest|graphql|grpc|http|requests?|routes?|webhooks?",
+        "auth": r"auth\w*|log ?in|oauth|jwt|tokens?|sessions? cookies?|passwords?|permissions?|credentials?",
+        "build": r"build|builds|bundl\w+|compil\w+|packag\w+|dependenc\w+|lockfile|npm|pnpm|cargo|webpack|vite",
+        "ci": r"ci|pipelines?|github actions|workflows?|runners?",
+        "data": r"database|postgres\w*|sqlite|mysql|redis|sql|migrations?|schema|quer(?:y|ies)|tables?|index(?:es)?",
+        "deploy": r"deploy\w*|releas\w+|docker|kubernetes|k8s|helm|terraform|rollback|staging|production",
+        "docs": r"docs?|documentation|readme|changelog|comments?",
+        "git": r"git|branch(?:es)?|commits?|merge[sd]?|rebase|pull requests?",
+        "performance": r"performance|slow|fast|latency|memory|cache[sd]?|caching|timeouts?",
+        "security": r"secur\w+|secrets?|encrypt\w+|vulnerab\w+|xss|csrf",
+        "style": r"style|naming|lint\w*|format\w*|types?|typing|indent\w*",
+        "testing": r"tests?|testing|pytest|jest|vitest|fixtures?|mocks?|e2e",
+        "ui": r"ui|ux|components?|buttons?|pages?|css|layout|modal|frontend|react|vue|svelte",
+    }.items()
+}
+"""What a note is about where no model has sorted it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
     name: str
@@ -122,7 +144,7 @@ def _draft(
             created=at,
             updated=at,
             aliases=(title,),
-            tags=tags,
+            tags=tags or areas_of(f"{title}\n{body[:_TOLD]}"),
             triggers=tuple(dict.fromkeys(line for one in item.triggers if (line := tame_name(one))))[:_MAX_TRIGGERS],
             entities=tuple(entity.name for entity in entities),
             scope=Scope.GLOBAL if everywhere else Scope.PROJECT,
@@ -215,6 +237,13 @@ def tags_of(categories: Iterable[str]) -> tuple[str, ...]:
     tags = ("/".join(filter(None, (part.strip("-_") for part in _words(category).split("/"))))[:40] for category in categories)
     kept = (tag.rstrip("-/_") for tag in tags)
     return tuple(dict.fromkeys(tag for tag in kept if tag and not tag.replace("/", "").isdigit()))[:_MAX_TAGS]
+
+
+def areas_of(text: str) -> tuple[str, ...]:
+    """Tags for what nobody has sorted: the parts of the work that it speaks of most."""
+    found = {area: len(pattern.findall(text)) for area, pattern in _AREAS.items()}
+    told = sorted((area for area, count in found.items() if count), key=lambda area: (-found[area], area))
+    return tuple(told[:_MAX_AREAS])
 
 
 def _words(category: str) -> str:

@@ -6,13 +6,17 @@
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
+from statistics import median
 from typing import Literal
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.plan import Contest, Near, Ruling, Surroundings
-from kite_memory.model.record import SAID_TO_A_REFUSAL, Rejected
+from kite_memory.model.plan import Contest, Ruling, Surroundings
+from kite_memory.model.record import SAID_TO_A_REFUSAL
+from kite_memory.vault import differing
+from kite_memory.vault.differing import Difference
 from kite_memory.vault.wording import body_key, title_key
 
 Rulings = Mapping[tuple[str, str], Ruling]
@@ -27,7 +31,6 @@ _RELATED = ("**Related:**", "**Rejected:**", "> [!failure] Rejected:")
 _REFUSAL = re.compile(rf"“([^\n]{{1,2000}}?)”, {SAID_TO_A_REFUSAL}\b")
 _TEXT = 4_000
 _WORD = re.compile(r"[^\W_]+")
-_SENTENCE = re.compile(r"(?<=[.;!?])\s+|\n")
 _GIVEN_UP = re.compile(
     r"\b(?:no longer|not\b[^.;\n]{0,40}\bany ?more|any ?more|formerly|previously|earlier|until now|used to|given up|g[ai]ve up"
     r"|remov(?:e|es|ed|ing)|dropp(?:ed|ing)|drops?|renam(?:e|es|ed|ing)|replac(?:e|es|ed|ing)|instead of|rather than|stop(?:s|ped)?"
@@ -36,14 +39,6 @@ _GIVEN_UP = re.compile(
     re.IGNORECASE,
 )
 """In a sentence that says so, words tell what held before."""
-_TURNED_DOWN = re.compile(r"\b(?:over|instead of|rather than|not|statt|nicht)\b.*", re.IGNORECASE | re.DOTALL)
-_SIDE = re.compile(
-    r"\b(?:over|instead of|rather than|not|statt|nicht)\b"
-    r".*?(?=[,;:.()]|\b(?:for|in|on|as|at|by|to|with|when|while|because|since|until|für|im|bei|als|auf|zum|zur|weil)\b|$)",
-    re.IGNORECASE | re.DOTALL,
-)
-"""What was turned down, without the matter that is named after it."""
-_SEVERAL = re.compile(r"\b(?:and|und)\b|&", re.IGNORECASE)
 _NOT = re.compile(r"\b(?:no|not|never|cannot|without|nicht|kein\w*|nie)\b|n't\b", re.IGNORECASE)
 _NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z]\w*|\b[a-z]\w*(?:[A-Z_]\w*|[./#-]\w+)")
 _GRAMMAR_WORDS = """
@@ -55,35 +50,37 @@ _DIRECTED = frozenset(("after", "before", "into", "instead", "over", "than", "to
 _HAS_DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"[\w.:/%+-]+")
 
-_COSINE, _SHARED, _RETIRED, _BEHIND, _LEVEL = 3.2, 12.0, 3.1, -0.3, -8.3
-"""Of a logistic regression over labelled pairs, rounded."""
-_MOST_RETIRED = 20.0
-_SURE_SHARED, _SURE_RETIRED = 0.4, 8.0
-_REVIEWED, _ASKED = -3.6, -6.0
-"""`bench/lifecycle.py` says what of the labelled pairs is put to review, beside how many others; all of them are asked about."""
-_ASKED_PER_NOTE, _REVIEWED_PER_NOTE = 4, 2
-_A_CHOICE = 0.5
+_NEARER, _VALUE, _RETIRES, _ANOTHER, _OTHER_CODE, _HAPPENED, _LEVEL = 13.0, 0.5, 0.8, -4.3, -3.6, -1.8, -4.4
+"""Of a logistic regression over invented and labelled pairs, rounded; `bench/lifecycle.py` fits them again."""
+_REVIEWED, _ASKED = -0.5, -3.0
+_SHARED_AT_LEAST = 0.35
+_USUAL, _OTHERS = 0.22, 4
+"""How near a note is that has nothing to do with another, where too few are there to tell."""
+_ASKED_PER_NOTE, _REVIEWED_PER_NOTE = 4, 1
 
 _COMPARABLE = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likeness:
-    """``shared`` is how much of both is said by both, 0 to 1; ``retired`` how much of the older the newer says to be over.
+    """``nearer`` is how much nearer in meaning the two are than the newer is to what else is near to it."""
 
-    Rare words count more in both. ``place`` is the older one's among all that are near.
-    """
-
-    cosine: float
-    shared: float
-    retired: float
-    place: int
+    nearer: float
+    told: Difference
 
     @property
     def likely(self) -> float:
-        """That the newer makes the older untrue, in units of the logit."""
-        retired = min(self.retired, _MOST_RETIRED) / _MOST_RETIRED
-        return _COSINE * self.cosine + _SHARED * self.shared + _RETIRED * retired + _BEHIND * self.place / 5 + _LEVEL
+        """That both speak of one thing and the newer says otherwise, in units of the logit."""
+        told = self.told
+        return (
+            _NEARER * self.nearer
+            + _VALUE * told.value
+            + _RETIRES * told.retires
+            + _ANOTHER * told.another
+            + _OTHER_CODE * told.other_code
+            + _HAPPENED * told.happened
+            + _LEVEL
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,55 +122,72 @@ def at_odds(said: str, held: str) -> bool:
     return any((after, before) in _sides(held) for before, after in _sides(said))
 
 
-def relations(
-    draft: Note, rejected: Sequence[Rejected], around: Surroundings, rulings: Rulings, settled: frozenset[tuple[str, str]]
-) -> list[Relation]:
-    """What comes of a new note and those around it, as far as it can be said without asking, or with what was answered.
+def relations(draft: Note, around: Surroundings, rulings: Rulings, settled: frozenset[tuple[str, str]]) -> list[Relation]:
+    """What comes of a new note and those around it. Only what somebody who read both has said replaces anything.
 
     ``settled`` pairs, newer first, were decided before, perhaps by a person: nothing is said of them again.
     """
     found: list[Relation] = []
     reviewed = 0
-    for contest, likeness in _contests(draft, around):
+    for contest in _contests(draft, around):
         pair = (contest.newer.id, contest.older.id)
         if pair in settled:
             continue
         late = contest.newer is not draft
         old = contest.newer if late else contest.older
-        because = _surely(contest, rejected if not late else (), likeness)
         ruling = rulings.get(pair)
-        if not because and ruling == "replaces":
-            because = "a model read both"
-        if because and _may_replace(contest):
-            found.append(Relation(old=old, does="replaces", because=because, reversed=late))
-        elif because or ruling == "conflicts" or (ruling is None and contest.likely >= _REVIEWED and reviewed < _REVIEWED_PER_NOTE):
+        if ruling == "replaces" and _may_replace(contest):
+            found.append(Relation(old=old, does="replaces", because="a model read both", reversed=late))
+        elif ruling is not None and ruling != "neither":
+            found.append(Relation(old=old, does="conflicts", because="a model read both", reversed=late))
+        elif ruling is None and contest.likely >= _REVIEWED and reviewed < _REVIEWED_PER_NOTE:
             reviewed += 1
-            found.append(Relation(old=old, does="conflicts", because=because or "they may contradict each other", reversed=late))
+            found.append(Relation(old=old, does="conflicts", because="they differ on the same thing", reversed=late))
     return found
 
 
-def contests(draft: Note, rejected: Sequence[Rejected], around: Surroundings, settled: frozenset[tuple[str, str]]) -> list[Contest]:
-    """The pairs that are worth a question to whoever can read them: neither sure nor surely nothing."""
+def takes_back(newer: Note, older: Note) -> bool:
+    """Whether one says otherwise than another that was distilled with it: without knowing how near they are, it has to say so."""
+    if (
+        (newer.kind, newer.project) != (older.kind, older.project)
+        or newer.kind not in _COMPARABLE
+        or newer.created <= older.created
+    ):
+        return False
+    told = differing.difference(_claims(newer), _claims(older))
+    if told is None or told.another or told.other_code or told.happened or newer.kind not in _COMPARABLE - {NoteKind.INSIGHT}:
+        return False
+    return told.shared >= _SHARED_AT_LEAST and told.retires + told.value >= 1.0
+
+
+def contests(draft: Note, around: Surroundings, settled: frozenset[tuple[str, str]]) -> list[Contest]:
+    """The pairs that are worth a question to whoever can read them."""
     doubtful = [
         contest
-        for contest, likeness in _contests(draft, around)
-        if contest.likely >= _ASKED
-        and (contest.newer.id, contest.older.id) not in settled
-        and not _surely(contest, rejected if contest.newer is draft else (), likeness)
+        for contest in _contests(draft, around)
+        if contest.likely >= _ASKED and (contest.newer.id, contest.older.id) not in settled
     ]
     return doubtful[:_ASKED_PER_NOTE]
 
 
-def likeness(newer: Note, older: Note, near: Near, place: int, rarity: Mapping[str, float]) -> Likeness:
-    mine, theirs = _words(text_of(newer)), _words(text_of(older))
-    shared = _weight(mine & theirs, rarity)
-    both = _weight(mine, rarity) * _weight(theirs, rarity)
-    return Likeness(
-        cosine=near.cosine,
-        shared=shared / both**0.5 if both > 0 else 0.0,
-        retired=_weight(_said_to_be_over(text_of(newer)) & theirs, rarity),
-        place=place,
-    )
+def likeness(newer: Note, older: Note, nearer: float) -> Likeness | None:
+    """``None`` where they speak of nothing in common."""
+    told = differing.difference(_claims(newer), _claims(older))
+    return Likeness(nearer=nearer, told=told) if told is not None else None
+
+
+@lru_cache(maxsize=256)
+def _claims(note: Note) -> tuple[differing.Claim, ...]:
+    return differing.claims(note.title, text_of(replace(note, title="")))
+
+
+def nearer(around: Surroundings) -> tuple[float, ...]:
+    """Of each note that is near, how much nearer it is than the others are in the middle."""
+    found: list[float] = []
+    for place, near in enumerate(around.near):
+        others = [other.cosine for at, other in enumerate(around.near) if at != place]
+        found.append(near.cosine - median([*others, *[_USUAL] * (_OTHERS - len(others))]))
+    return tuple(found)
 
 
 def text_of(note: Note) -> str:
@@ -185,52 +199,23 @@ def text_of(note: Note) -> str:
     return "\n".join((note.title, *lines))
 
 
-def _contests(draft: Note, around: Surroundings) -> list[tuple[Contest, Likeness]]:
-    """Likeliest first."""
+def _contests(draft: Note, around: Surroundings) -> list[Contest]:
+    """Likeliest first; those of one session as well, where a choice may be taken back an hour later."""
     if draft.kind not in _COMPARABLE:
         return []
-    found: list[tuple[Contest, Likeness]] = []
-    for place, near in enumerate(around.near):
+    found: list[Contest] = []
+    for near, by in zip(around.near, nearer(around), strict=True):
         note = near.note
-        if note.kind not in _COMPARABLE or note.status is not NoteStatus.ACCEPTED or _sessions(note) & _sessions(draft):
+        if note.kind not in _COMPARABLE or note.status is not NoteStatus.ACCEPTED or note.id == draft.id:
+            continue
+        if note.kind is draft.kind is NoteKind.INSIGHT:  # what was found out once stays so
             continue
         if repeats(draft, note):  # what could not go into it says nothing against it either
             continue
         newer, older = (draft, note) if _is_later(draft, note) else (note, draft)
-        likely = likeness(newer, older, near, place, around.rarity or {})
-        found.append((Contest(newer=newer, older=older, likely=likely.likely), likely))
-    return sorted(found, key=lambda each: -each[0].likely)
-
-
-def _surely(contest: Contest, rejected: Sequence[Rejected], likeness: Likeness) -> str:
-    """Why the newer replaces the older without anybody's being asked; empty where that is not sure.
-
-    The same sentence with another figure is not: it may be the same limit today, or the next ticket.
-    """
-    newer, older = contest.newer, contest.older
-    if newer.kind is older.kind is NoteKind.DECISION and likeness.cosine >= _A_CHOICE:
-        for turned_down in rejected:
-            if _chose(older, turned_down.alternative, newer):
-                return f"it turns down {turned_down.alternative}"
-    if likeness.shared >= _SURE_SHARED and likeness.retired >= _SURE_RETIRED:
-        return "it says that this holds no longer"
-    return ""
-
-
-def _chose(older: Note, alternative: str, newer: Note) -> bool:
-    """Whether an old decision was for what is turned down now, in the same matter.
-
-    The same two in another matter are another decision; one that was about several matters is not over with one of them.
-    """
-    turned_down = _telling(alternative)
-    chosen = _telling(_TURNED_DOWN.sub("", older.title))
-    if not turned_down or not turned_down <= chosen:
-        return False
-    said = _telling(newer.title)
-    matter = _telling(_SIDE.sub("", older.title)) - turned_down
-    if not matter:  # its title names nothing but the two
-        return said <= _telling(older.title)
-    return len(matter & said) >= (len(matter) if _SEVERAL.search(_SIDE.sub("", older.title)) else len(matter) / 2)
+        if (alike := likeness(newer, older, by)) is not None:
+            found.append(Contest(newer=newer, older=older, likely=alike.likely))
+    return sorted(found, key=lambda each: -each.likely)
 
 
 def _sides(text: str) -> frozenset[tuple[str, str]]:
@@ -288,17 +273,9 @@ def _is_later(one: Note, other: Note) -> bool:
     return one.created >= other.created
 
 
-def _sessions(note: Note) -> frozenset[str]:
-    return frozenset(reference.partition("#")[0] for reference in note.evidence)
-
-
 def sessions_of(evidence: Sequence[str]) -> int:
     """How many sessions these references come from."""
     return len({reference.partition("#")[0] for reference in evidence})
-
-
-def _said_to_be_over(text: str) -> frozenset[str]:
-    return frozenset(word for sentence in _SENTENCE.split(text) if _GIVEN_UP.search(sentence) for word in _words(sentence))
 
 
 def _telling(text: str) -> frozenset[str]:
@@ -312,10 +289,6 @@ def _words(text: str) -> frozenset[str]:
         bare = "".join(char for char in unicodedata.normalize("NFKD", text) if unicodedata.category(char) != "Mn")
         text = unicodedata.normalize("NFC", bare)
     return frozenset(_WORD.findall(text))
-
-
-def _weight(words: frozenset[str], rarity: Mapping[str, float]) -> float:
-    return sum(max(0.0, rarity.get(word, 0.0)) for word in words)
 
 
 def standing_until(newer: Note) -> datetime:

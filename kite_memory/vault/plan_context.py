@@ -4,15 +4,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Near, Surround, Surroundings
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft
+from kite_memory.vault.ledger import Known as LedgerKnown
 from kite_memory.vault.ledger import Ledger
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.listing import GENERATED
 from kite_memory.vault.notefile import body_of, with_addition
-from kite_memory.vault.planning import Known, plain_body, sessions_of
+from kite_memory.vault.planning import Known, Mention, plain_body, sessions_of
 from kite_memory.vault.properties import with_properties
 from kite_memory.vault.wording import body_key, page_stem, text_block, title_key
 
@@ -55,6 +56,7 @@ def _leading_somewhere(text: str, leads: Callable[[str], bool]) -> str:
     return text_block(links.unlinked(text, lambda link: bool(link.target) and not leads(link.target)))
 
 
+_STANDING = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value, NoteStatus.ARCHIVED.value)
 _PREFIX = 40
 """Names that are cut to make room for a number still begin so."""
 
@@ -117,7 +119,9 @@ def gather(
         buried_titles=frozenset(buried_titles),
         alike=tuple(alike.values()),
         pages=pages,
-        mentions={key: tuple(PurePosixPath(path).stem for path in paths) for key, paths in speaking.items()},
+        mentions={
+            key: tuple(each for path in paths if (each := _mention(ledger.notes.at(path)))) for key, paths in speaking.items()
+        },
         elsewhere=frozenset(elsewhere),
         unreadable=unreadable,
         taken=frozenset(taken),
@@ -147,12 +151,25 @@ def around_each(
     return found
 
 
+def around_written(note: Note, ledger: Ledger, read: Callable[[str], Note | None], surround: Surround) -> Surroundings:
+    """What is near to a note that is there, as it reads now."""
+    around = surround(note)
+    return replace(around, near=tuple(_as_they_are(around.near, ledger, read, note.project)))
+
+
 def _as_they_are(near: Sequence[Near], ledger: Ledger, read: Callable[[str], Note | None], project: str) -> Iterator[Near]:
     for each in near:
         known = ledger.notes.by_id(each.note.id)
         note = read(known.path) if known is not None and known.project == project else None
         if note is not None and not note.key:
             yield replace(each, note=note)
+
+
+def _mention(known: LedgerKnown | None) -> Mention | None:
+    """Of what was turned down or replaced nothing is told."""
+    if known is None or known.kind == NoteKind.ENTITY.value or known.status not in _STANDING:
+        return None
+    return Mention(stem=PurePosixPath(known.path).stem, title=known.title, kind=NoteKind(known.kind))
 
 
 def _page_of(name: str, ledger: Ledger) -> str:

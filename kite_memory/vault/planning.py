@@ -33,6 +33,18 @@ _MAX_EVIDENCE = 50
 _WORTH = ((4, 3), (2, 2))
 """From so many sessions on, a note weighs so much."""
 _MAX_MENTIONS = 8
+_LEAST_SPEAKING = 3
+"""Notes that name what is to have a page."""
+_SAYS = frozenset({NoteKind.DECISION, NoteKind.PREFERENCE, NoteKind.FACT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """A note that speaks of something; ``stem`` is what a link to it says."""
+
+    stem: str
+    title: str = ""
+    kind: NoteKind = NoteKind.FACT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +52,7 @@ class Known:
     """What the vault holds that has to do with some drafts. `Vault.known` gathers it.
 
     ``written`` maps ids to paths, ``absorbed`` drafts to the notes they went into, ``pages`` entity keys to link targets,
-    ``mentions`` entity keys to the link targets of notes that speak of them; of those in ``elsewhere`` a note of another session
+    ``mentions`` entity keys to the notes that speak of them; of those in ``elsewhere`` a note of another session
     does than a draft's own. ``alike`` are notes with the title or the body of one of the drafts, ``unreadable`` the paths of
     those that cannot be read, by title and project, ``around`` those that are near to a draft by its id. ``rulings`` is what was
     said of such pairs now, ``settled`` those of which something was said before. ``taken`` are file names in use, as
@@ -53,7 +65,7 @@ class Known:
     buried_titles: frozenset[tuple[str, str]] = frozenset()
     alike: tuple[Note, ...] = ()
     pages: Mapping[str, str] = field(default_factory=dict)
-    mentions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    mentions: Mapping[str, tuple[Mention, ...]] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
     unreadable: Mapping[tuple[str, str], str] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
@@ -73,8 +85,11 @@ class _Plan:
         self._known = known
         self._alike = [(one, body_key(one.body)) for one in known.alike]
         self._pages = dict(known.pages)
+        self._titles = {draft.note.id: draft.note.title for draft in drafts}
         self._stems = {id: PurePosixPath(path).stem for id, path in known.written.items()}
         self._taken = set(known.taken)
+        self._made_now: list[tuple[Note, str]] = []
+        """Those of this plan, each without its links, and what its file is called."""
 
     def actions(self) -> Iterator[Action]:
         verdicts = [(draft, self._verdict(draft)) for draft in self._drafts]
@@ -147,7 +162,10 @@ class _Plan:
         return None
 
     def _pages_for(self, draft: Draft, new: Sequence[Draft]) -> Iterator[Create]:
-        """A page for each of its entities that has none yet, if a note of another session speaks of it, too."""
+        """A page for each of its entities that has none yet, where three notes of several sessions name it.
+
+        Nor for what a decision turned down, nor where the page would say nothing.
+        """
         for entity in draft.entities:
             if entity.key in self._pages or (title_key(entity.name), "") in self._known.buried_titles:
                 continue
@@ -157,11 +175,17 @@ class _Plan:
             mentions = self._known.mentions.get(entity.key, ())
             if entity.key not in self._known.elsewhere and not _in_several_sessions(sharing):
                 continue
-            page = self._page(entity, sharing, mentions)
+            refused = {entity_key(one.alternative) for other in sharing for one in other.rejected}
+            if not entity.person and (len(sharing) + len(mentions) < _LEAST_SPEAKING or entity.key in refused):
+                continue
+            body = _about(entity, sharing, mentions)
+            if not body and not entity.person:
+                continue
+            page = self._page(entity, sharing, body)
             self._pages[entity.key] = PurePosixPath(page.path).stem
             yield Create(note=page, because=f"{len(sharing) + len(mentions)} notes speak of it")
 
-    def _page(self, entity: Entity, sharing: Sequence[Draft], mentions: Sequence[str]) -> Note:
+    def _page(self, entity: Entity, sharing: Sequence[Draft], body: str) -> Note:
         same = [other for draft in sharing for other in draft.entities if other.key == entity.key]
         folder = PEOPLE if any(other.person for other in same) else FOLDERS[NoteKind.ENTITY]
         first = sharing[0].note
@@ -171,7 +195,8 @@ class _Plan:
             path=f"{folder}/{self._take(page_stem(entity.name))}.md",
             kind=NoteKind.ENTITY,
             title=entity.name,
-            body=related(tuple(mentions)[:_MAX_MENTIONS]),
+            body=body,
+            links=links.targets(body),
             created=first.created,
             updated=first.created,
             aliases=tuple(dict.fromkeys(other.name for other in same if other.name != entity.name)),
@@ -188,11 +213,13 @@ class _Plan:
     def _made(self, draft: Draft) -> Iterator[Create | Supersede]:
         """A note of its own, and what it does to those near to it."""
         known, plain = self._known, replace(draft.note, body=plain_body(draft))
-        relations = lifecycle.relations(plain, draft.rejected, self._around(draft), known.rulings, known.settled)
+        relations = lifecycle.relations(plain, self._around(draft), known.rulings, known.settled)
         replaces = [each for each in relations if each.does == "replaces"]
         late = next((each for each in replaces if each.reversed), None)
         doubts = [PurePosixPath(each.old.path).stem for each in relations if each.does == "conflicts"]
+        doubts += [stem for earlier, stem in self._made_now if not doubts and lifecycle.takes_back(plain, earlier)][-1:]
         create = self._create(draft, () if late else tuple(doubts))
+        self._made_now.append((plain, PurePosixPath(create.note.path).stem))
         if late is not None:
             yield _superseding(create.note, late)
         elif replaces:
@@ -205,7 +232,7 @@ class _Plan:
         stem = self._take(PurePosixPath(draft.note.path).stem)
         self._stems[draft.note.id] = stem
         pages = {entity.key: self._pages[entity.key] for entity in draft.entities if entity.key in self._pages}
-        siblings = tuple(self._stems[id] for id in draft.siblings if id in self._stems)
+        siblings = tuple(links.write(self._stems[id], self._titles.get(id, "")) for id in draft.siblings if id in self._stems)
         body = compose(draft, pages, siblings)
         path = PurePosixPath(draft.note.path).with_name(f"{stem}.md")
         note = replace(draft.note, path=str(path), body=body, links=links.targets(body), conflicts=conflicts)
@@ -215,6 +242,21 @@ class _Plan:
         stem = unique(stem, self._taken.__contains__)
         self._taken.add(stem_key(stem))
         return stem
+
+
+def _about(entity: Entity, sharing: Sequence[Draft], mentions: Sequence[Mention]) -> str:
+    """What a page says of its matter, as links to what says it: what it is, what was decided, and where else it comes up.
+
+    Empty where it is neither. Nothing of a note is copied, so that what is forgotten is gone from here, too.
+    """
+    told = r"(?:is|are|holds|keeps|runs|serves|stores|reads|writes|means)\b"
+    is_it = re.compile(rf"(?:the )?{re.escape(entity.name)} {told}", re.IGNORECASE)
+    first = [each for each in mentions if is_it.match(each.title)]
+    decided = [each for each in mentions if each not in first and each.kind in _SAYS and entity.key in entity_key(each.title)]
+    if not entity.person and not first and not decided and not any(entity.key in entity_key(draft.note.title) for draft in sharing):
+        return ""
+    rest = [each for each in mentions if each not in first and each not in decided]
+    return related([links.write(each.stem, each.title) for each in (*first, *decided, *rest)][:_MAX_MENTIONS])
 
 
 def _superseding(note: Note, relation: Relation) -> Supersede:
@@ -259,7 +301,10 @@ def _corroborated(older: Note, evidence: Sequence[str]) -> int:
 
 
 def compose(draft: Draft, pages: Mapping[str, str], siblings: Sequence[str]) -> str:
-    """The body of a note. ``pages`` maps the keys of those of its entities that have a page to link targets."""
+    """The body of a note. ``pages`` maps the keys of those of its entities that have a page to link targets.
+
+    ``siblings`` are links.
+    """
     text, named = links.name_entities(draft.note.body, pages)
     paragraphs = [text]
     for rejected in draft.rejected:
@@ -268,7 +313,7 @@ def compose(draft: Draft, pages: Mapping[str, str], siblings: Sequence[str]) -> 
         named |= {entity_key(rejected.alternative)}
         paragraphs.append(_rejection(alternative, rejected.reason))
     unnamed = [links.write(target, entity.name) for entity in draft.entities if (target := _unnamed(entity, pages, named))]
-    paragraphs.append(related(siblings, unnamed))
+    paragraphs.append(related([*siblings, *unnamed]))
     return text_block("\n\n".join(filter(None, paragraphs)))
 
 
@@ -319,6 +364,6 @@ def _rejection(alternative: str, reason: str) -> str:
     return f"> [!failure] Rejected: {alternative}: {reason}" if reason else f"> [!failure] Rejected: {alternative}"
 
 
-def related(stems: Sequence[str], more: Sequence[str] = ()) -> str:
-    written = [*map(links.write, stems), *more]
+def related(written: Sequence[str]) -> str:
+    """A line of links."""
     return f"**Related:** {', '.join(written)}" if written else ""

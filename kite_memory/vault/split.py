@@ -13,8 +13,8 @@ from kite_memory.vault.planning import related
 from kite_memory.vault.properties import with_properties
 from kite_memory.vault.wording import digest, entity_key, note_id, note_stem, one_line, shortened, text_block
 
-PROPERTY, ASKED = "review", "split"
-"""What a note says of which a person is asked whether it shall be divided."""
+PROPERTY, ASKED, LAPSED = "review", "split", "lapsed"
+"""What a note says of which a person is asked whether it shall be divided, or is asked nothing any more."""
 
 _HEADING = re.compile(r"(#{1,5})[ \t]+(\S.*)")
 _MOST = 40
@@ -23,6 +23,16 @@ _TELLS_ENOUGH = 3
 """Words of a heading that says by itself what is below it."""
 _LEAST_OF_WHOLE = 12
 """Characters of the whole's title; fewer tell nothing."""
+
+
+def asks(note: Note) -> bool:
+    """Whether something else than its being kept at all is for a person to say."""
+    return (bool(note.conflicts) and note.review != LAPSED) or note.review == ASKED
+
+
+def waits(note: Note) -> bool:
+    """For a person's word."""
+    return note.status is NoteStatus.PROPOSED or (note.status is NoteStatus.ACCEPTED and asks(note))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +84,7 @@ def notes(note: Note, divided: Division) -> list[Note]:
     What is said in it stays to the letter; so does a heading that its title does not say whole.
     """
     stem = PurePosixPath(note.path).stem
-    back = related([stem] if links.holds(stem) else [])
+    back = related([links.write(stem)] if links.holds(stem) else [])
     made: list[Note] = []
     for number, part in enumerate(divided.parts):
         title = _title(note.title, one_line(links.unlinked(part.heading)))

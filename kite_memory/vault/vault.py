@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import assert_never
 
@@ -31,7 +31,7 @@ from kite_memory.vault.listing import (
 )
 from kite_memory.vault.made_pages import MadePages
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.plan_context import around_each, gather, restated
+from kite_memory.vault.plan_context import around_each, around_written, gather, restated
 from kite_memory.vault.reading import NoteReader
 from kite_memory.vault.scanning import Scanner
 from kite_memory.vault.wording import body_key
@@ -233,8 +233,18 @@ class Vault:
             contest
             for draft in drafts
             if (near := around.get(draft.note.id)) is not None
-            for contest in lifecycle.contests(draft.note, draft.rejected, near, settled)
+            for contest in lifecycle.contests(draft.note, near, settled)
         ]
+
+    def relate(self, note: Note, surround: Surround) -> bool:
+        """Let a note that was just written say which older one it differs from, as a planned one does. Whether it does now."""
+        if not note.id or note.key or note.status is not NoteStatus.ACCEPTED:
+            return False
+        around = around_written(note, self._ledger, self._read_where_it_is, surround)
+        found = lifecycle.relations(note, around, {}, self._ledger.relations.settled([note.id]))
+        doubts = tuple(stem for each in found if links.holds(stem := PurePosixPath(each.old.path).stem))
+        named = tuple(dict.fromkeys((*note.conflicts, *doubts)))
+        return named != note.conflicts and self.annotate(note.id, {"conflicts": [f"[[{each}]]" for each in named]})
 
     def settle(self, newer: str, older: str, ruling: Ruling) -> list[str]:
         """A person says, of two notes by their ids, what the newer does to the older. Says which notes were changed."""

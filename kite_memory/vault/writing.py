@@ -171,6 +171,8 @@ class Writer:
         def amended(text: str, note: Note) -> str | None:
             evidence = (*note.evidence, *(one for one in action.evidence if one not in note.evidence))
             changes: dict[str, object] = {"evidence": evidence} if evidence != note.evidence else {}
+            if changes and note.status is NoteStatus.ARCHIVED:
+                changes["status"] = NoteStatus.ACCEPTED.value  # it was said again
             if changes and note.importance < action.importance:
                 changes["importance"] = Raw(text=str(action.importance))
             changed = with_properties(text, changes) if changes else text

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kite_memory import assets
 from kite_memory.app.agent_hooks import HookHandler
 from kite_memory.app.code_anchors import CodeAnchors
-from kite_memory.app.consolidation import Consolidation, commit
+from kite_memory.app.consolidation import Consolidation, commit, use_of_notes
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
 from kite_memory.app.operations import Operations
@@ -161,6 +161,7 @@ def open_services(
             folder=config.state,
             clock=_now,
             committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
+            used=partial(use_of_notes, timeline, recall.memory),
         )
         operations = Operations(
             pipeline=pipeline,
@@ -298,7 +299,9 @@ def _open_hooks(
     *,
     in_background: bool,
 ) -> HookHandler:
-    capture = PromptCapture(vault=stores.vault, indexer=indexer, report=report_error, provenance=stores.timeline.provenance)
+    capture = PromptCapture(
+        vault=stores.vault, recall=recall, indexer=indexer, report=report_error, provenance=stores.timeline.provenance
+    )
     closing.callback(capture.close)
     hooks = HookHandler(
         recall=recall,

@@ -57,6 +57,7 @@ STATUS = {
             "provider": str,
             "there": bool,
             "found": int,
+            "more": bool,
             "read": int,
             "skipped": int,
             "sessions": int,

@@ -52,7 +52,6 @@ class Home:
             folder=folder / "state",
             clock=self.clock,
             committed=self._commit,
-            is_night=lambda now: now.hour < 6,
         )
 
     def _commit(self, message: str) -> str:
@@ -263,7 +262,7 @@ def test_a_page_learns_who_speaks_of_it(home: Home) -> None:
 
     home.consolidating.consolidate()
 
-    assert home.vault.find("Marcheweg").body == "**Related:** [[the-gate]]"
+    assert home.vault.find("Marcheweg").body == "**Related:** [[the-gate|The gate]]"
 
 
 def test_a_page_that_its_owner_wrote_on_is_only_added_to(home: Home) -> None:
@@ -275,7 +274,7 @@ def test_a_page_that_its_owner_wrote_on_is_only_added_to(home: Home) -> None:
 
     home.consolidating.consolidate()
 
-    assert page.read_text() == theirs + "\n**Related:** [[the-gate]]\n"
+    assert page.read_text() == theirs + "\n**Related:** [[the-gate|The gate]]\n"
 
 
 def test_a_split_is_proposed_once(home: Home) -> None:
@@ -315,18 +314,28 @@ def test_a_damaged_record_of_it_is_said(home: Home, kept: bytes) -> None:
         home.consolidating.undo()
 
 
-def test_the_daemon_does_it_once_a_night_and_only_at_rest(home: Home) -> None:
+def test_the_daemon_does_it_once_a_day_at_whatever_hour_it_is_at_rest(home: Home) -> None:
     doubled(home)
 
-    busy = home.consolidating.tend(quiet_for=60)
-    night = home.consolidating.tend(quiet_for=3_600)
-    home.clock.now += timedelta(hours=1)
-    again = home.consolidating.tend(quiet_for=3_600)
+    busy = home.consolidating.tend(quiet_for=5)
+    first = home.consolidating.tend(quiet_for=3_600)
+    for number, title in enumerate(("Pears on seedlings", "Seedlings")):
+        home.write(title, "Pears on seedlings bear after nine years, and rooks eat most of them.", evidence=(f"a:{number}#1",))
     home.clock.now += timedelta(hours=9)
+    soon = home.consolidating.tend(quiet_for=3_600)
+    home.clock.now += timedelta(hours=12)
+    at_work = home.consolidating.tend(quiet_for=60)
     by_day = home.consolidating.tend(quiet_for=3_600)
 
-    assert (busy, night, again, by_day) == (False, True, False, False)
-    assert home.committed == ["Consolidate: 1 step"]
+    assert (busy, first, soon, at_work, by_day) == (False, True, False, False, True)
+
+
+def test_a_machine_that_is_never_left_alone_for_long_is_tidied_after_three_days(home: Home) -> None:
+    home.consolidating.tend(quiet_for=3_600)
+    doubled(home)
+    home.clock.now += timedelta(days=3, hours=1)
+
+    assert home.consolidating.tend(quiet_for=90)
 
 
 class TestGit:

@@ -72,6 +72,15 @@ def test_sessions_come_a_page_at_a_time(house: FakeHouse) -> None:
     assert [state for page in pages for state in page] == house.timeline.session_states()
 
 
+def test_without_a_daemon_only_so_many_files_are_compared(house: FakeHouse) -> None:
+    provider = house.source.provider
+
+    some, all = house.pipeline.survey.now(MANY - 1), house.pipeline.survey.now(MANY)
+
+    assert (some.found[provider], some.more) == (MANY - 1, {provider})
+    assert (all.found[provider], all.more) == (MANY, set())
+
+
 def test_a_kept_survey_is_told_without_looking_at_any_transcript(
     home: Path, house: FakeHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

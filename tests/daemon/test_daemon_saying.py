@@ -51,7 +51,7 @@ def errors() -> list[BaseException]:
 
 @pytest.fixture
 def saying(house: FakeHouse, errors: list[BaseException]) -> Iterator[PromptCapture]:
-    saying = PromptCapture(vault=house.vault, indexer=house.indexer, report=errors.append)
+    saying = PromptCapture(vault=house.vault, recall=house.recall, indexer=house.indexer, report=errors.append)
     yield saying
     saying.close()
 
@@ -103,7 +103,9 @@ def test_what_a_file_had_said_before_waits_for_review_though_a_prompt_asks_to_ke
         def traces(self, texts: Sequence[str]) -> Sequence[Trace]:
             return [Trace(pairs=12, foreign=0.9)] * len(texts)
 
-    saying = PromptCapture(vault=house.vault, indexer=house.indexer, report=errors.append, provenance=lambda project: ReadBefore())
+    saying = PromptCapture(
+        vault=house.vault, recall=house.recall, indexer=house.indexer, report=errors.append, provenance=lambda project: ReadBefore()
+    )
     hear(saying, f"From now on {wish}.")
     saying.close()
 
@@ -156,7 +158,7 @@ def test_the_rules_make_no_second_note_either(home: Path) -> None:
         "Use pnpm instead of npm from now on.",
     )
     with fake_house(home, OfflineExtractor(), policy=ChunkPolicy(idle=0.0)) as house:
-        saying = PromptCapture(vault=house.vault, indexer=house.indexer, report=print)
+        saying = PromptCapture(vault=house.vault, recall=house.recall, indexer=house.indexer, report=print)
         for text in said:
             hear(saying, text)
         transcript(home, *said)

@@ -14,7 +14,10 @@ _MARK = re.compile(r"\[redacted:[a-z0-9-]+\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """``tuned``: the redactor was improved with this one in sight; of the others only how many are left was looked at."""
+    """``tuned``: the redactor was improved with this one in sight; of the others only how many are left was looked at.
+
+    Those of groups named ``later`` were written when the rest had been worked with, before the rules were next changed.
+    """
 
     group: str
     tuned: bool
@@ -45,7 +48,7 @@ def cases() -> Iterator[Case]:
             text = _ESCAPE.sub(lambda found: {"n": "\n", "t": "\t"}.get(found[1], "\\"), line)
             yield Case(
                 group=group,
-                tuned=number % 2 == 0,
+                tuned=number % 2 == 0 and not group.startswith("later"),
                 text=_MARKED.sub(r"\1", text),
                 secrets=tuple(_MARKED.findall(text)),
             )

@@ -21,6 +21,7 @@ def test_most_secrets_of_people_are_taken_out() -> None:
     assert len(SECRETS) >= 300
     assert found(SECRETS) >= 0.95, missed
     assert found([case for case in SECRETS if not case.tuned]) >= 0.93, missed
+    assert found([case for case in SECRETS if case.group.startswith("later")]) >= 0.95, missed
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.secrets], ids=lambda case: case.text[:40])
@@ -33,3 +34,25 @@ def test_a_note_about_a_secret_stays_and_the_secret_goes() -> None:
 
     assert redact(about) == about
     assert redact("password hunter2Xy!99z on host db1") == "password [redacted:password] on host db1"
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("pw = '-'.join(['olive', 'Lamp7!'])", "olive-Lamp7!"),
+        ('token = ["Moss!", "Bark", "1999"].join("")', "Moss!Bark1999"),
+        ("$pass = implode('', ['Fog!', 'Horn22']);", "Fog!Horn22"),
+        ("pw = chr(80)+chr(105)+chr(110)+chr(101)+chr(33)+chr(55)+chr(55)", "chr(105)"),
+        ('password = base64.b64decode("UGluZS1GZXJuITg4")', "UGluZS1GZXJuITg4"),
+        ("PASSWORD=$(echo UGluZS1GZXJuITg4 | base64 -d)", "UGluZS1GZXJuITg4"),
+        ("root:Maple#Yard41 gets you into the box", "Maple#Yard41"),
+        ("the guest wifi is Orchard-5G and the key is barn.Owl!77", "barn.Owl!77"),
+        ("the passphrase for the backup disk is candle river mountain spoon", "candle river"),
+        ("the password, in case you forgot, is Gravel#Path8", "Gravel#Path8"),
+    ],
+)
+def test_what_a_program_puts_together_and_longer_sentences(text: str, secret: str) -> None:
+    told = redact(text)
+
+    assert "[redacted:" in told
+    assert all(piece not in told for piece in (secret[:5], secret[-5:]))

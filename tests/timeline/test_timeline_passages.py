@@ -123,17 +123,17 @@ def test_what_looks_like_a_secret_leaves_no_hash(secret: str) -> None:
     """Whoever guesses it cannot check the guess."""
     other = secret.replace("hunter2xyz", "gatherer9abc").replace("swordfish", "starling")
     other = other.replace("16C7e42F292c6912E7710c838347Ae178B4a", "99D8f53G303d7023F8821d949458Bf289C5b")
-    one, two = pairs_of([f"the deploy box opens {secret} for everybody", f"the deploy box opens {other} for everybody"], KEY)
+    one, two = pairs_of([f"the deploy box opens {each} for everybody".encode() for each in (secret, other)], KEY)
 
     assert one.tolist() == two.tolist()
 
 
 def test_hashes_are_keyed_and_tell_no_order() -> None:
-    ((mine,), (theirs,)) = pairs_of([OTHER], KEY), pairs_of([OTHER], bytes(16))
-    forward, backward = pairs_of([OTHER, " ".join(reversed(OTHER.split()))], KEY)
+    ((mine,), (theirs,)) = pairs_of([OTHER.encode()], KEY), pairs_of([OTHER.encode()], bytes(16))
+    forward, backward = pairs_of([OTHER.encode(), " ".join(reversed(OTHER.split())).encode()], KEY)
 
     assert not set(mine.tolist()) & set(theirs.tolist())
-    assert packed(forward) == packed(backward)
+    assert packed([forward]) == packed([backward])
 
 
 def test_the_oldest_go_when_there_are_too_many_or_they_are_too_old(timeline: Timeline, tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_what_was_erased_leaves_no_hash_and_none_comes_back(tmp_path: Path) -> N
 
 
 def told(texts: Sequence[str]) -> list[int]:
-    return [len(pairs) for pairs in pairs_of(texts, KEY)]
+    return [len(pairs) for pairs in pairs_of([text.encode() for text in texts], KEY)]
 
 
 def test_each_text_has_its_own_pairs() -> None:

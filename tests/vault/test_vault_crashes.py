@@ -44,8 +44,10 @@ MOST_STEPS = 200
 
 
 def create(vault: Vault) -> None:
-    made = drafts(decision(entities=["Pears", "frost"], rejected=[Rejected(alternative="Apples", reason="early")]), name="chunk-2")
-    frost = drafts(fact("Frost", entities=["frost"]), name="chunk-4", session="5e55-0002")
+    made = drafts(
+        decision(entities=["Pears", "person:Ada Frost"], rejected=[Rejected(alternative="Apples", reason="early")]), name="chunk-2"
+    )
+    frost = drafts(fact("Frost", entities=["person:Ada Frost"]), name="chunk-4", session="5e55-0002")
     vault.carry_out(vault.plan([*made, *frost]))
 
 
@@ -197,7 +199,7 @@ def test_what_was_published_and_renamed_before_the_next_start_is_not_doubled(sta
             ids = [found.id for entry in vault.entries() if (found := vault.read(entry.path))]
             assert len(ids) == len(set(ids))
             titles = [vault.find(id).title for id in ids]
-            assert sorted(titles) == sorted(["Old", "Beside", "Pears over apples for the north field", "Frost", "frost"])
+            assert sorted(titles) == sorted(["Old", "Beside", "Pears over apples for the north field", "Frost", "Ada Frost"])
 
 
 def test_an_edit_before_the_next_start_is_kept(start: Path, tmp_path: Path) -> None:

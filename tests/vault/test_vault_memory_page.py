@@ -19,11 +19,19 @@ ONE, TWO = framed(["", "one"]), framed(["", "two"])
 
 
 def test_the_page_tells_concepts_decisions_preferences_and_questions() -> None:
-    made = page(graph(orchard()), START)
+    more = [
+        linked("Plant pears instead of apples", "Because [[pears-feb26|pears]] bear frost.", kind=NoteKind.DECISION, importance=3),
+        linked("Never prune pears after March", "They bleed.", kind=NoteKind.PREFERENCE),
+        linked("Pears need a second tree because they are not self-fertile", "So it is.", kind=NoteKind.FACT),
+    ]
+    more.append(linked("Which rootstock suits the wet field", "Quince or pear?", kind=NoteKind.QUESTION))
+    made = page(graph([*orchard(), *(replace(each, entities=("pears",)) for each in more)]), START)
 
-    assert "- [[pears-feb26|Pears]] (2 notes)" in made
-    assert "- **orchard**\n  - [[plant-pears-feb26|Plant pears]]: Because pears bear frost." in made
-    assert made.index("## Preferences") < made.index("## Decisions") < made.index("## Open questions")
+    assert "- [[pears-feb26|Pears]] (6 notes)" in made
+    told = "- [[plant-pears-instead-of-apples-feb26|Plant pears instead of apples]]: Because pears bear frost."
+    assert f"- **orchard**\n  {told}" in made
+    assert "Plant pears]]" not in made
+    assert made.index("## Preferences") < made.index("## Decisions") < made.index("## Facts") < made.index("## Open questions")
 
 
 @pytest.mark.parametrize(
@@ -36,9 +44,9 @@ def test_the_page_tells_concepts_decisions_preferences_and_questions() -> None:
     ],
 )
 def test_a_note_is_told_by_a_sentence_that_is_whole(body: str, said: str) -> None:
-    made = page(graph([linked("Rows", body, kind=NoteKind.DECISION)]), START)
+    made = page(graph([linked("Rows are never planted across the slope", body, kind=NoteKind.DECISION)]), START)
 
-    assert f"|Rows]]: {said}\n" in made
+    assert f"|Rows are never planted across the slope]]: {said}\n" in made
 
 
 def test_the_page_does_not_depend_on_the_order_of_the_notes() -> None:
@@ -142,21 +150,22 @@ def test_a_page_is_rewritten_between_its_marks_and_nowhere_else(above: str, belo
 @given(stems=st.lists(st.sampled_from(["a", "A", "b#c", "d|e", "f^g", "[h]", "i j", "ä", "k.md"]), min_size=1, max_size=6))
 def test_every_link_of_the_page_leads_to_the_note_that_it_names(stems: list[str]) -> None:
     notes = [
-        replace(linked(f"Decision {at}", "Said.", kind=NoteKind.DECISION), path=f"f{at}/{stem}.md") for at, stem in enumerate(stems)
+        replace(linked(f"Rows must never be planted before week {at}", "Said.", kind=NoteKind.DECISION), path=f"f{at}/{stem}.md")
+        for at, stem in enumerate(stems)
     ]
     resolver = Resolver(notes)
 
     made = page(graph(notes), START)
 
-    assert all(f"Decision {at}" in made for at in range(len(stems)))
+    assert all(f"before week {at}" in made for at in range(len(stems)))
     for link in links.find(made):
-        at = int(link.label.removeprefix("Decision "))
+        at = int(link.label.rpartition(" ")[2])
         assert resolver.follow(link.target, by_file_only=True) == f"f{at}/{stems[at]}.md"
 
 
 def test_a_full_page_with_its_heading_has_room_for_every_part() -> None:
     many = [
-        replace(linked(f"Row {number} of {kind}", "Planted.", kind=kind), project=f"field {number % 40}")
+        replace(linked(f"Row {number} of {kind} is never watered", "Planted.", kind=kind), project=f"field {number % 40}")
         for kind in NoteKind
         for number in range(100)
     ]
@@ -164,4 +173,4 @@ def test_a_full_page_with_its_heading_has_room_for_every_part() -> None:
 
     assert isinstance(made, str)
     assert len(made.splitlines()) <= MOST_LINES
-    assert all(f"## {heading}" in made for heading in ("Preferences", "Decisions", "Insights", "Open questions"))
+    assert all(f"## {heading}" in made for heading in ("Preferences", "Decisions", "Insights", "Facts", "Open questions"))

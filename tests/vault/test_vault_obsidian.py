@@ -32,10 +32,16 @@ SAID = (
         "Understood. The workers check the schema version once when they start, which is why PostgreSQL must be migrated first.",
     ),
     (
+        "From now on PostgreSQL is backed up before every migration, and `orchard/queue.py` never runs while that lasts.",
+        "Understood. The backup of PostgreSQL takes four minutes, because `orchard/queue.py` holds no lock meanwhile.",
+    ),
+    (
         "Let's go with Redis rather than memcached for the session cache, because memcached cannot expire by tag.",
         "Redis it is. The problem was that `orchard/cache.py` asked memcached for every tag, and memcached has no tags.",
     ),
 )
+
+STORE = fact("PostgreSQL is the store", "It holds jobs.", entities=["PostgreSQL"])
 
 
 def transcripts(home: Path) -> None:
@@ -195,7 +201,7 @@ def test_the_property_editor_may_write_all_of_them_anew(vault: Vault, person: Pe
 
 
 def test_a_renamed_note_keeps_its_id_and_every_link_leads_to_it(vault: Vault, person: Person) -> None:
-    write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]))
+    write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), STORE)
     write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
     id = vault.find("topics/PostgreSQL.md").id
     person.renames("topics/PostgreSQL.md", "topics/Postgres.md")
@@ -238,7 +244,7 @@ def test_links_to_what_was_renamed_outside_of_obsidian_lead_to_it_again(vault: V
     from kite_memory.model.plan import Supersede
     from tests.vault.building import drafts
 
-    (path,) = write(vault, fact("Pear", "About PostgreSQL.", entities=["PostgreSQL"]))
+    path, _ = write(vault, fact("Pear", "About PostgreSQL.", entities=["PostgreSQL"]), STORE)
     write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
     newer = drafts(fact("Quince"), name="chunk-3")[0].note
     vault.carry_out([Supersede(note=newer, old_id=vault.find(path).id, old_path=path, because="")])
@@ -256,7 +262,7 @@ def test_links_to_what_was_renamed_outside_of_obsidian_lead_to_it_again(vault: V
 
 
 def test_links_lead_to_the_copy_of_a_note_that_outlives_it(vault: Vault, person: Person) -> None:
-    (path,) = write(vault, fact("Pear", "About PostgreSQL.", entities=["PostgreSQL"]))
+    path, _ = write(vault, fact("Pear", "About PostgreSQL.", entities=["PostgreSQL"]), STORE)
     write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
     copied = PurePosixPath(person.copies(path)).stem
     vault.compare()
@@ -265,12 +271,12 @@ def test_links_lead_to_the_copy_of_a_note_that_outlives_it(vault: Vault, person:
     vault.compare()
     vault.mend_links()
 
-    assert f"[[{copied}]]" in person.reads("topics/PostgreSQL.md")
+    assert f"[[{copied}|Pear]]" in person.reads("topics/PostgreSQL.md")
     assert vault.unresolved_links() == []
 
 
 def test_a_rename_whose_links_obsidian_has_rewritten_leaves_nothing_to_mend(vault: Vault, person: Person) -> None:
-    write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]))
+    write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), STORE)
     write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
     person.renames("topics/PostgreSQL.md", "topics/Postgres.md")
 
@@ -280,7 +286,7 @@ def test_a_rename_whose_links_obsidian_has_rewritten_leaves_nothing_to_mend(vaul
 
 
 def test_what_comes_back_from_the_trash_links_to_nothing_that_went_meanwhile(vault: Vault, person: Person) -> None:
-    write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]))
+    write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), STORE)
     *_, two = write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
     trashed = person.throws_away(two)
     vault.compare()
@@ -323,7 +329,7 @@ def test_a_copy_is_the_persons_and_the_original_stays_ours(vault: Vault, person:
 
 
 def test_an_alias_that_a_person_gives_is_understood_in_what_comes_later(vault: Vault, person: Person) -> None:
-    write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]))
+    write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), STORE)
     write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
     person.sets_properties("topics/PostgreSQL.md", {"aliases": ["PG"]})
     vault.compare()

@@ -10,9 +10,16 @@ from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.plan import Action, Amend, Create, Skip
 from kite_memory.model.record import RecordItem, Rejected
 from kite_memory.vault.drafting import Draft
-from kite_memory.vault.planning import Known, plan
+from kite_memory.vault.planning import Known, Mention, plan
 from kite_memory.vault.wording import entity_key, stem_key, title_key
 from tests.vault.building import decision, drafts, fact, record
+
+MENTIONS = {
+    "postgresql": (
+        Mention(stem="queue-jan26", title="PostgreSQL holds the queue", kind=NoteKind.DECISION),
+        Mention(stem="vacuum-jan26", title="The vacuum runs at night"),
+    )
+}
 
 
 def only(actions: list[Action]) -> Action:
@@ -186,7 +193,7 @@ def test_an_entity_of_two_sessions_has_a_page_before_either_note_links_to_it() -
         fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), fact("Two", "On postgresql.", entities=["postgresql"])
     )
 
-    page, one, two = created(plan(made, Known()))
+    page, one, two = created(plan(made, Known(mentions=MENTIONS)))
 
     assert (page.path, page.kind, page.title, page.scope) == ("topics/PostgreSQL.md", NoteKind.ENTITY, "PostgreSQL", Scope.GLOBAL)
     assert page.aliases == ("postgresql",)
@@ -197,7 +204,7 @@ def test_an_entity_of_two_sessions_has_a_page_before_either_note_links_to_it() -
 def test_what_only_one_session_speaks_of_has_no_page_however_often() -> None:
     made = drafts(fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]))
 
-    assert [note.title for note in created(plan(made, Known(mentions={"postgresql": ("three-feb26",)})))] == ["One", "Two"]
+    assert [note.title for note in created(plan(made, Known(mentions=MENTIONS)))] == ["One", "Two"]
 
 
 @pytest.mark.parametrize("name", ["main", "Session", "test", "--force", "git push origin", "config.py", "feature/pears"])
@@ -212,16 +219,47 @@ def test_a_branch_has_no_page_whatever_it_is_called() -> None:
     on_it = [replace(each, note=replace(each.note, branch="orchard-pears")) for each in made]
 
     assert [note.title for note in created(plan(on_it, Known()))] == ["One", "Two"]
-    assert len(created(plan(made, Known()))) == 3
+    known = Known(mentions={"orchard-pears": (Mention(stem="a", title="orchard-pears is a branch"),)})
+    assert len(created(plan(made, known))) == 3
 
 
 def test_a_page_links_to_the_earlier_note_whose_text_stays_as_it_is() -> None:
     made = drafts(fact("Two", "About PostgreSQL.", entities=["PostgreSQL"]))
 
-    page, two = created(plan(made, Known(mentions={"postgresql": ("one-jan26",)}, elsewhere=frozenset({"postgresql"}))))
+    page, two = created(plan(made, Known(mentions=MENTIONS, elsewhere=frozenset({"postgresql"}))))
 
-    assert page.body == "**Related:** [[one-jan26]]"
+    assert page.body == "**Related:** [[queue-jan26|PostgreSQL holds the queue]], [[vacuum-jan26|The vacuum runs at night]]"
     assert two.body == "About [[PostgreSQL]]."
+
+
+def test_a_page_names_what_says_most_of_its_matter_first() -> None:
+    made = drafts(fact("Two", "It was hot.", entities=["PostgreSQL"]))
+    several = (
+        Mention(stem="vacuum-jan26", title="The vacuum runs at night"),
+        Mention(stem="rows-jan26", title="Rows over files in PostgreSQL", kind=NoteKind.DECISION),
+        Mention(stem="queue-jan26", title="PostgreSQL holds the queue"),
+    )
+
+    page, _ = created(plan(made, Known(mentions={"postgresql": several}, elsewhere=frozenset({"postgresql"}))))
+
+    assert page.links == ("queue-jan26", "rows-jan26", "vacuum-jan26")
+
+
+@pytest.mark.parametrize(
+    ("mentions", "rejected"),
+    [
+        ({"postgresql": (Mention(stem="queue-jan26", title="PostgreSQL holds the queue", kind=NoteKind.DECISION),)}, ""),
+        ({"postgresql": (Mention(stem="a", title="Slow nights"), Mention(stem="b", title="Slow days"))}, ""),
+        (None, "PostgreSQL"),
+    ],
+    ids=["two notes", "nothing to say", "turned down"],
+)
+def test_what_has_no_page(mentions: dict[str, tuple[Mention, ...]] | None, rejected: str) -> None:
+    turned_down = [Rejected(alternative=rejected, reason="")] if rejected else []
+    made = drafts(decision("Two", "Of it.", entities=["PostgreSQL"], rejected=turned_down))
+
+    known = Known(mentions=MENTIONS if mentions is None else mentions, elsewhere=frozenset({"postgresql"}))
+    assert [note.title for note in created(plan(made, known))] == ["Two"]
 
 
 def test_a_page_that_is_there_is_linked_to_and_not_made_again() -> None:
@@ -235,7 +273,7 @@ def test_a_page_that_is_there_is_linked_to_and_not_made_again() -> None:
 def test_a_page_that_was_deleted_is_not_made_again() -> None:
     made = drafts(fact("Two", "About PostgreSQL.", entities=["PostgreSQL"]))
     known = Known(
-        mentions={"postgresql": ("one-jan26",)},
+        mentions=MENTIONS,
         elsewhere=frozenset({"postgresql"}),
         buried_titles=frozenset({("postgresql", "")}),
     )
@@ -292,8 +330,8 @@ def test_siblings_are_linked_by_the_names_they_really_have() -> None:
     actions = plan(made, known)
 
     two, three = created(actions)
-    assert two.body.endswith("**Related:** [[renamed by hand]]")
-    assert three.body.endswith("**Related:** [[renamed by hand]], [[two-feb26-2]]")
+    assert two.body.endswith("**Related:** [[renamed by hand|One]]")
+    assert three.body.endswith("**Related:** [[renamed by hand|One]], [[two-feb26-2|Two]]")
 
 
 def test_every_link_leads_to_a_note_that_is_there_or_comes_earlier() -> None:
@@ -302,7 +340,7 @@ def test_every_link_leads_to_a_note_that_is_there_or_comes_earlier() -> None:
     there: set[str] = {"old-jan26"}
 
     made = [*drafts(*items[:6]), *drafts(*items[6:], name="chunk-2", session="5e55-0002")]
-    for note in created(plan(made, Known(mentions={"a/b": ("old-jan26",)}, elsewhere=frozenset({"a/b"})))):
+    for note in created(plan(made, Known(mentions={"a/b": (Mention(stem="old-jan26"),)}, elsewhere=frozenset({"a/b"})))):
         assert set(note.links) <= there
         there.add(PurePosixPath(note.path).stem)
 

@@ -23,6 +23,8 @@ from kite_memory.vault.vault import Vault
 from kite_memory.vault.writing import AlreadyWritten, Amended, LeftAlone, Skipped, Superseded, Written
 from tests.vault.building import START, TEMPLATE, contents, decision, drafts, fact, leftovers, note, vault_in, write
 
+STORE = fact("PostgreSQL is the store", "It holds jobs.", entities=["PostgreSQL"])
+
 
 def paths(vault: Vault) -> list[str]:
     return [entry.path for entry in vault.entries()]
@@ -270,8 +272,8 @@ def test_many_foreign_files_do_no_harm(vault: Vault) -> None:
 
 
 def test_writing_twice_is_writing_once(vault: Vault) -> None:
-    frost = drafts(fact("Frost", entities=["frost"]), name="chunk-2", session="5e55-0002")
-    made = [*drafts(decision(entities=["Pears", "frost"])), *frost]
+    frost = drafts(fact("Frost", entities=["person:Ada Frost"]), name="chunk-2", session="5e55-0002")
+    made = [*drafts(decision(entities=["Pears", "person:Ada Frost"])), *frost]
     actions = vault.plan(made)
 
     first = vault.carry_out(actions)
@@ -337,19 +339,21 @@ def test_composed_and_decomposed_titles_are_one_thought(vault: Vault) -> None:
 
 
 def test_pages_are_made_when_a_note_of_another_session_shares_a_name(vault: Vault) -> None:
-    (one,) = write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]))
+    one, _ = write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), STORE)
     before = (vault.root / one).read_bytes()
 
     written = write(vault, fact("Two", "More on PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
 
     assert written == ["topics/PostgreSQL.md", "projects/two-feb26.md"]
-    assert vault.find("postgresql").body == "**Related:** [[one-feb26]]"
+    assert (
+        vault.find("postgresql").body == "**Related:** [[postgresql-is-the-store-feb26|PostgreSQL is the store]], [[one-feb26|One]]"
+    )
     assert (vault.root / one).read_bytes() == before
     assert vault.unresolved_links() == []
 
 
 def test_what_was_written_of_another_session_counts_also_beside_its_repetition(vault: Vault) -> None:
-    one = drafts(fact("One", "About PostgreSQL.", entities=["PostgreSQL"]))
+    one = drafts(fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), STORE)
     vault.carry_out(vault.plan(one))
     two = drafts(fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
 
@@ -1019,7 +1023,7 @@ def test_a_forgotten_note_is_named_by_no_other(vault: Vault) -> None:
 
     assert "zanzibar" in before.casefold()
     assert [path for path in (two, three) if "zanzibar" in (vault.root / path).read_text().casefold()] == []
-    assert vault.find(three).body.endswith("\n\n**Related:** [[two-feb26]]")
+    assert vault.find(three).body.endswith("\n\n**Related:** [[two-feb26|Two]]")
 
 
 def test_a_note_that_a_person_edited_keeps_its_links_and_forgetting_says_so(vault: Vault) -> None:
@@ -1030,7 +1034,7 @@ def test_a_note_that_a_person_edited_keeps_its_links_and_forgetting_says_so(vaul
 
     forgotten = vault.forget("Zanzibar pepper")
 
-    assert "[[zanzibar-pepper-feb26]]" in path.read_text()
+    assert "[[zanzibar-pepper-feb26|" in path.read_text()
     assert forgotten.linked_from == (two,)
 
 

@@ -14,6 +14,7 @@ from kite_memory.distill.offline.cues import (
     CODE,
     DEICTIC,
     GUESS,
+    HEADLESS,
     LEANING,
     LIMIT,
     OFFER,
@@ -99,12 +100,27 @@ def best_of(sentences: Iterable[Sentence]) -> Sentence | None:
 
 def _out_of_place(text: str) -> float:
     """How badly a sentence fits as a title for what it says to whom, and how long it is."""
-    return 0.6 * bool(DEICTIC.search(text)) + 0.5 * (len(text) > TITLE_CHARS)
+    named = CODE.search(text) is not None or _PROPER.search(text) is not None
+    score = 0.6 * bool(DEICTIC.search(text)) + 0.9 * (len(text) > TITLE_CHARS) + 0.4 * bool(SUBORDINATE.match(text))
+    score += 0.5 * bool(SELF.search(text)) + 0.4 * (not named) + 0.4 * bool(_THE_ONE.match(text) and not CODE.search(text[:60]))
+    return score + 0.4 * bool(_QUOTED_FIRST.match(text)) + 0.8 * bool(HEADLESS.match(text))
+
+
+_NO_OPENING = re.compile(r"[(*→]|#\d|\d+\s*[(:.)]|only\s[~\d]", re.IGNORECASE)
+_PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-zA-Z]{2,}")
+_THE_ONE = re.compile(r"(?:the|their|his|her|both|each|two|three)\s", re.IGNORECASE)
+_QUOTED_FIRST = re.compile(r"[\"“]")
 
 
 def _may_lead(sentence: Sentence) -> bool:
     text = sentence.text
-    if sentence.words < _TITLE_WORDS[0] or text[0] in "(*→" or LEANING.match(text) or CHANGE.match(text) or not VERB.search(text):
+    if (
+        sentence.words < _TITLE_WORDS[0]
+        or _NO_OPENING.match(text)
+        or LEANING.match(text)
+        or CHANGE.match(text)
+        or not VERB.search(text)
+    ):
         return False
     return assertion(text, sentence.words) >= _ASSERTS
 

@@ -20,7 +20,9 @@ CAUSE, TRACED, SLIP, CHOICE, LIMIT = map(_says, ("cause", "traced", "slip", "cho
 VERB, GUESS, STATUS, OFFER, SELF = map(_says, ("verb", "guess", "status", "offer", "myself"))
 PROPOSAL, RECOMMENDS, DEICTIC = map(_says, ("proposal", "recommends", "deictic"))
 STEP, ANNOUNCING, CHECKS, LEANING = (_opens(_DATA["opens"][cue]) for cue in ("step", "announcing", "checks", "leaning"))
-CHANGE, SUBORDINATE, TURNED_OUT = (_opens(_DATA["opens"][cue]) for cue in ("change", "subordinate", "turned_out"))
+CHANGE, SUBORDINATE, HEADLESS, TURNED_OUT = (
+    _opens(_DATA["opens"][cue]) for cue in ("change", "subordinate", "headless", "turned_out")
+)
 BINDING, BOUNDING = (
     re.compile(rf"(?<![\w-])(?:{'|'.join(_DATA['person'][cue])})(?![\w-])", re.IGNORECASE) for cue in ("binding", "bounding")
 )

@@ -53,10 +53,6 @@ Rule = Literal[
     "plan", "answer", "thread", "agreed", "pick", "refusal", "wish", "stated", "told", "correction", "choice", "conceded", "cause",
     "claim", "command",
 ]  # fmt: skip
-PERSONS: frozenset[Rule] = frozenset(
-    ("thread", "wish", "stated", "told", "correction", "choice", "agreed", "answer", "plan", "pick", "refusal")
-)
-"""What a person said, picked or approved: it is not weighed against what an agent says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +140,7 @@ def _agreed(turn: Turn, before: Turn | None) -> Iterator[Draft]:
     yield Draft(
         rule="agreed",
         kind="decision",
-        title=asserting_title(best.text),
+        title=asserting_title(best.text if assents(said) else without_opening(said)),
         body=f"{'Agreed:' if assents(said) else in_own_words(said, _QUOTED)} {joined(each.text for each in told)}",
         evidence=(best.event.id, turn.asked.id),
         importance=2,

@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 from kite_memory.distill.offline.cues import ASKING, BINDING, BOUNDING, CODE, GUESS, OFFER, ORDERING, PASSING, RECOMMENDS, TELLING
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
@@ -188,12 +187,10 @@ _LEADS_IN = re.compile(
     re.IGNORECASE,
 )
 
-Kind = Literal["preference", "decision"]
-
 
 def named_after(thread: Thread) -> str:
     """The clause that binds most, with its subject where it is too brief to stand alone."""
-    able = [clause for answer in thread.answers for clause in clauses(answer.text) if stems(clause)]
+    able = [clause for answer in thread.answers for clause in clauses(answer.text) if stems(clause) and not clause[0].isdigit()]
     best = max(able, key=lambda clause: (min(6, _weight(clause)) + min(8, len(clause.split())) / 2, -len(clause)), default="")
     subject = subject_of(thread)
     if len(best.split()) < 7 and subject and subject.lower() not in best.lower():

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from kite_memory.distill.offline.cues import CODE, SUBORDINATE
+from kite_memory.distill.offline.cues import CODE, LEANING, SUBORDINATE
 from kite_memory.distill.parse_answer import TITLE_CHARS
 from kite_memory.distill.prose import clip, one_line
 from kite_memory.model.record import Rejected
@@ -123,8 +123,9 @@ TITLE_WORDS = 24
 def asserting_title(sentence: str) -> str:
     """A whole sentence as a title where it fits; else up to the clause or the word at which it may be cut."""
     text = one_line(sentence[:600]).strip(" .:;,-—–'“”")
-    text = text[opening.end() :] if (opening := _OPENING.match(text)) else text
-    text = re.sub(r"^that\s+(?=\S+\s\S+\s\S)", "", text, flags=re.IGNORECASE) if opening else text
+    if opening := _OPENING.match(text):
+        rest = re.sub(r"^that\s+(?=\S+\s\S+\s\S)", "", text[opening.end() :], flags=re.IGNORECASE)
+        text = rest if len(rest.split()) >= _FEWEST_TITLE_WORDS and not LEANING.match(rest) else text
     for end in reversed([*_CLAUSE_END.finditer(text)]):
         if len(text) <= TITLE_CHARS and len(text.split()) <= TITLE_WORDS:
             break

@@ -94,7 +94,8 @@ class Relations:
         """
         rows = self._database.run(
             "SELECT newer, older, ruling = 'replaces' FROM rulings JOIN files ON files.id = older AND twin = 0"
-            " WHERE ruling <> 'neither' AND status NOT IN ('superseded', 'rejected', 'muted') AND kind <> '' ORDER BY newer, older"
+            " WHERE ruling <> 'neither' AND status NOT IN ('superseded', 'rejected', 'muted', 'archived') AND kind <> ''"
+            " ORDER BY newer, older"
         )
         return [(newer, older, bool(said)) for newer, older, said in rows]
 

@@ -19,6 +19,17 @@ _COMMANDS = frozenset(
 )
 """What stands first in a line to be run, not in a name of several words."""
 
+_SHELL = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        awk bash cat cd chmod chown cp curl cut echo eval export find grep head kill less ln ls mkdir mv rm rsync scp sed sh sleep
+        sort ssh sudo tail tar tee touch uniq unzip wc wget which xargs zip zsh
+        """,
+    )
+)
+"""What everybody types everywhere."""
+
 _BRANCH = re.compile(
     r"(?:refs|origin|upstream|heads|remotes|feat|features?|fix|bugfix|hotfix|release|chore|wip|dependabot)/", re.IGNORECASE
 )
@@ -68,6 +79,6 @@ def _telling_part(name: str) -> str:
 
 def _is_generic(word: str) -> bool:
     lowered = word.casefold().strip("_.-")
-    if lowered in COMMON_WORDS or lowered.removesuffix("s") in COMMON_WORDS or _ORDINARY.fullmatch(word):
+    if lowered in _SHELL or lowered in COMMON_WORDS or lowered.removesuffix("s") in COMMON_WORDS or _ORDINARY.fullmatch(word):
         return True
     return len(lowered) < 3 and word == word.casefold()

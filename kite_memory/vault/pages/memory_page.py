@@ -13,9 +13,11 @@ from datetime import datetime
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.text.quoting import quoted
 from kite_memory.vault import links
+from kite_memory.vault.pages.entities import deserves_a_page
 from kite_memory.vault.pages.graph import Graph, stem
+from kite_memory.vault.strength import is_worth_a_line, strength
 from kite_memory.vault.taming import tame_line
-from kite_memory.vault.wording import digest, one_line, shortened, stem_key, title_key
+from kite_memory.vault.wording import digest, entity_key, one_line, shortened, stem_key, title_key
 
 PAGE = "MEMORY.md"
 BEGIN = "<!-- kmem: made from the notes below; write above or under these two lines -->"
@@ -24,21 +26,21 @@ _END = re.compile(r"<!-- kmem: end ([0-9a-f]{12}) -->")
 MOST_LINES = 200
 """Of the whole page: what an agent reads at its start has to be short."""
 
-_CONCEPTS, _DECISIONS, _QUESTIONS, _PREFERENCES, _INSIGHTS = 25, 60, 25, 25, 25
+_CONCEPTS, _DECISIONS, _QUESTIONS, _PREFERENCES, _INSIGHTS, _FACTS = 15, 50, 10, 25, 20, 20
 _PER_PART = 3
-_LEAST_INBOUND = 2
+_LEAST_SPEAKING = 3
 _SAID = 160
 _TITLE = 90
 _HEADING = "# Memory\n\n"
 _FRAME = 5
 """Lines of a page beside what it says: its heading, the two marks, and what is blank around them."""
 
-_ASKED_FIRST = re.compile(r"^The person: “[^”]{0,600}” +(?=\S)")
+_ASKED_FIRST = re.compile(r"^(?:The person: “[^”]{0,600}” +|From an approved plan: )(?=\S)")
 """What was asked, where what came of it is told after it."""
 _UNLINKABLE = re.compile(r"[#^|\[\]]")
 """What no link can say of a file's name."""
 
-Weight = tuple[int, int, float, str]
+Weight = tuple[float, int, float, str]
 """The least goes first."""
 
 
@@ -57,18 +59,20 @@ def page(graph: Graph, now: datetime, *, says: Callable[[str], str] = lambda sai
     told = _Telling(Counter(stem_key(stem(note)) for note in graph.notes), says)
 
     def weight(note: Note) -> Weight:
-        return (-note.importance, -inbound[note.path], -note.created.timestamp(), note.path)
+        return (-strength(note), -inbound[note.path], -note.created.timestamp(), note.path)
 
     def best(kind: NoteKind, most: int) -> list[Note]:
-        return sorted((note for note in current if note.kind is kind), key=weight)[:most]
+        return sorted((note for note in current if note.kind is kind and is_worth_a_line(note)), key=weight)[:most]
 
-    concepts = [note for note in current if note.kind is NoteKind.ENTITY and inbound[note.path] >= _LEAST_INBOUND]
-    concepts.sort(key=lambda note: (-inbound[note.path], note.path))
+    speaking = _speaking(current)
+    concepts = [note for note in current if note.kind is NoteKind.ENTITY and speaking[note.path] >= _LEAST_SPEAKING]
+    concepts.sort(key=lambda note: (-speaking[note.path], note.path))
     parts = {
-        "What it turns about": [f"- {told.link(note)} ({inbound[note.path]} notes)" for note in concepts[:_CONCEPTS]],
+        "What it turns about": [f"- {told.link(note)} ({speaking[note.path]} notes)" for note in concepts[:_CONCEPTS]],
         "Preferences": [told.line(note) for note in best(NoteKind.PREFERENCE, _PREFERENCES)],
         "Decisions": [],
         "Insights": [told.line(note) for note in best(NoteKind.INSIGHT, _INSIGHTS)],
+        "Facts": [told.line(note) for note in best(NoteKind.FACT, _FACTS)],
         "Open questions": [told.line(note) for note in best(NoteKind.QUESTION, _QUESTIONS)],
     }
     room = MOST_LINES - _FRAME - sum(len(lines) + _PER_PART for lines in parts.values() if lines) - _PER_PART
@@ -128,6 +132,20 @@ def _is_current(note: Note, now: datetime) -> bool:
         and not note.branch
         and (note.expires is None or note.expires > now)
     )
+
+
+def _speaking(notes: Sequence[Note]) -> Counter[str]:
+    """How many notes speak of what each page is about, whether they link to it or not."""
+    pages = [note for note in notes if note.kind is NoteKind.ENTITY and deserves_a_page(note.title)]
+    of = {entity_key(name): page.path for page in pages for name in (page.title, *page.aliases)}
+    at = {stem_key(stem(page)): page.path for page in pages}
+    found: Counter[str] = Counter()
+    for note in notes:
+        if note.kind is not NoteKind.ENTITY:
+            named = {of.get(entity_key(name), "") for name in (*note.entities, *note.links)}
+            named |= {at.get(stem_key(link), "") for link in note.links}
+            found.update(named - {""})
+    return found
 
 
 def _by_project(notes: Iterable[Note], told: "_Telling", room: int) -> list[str]:
