@@ -18,8 +18,7 @@ from pathlib import Path
 from kite_memory import assets
 from kite_memory.distill import prompts
 from kite_memory.distill.chunking import ChunkPolicy, finished, worth_asking
-from kite_memory.distill.condense import condense
-from kite_memory.distill.model_extractor import question
+from kite_memory.distill.model_extractor import question, stretches_of
 from kite_memory.model.event import Event, Session
 from kite_memory.model.look import Cursor
 from kite_memory.model.record import Chunk
@@ -81,7 +80,7 @@ def _sent(folder: Path) -> Iterator[Sent]:
             session, events = _read(source, path)
             if session is None or not events:
                 continue
-            texts = [question(condense(chunk, limit_chars=_LIMIT)) for chunk in _chunks(session, events)]
+            texts = [question(stretches_of([chunk], limit_chars=_LIMIT)) for chunk in _chunks(session, events)]
             sizes = [len(text.encode()) for text in texts]
             yield Sent(
                 name=path.stem, transcript=path.stat().st_size, chunks=len(sizes), text=sum(sizes), longest=max(sizes, default=0)

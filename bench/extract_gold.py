@@ -13,8 +13,9 @@ the times of its events. ``recorded:ANSWERS`` asks nobody: a model's answer to a
 and what would have been asked is written to ``OUT/missing/<key>.json``, so that whoever has a model can answer it. A model's
 chunks are cut by the policy for what costs.
 
-OUT/<project>/notes.jsonl and order.jsonl are what the scorer reads; beside them is the same with a simple card for each turn. Last comes what the gate makes of the labelled notes
-themselves, which people wrote: with the evidence they name, and with that of another note of the same session.
+OUT/<project>/notes.jsonl and order.jsonl are what the scorer reads; beside them is the same with a simple card for each turn.
+Last comes what the gate makes of the labelled notes themselves, which people wrote: with the evidence they name, and with that of
+another note of the same session.
 """
 
 import argparse
@@ -36,10 +37,9 @@ from kite_memory import assets
 from kite_memory.app.pipeline import redacted
 from kite_memory.distill import prompts
 from kite_memory.distill.chunking import FREE, ChunkPolicy, Span, finished, worth_asking
-from kite_memory.distill.condense import condense
 from kite_memory.distill.extractor import Answer, Extractor, Outcome, Refused, Usage
 from kite_memory.distill.gate import PROPOSED, passed
-from kite_memory.distill.model_extractor import admitted, question
+from kite_memory.distill.model_extractor import NOTHING, admitted, question, stretches_of
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.offline.passages import sentences_of, turns
 from kite_memory.model.event import Event, EventType, EvidenceReference, Session
@@ -84,11 +84,9 @@ class Recorded:
         return Usage()
 
     def extract(self, chunk: Chunk) -> Outcome:
-        condensed = condense(chunk, limit_chars=_LIMIT)
-        text = self.answers.to(question(condensed)) if condensed.ids else None
-        if text is None:
-            return Answer(record=Record(topics=()), usage=Usage())
-        return admitted(text, chunk, condensed, self.answers.prompt, Usage())
+        stretches = stretches_of([chunk], limit_chars=_LIMIT)
+        text = self.answers.to(question(stretches)) if stretches[0].condensed.ids else None
+        return next(admitted(text, stretches, self.answers.prompt)) if text is not None else NOTHING
 
 
 @dataclass(slots=True)

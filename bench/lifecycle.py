@@ -39,13 +39,10 @@ import numpy.typing as npt
 
 from bench.extract_gold import whole
 from bench.recall_gold import Labelled, commit, events_of, labelled
-from bench.recorded import Answers
 from kite_memory import assets
-from kite_memory.distill import prompts
 from kite_memory.distill.chunking import FREE, worth_asking
 from kite_memory.distill.extractor import Answer
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.superseding import MOST_PAIRS, asked, read_answer
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Amend, Contest, Create, Ruling, Supersede, Surroundings
 from kite_memory.model.record import Chunk, Rejected
@@ -160,17 +157,6 @@ def label_drafts(project: Labelled) -> Iterator[tuple[Json, Draft]]:
 
 def oracle(contests: Sequence[Contest], replaced: Collection[str]) -> Rulings:
     return {(each.newer.id, each.older.id): "replaces" if each.older.id in replaced else "neither" for each in contests}
-
-
-def recorded(answers: Answers) -> Reader:
-    """As `superseding.Arbiter` asks."""
-
-    def rule(contests: Sequence[Contest], replaced: Collection[str]) -> Rulings:
-        told = sorted(contests, key=lambda contest: -contest.likely)[:MOST_PAIRS]
-        answer = answers.to(asked(told)) if told else None
-        return (read_answer(answer, told) or {}) if answer is not None else {}
-
-    return rule
 
 
 def superseded(project: Labelled, embedder: Embedder, reader: Reader | None) -> Ended:
@@ -412,25 +398,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--pairs", type=Path)
     parser.add_argument("--transcripts", type=Path)
     parser.add_argument("--orders", type=int, default=5)
-    parser.add_argument("--recorded", type=Path, metavar="ANSWERS")
-    parser.add_argument("--out", type=Path)
     parser.add_argument("--every", action="store_true", help="each labelled pair and each wrong one, by name")
     given = parser.parse_args(arguments)
     if given.pairs is not None:
         of_pairs([json.loads(line) for line in given.pairs.read_text(encoding="utf-8").splitlines()], every=given.every)
         return
     projects = labelled(given.gold) if given.gold is not None else []
-    if not projects or (given.recorded is None) != (given.out is None):
-        sys.exit("error: no labels there, or --recorded without --out")
+    if not projects:
+        sys.exit("error: no labels there")
     embedder = Remembering(LocalEmbedder())
     print(f"{'':24} {'labels':>6} {'replaced':>9} {'':>6} {'or put to':>9} {'':>6} {'wrongly':>9} {'wrongly':>9} {'asked':>9}")
     print(f"{'':24} {'':>6} {'outright':>9} {'share':>6} {'review':>9} {'share':>6} {'per 100':>9} {'reviewed':>9} {'per 100':>9}")
     readers: dict[str, Reader | None] = {"without a model": None, "with an oracle": oracle}
-    answers = None
-    if given.recorded is not None:
-        prompt = prompts.load([assets.folder("prompts")], "supersede")
-        answers = Answers(folder=given.recorded, missing_to=given.out / "missing", prompt=prompt)
-        readers["with a model"] = recorded(answers)
     for name, reader in readers.items():
         ends = {project.name: superseded(project, embedder, reader) for project in projects}
         for each, ended in ends.items():
@@ -451,8 +430,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
                         "replaced" if pair in ended.replaced else "review" if pair in ended.reviewed else "",
                     )
                     print(f"    {each} {pair[0]} -> {pair[1]} {' '.join(filter(None, marks))}")
-    if answers is not None:
-        print(answers.told())
     if given.transcripts is None:
         return
     shuffled = random.Random(6)

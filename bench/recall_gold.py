@@ -26,14 +26,15 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kite_memory.app.session_context import said_about
-from kite_memory.model.event import Event, EventType, Session, evidence_reference
-from kite_memory.model.hit import Judged, Question, Verdict
+from kite_memory.model.event import Event, EvidenceReference, Session, evidence_reference, opens_turn
+from kite_memory.model.hit import Injection, Judged, Question, Verdict
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Entry, Note, NoteKind
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.gate import Dial
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
+from kite_memory.recall.rendering import likely_tokens
 from kite_memory.recall.search import Query, name
 from kite_memory.recall.select import Prompt, Weighed, situation_of
 from kite_memory.recall.session_memory import SessionMemory
@@ -225,7 +226,9 @@ class Replay:
 
     def _brief(self, recall: Recall, number: str, session: Session) -> None:
         injection = recall.brief(session=session.id, project=session.project)
-        self._tell({"session": number, "brief": [name(hit.note) for hit in injection.hits]})
+        self._tell(
+            {"session": number, "brief": [name(hit.note) for hit in injection.hits], "tokens": likely_tokens(injection.block)}
+        )
 
     def _prompts(
         self,
@@ -242,7 +245,7 @@ class Replay:
         told = 0
         for event in wanted:
             at = place.get(event, -1)
-            if at < 0 or events[at].type is not EventType.USER_MESSAGE:  # an interruption: no hook is run for it
+            if at < 0 or not opens_turn(events[at]):
                 self._tell({"session": number, "event": event, "notes": [], "ranked": []})
                 continue
             commit(timeline, session, events[told:at])
@@ -268,6 +271,9 @@ class Replay:
                     "event": event,
                     "notes": [name(hit.note) for hit in shown],
                     "ranked": [name(hit.note) for hit in weighed.candidates],
+                    "listed": [pointer.id for pointer in injection.pointers if pointer.is_note],
+                    "listed_events": listed_events(injection),
+                    "tokens": likely_tokens(injection.block),
                 }
             )
             self._show(number, event, weighed)
@@ -289,6 +295,14 @@ class Replay:
             for hit, row in zip(weighed.candidates, weighed.figures, strict=True):
                 key = {"project": self.project.name, "session": session, "event": event, "note": name(hit.note)}
                 self.figures.write(json.dumps({**key, "figures": row}) + "\n")
+
+
+def listed_events(injection: Injection) -> list[str]:
+    """The events of the conversations that were quoted or pointed at."""
+    told = [reference for quote in injection.quotes for reference in (quote.id, *quote.evidence)]
+    told += [reference for each in injection.pointers if not each.is_note for reference in (each.id, *each.evidence)]
+    references = map(EvidenceReference.parse, told)
+    return list(dict.fromkeys(reference.event[:8] for reference in references if reference is not None))
 
 
 def judged(question: Question, verdict: Json) -> Judged:

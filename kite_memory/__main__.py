@@ -10,7 +10,7 @@ def main() -> None:
         sys.path.append(str(Path(__file__).resolve().parent.parent))
     if sys.argv[1:] == ["daemon"]:
         sys.exit(_daemon())
-    from kite_memory.cli.main import run
+    from kite_memory.cli.opening import run
 
     run()
 

@@ -9,18 +9,8 @@ from dataclasses import dataclass, replace
 
 from kite_memory.distill.backends.backend import Backend, Ending, Inquiry
 from kite_memory.distill.extractor import Usage
-from kite_memory.model.plan import Contest
 from kite_memory.recall.embedders.embedder import Embedder, Purpose, Space, Vectors
 from kite_memory.redaction import drop_private, redact
-
-
-def without_private(contest: Contest) -> Contest:
-    """Two notes as a stranger may read them."""
-    newer, older = (
-        replace(note, title=redact(drop_private(note.title)), body=redact(drop_private(note.body)))
-        for note in (contest.newer, contest.older)
-    )
-    return replace(contest, newer=newer, older=older)
 
 
 @dataclass(frozen=True, slots=True)

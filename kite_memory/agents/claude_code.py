@@ -16,6 +16,9 @@ OLDER_EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse")
 """For a Claude Code that does not know `PostToolBatch`: some of them leave the whole of the settings aside then."""
 _EVER = (EVENTS, OLDER_EVENTS, ("SessionStart", "UserPromptSubmit"))
 
+OPENS_NOTES = ("Bash(kmem show:*)", "mcp__kite-memory__show_notes")
+"""What an agent may run unasked: it reads one's own notes, as the hook does, and can do nothing else."""
+
 _KNOWS_BATCHES = (2, 1, 120)
 
 TIMEOUT_SECONDS = 5
@@ -62,8 +65,10 @@ def events_for(version: tuple[int, ...] | None) -> tuple[str, ...]:
     return OLDER_EVENTS if version is not None and version < _KNOWS_BATCHES else EVENTS
 
 
-def plan_install(text: str | None, command: str, events: Sequence[str] = EVENTS, *, comments: bool = False) -> Plan:
-    """Each of ``events`` runs ``command``, once, and nothing else does.
+def plan_install(
+    text: str | None, command: str, events: Sequence[str] = EVENTS, *, allow: Sequence[str] = (), comments: bool = False
+) -> Plan:
+    """Each of ``events`` runs ``command``, once, and nothing else does; what ``allow`` says is done without asking the person.
 
     An older command of ours is brought up to date where it stands. Raises `SettingsUnreadable` for what is not JSON, or not
     shaped as the agent's settings are. ``comments`` says that the agent reads JSON with comments.
@@ -73,9 +78,12 @@ def plan_install(text: str | None, command: str, events: Sequence[str] = EVENTS,
         now = _wired(now, event, command, comments)
     while astray := next((place for place in _ours(_root(now, comments)) if place.event_name not in events), None):
         now = _without(now, astray, comments)
+    for rule in allow:
+        now = _allowed(now, rule, comments)
     if now == text:
         return Nothing(because="the hooks are there already")
-    return Edit(before=text, after=now, because=f"runs the hook on {', '.join(events[:-1])} and {events[-1]}")
+    also = "; the agent may open notes without asking" if allow else ""
+    return Edit(before=text, after=now, because=f"runs the hook on {', '.join(events[:-1])} and {events[-1]}{also}")
 
 
 def plan_uninstall(text: str | None, earlier: Sequence[str | None] = (), *, comments: bool = False) -> Plan:
@@ -88,11 +96,14 @@ def plan_uninstall(text: str | None, earlier: Sequence[str | None] = (), *, comm
         return Nothing(because="there are no hooks of ours")
     because = "removes our hooks and nothing else"
     for old in earlier:
-        if any(_became(old, text, places[0].command.value, events) for events in _EVER):
+        if any(_became(old, text, places[0].command.value, events, allow) for events in _EVER for allow in (OPENS_NOTES, ())):
             return Edit(before=text, after=old, because=because)
     after = text
     while place := next(_ours(_root(after, comments)), None):
         after = _without(after, place, comments)
+    for rule in OPENS_NOTES:
+        if not any(_was_theirs(old, rule) for old in earlier):
+            after = _disallowed(after, rule, comments)
     return Edit(before=text, after=after, because=because)
 
 
@@ -107,9 +118,9 @@ def status(text: str | None, events: Sequence[str] = EVENTS, *, comments: bool =
     return Status(hooks=hooks, missing=tuple(event for event in events if event not in wired), disabled=disabled)
 
 
-def _became(old: str | None, text: str, command: str, events: Sequence[str]) -> bool:
+def _became(old: str | None, text: str, command: str, events: Sequence[str], allow: Sequence[str]) -> bool:
     try:
-        match plan_install(old, command, events):
+        match plan_install(old, command, events, allow=allow):
             case Edit(after=after) if after == text:
                 return not status(old).hooks
             case _:
@@ -188,6 +199,49 @@ def _without(text: str, place: _Place, comments: bool) -> str:
     root = _root(text, comments)
     hooks = root.member("hooks")
     return text if hooks is None else json_text.remove(text, root, hooks)
+
+
+def _allowed(text: str, rule: str, comments: bool) -> str:
+    root = _root(text, comments)
+    match root.get("permissions"):
+        case None:
+            return json_text.add_member(text, root, "permissions", {"allow": [rule]})
+        case Object() as permissions:
+            pass
+        case _:
+            raise _misshapen("permissions", "an object")
+    match permissions.get("allow"):
+        case None:
+            return json_text.add_member(text, permissions, "allow", [rule])
+        case Array() as rules:
+            return text if _at(rules, rule) is not None else json_text.add_item(text, rules, rule)
+        case _:
+            raise _misshapen("permissions.allow", "a list")
+
+
+def _disallowed(text: str, rule: str, comments: bool) -> str:
+    root = _root(text, comments)
+    permissions = root.get("permissions")
+    rules = permissions.get("allow") if isinstance(permissions, Object) else None
+    if not isinstance(permissions, Object) or not isinstance(rules, Array) or (at := _at(rules, rule)) is None:
+        return text
+    if len(rules.items) > 1 or json_text.holds_remarks(text, rules):
+        return json_text.remove(text, rules, at)
+    holder: Object = permissions if len(permissions.members) > 1 or json_text.holds_remarks(text, permissions) else root
+    member = holder.member("allow" if holder is permissions else "permissions")
+    return text if member is None else json_text.remove(text, holder, member)
+
+
+def _at(rules: Array, rule: str) -> int | None:
+    return next((at for at, each in enumerate(rules.items) if isinstance(each, String) and each.value == rule), None)
+
+
+def _was_theirs(old: str | None, rule: str) -> bool:
+    """Whether it stood there before we came."""
+    try:
+        return bool(old) and not status(old).hooks and _disallowed(old or "", rule, False) != old
+    except SettingsUnreadable:
+        return False
 
 
 def _misshapen(what: str, expected: str) -> SettingsUnreadable:

@@ -100,7 +100,7 @@ def agents(*, claude_root: Path, codex_root: Path | None = None, gemini_root: Pa
             name="claude-code",
             title="Claude Code",
             settings=claude_root / "settings.json",
-            plan_install=partial(claude_code.plan_install, events=events),
+            plan_install=partial(claude_code.plan_install, events=events, allow=claude_code.OPENS_NOTES),
             plan_uninstall=claude_code.plan_uninstall,
             status=partial(claude_code.status, events=events),
         ),

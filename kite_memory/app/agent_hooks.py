@@ -26,7 +26,7 @@ from kite_memory.projects.project import project_of
 from kite_memory.projects.repositories import branch_of
 from kite_memory.recall.index import essence
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import estimated_tokens, plain_line, remarks
+from kite_memory.recall.rendering import estimated_tokens, likely_tokens, plain_line, remarks
 from kite_memory.recall.select import Prompt, bounded, needless
 from kite_memory.recall.session_memory import Delivery
 from kite_memory.redaction import drop_private, redact
@@ -46,7 +46,8 @@ TEAM_SECONDS = 0.15
 
 _CLAUDE_CODE = "claude-code"
 _TURN_TOKENS = 1600
-_START_TOKENS = 400
+_START_TOKENS = 360
+_LAST_WORK_LINES = 2
 _LEAST_TOKENS = 120
 """What a note in a block of its own needs."""
 _EVENTS = 200
@@ -178,7 +179,7 @@ class HookHandler:
                 self._end_turn(asked.session)
                 return ""
             case event if event in _REACHES_THE_MODEL.get(agent, _REACHES_ANY_MODEL):
-                said = self._acted(asked, delivery)
+                said = self._acted(asked, agent, delivery)
             case _:
                 return ""
         return _printed(said, asked, agent) if said else ""
@@ -196,7 +197,7 @@ class HookHandler:
     def _opening(self, asked: HookInput, agent: str, delivery: Delivery) -> str:
         project = project_of(asked.cwd)
         brief = self._recall.brief(session=asked.session, project=project, branch=branch_of(asked.cwd), delivery=delivery)
-        room = _START_TOKENS - (brief.tokens or estimated_tokens(brief.block))
+        room = _START_TOKENS - (brief.tokens or likely_tokens(brief.block))
         lines = () if room <= 0 else self._last_work(asked, agent, project)
         said = "\n".join(filter(None, (brief.block, remarks(lines, about=ABOUT, tokens=room))))
         if said and asked.session:
@@ -226,7 +227,8 @@ class HookHandler:
         except (KiteError, sqlite3.Error):
             left = ()
         told = self._last_session(asked, agent, project)
-        return (*told[:1], *left, *told[1:])
+        lines = (*told[:1], *left, *told[1:])
+        return lines if asked.source == "compact" else lines[:_LAST_WORK_LINES]
 
     def _last_session(self, asked: HookInput, agent: str, project: str) -> tuple[str, ...]:
         try:
@@ -316,8 +318,13 @@ class HookHandler:
             branch=branch_of(asked.cwd),
         )
 
-    def _acted(self, asked: HookInput, delivery: Delivery) -> str:
-        return "\n".join(filter(None, (self._ruling(asked.session, delivery), self._known_of(asked, delivery))))
+    def _acted(self, asked: HookInput, agent: str, delivery: Delivery) -> str:
+        for call in asked.calls:
+            if call.notes:
+                delivery.when(arrived=partial(self._recall.opened, asked.session, call.notes, project=project_of(asked.cwd)))
+        begins = self._take_unopened(asked.session)
+        opening = self._opening(asked, agent, delivery) if begins else ""
+        return "\n".join(filter(None, (opening, self._ruling(asked.session, delivery), self._known_of(asked, delivery))))
 
     def _ruling(self, session: str, delivery: Delivery, *, within: float = 0.0) -> str:
         """What the judge found. Where that is lost on its way, it comes with the next tool's result."""

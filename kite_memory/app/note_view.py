@@ -4,23 +4,40 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from kite_memory.errors import NoteNotFound, VaultMissing
+from kite_memory.errors import KiteError, NoteNotFound, VaultMissing
+from kite_memory.model.event import EvidenceReference
 from kite_memory.model.note import Note
-from kite_memory.recall.rendering import plain, plain_line
+from kite_memory.recall.rendering import in_brief, plain, plain_line, quoted, shortened
 from kite_memory.vault import Vault
 
 Json = dict[str, Any]
+
+_FILES = 4
+
+
+TOKENS = 400
+"""Of a note that an agent opens, unless it asks for more."""
+_FEWEST, _MOST_TOKENS, _CHARACTERS = 40, 4_000, 9_500
+_MOST = 20
+
+Conversation = Callable[[EvidenceReference], str]
+"""What was said there, plainly: what was asked, and how it ended. Empty where nobody knows."""
+
+
+def _nothing_said(reference: EvidenceReference) -> str:
+    return ""
 
 
 class Showing:
     """Thread-safe."""
 
-    def __init__(self, *, vault: Vault, clock: Callable[[], datetime]) -> None:
+    def __init__(self, *, vault: Vault, clock: Callable[[], datetime], conversation: Conversation = _nothing_said) -> None:
         self._vault = vault
         self._clock = clock
+        self._conversation = conversation
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
-        return {"show": self.show}
+        return {"show": self.show, "open": self.opened}
 
     def found(self, note: str) -> Note:
         if not self._vault.root.is_dir() and not self._vault.known.all():
@@ -46,6 +63,24 @@ class Showing:
             return [f"the vault is frozen: {frozen}"]
         return [] if self._vault.root.is_dir() else [f"there is no vault at {self._vault.root}"]
 
+    def opened(self, *, notes: list[str], tokens: int = TOKENS) -> Json:
+        """Each as an agent reads it, in at most so many ``tokens``; those that are not there are named with what to do."""
+        told: list[Json] = []
+        missing: list[Json] = []
+        for called in notes[:_MOST]:
+            try:
+                told.append(self._in_brief(called, min(max(tokens, _FEWEST), _MOST_TOKENS)))
+            except KiteError as error:
+                missing.append({"note": plain_line(called), "reason": str(error), "hint": error.hint})
+        return {"notes": told, "missing": missing, "text": "\n\n".join(each["text"] for each in told)}
+
+    def _in_brief(self, called: str, tokens: int) -> Json:
+        reference = EvidenceReference.parse(called)
+        if reference is not None and (said := self._conversation(reference)):
+            return {"id": called, "path": "", "text": shortened(quoted(said), tokens=tokens, characters=_CHARACTERS)}
+        note = self.in_force(called)
+        return {"id": note.id or note.path, "path": note.path, "text": in_brief(note, tokens)}
+
     def show(self, *, note: str, history: bool = False, expired: bool = False) -> Json:
         """With ``history`` also all that a note under a key has said, the newest first; with ``expired`` also one that has."""
         found = self.found(note) if expired else self.in_force(note)
@@ -54,13 +89,26 @@ class Showing:
             text = file.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise NoteNotFound(f"{found.path} cannot be read: {error.strerror}", hint="somebody has just moved it") from error
-        told = {**note_told(found), "file": str(file), "text": plain(text)}
+        told = {**note_told(found), "file": str(file), "text": plain(text), "became": became_of(found)}
         if history:
             told["versions"] = [
                 {"version": each.version, "at": each.at.isoformat(), "by": plain_line(each.by), "text": plain(each.body)}
                 for each in self._vault.keys.history(found)
             ]
         return told
+
+
+def became_of(note: Note) -> list[str]:
+    """What came after it, in a line each."""
+    lines: list[str] = []
+    if note.superseded_by:
+        when = f" on {note.valid_until:%Y-%m-%d}" if note.valid_until is not None else ""
+        lines.append(f"superseded{when} by {note.superseded_by}")
+    if note.drifted is not None:
+        files = ", ".join(anchor.rpartition("@")[0] or anchor for anchor in note.anchors[:_FILES])
+        lines.append(f"the code it rests on has changed since, as seen on {note.drifted:%Y-%m-%d}: {files}")
+    lines += [f"may contradict {other}; `kmem review` asks which holds" for other in note.conflicts[:_FILES]]
+    return [plain_line(line, 500) for line in lines]
 
 
 def note_told(note: Note) -> Json:

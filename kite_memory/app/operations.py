@@ -9,18 +9,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, get_args, get_origin
 
 from kite_memory.app import forgetting
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
-from kite_memory.app.note_view import Showing, note_told
+from kite_memory.app.note_view import Showing, became_of, note_told
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import Searching, hit_told, known_project
-from kite_memory.app.session_context import NoteIndexer, before
+from kite_memory.app.session_context import NoteIndexer, before, conversation
 from kite_memory.app.survey import Survey
 from kite_memory.app.usage_report import by_name, helping, occasion_told
 from kite_memory.app.vault_pages import VaultPages
@@ -29,7 +30,8 @@ from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle
 from kite_memory.distill.spending import Spending
 from kite_memory.errors import NoteNotFound, UsageError, VaultMissing
-from kite_memory.model.event import Event, EvidenceReference
+from kite_memory.model.event import Event, EvidenceReference, evidence_reference
+from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects.project import project_of
 from kite_memory.recall.gate import FEATURES
@@ -41,6 +43,7 @@ from kite_memory.recall.select import Prompt, Weighed
 from kite_memory.redaction import drop_private, redact
 from kite_memory.text.ages import age, duration
 from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.looking_up import became
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import wire
 from kite_memory.tools.argument_parsing import writable_key, written_tags
@@ -103,7 +106,7 @@ class Operations:
         self._vault = vault
         self._recall = recall
         self._indexer = indexer
-        self._showing = Showing(vault=vault, clock=clock)
+        self._showing = Showing(vault=vault, clock=clock, conversation=partial(conversation, timeline))
         self.show = self._showing.show
         self._letting_go = forgetting
         self._extractor = extractor
@@ -164,7 +167,10 @@ class Operations:
             "reason": injection.reason,
             "took_ms": _since(began),
             "block": injection.block,
-            "notes": [hit_told(hit) for hit in injection.hits],
+            "tokens": injection.tokens,
+            "notes": [{**hit_told(hit), "evidence": list(hit.note.evidence)} for hit in injection.hits],
+            "pointers": [_pointer(pointer) for pointer in injection.pointers],
+            "quotes": [_quote(quote) for quote in injection.quotes],
             "for_the_judge": len(injection.question.candidates) if injection.question else 0,
             "problems": self._showing.hindrances(),
         }
@@ -323,14 +329,25 @@ class Operations:
             known = by_name(self._vault.known.all()) if occasions else {}
             passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
             return {"prompts": [occasion_told(occasion, known) for occasion in occasions], "silent": passed}
+        if self._timeline.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
+            return {"title": "", "path": "", "evidence": self._turn(note)}
         found = self._showing.in_force(note)
-        return {**note_told(found), "evidence": [self._evidence(reference) for reference in found.evidence]}
+        evidence = [self._evidence(reference) for reference in found.evidence]
+        return {**note_told(found), "became": became_of(found), "evidence": evidence}
+
+    def _turn(self, citation: str) -> list[Json]:
+        """What a citation names: of a turn, the prompt and the answer that closed it, as far as they may be offered."""
+        prompt = self._timeline.card_prompt(citation)
+        said = self._timeline.offered(self._timeline.turn(prompt.id)) if prompt is not None else []
+        cited = [evidence_reference(event.provider, event.session, event.id) for event in said]
+        return [self._evidence(each) for each in dict.fromkeys(cited or [citation])]
 
     def _evidence(self, text: str) -> Json:
         reference = EvidenceReference.parse(text)
         events = [] if reference is None else self._timeline.evidence(reference) or self._saved(reference)
         return {
             "reference": plain_line(text),
+            "became": list(dict.fromkeys(plain_line(line, 1_000) for event in events for line in became(self._timeline, event))),
             "events": [
                 {
                     "id": event.id,
@@ -480,6 +497,20 @@ def _fits(value: object, annotation: Any) -> bool:
             return isinstance(value, list) and all(_fits(each, inner) for each in value)
         case _:
             return any(_fits(value, each) for each in get_args(annotation))
+
+
+def _pointer(pointer: Pointer) -> Json:
+    return {
+        "id": pointer.id,
+        "title": plain_line(pointer.title),
+        "date": pointer.date.isoformat(),
+        "score": round(pointer.score, 4),
+        "evidence": list(pointer.evidence),
+    }
+
+
+def _quote(quote: Quote) -> Json:
+    return {"citation": quote.id, "text": quote.text, "date": quote.date.isoformat(), "evidence": list(quote.evidence)}
 
 
 def _explained(asked: Prompt, weighed: Weighed) -> Json:

@@ -26,9 +26,10 @@ from kite_memory.distill.scheduler import Asked, Idle, Scheduler
 from kite_memory.errors import KiteError, VaultFolderWrong
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import EARLIEST, Problem, ReadResult, in_time
-from kite_memory.model.plan import Contest, Ruling
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.model.plan import Surroundings
 from kite_memory.model.provenance import Passage, Speaker
-from kite_memory.model.record import Chunk
+from kite_memory.model.record import Chunk, Remembered
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact, redact_event, redact_id
@@ -52,8 +53,6 @@ _BLOCKED_PAUSE = 60.0
 
 _BEFORE = 160
 """Events before a chunk that whoever distils it gets to see with it."""
-
-_RULINGS = 2_000
 
 
 _DAY = 86_400.0
@@ -81,7 +80,7 @@ class Pipeline:
     """Each step commits before the next begins and can be repeated; so a crash anywhere is a repeat.
 
     Ingestion and everything from the vault onward are each for one thread at a time; `Vault.lock` guards the latter.
-    ``arbitrate`` says of pairs of notes, where it can, what the newer does to the older.
+    With ``remembers``, whoever distils a chunk gets to see the notes that it may change.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class Pipeline:
         recall: Recall,
         indexer: NoteIndexer,
         policy: ChunkPolicy,
-        arbitrate: Callable[[Sequence[Contest]], Rulings] = lambda contests: {},
+        remembers: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.sources = tuple(sources)
@@ -106,8 +105,7 @@ class Pipeline:
         self._recall = recall
         self._indexer = indexer
         self._policy = policy
-        self._arbitrate = arbitrate
-        self._rulings: dict[tuple[str, str], Ruling | None] = {}
+        self._remembers = remembers
         self._clock = clock
         self._ripe: dict[tuple[str, str], float] = {}
         self._seen: dict[tuple[str, str], tuple[int, float]] = {}
@@ -297,9 +295,12 @@ class Pipeline:
             gaps = [gap for gap in gaps if quiet[gap[0], gap[1]] >= since.timestamp()]
         return [PassedOver(provider=of, session=session, first=first, last=last) for of, session, first, last in gaps]
 
-    def calls_for(self, passed_over: Iterable[PassedOver]) -> int:
-        """How many chunks there would be to ask about."""
-        return sum(worth_asking(_within(events, span)) for each in passed_over for events, span in self.spans(each))
+    def open_stretches(self) -> Iterator[PassedOver]:
+        """What of each session is in no chunk yet."""
+        for state in self._unchunked():
+            key = (state.session.provider, state.session.id)
+            begun = self._outbox.chunked_to([key]).get(key, -1)
+            yield PassedOver(provider=key[0], session=key[1], first=begun + 1, last=state.last_ordinal)
 
     def take_up(self, passed_over: Iterable[PassedOver]) -> None:
         """Hand what was passed over to the outbox after all: once, since it is no longer passed over then."""
@@ -318,16 +319,33 @@ class Pipeline:
         events = [event for event in found if event.ordinal <= last]
         yield from ((events, span) for span in finished(events, self._policy, quiet_for=math.inf))
 
+    def plain_chunk(self, waiting: WaitingChunk) -> Chunk | None:
+        """Its events alone; ``None`` where they are gone."""
+        return self._chunk(waiting.id, waiting.provider, waiting.session, waiting.first, waiting.last)
+
     def load(self, waiting: WaitingChunk) -> Chunk | None:
         """The chunk as an extractor gets it; ``None`` where its events are gone."""
-        chunk = self._chunk(waiting.id, waiting.provider, waiting.session, waiting.first, waiting.last)
+        chunk = self.plain_chunk(waiting)
         if chunk is None:
             return None
         before = self._timeline.last_events(waiting.provider, waiting.session, _BEFORE, before=waiting.first)
         with self._vault.lock:
             noted = len(self._vault.known.of_session(waiting.provider, waiting.session))
         provenance = self._timeline.provenance(chunk.session.project)
-        return replace(chunk, before=tuple(before), noted=noted, provenance=provenance)
+        remembered = tuple(self.remembered(chunk)) if self._remembers else ()
+        return replace(chunk, before=tuple(before), noted=noted, provenance=provenance, remembered=remembered)
+
+    def remembered(self, chunk: Chunk) -> Iterator[Remembered]:
+        """The session's notes, and those of its project and of none that come nearest to what was said; no one's who keeps them by
+        key, for those are not for others to change."""
+        key = (chunk.session.provider, chunk.session.id)
+        with self._vault.lock:
+            here = [note for note in map(self._vault.read, self._vault.known.of_session(*key)) if note is not None]
+        here = sorted((note for note in here if _may_be_changed(note)), key=lambda note: note.created)[-_MOST_HERE:]
+        ids = {note.id for note in here}
+        near = [note for note in nearest_to(chunk, self._recall.nearest) if _may_be_changed(note) and note.id not in ids]
+        yield from (_as_remembered(note, here=True) for note in here)
+        yield from (_as_remembered(note, here=False) for note in near[:_MOST_NEAR])
 
     def _chunk(self, name: str, provider: str, session: str, first: int, last: int) -> Chunk | None:
         known = self._timeline.session(provider, session)
@@ -368,7 +386,7 @@ class Pipeline:
                 drafted = self._drafted(chunk)
                 if drafted is not None:
                     try:
-                        self._publish(self._unheard(*drafted))
+                        self._publish(self._unheard(*drafted), chunk.record.weighed)
                     except VaultFolderWrong as error:
                         log.warning("%s: %s", error, error.hint)
                         self._held_back[chunk.id] = now + _BLOCKED_PAUSE
@@ -395,10 +413,10 @@ class Pipeline:
                 self._indexer.refresh(paths)
         return left
 
-    def _publish(self, drafts: Sequence[Draft]) -> None:
-        """Whether one makes another untrue is asked before the lock is taken: it may take as long as a model does."""
+    def _publish(self, drafts: Sequence[Draft], weighed: Sequence[str] = ()) -> None:
+        """Of notes that the drafts were ``weighed`` against, and that none of them says to change, all holds."""
         around = self._vault.around(drafts, self._recall.nearest)
-        rulings = self._ruled(self._vault.contests(drafts, around))
+        rulings = _both_hold(drafts, weighed)
         wrong: VaultFolderWrong | None = None
         with self._vault.lock:
             outcomes: list[Outcome] = []
@@ -414,17 +432,6 @@ class Pipeline:
                 self._indexer.refresh(paths)
         if wrong:
             raise wrong
-
-    def _ruled(self, contests: Sequence[Contest]) -> Rulings:
-        """Nothing is asked twice, as where notes cannot be written for an hour."""
-        pairs = [(each.newer.id, each.older.id) for each in contests]
-        unasked = [each for each, pair in zip(contests, pairs, strict=True) if pair not in self._rulings]
-        if unasked:
-            if len(self._rulings) > _RULINGS:
-                self._rulings.clear()
-            self._rulings |= dict.fromkeys((each.newer.id, each.older.id) for each in unasked)
-            self._rulings.update(self._arbitrate(unasked))
-        return {pair: ruling for pair in pairs if (ruling := self._rulings.get(pair)) is not None}
 
     def wrote(self, paths: Iterable[Path]) -> bool:
         """Whether these files of the vault are all as we left them, so that a comparison would find nothing in them."""
@@ -455,6 +462,49 @@ class Pipeline:
         except KiteError as error:
             log.warning("the vault could not be compared: %s", error)
             return None
+
+
+def nearest_to(chunk: Chunk, nearest: Callable[[Note], Surroundings]) -> list[Note]:
+    """Notes that come near to one thing or another that a person or, at last, the agent said; the nearest to each first."""
+    said = [event for event in chunk.events if event.role == "user" and event.type in _RULING and len(event.text) > _TERSE]
+    closing = [event for event in chunk.events if event.type is EventType.ASSISTANT_MESSAGE and event.role == "assistant"][-1:]
+    found: list[list[Note]] = []
+    for event in (*said[-_MOST_SAID:], *closing):
+        for project in dict.fromkeys((chunk.session.project, "")):
+            asked = Note(
+                id="",
+                path="",
+                kind=NoteKind.FACT,
+                title="",
+                body=event.text[:_SAID],
+                created=event.at,
+                updated=event.at,
+                project=project,
+                scope=Scope.PROJECT if project else Scope.GLOBAL,
+            )
+            found.append([near.note for near in nearest(asked).near])
+    by_rank = (ranked[place] for place in range(_MOST_NEAR) for ranked in found if place < len(ranked))
+    return list({note.id: note for note in by_rank}.values())
+
+
+_RULING = (EventType.USER_MESSAGE, EventType.DECISION)
+_MOST_SAID, _MOST_HERE, _MOST_NEAR = 6, 12, 8
+_SAID, _TERSE = 1_500, 12
+
+
+def _may_be_changed(note: Note) -> bool:
+    return note.status is NoteStatus.ACCEPTED and not note.key and note.kind is not NoteKind.ENTITY
+
+
+def _as_remembered(note: Note, *, here: bool) -> Remembered:
+    title, body = (redact(drop_private(text)) for text in (note.title, note.body))
+    return Remembered(id=note.id, kind=note.kind.value, title=title, body=body, day=note.created.date(), here=here)
+
+
+def _both_hold(drafts: Sequence[Draft], weighed: Sequence[str]) -> Rulings:
+    """In either order: a draft may be older than what it was held against."""
+    pairs = [(draft.note.id, id) for draft in drafts for id in weighed]
+    return dict.fromkeys((*pairs, *((other, one) for one, other in pairs)), "neither")
 
 
 def redacted(look: ReadResult) -> ReadResult:

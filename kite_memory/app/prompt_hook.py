@@ -11,6 +11,7 @@ import orjson
 
 from kite_memory.redaction import redact_id
 from kite_memory.redaction.cutting import beginning, ends
+from kite_memory.text.shell import invocations
 
 _LONGEST_NAME = 4_096
 _LONGEST_PART = 4_000
@@ -19,6 +20,7 @@ _MOST_WORDS = 200
 _WHOLE = 1 << 19
 """Of a longer input about a tool only the head is looked at: what the tool printed, or a file's whole text, makes it long."""
 _HEAD = 8_192
+_OPENING_TOOLS = ("__show_notes", "__get_note", "__read_memory")
 
 _SAME = {"BeforeAgent": "UserPromptSubmit", "AfterAgent": "Stop", "BeforeTool": "PreToolUse", "AfterTool": "PostToolUse"}
 """Gemini CLI's names for what the others call by Claude Code's."""
@@ -38,12 +40,16 @@ _END = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """``command`` and ``error`` are bounded, and end with a whole word. ``error`` is empty for what has not failed, or not yet."""
+    """``command`` and ``error`` are bounded, and end with a whole word. ``error`` is empty for what has not failed, or not yet.
+
+    ``notes`` are those of ours that the agent asked to be shown.
+    """
 
     tool: str
     command: str = ""
     files: tuple[str, ...] = ()
     error: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +122,21 @@ def _calls(event: str, told: Mapping[Any, Any]) -> Iterator[ToolCall]:
                 given = rest.get("tool_input")
                 command, files = _given(given) if isinstance(given, dict) else ("", ())
                 error = "" if rest.get("is_interrupt") is True or event == "PreToolUse" else _error(rest)
-                yield ToolCall(tool=_text(tool), command=command, files=files, error=error)
+                opened = _opened(tool, command, given) if isinstance(given, dict) and not error else ()
+                yield ToolCall(tool=_text(tool), command=command, files=files, error=error, notes=opened)
             case _:
                 pass
+
+
+def _opened(tool: str, command: str, given: Mapping[Any, Any]) -> tuple[str, ...]:
+    """What of ours was opened by a command, or by a tool of our server."""
+    if tool.startswith("mcp__") and tool.endswith(_OPENING_TOOLS):
+        named = given.get("notes", [given.get("note")])
+        return tuple(_text(each) for each in named[:_MOST_CALLS] if isinstance(each, str)) if isinstance(named, list) else ()
+    if "kmem show" not in command:
+        return ()
+    shown = (each.words[1:] for each in invocations(command) if each.program == "kmem" and each.words[:1] == ("show",))
+    return tuple(_text(word) for words in shown for word in words[:_MOST_CALLS])
 
 
 def _given(given: Mapping[Any, Any]) -> tuple[str, tuple[str, ...]]:

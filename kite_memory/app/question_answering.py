@@ -29,8 +29,10 @@ from kite_memory.recall.search import Query, name
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.text.ages import age
+from kite_memory.timeline.conversations import CardQuery
+from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.search import EventQuery
-from kite_memory.timeline.store import EventHit, Timeline
+from kite_memory.timeline.store import CardHit, EventHit, Timeline
 from kite_memory.vault import Vault
 
 NOTES = 8
@@ -48,6 +50,7 @@ _LEAST_OF_WHAT_IS_NEAR = 0.1
 _SURE = 0.6
 """From this score on, a note answers a question that it shares no word with."""
 _SAME = 0.75
+_SETTLING_WORDS = 4
 _TELLING = frozenset(
     {
         *(EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE, EventType.DECISION, EventType.RESUME_POINT),
@@ -61,7 +64,19 @@ _COMMITTED = re.compile(
 _PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s{0,8}(?:[-*#>|]|\d{1,3}[.)]\s))")
 _CODE = re.compile(r"```.{0,4000}?(?:```|\Z)", re.DOTALL)
 _WORD = re.compile(r"[\"'(\[*`]{0,3}[^\W\d_]+(?:['’-][^\W\d_]+)*[\"')\]*`.,;:!?—-]{0,4}|[—–-]")
-_MARKUP = re.compile(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|\*\*|__", re.MULTILINE)
+_LINE_MARKUP = re.compile(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+", re.MULTILINE)
+_STRONG = re.compile(r"(?<![\w*_`])(\*\*|__)(?=[^\s*_])([^*_`\n]{1,400}?)(?<=\S)\1(?![\w*_`])")
+"""Only where it stands around words, as markup does: `1024**2` and `__init__` are no such thing."""
+_OFFER = re.compile(
+    r"^\W{0,3}(?:I['’]d|I['’]ll|I (?:could|can|would|will|suggest|propose|recommend)|we (?:could|can|might)|let me|let['’]s"
+    r"|options?\b|choices?\b|or (?:we|I)\b|then I['’]d|my plan|the plan|plan:|next\b|easiest is|alternatively|shall|should|want me"
+    r"|do you want)",
+    re.IGNORECASE,
+)
+"""What an agent offers, or is about to do, is not what was done or decided."""
+_COMPARED, _TALK = 6, 1_500
+_MEANT, _COVERED, _BY_WORDS = 0.42, 0.35, 0.1
+_QUOTED = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +90,7 @@ class Evidence:
     text: str
     score: float
     name: str = ""
+    by_agent: bool = False
 
     @property
     def piece(self) -> Piece:
@@ -106,7 +122,65 @@ def of_event(hit: EventHit) -> Evidence:
         at=event.at,
         text=_said_by(event),
         score=hit.score,
+        by_agent=event.role == "assistant" and event.type is EventType.ASSISTANT_MESSAGE,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """A conversation that answers: what a person said last in it, and the agent's words after that, by their places among the
+    evidence. ``later`` says when its matter came up again.
+    """
+
+    said: int
+    recap: int | None
+    later: datetime | None = None
+
+
+def of_conversation(hit: CardHit, closing: Sequence[Event]) -> list[Evidence]:
+    """What was said in its end, a piece for each message."""
+    project = f" in {hit.session.project}" if hit.session.project else ""
+    return [
+        Evidence(
+            kind="event",
+            reference=evidence_reference(event.provider, event.session, event.id),
+            title=f"{event.type.value.replace('_', ' ')}{project}",
+            at=event.at,
+            text=_said_by(event),
+            score=hit.score,
+            by_agent=event.role == "assistant",
+        )
+        for event in closing
+    ]
+
+
+def settled_in(evidence: Sequence[Evidence], first: int, count: int, later: datetime | None) -> Settled | None:
+    """Of the pieces of one conversation, a person's last words that say more than yes, and what follows them."""
+    places = range(first, first + count)
+    said = next((at for at in reversed(places) if not evidence[at].by_agent and _settles(evidence[at].text)), None)
+    if said is None:
+        said = next((at for at in places if not evidence[at].by_agent), None)
+    if said is None:
+        return None
+    return Settled(said=said, recap=next((at for at in places if at > said and evidence[at].by_agent), None), later=later)
+
+
+def _settles(text: str) -> bool:
+    return len(text.split()) >= _SETTLING_WORDS and not text.rstrip().endswith(("?", "？"))
+
+
+def told_of(conversations: Sequence[Settled], evidence: Sequence[Evidence]) -> list[Sentence]:
+    """In the words of those who said it, as they stand there; the agent's as far as they tell what is, not what it offers."""
+    told: list[Sentence] = []
+    for each in conversations:
+        said = evidence[each.said]
+        marked = f" (it came up again on {each.later:%Y-%m-%d})" if each.later else ""
+        told.append(Sentence(text=f"On {said.at:%Y-%m-%d}{marked}: “{clip(one_line(said.text), _QUOTED)}”", rests_on=(each.said,)))
+        if each.recap is not None:
+            recap = [text for text, _ in _sentences_of(evidence[each.recap]) if not _OFFER.match(text) and not text.endswith("?")]
+            if recap:
+                told.append(Sentence(text=clip(" ".join(recap[:3]), _QUOTED), rests_on=(each.recap,)))
+    return told
 
 
 def _said_by(event: Event) -> str:
@@ -134,6 +208,8 @@ def extract(question: str, evidence: Sequence[Evidence]) -> tuple[Sentence, ...]
         covered = sum(worth[stem] for stem in again) / total if total else 0.0
         near = evidence[place].kind == "note" and evidence[place].score >= _NEAR and covered >= _LEAST_OF_WHAT_IS_NEAR
         enough = covered >= _LEAST_COVERED and len(again) >= min(2, len(wanted))
+        if evidence[place].by_agent and _OFFER.match(text):
+            continue
         if (near or enough) and not text.rstrip().endswith(("?", "？")):
             weight = _prose(text) * (covered + 0.5 * evidence[place].score + _more(evidence[place]))
             weighed.append((weight, place, text, said))
@@ -170,7 +246,7 @@ def _sentences_of(piece: Evidence) -> Iterator[tuple[str, frozenset[str]]]:
     """With their words."""
     told = 0
     for paragraph in _PARAGRAPH.split(_CODE.sub("\n\n", piece.text)):
-        for sentence in sentences(_MARKUP.sub("", paragraph)):
+        for sentence in sentences(_STRONG.sub(r"\2", _LINE_MARKUP.sub("", paragraph))):
             if len(sentence) >= 12 and told < _SENTENCES_OF_A_PIECE:
                 told += 1
                 yield sentence, stems(sentence)
@@ -214,7 +290,9 @@ class QuestionAnswering(TimelineQueries):
         answerer: Callable[[], Answerer | None],
         clock: Callable[[], datetime],
         polisher: Callable[[], Polisher | None] = _nobody,
+        meaning: Meaning | None = None,
     ) -> None:
+        self._meaning = meaning
         super().__init__(timeline=timeline, vault=vault, polisher=polisher)
         self._notes = vault
         self._recall = recall
@@ -230,7 +308,7 @@ class QuestionAnswering(TimelineQueries):
         words = redact(drop_private(beginning(question, _LONGEST_QUESTION))).strip()
         if not words:
             raise UsageError("there is no question", hint='as in: kmem ask "why did we choose postgres?"')
-        evidence = self._evidence(words, named(project), age(since, self._clock()), cwd)
+        evidence, conversations = self._evidence(words, named(project), age(since, self._clock()), cwd)
         answerer = None if offline else self._answerer()
         by, remark = "offline", ""
         told: Sequence[Sentence] = ()
@@ -242,7 +320,7 @@ class QuestionAnswering(TimelineQueries):
                 case Unsaid(reason=reason):
                     remark = f"the model was of no help: {plain_line(reason)}"
         if by == "offline":
-            told = extract(words, evidence)
+            told = self._without_a_model(words, evidence, conversations)
         kept = [each for sentence in told if (each := self._resolved(sentence, evidence)) is not None]
         used = list(dict.fromkeys(place for sentence in kept for place in sentence.rests_on))
         number = {place: count for count, place in enumerate(used, 1)}
@@ -266,11 +344,47 @@ class QuestionAnswering(TimelineQueries):
             "took_ms": time_since(began),
         }
 
-    def _evidence(self, question: str, project: str, since: datetime | None, cwd: str) -> list[Evidence]:
+    def _evidence(self, question: str, project: str, since: datetime | None, cwd: str) -> tuple[list[Evidence], list[Settled]]:
         here = project or project_of(cwd)
         notes = self._recall.search(Query(text=question, project=here, within=project, since=since, limit=NOTES))
+        cards = self._timeline.cards(CardQuery(text=question, project=here, within=project, since=since), self._meaning)
         events = self._timeline.search(EventQuery(text=question, project=project, since=since, limit=EVENTS))
-        return [*map(of_note, notes), *map(of_event, events)]
+        evidence = [*map(of_note, notes), *(of_event(hit) for hit in events if not hit.near)]
+        conversations: list[Settled] = []
+        for hit in self._about(question, cards):
+            pieces = of_conversation(hit, self._timeline.closing(hit.prompt.id))
+            found = settled_in([*evidence, *pieces], len(evidence), len(pieces), hit.later.at if hit.later else None)
+            evidence += pieces
+            conversations += [found] if found is not None else []
+        return evidence, conversations
+
+    def _about(self, question: str, cards: Sequence[CardHit]) -> list[CardHit]:
+        """The conversation that answers, and what it came up in later before it; none where none surely does.
+
+        A whole conversation says better than a turn of it what it is about: the few best are compared with the question as such.
+        """
+        first: dict[str, CardHit] = {}
+        for hit in cards:
+            first.setdefault(hit.session.id, hit)
+        hits = list(first.values())[:_COMPARED]
+        near = [hit.meaning for hit in hits]
+        if self._meaning is not None and hits:
+            talks = ["\n".join(event.text for event in self._timeline.conversation(hit.prompt.id))[:_TALK] for hit in hits]
+            near = [float(each) for each in self._meaning.of_texts(talks) @ self._meaning.of_question(question)]
+        best = max(range(len(hits)), key=lambda at: near[at] + _BY_WORDS * hits[at].covered, default=None)
+        if best is None or not (near[best] >= _MEANT or hits[best].covered >= _COVERED):
+            return []
+        chosen = hits[best]
+        later = [hit for hit in hits if chosen.later is not None and hit.session.id == chosen.later.session]
+        return [*later, chosen]
+
+    def _without_a_model(self, question: str, evidence: Sequence[Evidence], conversations: Sequence[Settled]) -> list[Sentence]:
+        """What notes and single messages say outright; where a conversation surely is about it, its own words first."""
+        said = extract(question, evidence)
+        of_notes = [each for each in said if any(evidence[place].kind == "note" for place in each.rests_on)]
+        own = told_of(conversations, evidence)
+        others = [each for each in said if each not in of_notes] if not own else []
+        return [*of_notes, *own, *others][:_TOLD]
 
     def _resolved(self, sentence: Sentence, evidence: Sequence[Evidence]) -> Sentence | None:
         rests_on = tuple(place for place in sentence.rests_on if self._resolves(evidence[place]))

@@ -44,7 +44,7 @@ _SNIPPET = 240
 _PLACE = 4_096
 _MOST_HITS = 200
 _CARDS_FIRST, _EVENTS_NEXT = 3, 2
-_COVERED, _MEANT = 0.4, 0.45
+_COVERED, _MEANT = 0.35, 0.4
 _SHORT = 8
 _AHEAD = 0.1
 """Of a score: no more than decides between two that are about as good."""

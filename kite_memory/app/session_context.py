@@ -4,8 +4,9 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import takewhile
 
-from kite_memory.model.event import Event, EvidenceReference, Session
+from kite_memory.model.event import Event, EventType, EvidenceReference, Session, opens_turn
 from kite_memory.model.note import Note
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
@@ -57,6 +58,7 @@ def _open_failure(session: Session, events: Sequence[Event]) -> str:
     return last.command if last is not None and last in open_failures(done) else ""
 
 
+_SESSIONS = 12
 _REFERENCES = 4
 _LENGTH = 1_500
 _UNREADABLE = (sqlite3.Error, UnicodeError)
@@ -103,6 +105,32 @@ class NoteIndexer:
     def rebuild(self, *, progress: Callable[[int, int], None]) -> Refreshed:
         """As `Recall.rebuild`."""
         return self._recall.rebuild(self._vault, evidence=self._evidence, progress=progress)
+
+
+def commands_run(timeline: Timeline, project: str) -> tuple[tuple[str, ...], ...]:
+    """What a project's last sessions ran, a list for each; nothing where that cannot be read."""
+    try:
+        sessions = timeline.last_sessions(project, _SESSIONS)
+        of_each = (timeline.last_events(session.provider, session.id, _EVENTS) for session in sessions)
+        return tuple(tuple(event.command for event in events if event.command) for events in of_each)
+    except _UNREADABLE:
+        return ()
+
+
+def conversation(timeline: Timeline, reference: EvidenceReference) -> str:
+    """What was asked there and how it ended; empty where the timeline does not hold it, or offers it to nobody any more."""
+    try:
+        line = timeline.offered(timeline.evidence(reference)[:1])
+        if not line:
+            return ""
+        asked = line[0]
+        later = timeline.offered(timeline.events(asked.provider, asked.session, after=asked.ordinal, limit=_EVENTS))
+    except _UNREADABLE:
+        return ""
+    turn = list(takewhile(lambda event: not opens_turn(event), later))
+    said = [event.text for event in turn if event.type is EventType.ASSISTANT_MESSAGE and event.text]
+    closing = f"\nIt ended: {said[-1][:_LENGTH]}" if said else ""
+    return f"{asked.at:%Y-%m-%d}, {asked.role}: {asked.text[:_LENGTH]}{closing}"
 
 
 def before(timeline: Timeline, provider: str, session: str, prompt: str) -> Situation:

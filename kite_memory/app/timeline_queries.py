@@ -409,6 +409,7 @@ def _overview(each: Overview) -> Json:
         "errors": each.errors,
         "tests": each.tests,
         "failed_tests": each.failed_tests,
+        "opening": plain_line(each.opening, 200),
     }
 
 

@@ -3,7 +3,7 @@
 import json
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby
@@ -17,16 +17,14 @@ from kite_memory.app.session_context import before
 from kite_memory.app.timeline_queries import TimelineQueries
 from kite_memory.distill.answering import Answerer
 from kite_memory.distill.backends.backend import Ending, Inquiry
-from kite_memory.distill.extractor import Extractor, Refused, Usage
+from kite_memory.distill.extractor import Refused, Sharing, Usage
 from kite_memory.distill.outbox import ChunkEntry, Outbox, WaitingChunk
 from kite_memory.distill.polishing import Polisher
-from kite_memory.distill.superseding import Arbiter
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, EventType, Session, evidence_reference
 from kite_memory.model.hit import Judge, Question
 from kite_memory.model.note import Note
-from kite_memory.model.plan import Contest
-from kite_memory.model.record import Chunk
+from kite_memory.model.record import Chunk, Remembered
 from kite_memory.recall.prose import passages
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
@@ -34,7 +32,7 @@ from kite_memory.recall.select import Prompt
 from kite_memory.redaction import redact
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
-from kite_memory.vault.drafting import Draft, draft_id
+from kite_memory.vault.drafting import draft_id
 
 Json = dict[str, Any]
 
@@ -336,7 +334,7 @@ def _kind(line: bytes) -> str:
     return redact(plain_line(kind, _KIND)) if isinstance(kind, str) and kind else "of no type"
 
 
-TASKS = ("extract", "judge", "supersede", "ask", "polish", "embed")
+TASKS = ("extract", "judge", "ask", "polish", "embed")
 
 _SECONDS = 60.0
 _MOST_PROMPTS = 50
@@ -361,15 +359,13 @@ class Recorder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Askers:
-    """Whatever asks a model, each joined to ``recorder``. ``redacted`` makes a pair of notes fit to leave the machine."""
+    """Whatever asks a model, each joined to ``recorder``."""
 
     recorder: Recorder
-    extractor: Extractor
+    extractor: Sharing
     judge: Judge
     answerer: Answerer
     polisher: Polisher
-    arbiter: Arbiter
-    redacted: Callable[[Contest], Contest]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,6 +377,7 @@ class Requests:
     timeline: Timeline
     vault: Vault
     recall: Recall
+    remembered: Callable[[Chunk], Iterable[Remembered]]
     clock: Callable[[], datetime]
 
     def about(self, named: str) -> list[Json]:
@@ -391,8 +388,8 @@ class Requests:
         session = self.tracer.find(named)
         return [
             *self._told("extract", "once for each finished chunk", self._extract(session)),
+            *self._told("extract", "once for short chunks of several sessions; here those of this one", self._shared(session)),
             *self._told("judge", "with a prompt that the gate is in doubt about", self._judge(session)),
-            *self._told("supersede", "when a new note may contradict an older one", self._supersede(session)),
             *self._told("ask", "by `kmem ask`, here with the last prompt as the question", self._ask(session)),
             *self._told("polish", "by `kmem resume --polish`", self._polish(session)),
             *self._embed(session),
@@ -413,11 +410,25 @@ class Requests:
             self.askers.recorder.asked.clear()
 
     def _extract(self, session: Session) -> Iterator[None]:
+        for chunk in self._chunks(session):
+            self.askers.extractor.extract(chunk)
+            yield
+
+    def _shared(self, session: Session) -> Iterator[None]:
+        together: list[Chunk] = []
+        for chunk in self._chunks(session):
+            if self.askers.extractor.share([*together, chunk]):
+                together.append(chunk)
+        if len(together) > 1:
+            self.askers.extractor.extract_together(together)
+            yield
+
+    def _chunks(self, session: Session) -> Iterator[Chunk]:
+        """As they would be asked about now: with the notes that are there by now."""
         for part in self.tracer.parts(session):
             never_asked = part.state == "nothing" and part.entry is not None and not part.entry.extractor
             if part.chunk is not None and part.chunk.events and not never_asked:
-                self.askers.extractor.extract(part.chunk)
-                yield
+                yield replace(part.chunk, remembered=tuple(self.remembered(part.chunk)))
 
     def _judge(self, session: Session) -> Iterator[None]:
         """About the last prompt that any note could help with."""
@@ -440,13 +451,6 @@ class Requests:
             self.askers.judge.judge(as_judged(question), seconds=_SECONDS)
             yield
             return
-
-    def _supersede(self, session: Session) -> Iterator[None]:
-        notes = list(self.vault.notes_of(session.provider, session.id))
-        contests = self.vault.contests([Draft(note=note) for note in notes], {note.id: self.recall.nearest(note) for note in notes})
-        if contests:
-            self.askers.arbiter.rule(list(map(self.askers.redacted, contests)))
-            yield
 
     def _ask(self, session: Session) -> Iterator[None]:
         for event in self._prompts(session)[:1]:

@@ -12,7 +12,7 @@ from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
 from kite_memory.recall.session_memory import TEAMS, Given, Occasion, SessionMemory, Showing
-from kite_memory.recall.tallies import Count, Tally, Week
+from kite_memory.recall.tallies import BY_TITLE, Count, Tally, Week
 from kite_memory.recall.uptake import Uptake, uptake
 from kite_memory.timeline.rows import SessionState
 from kite_memory.timeline.store import Timeline
@@ -129,6 +129,8 @@ class OutcomeTracker:
             return None
         if cut and not told.before:
             return Uptake(outcome="unknown", why="too much has happened since")
+        if showing.moment in BY_TITLE:
+            return Uptake(outcome="ignored", why="it was not opened") if over else None
         note = self._recall.note(showing.note)
         if note is None:
             why = "the note is the team's" if showing.moment == "team" else "the note is gone"
@@ -145,7 +147,9 @@ WEEKS = 4
 _MOST_IGNORED = 3
 _ENOUGH_SHOWN = 10
 _ENOUGH_TOLD = 5
-_SELDOM = 0.2
+_FLOOR = 0.10
+"""Of showings that no agent saw, so many are found "used" all the same: `bench.uptake` measures it."""
+_SELDOM = 2 * _FLOOR
 
 
 def helping(memory: SessionMemory, notes: Iterable[Known], now: datetime) -> Json:
@@ -166,6 +170,7 @@ def helping(memory: SessionMemory, notes: Iterable[Known], now: datetime) -> Jso
     named = by_name(notes) if ignored else {}
     return {
         "verdict": _verdict(total),
+        "floor": _FLOOR,
         "shown": total.shown,
         **_counted(total),
         "weeks": [_week(week) for week in weeks],
@@ -185,7 +190,7 @@ def occasion_told(occasion: Occasion, known: Mapping[str, Known]) -> Json:
         "project": occasion.project,
         "prompt": occasion.head,
         "reason": occasion.reason,
-        "notes": [_given(given, known.get(given.note)) for given in occasion.given],
+        "notes": [_given(given, occasion, known.get(given.note)) for given in occasion.given],
     }
 
 
@@ -217,10 +222,11 @@ def _counted(count: Count) -> Json:
     return {"used": count.used, "ignored": count.ignored, "unknown": count.unknown, "open": count.open}
 
 
-def _given(given: Given, note: Known | None) -> Json:
+def _given(given: Given, occasion: Occasion, note: Known | None) -> Json:
     return {
         **_named(given.note, note),
         "score": given.score,
+        "voice": given.voice or occasion.moment,
         "outcome": given.standing,
         "because": plain_line(given.why, 300),
     }

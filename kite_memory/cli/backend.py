@@ -64,7 +64,10 @@ class LocalBridge:
 _PATIENCE = 90.0
 """Seconds: a question is answered by a model that may take sixty."""
 _READING_PATIENCE = 10.0
-_READING = frozenset({"search", "recall", "why", "show", "status", "timeline", "resume", "threads", "how", "fix", "blame"})
+_READING = frozenset({"search", "recall", "why", "show", "open", "status", "timeline", "resume", "threads", "how", "fix", "blame"})
+_ANSWERED_FROM_CARDS = frozenset({"search", "ask"})
+_CARD_ROUNDS = 3
+"""Some two hundred milliseconds, where no daemon has made the cards: the newest first."""
 _ANSWERED_FROM_THE_INDEX = frozenset({"search", "recall", "why", "ask", "review"})
 
 
@@ -90,6 +93,9 @@ def perform(op: str, **arguments: Any) -> Any:
                 here.init_vault()
             if op in _ANSWERED_FROM_THE_INDEX:
                 catch_up(here)
+            for _ in range(_CARD_ROUNDS if op in _ANSWERED_FROM_CARDS else 0):
+                if not here.timeline.make_cards():
+                    break
             return here.operations.perform(op, asked)
 
 

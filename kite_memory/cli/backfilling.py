@@ -14,15 +14,11 @@ from kite_memory.errors import KiteError
 from kite_memory.sources.common.source import Source
 
 if TYPE_CHECKING:
+    from kite_memory.app.backlog import Bill
     from kite_memory.app.pipeline import PassedOver
     from kite_memory.wiring.services import Services
 
 Unread = Sequence[tuple[Source, Path, int]]
-
-_CHUNK_BYTES = 400_000
-"""Bytes of transcript to a chunk, about: measured over long sessions."""
-
-_CHUNK_TOKENS = 6_500
 
 _WORTH_WAITING = 30.0
 """Seconds that a person at the terminal may be kept waiting for a busy model."""
@@ -39,14 +35,14 @@ def announce(house: "Services", found: Unread, *, distill: bool) -> None:
     size = sum(length for _, _, length in found)
     tell(f"{counted(len(found), 'transcript')}, {f'{size / 1e6:.1f} MB' if size >= 1e5 else f'{size / 1e3:.1f} kB'} to read")
     if distill:
-        _tell_cost(house, max(1, round(size / _CHUNK_BYTES)))
+        _tell_cost(house, found, ())
 
 
 def announce_passed_over(house: "Services", found: "Sequence[PassedOver]") -> None:
     """What an earlier ``--since`` left without notes, and what they would cost."""
     if found:
         tell(f"{_sessions(found)} passed over before, now to make notes of")
-        _tell_cost(house, house.pipeline.calls_for(found))
+        _tell_cost(house, (), found)
 
 
 def announce_the_rest(house: "Services", found: Unread, *, source: str, since: datetime | None) -> None:
@@ -69,11 +65,25 @@ def _sessions(found: "Iterable[PassedOver]") -> str:
     return counted(len({(each.provider, each.session) for each in found}), "session")
 
 
-def _tell_cost(house: "Services", calls: int) -> None:
-    if house.costs and calls:
-        dollars = calls * _CHUNK_TOKENS * house.config.extractor.dollars_per_million_in / 1e6 * 1.5
-        limit = house.config.extractor.dollars_per_day
-        tell(f"notes from them: about {counted(calls, 'call')}, ${dollars:.2f}, at most ${limit:.2f} a day")
+def _tell_cost(house: "Services", found: Unread, passed_over: "Sequence[PassedOver]") -> None:
+    if not house.costs:
+        return
+    bill = bill_of(house, found, passed_over)
+    if bill.calls:
+        from kite_memory.wiring.models import prices_of
+
+        dollars, limit = bill.dollars(prices_of(house.config)), house.config.extractor.dollars_per_day
+        tell(f"notes from them: about {counted(bill.calls, 'call')}, ${dollars:.2f}, at most ${limit:.2f} a day")
+
+
+def bill_of(house: "Services", found: Unread, passed_over: "Sequence[PassedOver]" = ()) -> "Bill":
+    """What a model would be asked about all that has no notes yet, whichever is chosen."""
+    from kite_memory.app.backlog import backlog
+    from kite_memory.wiring.models import chunk_policy, fixed_part
+
+    policy = chunk_policy(house.config, costs=True)
+    ahead = backlog(found, passed_over, pipeline=house.pipeline, timeline=house.timeline, outbox=house.outbox, policy=policy)
+    return ahead.bill(fixed_part(house.config))
 
 
 def backfill(

@@ -119,11 +119,14 @@ def width() -> int:
 
 def ask(question: str) -> bool:
     """A yes or a no from a person; no where nobody is there."""
-    if not watched():
-        return False
-    _write(sys.stderr, f"{question} [y/N] ", end="")
+    return watched() and reply(f"{question} [y/N]").lower() in {"y", "yes"}
+
+
+def reply(question: str) -> str:
+    """What a person types, of whom it is known that they are there."""
+    _write(sys.stderr, f"{question} ", end="")
     sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+    return sys.stdin.readline().strip()
 
 
 def choose(question: str) -> str:

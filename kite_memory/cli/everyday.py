@@ -203,6 +203,8 @@ def up(
 
     Example: kmem up --since 30d
     """
+    from kite_memory.cli.choosing import choose_model
+
     settings = configuration.load()
     start_at = age(since, datetime.now(UTC))
     if (version := daemon_version()) is not None:
@@ -216,9 +218,12 @@ def up(
         with alone(settings, instead=""), house() as here:
             whole = _laid_out(here)
             whole &= no_hooks or hook_agents(settings, yes=yes)
-            if _read_what_is_there(here, start_at):
-                show_first_notes(here)
-            link_kmem()
+            if not (chosen := choose_model(here, yes=yes)):
+                _take_in(here, start_at)
+        if chosen:
+            settings = configuration.load()
+            with alone(settings, instead=""), house() as here:
+                _take_in(here, start_at)
         if foreground:
             from kite_memory.daemon.lock import DaemonLock
             from kite_memory.wiring.daemon import run_daemon
@@ -254,6 +259,12 @@ def _laid_out(here: "Services") -> bool:
         return False
     tell(f"vault: {here.config.vault}")
     return True
+
+
+def _take_in(here: "Services", since: datetime | None) -> None:
+    if _read_what_is_there(here, since):
+        show_first_notes(here)
+    link_kmem()
 
 
 def _read_what_is_there(here: "Services", since: datetime | None) -> bool:

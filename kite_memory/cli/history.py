@@ -38,8 +38,8 @@ def timeline(
 ) -> None:
     """Show what happened in a session, in order. Without one, list the sessions, newest first.
 
-    On a terminal, to walk about in: Enter unfolds, / filters, e d t p go to the next error, decision, test and prompt (E D T P
-    to the one before), n to a note made there, q leaves.
+    On a terminal, to walk about in: Enter opens and unfolds, / searches, e d t p go to the next error, decision, test and prompt,
+    n to a note, f from a failure to its fix, y copies a citation, r shows the brief, v a view, ? all keys, q leaves.
 
     Example: kmem timeline --plain
     """
@@ -82,6 +82,8 @@ def _browse(session: str, project: str, limit: int) -> None:
             sessions=lambda: ask("timeline", project=project, limit=limit)["sessions"],
             pieces=partial(_pieces, ask),
             note=lambda note: ask("show", note=note),
+            brief=lambda session: ask("resume", session=session, tokens=1_000),
+            became=lambda citation: ask("became", citation=citation)["became"],
             session=session,
         ).run()
 
@@ -341,9 +343,8 @@ def handoff(
 ) -> None:
     """Write a session's brief into the file that the next agent reads.
 
-    That is the project's AGENTS.md, CLAUDE.md or GEMINI.md.
-
-    It stands between marks, in place of what was handed over before, and nothing else of the file changes. --done takes it out.
+    That is the project's AGENTS.md, CLAUDE.md or GEMINI.md. It stands between marks, in place of what was handed over before, and
+    nothing else of the file changes. --done takes it out.
 
     Example: kmem handoff --to codex --cwd mycelia --yes
     """

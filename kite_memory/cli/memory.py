@@ -16,7 +16,7 @@ from kite_memory.cli.backend import daemon_runs, perform
 from kite_memory.cli.console import ask, counted, read_all, say, say_json, tell, watched
 from kite_memory.cli.help import add
 from kite_memory.config import Config
-from kite_memory.errors import KiteError, UsageError
+from kite_memory.errors import KiteError, NoteNotFound, UsageError
 
 Hits = list[dict[str, Any]]
 
@@ -62,6 +62,7 @@ _SURROUNDINGS = {
     "errors": "what failed",
 }
 
+WHOLE = 4_000
 NoteName = Annotated[str, typer.Argument(metavar="NOTE", help="Id, path or title of a note; a beginning will do if only one fits.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -174,15 +175,31 @@ def _tell_explained(answer: dict[str, Any]) -> None:
 
 
 def show(
-    note: NoteName,
+    note: Annotated[
+        list[str], typer.Argument(metavar="NOTE…", help="Id or the end of one, path, title, or a conversation's citation.")
+    ],
+    tokens: Annotated[int, typer.Option(metavar="N", min=0, help="Of each at most so many tokens; 0 shows its whole file.")] = 400,
     history: Annotated[bool, typer.Option("--history", help="What a note under a key has said before, the newest first.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show a note.
+    """Show notes, plainly: what an agent runs to read what it was pointed at.
 
     Example: kmem show "postgres over sqlite"
     """
-    shown = perform("show", note=note, history=history)
+    if len(note) > 1 or not (history or as_json or tokens == 0):
+        if history:
+            raise UsageError("one note's history at a time", hint="name one note")
+        opened = perform("open", notes=note, tokens=tokens or WHOLE)
+        if as_json:
+            say_json(opened)
+        elif opened["text"]:
+            say(opened["text"])
+        for each in opened["missing"][:-1] if not opened["notes"] else opened["missing"]:
+            tell(f"error: {each['reason']}")
+        if not opened["notes"]:
+            raise NoteNotFound(opened["missing"][-1]["reason"], hint=opened["missing"][-1]["hint"])
+        return
+    shown = perform("show", note=note[0], history=history)
     if as_json:
         say_json(shown)
     elif history:
@@ -194,6 +211,8 @@ def show(
             tell("only notes under a key keep what they said before: kmem remember --key NAME")
     else:
         say(shown["text"].rstrip("\n"))
+        for line in shown["became"]:
+            tell(f"note: {line}")
 
 
 def edit(note: NoteName) -> None:
@@ -407,7 +426,10 @@ def why(
 
 
 def _print_evidence(told: dict[str, Any]) -> None:
-    say(f"{told['title']}  ({told['path']})")
+    if told["title"] or told["path"]:
+        say(f"{told['title']}  ({told['path']})")
+    for line in told.get("became", ()):
+        say(f"  {line}")
     if not told["evidence"]:
         say("no evidence: a person wrote it")
     for piece in told["evidence"]:
@@ -419,6 +441,8 @@ def _print_evidence(told: dict[str, Any]) -> None:
             say(f"  {event['at'][:19].replace('T', ' ')}  {event['role']}  {event['where']}")
             for line in event["text"].splitlines():
                 say(f"    {line}")
+        for line in piece["became"]:
+            say(f"  {line}")
 
 
 def _print_prompts(told: dict[str, Any]) -> None:

@@ -42,6 +42,9 @@ class ChunkPolicy:
     at_pauses: bool = False
 
 
+PAID = ChunkPolicy(target=40_000, most=64_000)
+"""Where each call costs the fixed part of the prompt, and a model reads ten thousand tokens as well as four."""
+
 FREE = ChunkPolicy(target=100_000, most=200_000, idle=3.0, at_pauses=True)
 """Where asking costs nothing: at once while somebody works, and of a session that is over the same."""
 

@@ -25,21 +25,25 @@ class Condensed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bounds:
-    """Characters that each kind of line may take; ``calls`` of 0 leaves tool calls out."""
+    """Characters that each kind of line may take. An agent ends a turn with ``prose``, and says an ``aside`` on the way there;
+    ``calls`` of 0 leaves tool calls out.
+    """
 
     person: int
     decided: int
     prose: int
+    aside: int
+    report: int
     result: int
     calls: int
 
 
 _TIGHTER = (
-    _Bounds(person=6_000, decided=4_000, prose=2_600, result=480, calls=150),
-    _Bounds(person=3_000, decided=2_000, prose=1_300, result=320, calls=100),
-    _Bounds(person=1_500, decided=1_000, prose=700, result=200, calls=60),
-    _Bounds(person=700, decided=500, prose=320, result=140, calls=0),
-    _Bounds(person=300, decided=240, prose=160, result=90, calls=0),
+    _Bounds(person=4_000, decided=2_600, prose=1_000, aside=400, report=3_000, result=320, calls=80),
+    _Bounds(person=2_600, decided=2_000, prose=800, aside=300, report=3_000, result=240, calls=70),
+    _Bounds(person=1_500, decided=1_000, prose=600, aside=250, report=1_400, result=200, calls=60),
+    _Bounds(person=700, decided=500, prose=320, aside=200, report=600, result=140, calls=0),
+    _Bounds(person=300, decided=240, prose=160, aside=100, report=240, result=90, calls=0),
 )
 
 
@@ -49,8 +53,8 @@ class _Line:
     text: str
 
 
-def condense(chunk: Chunk, *, limit_chars: int) -> Condensed:
-    """The chunk in at most ``limit_chars`` characters (no less than `SMALLEST_LIMIT` are taken).
+def condense(chunk: Chunk, *, limit_chars: int, label: str = "A") -> Condensed:
+    """The chunk, called ``label``, in at most ``limit_chars`` characters (no less than `SMALLEST_LIMIT` are taken).
 
     One block for each event that tells something, led by its short id; following lines are indented, so that no text
     can pose as an event. No ``<`` of the transcript's own survives, so that none can close the element it stands in.
@@ -58,7 +62,7 @@ def condense(chunk: Chunk, *, limit_chars: int) -> Condensed:
     """
     limit = max(limit_chars, SMALLEST_LIMIT)
     short = short_ids([event.id for event in chunk.events])
-    head, foot = _opening(chunk), "</transcript>"
+    head, foot = _opening(chunk, label), "</transcript>"
     room = limit - len(head) - len(foot) - 2
     lines: list[_Line] = []
     for bounds in _TIGHTER:
@@ -107,9 +111,10 @@ def _shortened(id: str, length: int) -> str:
     return stem[:length] + colon + part
 
 
-def _opening(chunk: Chunk) -> str:
+def _opening(chunk: Chunk, label: str) -> str:
     session = chunk.session
     told = {
+        "stretch": label,
         "agent": session.provider,
         "project": session.project,
         "branch": session.branch,
@@ -148,6 +153,7 @@ def _without_middle(lines: Sequence[_Line], room: int) -> list[_Line]:
 def _lines(chunk: Chunk, short: Mapping[str, str], bounds: _Bounds) -> Iterator[_Line]:
     """Calls that only look or edit are gathered into one line until something else is said or fails."""
     run: list[Event] = []
+    closing = _closing(chunk.events)
     for event in _told_once(chunk.events):
         if _is_call(event):
             if not bounds.calls or event.tool.lower() in _SILENT_TOOLS:
@@ -156,7 +162,7 @@ def _lines(chunk: Chunk, short: Mapping[str, str], bounds: _Bounds) -> Iterator[
                 yield _run_line(run, chunk, short, bounds)
                 run = []
             run.append(event)
-        elif told := _told(event, bounds):
+        elif told := _told(event, bounds, closes=event.id in closing):
             if run:
                 yield _run_line(run, chunk, short, bounds)
                 run = []
@@ -196,7 +202,19 @@ def _is_call(event: Event) -> bool:
     return event.role != "user" and event.type in (EventType.TOOL_CALL, EventType.COMMAND, EventType.FILE_ACTION)
 
 
-def _told(event: Event, bounds: _Bounds) -> str:
+def _closing(events: Sequence[Event]) -> frozenset[str]:
+    """The last thing that was said before each thing that a person said or decided, and at the end."""
+    found: set[str] = set()
+    last = ""
+    for event in events:
+        if event.type is EventType.ASSISTANT_MESSAGE:
+            last = event.id
+        elif event.role == "user" and event.type in (EventType.USER_MESSAGE, EventType.DECISION):
+            found.add(last)
+    return frozenset((*found, last))
+
+
+def _told(event: Event, bounds: _Bounds, *, closes: bool) -> str:
     """What is said of an event that is no call; empty for one that tells nothing."""
     text = bounded(event.text, _READ)
     match event.type:
@@ -206,7 +224,10 @@ def _told(event: Event, bounds: _Bounds) -> str:
         case EventType.DECISION:
             return f"DECIDED BY THE PERSON: {_shortened_prose(text, bounds.decided)}"
         case EventType.ASSISTANT_MESSAGE:
-            return f"AGENT: {prose}" if (prose := _shortened_prose(_without_code(text), bounds.prose)) else ""
+            if not closes and len(text) < _IN_PASSING and not _TELLS.search(text):
+                return ""
+            room = bounds.prose if closes else bounds.aside
+            return f"AGENT: {prose}" if (prose := _shortened_prose(_without_code(text), room)) else ""
         case EventType.RESUME_POINT:
             recap = clip(one_line(text), bounds.result)
             return f"(interrupted: {recap})" if event.status == "interrupted" else f"(recap: {recap})"
@@ -230,8 +251,8 @@ def _result_told(event: Event, text: str, bounds: _Bounds) -> str:
             return f"FAILED {event.tool}: {telling_lines(text, bounds.result)}"
         case _ if event.type is EventType.ERROR:
             return f"FAILED {event.tool}: {telling_lines(text, bounds.result)}"
-        case _ if event.tool.lower() in _ASKING_TOOLS:
-            return f"REPORT OF A SUB-AGENT: {_shortened_prose(_without_code(text), bounds.result * 2)}"
+        case _ if event.tool.lower() in _ASKING_TOOLS and not text.startswith(_LAUNCHED):
+            return f"REPORT OF A SUB-AGENT: {_shortened_prose(_without_code(text), bounds.report)}"
         case _:
             return ""
 
@@ -247,6 +268,14 @@ def _shortened_prose(text: str, limit: int) -> str:
     start = next((at for at in starts if 0 < at < len(tail) // 2), 0)
     return f"{head}\n{'' if head.endswith('…') else '…'}{tail[start:].lstrip()}"
 
+
+_IN_PASSING = 140
+_TELLS = re.compile(
+    r"because|cause|found|turns? out|issue|problem|bug|wrong|actually|instead|wait\b|fail|error|fix|not\b|n't\b|decid|should"
+    r"|must|never|only|confirm|right\b|agree|weil|grund|fehler|nicht",
+    re.IGNORECASE,
+)
+"""Words of short lines that say something; "Let me look at the tests." does not."""
 
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 _FENCE = re.compile(r"^[ \t]{0,8}(?:```|~~~)", re.MULTILINE)
@@ -330,6 +359,8 @@ _EDITING_TOOLS = frozenset(
     )
 )
 _ASKING_TOOLS = frozenset(("task", "agent"))
+_LAUNCHED = "Async agent launched"
+"""What the client says by rote of one that goes to the background; what it found comes later."""
 _STEP_INTO = re.compile(r"^\s{0,8}cd [^\s;&|]{1,200} ?&& ?")
 _CHANGES = re.compile(r"\bsed (?:-\w+ )?-i|\bxargs\b|[^2&]>\s?[^&/\s]|\btee\b|-delete\b|-exec\b")
 _LOOKING_COMMAND = re.compile(
@@ -356,7 +387,7 @@ def _run_line(run: Sequence[Event], chunk: Chunk, short: Mapping[str, str], boun
         told = f"{manner} {len(objects)}: {', '.join(objects)}" if len(objects) > 1 else f"{manner} {objects[0]}"
     else:
         told = f"ran {objects[0]}" if run[0].command else f"called {objects[0]}"
-    return _line(run[0], short, clip(told, bounds.calls))
+    return _line(run[0], short, clip(told, bounds.calls // 2 if manner == "looked at" else bounds.calls))
 
 
 def _object(event: Event, chunk: Chunk) -> str:

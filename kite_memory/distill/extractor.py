@@ -1,7 +1,8 @@
 """What every extractor promises, and the ways in which a call can end."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from kite_memory.model.record import Chunk, Record
 
@@ -79,4 +80,19 @@ class Extractor(Protocol):
 
     def extract(self, chunk: Chunk) -> Outcome:
         """Never raises for what a model, a server or a transcript does."""
+        ...
+
+
+@runtime_checkable
+class Sharing(Extractor, Protocol):
+    """One whose calls have a part that is the same for all, so that short chunks go together."""
+
+    def share(self, chunks: Sequence[Chunk]) -> bool:
+        """Whether these may be asked about in one call."""
+        ...
+
+    def estimate_together(self, chunks: Sequence[Chunk]) -> Usage: ...
+
+    def extract_together(self, chunks: Sequence[Chunk]) -> list[Outcome]:
+        """One for each, in order. What the call cost is the first one's."""
         ...

@@ -82,13 +82,15 @@ def passed(
                 doubt = None if _was_agreed_on(item, evidence) else Doubt.NOT_THE_PERSONS_WORD
             else:
                 doubt = Doubt.NOT_THE_PERSONS_WORD if honest.origin != item.origin else None
+            if honest.origin == "assistant" and told.a_tool_ruled_it(item):
+                doubt = Doubt.NOT_THE_PERSONS_WORD
             doubt = doubt or told.doubt(honest, evidence)
             kept.append(replace(honest, doubt=doubt) if doubt else honest)
             verdicts.extend([PROPOSED + doubt] if doubt else [])
         if kept:
             topics.append(replace(topic, items=tuple(kept), summary=topic.summary if _harmless(topic.summary, prompt) else ""))
     insights = tuple(text for text in record.cross_topic_insights if topics and _harmless(text, prompt))
-    return Record(topics=tuple(topics), cross_topic_insights=insights), tuple(verdicts)
+    return replace(record, topics=tuple(topics), cross_topic_insights=insights), tuple(verdicts)
 
 
 def whose(item: RecordItem, events: Sequence[Event], provenance: Provenance | None = None) -> Origin:
@@ -107,7 +109,7 @@ def foreign(items: Sequence[RecordItem], provenance: Provenance | None) -> froze
         if trace.pairs >= _TELLING_PAIRS:
             weight = weights.setdefault((at, thought), [0, 0])
             weight[0] += trace.pairs
-            said = trace.foreign if thought == _SYMPTOM else max(trace.foreign, trace.failure)
+            said = max(trace.foreign, trace.failure)
             if said >= _FOREIGN and trace.person < _FOREIGN:
                 weight[1] += trace.pairs
     return frozenset(id(items[at]) for (at, _), (whole, taken) in weights.items() if taken >= _MOSTLY * whole > 0)
@@ -120,12 +122,9 @@ def _parts(item: RecordItem) -> Iterator[tuple[int, str]]:
         thoughts += [f"{each.alternative}: {each.reason}" for each in item.rejected]
     for number, thought in enumerate(thoughts):
         yield from ((number, sentence) for paragraph in thought.split("\n") for sentence in sentences(paragraph))
-    if isinstance(item, Insight) and item.symptom:
-        yield _SYMPTOM, item.symptom
     yield len(thoughts), f"{item.title}. {item.body}"
 
 
-_SYMPTOM = -1
 _TELLING_PAIRS = 3
 _FOREIGN = 0.6
 """The share of a sentence's pairs of words that stand in one place of what a tool said."""
@@ -152,9 +151,10 @@ def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], 
         return Verdict.INSTRUCTION
     if item.origin == "tool" and _orders(item):
         return Verdict.INSTRUCTION
-    if _is_play_by_play(item.body):
-        return Verdict.PLAY_BY_PLAY
-    telling = stems(item.body) - (frozenset() if isinstance(item, Preference) else _ROUTINE)
+    if _is_play_by_play(item.body) and not (isinstance(item, Preference) and item.origin == "user"):
+        return Verdict.PLAY_BY_PLAY  # what a person wants is told with what was done against it
+    said_of = f"{item.title} {item.body}" if item.origin == "user" and not terse else item.body  # its body may be the reason alone
+    telling = stems(said_of) - (frozenset() if isinstance(item, Preference) else _ROUTINE)
     if len(telling - _VAGUE if terse else telling) < (2 if terse or item.origin == "user" else 3):
         return Verdict.TRIVIAL  # how a person wants commits made is no routine, and people are brief: "always answer in German"
     if _support(item, said) < _NOT_SUPPORTED:
@@ -190,12 +190,21 @@ def _a_person_says(item: RecordItem, evidence: Sequence[Event]) -> bool:
     """Whether the person's own words in the evidence are about it; that they spoke beside it says nothing."""
     own = stems(f"{item.title} {item.body}")
     theirs = [event for event in evidence if is_the_persons(event)]
-    if _say(own, theirs, _IN_THEIR_WORDS):
-        return True
     if _picks(own, theirs, evidence):
         return True
-    thoughts = (stems(each) for event in theirs for each in sentences(event.text[:_READ]))
-    return any(len(each) >= 2 and len(each & own) >= _OF_THEIR_WORDS * len(each) for each in thoughts)
+    if not _say(stems(item.title), theirs, _OF_THE_TITLE):  # they spoke of something else of it
+        return False
+    return _say(own, theirs, _IN_THEIR_WORDS) or any(
+        _rules(sentence, said, own) for event in theirs for sentence in sentences(event.text[:_READ]) if (said := stems(sentence))
+    )
+
+
+def _rules(sentence: str, said: frozenset[str], own: frozenset[str]) -> bool:
+    """Whether a sentence of theirs is what the item is about: one that rules something, says it whole, or shares much with it."""
+    shared = len(said & own)
+    if shared < _FEW or shared < _OF_THEIR_WORDS * len(said):
+        return False
+    return shared >= _MANY or (shared >= _OF_THE_ITEM * len(own) and (shared == len(said) or _RULES.search(sentence) is not None))
 
 
 def _picks(own: frozenset[str], theirs: Sequence[Event], evidence: Sequence[Event]) -> bool:
@@ -221,13 +230,21 @@ def _say(own: frozenset[str], events: Iterable[Event], share: float) -> bool:
     return len(own & said) >= share * len(own)
 
 
+_OF_THE_TITLE = 0.15
 _IN_THEIR_WORDS = 0.33
-"""The share of an item's words that somebody's events have together."""
+"""The shares of a title's words, and of an item's, that somebody's events have together."""
 _PARTLY = 0.2
 _OF_THE_OPTION = 0.6
 """The share of the words of a picked option that the item has."""
 _OF_THEIR_WORDS = 0.5
 """The share of a sentence of the person's that the item has: people are brief."""
+_FEW, _MANY, _OF_THE_ITEM = 2, 5, 0.15
+"""Words that a sentence of theirs shares with the item: at least, so that it needs no other mark, and as a share of the item's."""
+_RULES = re.compile(
+    r"\b(?:always|never|must|should|shall|only|instead|rather|prefer\w*|want\w*|need\w*|from now on|no|not|don'?t|won'?t|stop"
+    r"|keep|leave|let'?s|go with|use|make sure|immer|nie|nur|kein\w*|nicht|bitte)\b",
+    re.IGNORECASE,
+)
 
 
 def _origin(item: RecordItem, evidence: Sequence[Event]) -> Origin:
@@ -262,8 +279,17 @@ class _Told:
         rejected = item.rejected if isinstance(item, Decision) else ()
         if any(self._a_tool_said_first(f"{each.alternative} {each.reason}") for each in rejected if len(stems(each.reason)) >= 3):
             return "tool"
-        symptom = item.symptom if isinstance(item, Insight) else ""  # what a failure says comes from a tool, and from nobody else
-        return "tool" if len(stems(symptom)) >= 3 and self._a_tool_said_first(symptom, not_failing=True) else claimed
+        symptom = (
+            item.symptom if isinstance(item, Insight) else ""
+        )  # what is quoted of a tool is its word; what is asked there is too
+        asks = any(_ORDER.match(symptom, start.end()) for start in _SENTENCE_START.finditer(symptom))
+        quoted = asks and len(stems(symptom)) >= 3 and self._a_tool_said_first(symptom, not_failing=True)
+        return "tool" if quoted else claimed
+
+    def a_tool_ruled_it(self, item: RecordItem) -> bool:
+        """Whether what somebody is said to have decided or to want was a tool's word first, whatever reason is given for it."""
+        rules = isinstance(item, Decision | Preference) and len(stems(item.title)) >= 3
+        return rules and self._a_tool_said_first(item.title)
 
     def _a_tool_said_first(self, text: str, *, not_failing: bool = False) -> bool:
         own = stems(text)
@@ -302,6 +328,11 @@ class _Told:
     def _last(self, item: RecordItem) -> int:
         return max((self._places[id] for id in item.evidence if id in self._places), default=0)
 
+    def _before(self, item: RecordItem) -> Iterator[Event]:
+        """What somebody said just before each event of its evidence."""
+        for place in (self._places[id] for id in item.evidence if id in self._places):
+            yield from [event for event in self.events[max(0, place - _JUST_BEFORE) : place] if event.role != "tool"]
+
     def against(self, item: RecordItem) -> Verdict | None:
         own = stems(item.body)
         if item.origin != "user" and own and any(len(own & commit) >= _SAME_AS_A_COMMIT * len(own) for commit in self._commits):
@@ -311,7 +342,8 @@ class _Told:
         return None
 
     def doubt(self, item: RecordItem, evidence: Iterable[Event]) -> Doubt | None:
-        if _support(item, "\n".join(_said(event) for event in evidence)) < _HARDLY_SUPPORTED:
+        said = [*evidence, *(self._before(item) if isinstance(item, Preference) else ())]  # a correction names what it corrects
+        if _support(item, "\n".join(_said(event) for event in said)) < _HARDLY_SUPPORTED:
             return Doubt.HARDLY_SUPPORTED
         names = list(dict.fromkeys(match.group().strip("`").lower() for match in _NAME.finditer(item.body)))[:40]
         strange = sum(not self._mentions(name) for name in names)
@@ -330,6 +362,7 @@ class _Told:
         return name in self._text or all(part in self._text for part in _WORD.findall(name))
 
 
+_JUST_BEFORE = 6
 _ROOM_TO_SAY_IT = 3
 _SAYS_IT = 0.7
 _SAYS_SOME_OF_IT = 0.5

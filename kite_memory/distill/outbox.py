@@ -309,12 +309,27 @@ class Outbox:
             return None
         if now < row[6] <= now + _LONGEST_WAIT:
             return PutOff(until=float(row[6]), reason=row[7])
-        return WaitingChunk(id=row[0], provider=row[1], session=row[2], first=row[3], last=row[4], attempts=row[5])
+        return _waiting(row)
 
-    def reserve(self, chunk: str, estimate: Usage, budget: Budget, *, day: str) -> bool:
+    def all_waiting(self) -> list[WaitingChunk]:
+        rows = self._all("SELECT id, provider, session, first, last, attempts FROM chunks WHERE state = 'waiting' ORDER BY seq")
+        return [_waiting(row) for row in rows]
+
+    def beside(self, chunk: WaitingChunk, now: float, *, without: Collection[str] = (), limit: int = 40) -> list[WaitingChunk]:
+        """The first waiting chunk of each other session, in order."""
+        rows = self._all(
+            "SELECT id, provider, session, first, last, attempts FROM chunks AS c WHERE state = 'waiting'"
+            " AND not_before <= ? AND NOT (provider = ? AND session = ?) AND id NOT IN (SELECT value FROM json_each(?))"
+            " AND NOT EXISTS (SELECT 1 FROM chunks AS e WHERE e.provider = c.provider AND e.session = c.session"
+            " AND e.state IN ('waiting', 'asked') AND e.seq < c.seq) ORDER BY seq LIMIT ?",
+            (now, chunk.provider, chunk.session, json.dumps(list(without)), limit),
+        )
+        return [_waiting(row) for row in rows]
+
+    def reserve(self, chunk: str, estimate: Usage, budget: Budget, *, day: str, beside: Sequence[str] = ()) -> bool:
         """Book the call before it is made. ``False``: the day's budget does not allow it, nothing has changed.
 
-        What costs nothing needs no booking and is never refused.
+        What costs nothing needs no booking and is never refused. The call is about the chunks ``beside``, too.
         """
         with self._transaction() as database:
             if estimate != Usage():
@@ -325,6 +340,10 @@ class Outbox:
             database.execute(
                 "UPDATE chunks SET state = 'asked', reserved = ?, asked_on = ?, attempts = attempts + 1 WHERE id = ?",
                 (estimate.dollars, day, chunk),
+            )
+            database.executemany(
+                "UPDATE chunks SET state = 'asked', asked_on = ?, attempts = attempts + 1 WHERE id = ?",
+                [(day, each) for each in beside],
             )
             return True
 
@@ -506,6 +525,10 @@ class Outbox:
     def _one(self, query: str, values: Sequence[object] = ()) -> Any:
         with self._lock:
             return self._database.execute(query, values).fetchone()
+
+
+def _waiting(row: Any) -> WaitingChunk:
+    return WaitingChunk(id=row[0], provider=row[1], session=row[2], first=row[3], last=row[4], attempts=row[5])
 
 
 _REFUSED_ITEMS = "refused items: "

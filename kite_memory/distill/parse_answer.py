@@ -11,6 +11,7 @@ from typing import TypedDict
 from kite_memory.distill.prose import clean, clip, one_line
 from kite_memory.model.event import Event
 from kite_memory.model.record import (
+    Change,
     Chunk,
     Decision,
     Fact,
@@ -36,6 +37,7 @@ _MOST_REJECTED = 6
 _MOST_ENTITIES = 12
 _MOST_TRIGGERS = 4
 _MOST_TOPICS = 8
+_MOST_STRETCHES = 40
 _MOST_ITEMS = 30
 _LONGEST_ANSWER = 400_000
 _DEEPEST = 24
@@ -61,13 +63,17 @@ class Read:
     refused: tuple[str, ...]
 
 
-def read_answer(sent: object, chunk: Chunk, ids: Mapping[str, str]) -> Read | None:
+def read_answer(
+    sent: object, chunk: Chunk, ids: Mapping[str, str], *, label: str = "", offered: Mapping[str, str] | None = None
+) -> Read | None:
     """``None`` where nothing in ``sent`` (text, or JSON already parsed) has the form of an answer.
 
-    ``ids`` maps the short ids that the model was shown to full ones; only those count as evidence.
+    ``ids`` maps the short ids that the model was shown to full ones; only those count as evidence. With a ``label``, other
+    stretches were asked about as well, and ``None`` says that the answer has nothing under it. ``offered`` maps the names of notes
+    to ids: what an item does to any other note is not done.
     """
     value = parse(sent) if isinstance(sent, str) else sent
-    shape = _shape(value)
+    shape = _shape(value, label)
     if shape is None:
         return None
     raw_topics, raw_insights = shape
@@ -83,7 +89,7 @@ def read_answer(sent: object, chunk: Chunk, ids: Mapping[str, str]) -> Read | No
             if room == 0:
                 refused.append(Flaw.TOO_MANY)
                 continue
-            match _item(raw_item, events, known):
+            match _item(raw_item, events, known, offered or {}):
                 case Flaw() as flaw:
                     refused.append(flaw)
                 case item:
@@ -161,8 +167,19 @@ _LEXEME = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\],:]|\s+|[^"{}\[\],:\s
 """A string that is never closed reaches to the end: looking for its quote again and again would take quadratic time."""
 
 
-def _shape(value: object) -> tuple[list[Mapping[object, object]], object] | None:
-    """The topics of an answer and its cross-topic insights; an answer of bare items is one topic without a name."""
+def _shape(value: object, label: str = "") -> tuple[list[Mapping[object, object]], object] | None:
+    """The topics of an answer, or of what it says of one stretch, and its cross-topic insights.
+
+    An answer of bare items is one topic without a name. What names no stretch is about none where there were several.
+    """
+    if isinstance(value, dict) and isinstance(stretches := value.get("stretches"), list):
+        told = [each for each in stretches[:_MOST_STRETCHES] if isinstance(each, dict) and isinstance(each.get("items"), list)]
+        ours = [each for each in told if not label or _text(each.get("stretch"), 20).strip("\"' .").upper() == label]
+        if stretches and not ours:
+            return None
+        return list(_by_topic([item for each in ours for item in each["items"]])), None
+    if label:
+        return None
     if isinstance(value, list) and value and isinstance(value[0], dict):
         if "items" in value[0]:
             return [topic for topic in value if isinstance(topic, dict)], None
@@ -179,6 +196,17 @@ def _shape(value: object) -> tuple[list[Mapping[object, object]], object] | None
     return None
 
 
+def _by_topic(items: Sequence[object]) -> Iterator[Mapping[object, object]]:
+    """Topics as answers used to have them: items that name the same one, in the order in which it is first named."""
+    found: dict[str, list[object]] = {}
+    for item in items:
+        named = _text(item.get("topic"), _NAME_CHARS) if isinstance(item, dict) else ""
+        found.setdefault(named, []).append(item)
+    for name, ours in found.items():
+        tags = [tag for item in ours if isinstance(item, dict) for tag in _texts(item.get("tags"), limit=40, most=4)]
+        yield {"name": name, "items": ours, "categories": tags}
+
+
 def _topic(raw: Mapping[object, object], items: tuple[RecordItem, ...]) -> Topic:
     return Topic(
         name=_text(raw.get("name"), _NAME_CHARS) or items[0].title,
@@ -189,7 +217,7 @@ def _topic(raw: Mapping[object, object], items: tuple[RecordItem, ...]) -> Topic
     )
 
 
-def _item(raw: object, events: Mapping[str, Event], known: Mapping[str, str]) -> RecordItem | Flaw:
+def _item(raw: object, events: Mapping[str, Event], known: Mapping[str, str], offered: Mapping[str, str]) -> RecordItem | Flaw:
     if not isinstance(raw, dict):
         return Flaw.NOT_AN_ITEM
     kind = _text(raw.get("kind"), 40).lower().replace("_", " ")
@@ -215,7 +243,14 @@ def _item(raw: object, events: Mapping[str, Event], known: Mapping[str, str]) ->
     if kind != "decision":
         body = _with_rejected(body, rejected)
     common = _Common(
-        title=title, body=body, evidence=evidence, importance=importance, origin=origin, entities=entities, triggers=triggers
+        title=title,
+        body=body,
+        evidence=evidence,
+        importance=importance,
+        origin=origin,
+        entities=entities,
+        triggers=triggers,
+        change=_change(raw, offered),
     )
     match kind:
         case "decision":
@@ -238,6 +273,17 @@ class _Common(TypedDict):
     origin: Origin
     entities: tuple[str, ...]
     triggers: tuple[str, ...]
+    change: Change | None
+
+
+def _change(raw: Mapping[object, object], offered: Mapping[str, str]) -> Change | None:
+    """What an item says to do to one of the notes that were shown; a name that was not offered is no name."""
+    because = _text(raw.get("because"), _REJECTED_CHARS)
+    for does in ("amends", "replaces"):  # of an item that says both, the one that loses less
+        named = _text(raw.get(does), 40).strip(" []()#`\"'").upper()
+        if named in offered:
+            return Change(note=offered[named], does="amends" if does == "amends" else "replaces", because=because)
+    return None
 
 
 _KINDS = frozenset(("decision", "insight", "fact", "preference", "question", "open question"))
@@ -252,8 +298,11 @@ def is_the_persons(event: Event) -> bool:
 
 
 def checked_origin(claimed: object, sources: Sequence[Event]) -> Origin:
-    """The origin an item claims, or less: nobody lends a person's voice to what they did not say."""
-    if claimed == "user" and any(is_the_persons(event) for event in sources):
+    """The origin an item claims, or less; where it claims none, the most that its events allow.
+
+    Nobody lends a person's voice to what they did not say; whether they said it, the gate looks at.
+    """
+    if claimed in (None, "user") and any(is_the_persons(event) for event in sources):
         return "user"
     if claimed == "tool" or not any(event.role in ("assistant", "user") for event in sources):
         return "tool"
@@ -261,9 +310,15 @@ def checked_origin(claimed: object, sources: Sequence[Event]) -> Origin:
 
 
 def bounded_title(text: str, words: int = TITLE_WORDS) -> str:
-    """One line without markup, at most so many ``words`` and `TITLE_CHARS` characters."""
-    title = one_line(text).strip("#*_ \"'").rstrip(".:;,").split(" ")
+    """One line without markup or marks around the whole of it, at most so many ``words`` and `TITLE_CHARS` characters."""
+    line = one_line(text).strip("#*_ ").rstrip(".:;,")
+    if len(line) > 1 and line[0] == line[-1] and line[0] in _MARKS and line.count(line[0]) == 2:
+        line = line[1:-1]
+    title = line.rstrip(".:;,").split(" ")
     return clip(" ".join(title[:words]), TITLE_CHARS).strip()
+
+
+_MARKS = "\"'"
 
 
 def _text(value: object, limit: int) -> str:

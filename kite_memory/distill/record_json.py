@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from kite_memory.errors import StateDamaged
-from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Rejected, Topic
+from kite_memory.model.record import Change, Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Rejected, Topic
 
 _KINDS: dict[str, Callable[..., RecordItem]] = {
     "decision": Decision,
@@ -32,6 +32,7 @@ def to_json(record: Record) -> bytes:
                 for topic in record.topics
             ],
             "cross_topic_insights": record.cross_topic_insights,
+            "weighed": record.weighed,
         }
     )
 
@@ -52,6 +53,7 @@ def from_json(text: bytes) -> Record:
                 for topic in raw["topics"]
             ),
             cross_topic_insights=tuple(raw["cross_topic_insights"]),
+            weighed=tuple(raw.get("weighed", ())),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StateDamaged("an answer in the outbox cannot be read", hint="run `kmem verify`") from error
@@ -61,4 +63,6 @@ def _item(kind: str, raw: dict[str, Any]) -> RecordItem:
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
     if "rejected" in values:
         values["rejected"] = tuple(Rejected(**rejected) for rejected in raw["rejected"])
+    if values.get("change") is not None:
+        values["change"] = Change(**raw["change"])
     return _KINDS[kind](**values)

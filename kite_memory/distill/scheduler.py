@@ -2,13 +2,13 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from kite_memory.distill.chunking import middle
-from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Outcome, Refused, Usage
+from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Outcome, Refused, Sharing, Usage
 from kite_memory.distill.outbox import Outbox, PutOff, WaitingChunk
 from kite_memory.distill.spending import Budget, utc_day
 from kite_memory.model.record import Chunk
@@ -22,6 +22,9 @@ TOO_DEAR = "one call about it may cost more than `dollars_per_day` under [extrac
 
 _OTHERS = 8
 """So many chunks that today's rest does not pay for are passed over in search of one that it does."""
+
+_MISFITS = 4
+"""So many chunks that are too long to share a call are passed over in search of one that is not."""
 
 _FIRST_PAUSE = 5.0
 _BREAKER_AFTER = 3
@@ -79,7 +82,10 @@ class Scheduler:
         self._unaccepted: set[str] = set()
         self._alone: set[str] = set()
         """Of those not accepted, chunks after which another was."""
-        self._unwritten: tuple[WaitingChunk, Outcome] | None = None
+        self._by_itself: set[str] = set()
+        """Chunks of which nothing came when they shared a call."""
+        self._unwritten: list[tuple[WaitingChunk, Outcome]] = []
+        self._shared = False
         self._closed_at = self._closed_until = 0.0
         self._closed_because = Idle(until=None, reason="")
         self._unpaid: set[str] = set()
@@ -89,8 +95,8 @@ class Scheduler:
     def step(self, load: Callable[[WaitingChunk], Chunk | None]) -> Asked | Idle:
         """Ask about one chunk, if the time is right, and commit what came of it."""
         now = self._clock()
-        if self._unwritten is not None:
-            return self._write_down(*self._unwritten, now)
+        if self._unwritten:
+            return self._write_all_down(now)
         if self._closed_at <= now < self._closed_until:  # a clock that was set back is no reason to wait for where it was
             return self._closed_because
         if self._unpaid_on != utc_day(now):
@@ -103,23 +109,76 @@ class Scheduler:
                     return self._budget_spent(now, min(until, _next_day(now)))
                 return Idle(until=until, reason=f"trying again: {reason}" if reason else "trying again")
             case WaitingChunk() as waiting:
-                return self._ask(waiting, load(waiting), now)
+                return self._ask(waiting, load, now)
 
-    def _ask(self, waiting: WaitingChunk, chunk: Chunk | None, now: float) -> Asked | Idle:
+    def _ask(self, waiting: WaitingChunk, load: Callable[[WaitingChunk], Chunk | None], now: float) -> Asked | Idle:
+        chunk = load(waiting)
         if chunk is None or not chunk.events:
             self._outbox.refuse(waiting.id, Usage(), reason="its events are gone from the timeline")
             return Asked(chunk=waiting.id, answered=False)
         day, estimate = utc_day(now), self._extractor.estimate(chunk)
         if estimate.dollars > self._budget.dollars:
             return self._make_affordable(waiting, chunk)
+        beside = self._beside(waiting, chunk, load, now)
+        if beside and isinstance(self._extractor, Sharing):
+            chunks = [chunk, *(each for _, each in beside)]
+            together = self._extractor.estimate_together(chunks)
+            if self._outbox.reserve(waiting.id, together, self._budget, day=day, beside=[other.id for other, _ in beside]):
+                asked = [waiting, *(other for other, _ in beside)]
+                self._shared = True
+                self._unwritten = list(zip(asked, self._extractor.extract_together(chunks), strict=True))
+                return self._write_all_down(now)
         if not self._outbox.reserve(waiting.id, estimate, self._budget, day=day):
             self._unpaid.add(waiting.id)
             self._unpaid_on = day
             if len(self._unpaid) > _OTHERS or self._outbox.spending(day).calls >= self._budget.calls:
                 return self._budget_spent(now, _next_day(now))
             return Asked(chunk=waiting.id, answered=False)
-        self._unwritten = (waiting, self._extractor.extract(chunk))
-        return self._write_down(*self._unwritten, now)
+        self._shared = False
+        self._unwritten = [(waiting, self._extractor.extract(chunk))]
+        return self._write_all_down(now)
+
+    def _beside(
+        self, waiting: WaitingChunk, chunk: Chunk, load: Callable[[WaitingChunk], Chunk | None], now: float
+    ) -> Sequence[tuple[WaitingChunk, Chunk]]:
+        """Chunks of other sessions that share the call; none for one that did badly in company."""
+        sharing = self._extractor
+        if waiting.id in self._by_itself or not isinstance(sharing, Sharing) or not sharing.share([chunk]):
+            return ()
+        found: list[tuple[WaitingChunk, Chunk]] = []
+        misfits = 0
+        for other in self._outbox.beside(waiting, now, without=[*self._by_itself, *self._unpaid]):
+            theirs = load(other)
+            if theirs is not None and theirs.events and sharing.share([chunk, *(each for _, each in found), theirs]):
+                found.append((other, theirs))
+                continue
+            misfits += 1
+            if misfits == _MISFITS:
+                break
+        return found
+
+    def _write_all_down(self, now: float) -> Asked | Idle:
+        """What has no answer of a shared call is asked about again by itself; the first tells of the call as a whole."""
+        while len(self._unwritten) > 1:
+            other, outcome = self._unwritten[-1]
+            match outcome:
+                case Answer(record=record, usage=usage, refused_items=refused):
+                    self._outbox.answer(other.id, record, usage, extractor=self._extractor.name, refused_items=refused)
+                case Refused(reason=reason) | Misconfigured(reason=reason) | Busy(reason=reason):
+                    self._outbox.put_off(other.id, Usage(), not_before=now, reason=reason)
+                    if _is_about_a_chunk(outcome):
+                        self._by_itself.add(other.id)
+                case _:
+                    assert_never(outcome)
+            self._unwritten.pop()
+        ((first, outcome),) = self._unwritten
+        if self._shared and not isinstance(outcome, Answer) and _is_about_a_chunk(outcome):
+            usage = outcome.usage if isinstance(outcome, Refused) else Usage()
+            self._outbox.put_off(first.id, usage, not_before=now, reason=outcome.reason)
+            self._by_itself.add(first.id)
+            self._unwritten = []
+            return Asked(chunk=first.id, answered=False)
+        return self._write_down(first, outcome, now)
 
     def _make_affordable(self, waiting: WaitingChunk, chunk: Chunk) -> Asked:
         """Divide what no day's budget pays for, unless even its shortest part would cost too much."""
@@ -140,32 +199,32 @@ class Scheduler:
             case Answer(record=record, usage=usage, refused_items=refused):
                 self._failures = 0
                 self._outbox.answer(waiting.id, record, usage, extractor=self._extractor.name, refused_items=refused)
-                self._unwritten = None
+                self._unwritten = []
                 self._alone |= self._unaccepted
                 self._unaccepted.clear()
                 return Asked(chunk=waiting.id, answered=bool(record.items()))
             case Refused(reason=reason, usage=usage):
                 self._failures = 0
                 self._outbox.refuse(waiting.id, usage, reason=reason)
-                self._unwritten = None
+                self._unwritten = []
                 return Asked(chunk=waiting.id, answered=False)
             case Busy(reason=reason, retry_after=retry_after, usage=usage, made=made):
                 pause = pause_after(max(self._failures + 1, waiting.attempts + 1), retry_after, self._jitter())
                 spent = None if made == "perhaps" else usage  # it may be on the bill: what was booked stays booked
                 self._outbox.put_off(waiting.id, spent, not_before=now + pause, reason=reason)
-                self._unwritten = None
+                self._unwritten = []
                 self._failures += 1
                 if self._failures >= _BREAKER_AFTER or retry_after > 0:
                     return self._close(now, now + pause, f"the extractor is busy: {reason}", "")
                 return Idle(until=now, reason=reason)
             case Misconfigured(reason=reason, perhaps_this=True) if waiting.id in self._alone:
                 self._outbox.refuse(waiting.id, Usage(), reason=reason)
-                self._unwritten = None
+                self._unwritten = []
                 self._alone.discard(waiting.id)
                 return Asked(chunk=waiting.id, answered=False)
             case Misconfigured(reason=reason, hint=hint, perhaps_this=True) if self._unaccepted <= {waiting.id}:
                 self._outbox.put_off(waiting.id, Usage(), not_before=now + LONGEST_PAUSE, reason=reason)
-                self._unwritten = None
+                self._unwritten = []
                 self._unaccepted.add(waiting.id)
                 return Idle(until=now, reason=reason, hint=hint)
             case Misconfigured(reason=reason, hint=hint, perhaps_this=perhaps_this):
@@ -173,7 +232,7 @@ class Scheduler:
                 self._outbox.put_off(
                     waiting.id, Usage(), not_before=tomorrow + LONGEST_PAUSE if perhaps_this else 0.0, reason=reason
                 )
-                self._unwritten = None
+                self._unwritten = []
                 return self._close(now, tomorrow, reason, hint)
             case _:
                 assert_never(outcome)
@@ -182,6 +241,10 @@ class Scheduler:
         self._closed_at, self._closed_until = now, until
         self._closed_because = Idle(until=until, reason=reason, hint=hint)
         return self._closed_because
+
+
+def _is_about_a_chunk(outcome: Outcome) -> bool:
+    return isinstance(outcome, Refused) or (isinstance(outcome, Misconfigured) and outcome.perhaps_this)
 
 
 def _next_day(now: float) -> float:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from kite_memory.distill.extractor import Usage
 
-Purpose = Literal["judge", "answer", "polish", "supersede", "save"]
+Purpose = Literal["judge", "answer", "polish", "save"]
 """What a call is for that is not about a chunk: ``save`` takes apart what an agent handed over."""
 
 

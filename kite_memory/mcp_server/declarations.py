@@ -441,6 +441,18 @@ _NOTES = (
         longest=_WHOLE,
     ),
     Declared(
+        name="show_notes",
+        title="Open notes",
+        description=(
+            "Open the notes that a vault-context block points at by title, or the conversations it cites: several at once, each in "
+            "brief. Costs nothing; do it when a title may bear on the work."
+        ),
+        takes=shape({"notes": some(NOTE, maxItems=20)}),
+        answers=told({"notes": some({"type": "object"})}),
+        reads=True,
+        longest=_WHOLE,
+    ),
+    Declared(
         name="timeline",
         title="What happened when",
         description=(
@@ -511,19 +523,6 @@ _NOTES = (
 )
 
 TOOLS: Mapping[str, Declared] = {tool.name: tool for tool in (*_CONVERSATIONS, *_MEMORIES, *_STATES, *_NOTES)}
-
-UNLISTED: Mapping[str, Declared] = {
-    "show_notes": Declared(
-        name="show_notes",
-        title="Get several notes",
-        description="As get_note, for several at once.",
-        takes=shape({"notes": some(NOTE, maxItems=20)}),
-        answers=told({"notes": some({"type": "object"})}),
-        reads=True,
-        longest=_WHOLE,
-    )
-}
-"""Answered where it is called by its name; no agent needs to be told of it."""
 
 INSTRUCTIONS = (
     "Kite Memory is this person's long-term memory, shared by all their agents. When a session begins or they refer to earlier "

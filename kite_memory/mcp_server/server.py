@@ -17,7 +17,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from kite_memory import __version__
 from kite_memory.errors import KiteError, NotFound, UsageError
-from kite_memory.mcp_server.declarations import INSTRUCTIONS, TOOLS, UNLISTED, Declared
+from kite_memory.mcp_server.declarations import INSTRUCTIONS, TOOLS, Declared
 from kite_memory.mcp_server.rendering import bounded, refusal, text_of
 from kite_memory.tools import argument_parsing
 from kite_memory.tools.access import Asker
@@ -60,7 +60,7 @@ def server_over(perform: Perform, who: WhoAsks, report: Report, *, at_once: int 
         return types.ListToolsResult(tools=[_declared(tool) for tool in TOOLS.values()])
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = TOOLS.get(params.name) or UNLISTED.get(params.name)
+        tool = TOOLS.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"unknown tool {params.name!r:.80}; known ones are: {', '.join(TOOLS)}")
         try:

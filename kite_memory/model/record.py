@@ -1,10 +1,23 @@
 """What distillation yields for a chunk of a session."""
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
 
 from kite_memory.model.event import Event, Session
 from kite_memory.model.provenance import Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """A note that is there, as whoever distils a chunk gets to see it. ``here``: it was made of the same session."""
+
+    id: str
+    kind: str
+    title: str
+    body: str
+    day: date
+    here: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +26,7 @@ class Chunk:
 
     ``before`` is what happened in the session just before, as far as it is at hand: it explains what these events answer,
     and is not to be told again. ``noted`` is how many notes the session has given already. ``provenance`` knows who had
-    said something in the project before, where that is known.
+    said something in the project before, where that is known. ``remembered`` are the session's notes and those nearest to it.
     """
 
     id: str
@@ -21,6 +34,7 @@ class Chunk:
     events: tuple[Event, ...]
     before: tuple[Event, ...] = ()
     noted: int = 0
+    remembered: tuple[Remembered, ...] = ()
     provenance: Provenance | None = None
 
 
@@ -42,6 +56,15 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What an item does to a note that was there before it. ``note`` is that one's id, of those that were offered."""
+
+    note: str
+    does: Literal["replaces", "amends"]
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """What every kind of item carries.
 
@@ -58,6 +81,7 @@ class Item:
     entities: tuple[str, ...] = ()
     triggers: tuple[str, ...] = ()
     doubt: str = ""
+    change: Change | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +131,14 @@ class Topic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """No topics means: nothing here is worth keeping. That is a complete answer."""
+    """No topics means: nothing here is worth keeping. That is a complete answer.
+
+    ``weighed`` are the ids of the notes that the items were held against: where one says nothing of a `Change`, both hold.
+    """
 
     topics: tuple[Topic, ...]
     cross_topic_insights: tuple[str, ...] = ()
+    weighed: tuple[str, ...] = ()
 
     def items(self) -> tuple[RecordItem, ...]:
         return tuple(item for topic in self.topics for item in topic.items)

@@ -1,6 +1,8 @@
-"""What a session is told of the vault as it starts, before anybody has said what it is about."""
+"""What a session is told of the vault as it starts, before anybody has said what it is about: what most likely matters."""
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 import numpy.typing as npt
@@ -8,13 +10,14 @@ import numpy.typing as npt
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.model.plan import Near, Surroundings
-from kite_memory.recall import scoring
+from kite_memory.recall import scoring, titles
 from kite_memory.recall.catalogue import Sight
+from kite_memory.recall.cautions import Caution, concerns, read
 from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import terms
 from kite_memory.recall.prose import prose
 from kite_memory.recall.search import best, name
-from kite_memory.recall.tallies import Tally, habit
+from kite_memory.text.shell import Invocation, invocations
 
 _KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
 _TEXT = 4_000
@@ -80,29 +83,46 @@ def recent(index: Index, *, project: str, kinds: Collection[NoteKind], limit: in
     return list(chosen.values())[:limit]
 
 
-MOST = 8
+MOST = 15
 _LASTING = 0.5
 """A choice, a wish or a fact holds on; an insight has mostly done its work. Measured: half as many insights are wanted again."""
-_TAKEN_UP = 1.0
-_AGE = 0.01
-"""A week. What was noted first is what the rest stands on: among equals it is wanted more often."""
+_STANDING = 1.0
+"""How a person wants things done is wanted in every session."""
+_ROUTINE = 1.0
+"""A note that warns of a command that this project's sessions run again and again."""
+_TAKEN_UP = 10.0
+"""Opened or used in two sessions: before all that was only thought to matter."""
+_RESTED = -5.0
+_NEWER = 0.001
+"""A week: of notes that matter alike, the newer one stands before the older."""
 _WEEK = 7 * 86_400
 _TRIED = 200
+_AGAIN = 3
+_COMMANDS_READ = 4_000
+
+Commands = Callable[[str], Sequence[Sequence[str]]]
+"""Of a project: the commands that its last sessions ran, a list for each session."""
 
 
-def brief(
+def nothing_run(project: str) -> Sequence[Sequence[str]]:
+    return ()
+
+
+def contents(
     index: Index,
     *,
     project: str,
     shown: Collection[str],
     now: float,
-    tallies: Mapping[str, Tally],
+    taken_up: Collection[str] = (),
+    at_rest: Collection[str] = (),
+    commands: Commands = nothing_run,
     session: str = "",
     branch: str = "",
-) -> tuple[Hit, ...]:
-    """The notes of this project, and of none, that most likely matter whatever comes.
+) -> tuple[tuple[Hit, str], ...]:
+    """The notes of this project, and of none, that most likely matter whatever comes, each with the line that stands for it.
 
-    None of another project's, or of another branch that is not merged; none whose files have changed since.
+    None of another project's, or of another branch that is not merged; none whose files have changed since, and no old state.
     """
     columns = index.columns()
     if not len(columns) or not project:
@@ -110,19 +130,54 @@ def brief(
     mask = scoring.spoken(columns, now) & scoring.within(columns, index.project_number(project))
     notes = columns.notes
     scores = notes["importance"].astype(np.float64)
-    scores += _LASTING * ~scoring.of_kinds(columns, {NoteKind.INSIGHT})
-    scores += _AGE * np.clip((now - notes["created"]) / _WEEK, 0, 50)
-    rows = best(np.where(mask, scores, -np.inf), -notes["created"], _TRIED)
-    ranked: dict[str, tuple[float, Hit]] = {}
+    scores += _LASTING * ~scoring.of_kinds(columns, {NoteKind.INSIGHT}) + _STANDING * scoring.of_kinds(
+        columns, {NoteKind.PREFERENCE}
+    )
+    scores -= _NEWER * np.clip((now - notes["created"]) / _WEEK, 0, 500)
+    for called in taken_up:
+        scores[columns.rows_of(np.array(index.numbers(called), np.int64))] += _TAKEN_UP
+    rows = best(np.where(mask, scores, -np.inf), notes["created"], _TRIED)
+    today = datetime.fromtimestamp(now, UTC)
+    routine = _again_and_again(commands(project))
+    ranked: dict[str, tuple[float, Hit, str]] = {}
     found = index.notes(notes["number"][rows].tolist())
     for row in rows.tolist():
         note = found.get(int(notes["number"][row]))
         if note is None or name(note) in shown or name(note) in ranked or (note.scope is Scope.SESSION and note.session != session):
             continue
-        if note.drifted or (note.branch and branch and note.branch != branch):
+        line = titles.line(note)
+        elsewhere = note.branch and branch and note.branch != branch
+        if note.drifted or elsewhere or not line or titles.is_past(note, today):
             continue
-        tally = tallies.get(name(note))
-        score = float(scores[row]) + (_TAKEN_UP * habit(tally) if tally else 0.0)
-        ranked[name(note)] = score, Hit(note=note, score=round(min(1.0, score / 5), 4), why="matters in this project")
-    best_first = sorted(ranked.values(), key=lambda pair: -pair[0])
-    return tuple(hit for _, hit in best_first[:MOST])
+        score = float(scores[row]) + (_RESTED if name(note) in at_rest else 0.0)
+        if routine and _warns_of(note, routine):
+            score += _ROUTINE
+        ranked[name(note)] = (
+            score,
+            Hit(note=note, score=round(max(0.0, min(1.0, score / 5)), 4), why="matters in this project"),
+            line,
+        )
+    best_first = sorted(ranked.values(), key=lambda each: -each[0])
+    return tuple((hit, line) for _, hit, line in best_first[:MOST])
+
+
+def _again_and_again(sessions: Sequence[Sequence[str]]) -> tuple[Invocation, ...]:
+    """One of each command that was run in three of the sessions or more."""
+    seen: Counter[str] = Counter()
+    example: dict[str, Invocation] = {}
+    for commands in sessions:
+        run = {each.purpose: each for line in commands for each in invocations(line[:_COMMANDS_READ])}
+        seen.update(run.keys())
+        example |= run
+    return tuple(example[purpose] for purpose, count in seen.items() if count >= _AGAIN)
+
+
+def _warns_of(note: Note, routine: Sequence[Invocation]) -> bool:
+    return any(_of(caution, command) for caution in read(note).cautions for command in routine)
+
+
+def _of(caution: Caution, command: Invocation) -> bool:
+    warned = caution.command
+    if warned.program == command.program:
+        return warned.words[: warned.depth] == command.words[: warned.depth]
+    return concerns(caution, command, folder="")

@@ -516,10 +516,11 @@ class Index:
         bm25 = np.zeros(len(columns))
         with self._catalogue.reading() as connection:
             if seen is not None:
-                wanted = scoped_bm25.foremost(wanted)
+                wanted = scoped_bm25.foremost([*wanted, *lexical.called_otherwise(None, wanted)])
                 numbers, scores = scoped_bm25.matches(connection, wanted, columns.notes["number"][seen], _MATCHES)
             else:
                 wanted = lexical.telling(connection, wanted, len(columns))
+                wanted += lexical.called_otherwise(connection, wanted)
                 if forgiving:
                     for near in lexical.corrected(connection, wanted).values():
                         wanted += near

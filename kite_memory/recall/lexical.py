@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from kite_memory.text import short_forms
 from kite_memory.text.stems import edits
 
 SCHEMA = """
@@ -35,6 +36,12 @@ _PASSING = "+rowid"
 """Some notes are picked out while all that hold the words pass by: to look each of them up takes FTS5 ten times as long."""
 _LAST = "\U0010ffff"
 _TERM_LENGTH = 64
+_NAME_BEGINS, _NAME_GOES_ON = 5, 4
+_SUFFIXES = """
+s es ed d ing er ers r rs ment ly al able ion ions or ors y e en n ness ity ful ive ize ized ise
+"""
+_ENDINGS = frozenset(_SUFFIXES.split())
+"""What the stemmer takes off: such a word is found already."""
 _WORD = re.compile(r"[^\W_]+")
 _SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 """Scripts written without blanks between words: taken letter by letter, and asked for in pairs of neighbours."""
@@ -133,6 +140,23 @@ def telling(connection: sqlite3.Connection, wanted: Sequence[str], total: int) -
         if notes[term] or len(wanted) <= _TERMS:
             chosen.add(term)
     return [term for term in wanted if term in chosen]
+
+
+def called_otherwise(connection: sqlite3.Connection | None, wanted: Sequence[str]) -> list[str]:
+    """What else the things go by that were asked for: short forms, and, for a word that no note holds, names that begin with it."""
+    found = dict.fromkeys(form for term in wanted[:_TERMS] for form in short_forms.others(term))
+    for term in wanted[:_TERMS]:
+        if (
+            connection is None
+            or len(term) < _NAME_BEGINS
+            or connection.execute("SELECT 1 FROM term WHERE word = ?", (term,)).fetchone()
+        ):
+            continue
+        rows = connection.execute("SELECT word FROM term WHERE word > ? AND word < ? LIMIT 20", (term, term + _LAST)).fetchall()
+        found |= dict.fromkeys(
+            word for (word,) in rows if len(word) - len(term) <= _NAME_GOES_ON and word[len(term) :] not in _ENDINGS
+        )
+    return [form for form in found if form not in wanted]
 
 
 def _holding(connection: sqlite3.Connection, term: str) -> int:

@@ -9,31 +9,33 @@ import numpy as np
 
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.fix import Fixes
-from kite_memory.model.hit import Hit, Injection, Judged, Question, Verdict
+from kite_memory.model.hit import Cards, Hit, Injection, Judged, Pointer, Question, Quote, Verdict
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.model.plan import Surroundings
-from kite_memory.recall import gate, scoring
-from kite_memory.recall.brief import brief, nearest, recent
+from kite_memory.recall import gate, pointing, scoring
+from kite_memory.recall.brief import Commands, contents, nearest, nothing_run, recent
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.gate import Dial, Gate, personal
 from kite_memory.recall.index import Evidence, Index, IndexStatus, Refreshed, Shelf, no_evidence
-from kite_memory.recall.rendering import CHARACTERS, block, digest
+from kite_memory.recall.rendering import CHARACTERS, block, handle, voices
+from kite_memory.recall.rendering import contents as list_of
 from kite_memory.recall.search import Query, name, search
-from kite_memory.recall.select import Bar, Prompt, Weighed, weigh
+from kite_memory.recall.select import TERSE, Bar, Prompt, Weighed, bounded, needless, weigh
 from kite_memory.recall.session_memory import TEAMS, Delivery, Given, Occasion, SessionMemory
 from kite_memory.recall.tallies import Moment
 from kite_memory.recall.tool_advice import ToolAdvice
 from kite_memory.text.shell import Action
 
-_ANYTHING = 0.35
-_FIRST = 0.20
-_ALSO = 0.30
+_ANYTHING = 0.50
+_FIRST = 0.40
+_ALSO = 0.40
 """From which of a judge's probabilities on a note is shown. It is asked twice over: whether anything helps, and what; measured on
 recorded verdicts, the first question keeps more false injections away than a higher bar for the second."""
 _STRANGE = 0.20
 """So much surer must a judge be of another project's note. The gate's own figure has it in the score already."""
-_BRIEF_TOKENS = 360
+_LIST_TOKENS = 300
+_POINTER_TOKENS, _FIRST_POINTER_TOKENS = 130, 300
 _LEARNED_FROM = timedelta(days=180)
 
 
@@ -69,6 +71,8 @@ class Recall:
         tokens_per_prompt: int = 1600,
         clock: Callable[[], datetime] = _now,
         fixes: Fixes | None = None,
+        cards: Cards | None = None,
+        commands: Commands = nothing_run,
     ) -> None:
         self._index = index
         self._memory = memory
@@ -78,6 +82,8 @@ class Recall:
         self._notes_per_prompt = notes_per_prompt
         self._tokens_per_prompt = tokens_per_prompt
         self._clock = clock
+        self._cards = cards
+        self._commands = commands
         self._acting = ToolAdvice(index=index, memory=memory, fixes=fixes)
 
     @property
@@ -256,22 +262,24 @@ class Recall:
     def brief(
         self, *, session: str, project: str, branch: str = "", remember: bool = True, delivery: Delivery | None = None
     ) -> Injection:
-        """What a session is told of the vault as it starts: at most eight notes, a line each. Nothing is raised."""
+        """What a session is told of the vault as it starts: at most fifteen titles. Nothing is raised."""
         try:
-            shown = self._memory.shown(session) if session else ()
-            if shown:
+            shown = self._memory.shown(session) if session else frozenset[str]()
+            if shown or (session and self._memory.listed(session)):
                 return Injection(block="", hits=(), reason="the session has begun already")
             now = self._clock()
-            hits = brief(
+            lines = contents(
                 self._index,
                 project=project,
                 shown=shown,
                 now=now.timestamp(),
-                tallies=self._memory.tallies(),
+                taken_up=self._memory.taken_up(),
+                at_rest=self._memory.at_rest(),
+                commands=self._commands,
                 session=session,
                 branch=branch,
             )
-            rendered = digest(hits, tokens=_BRIEF_TOKENS)
+            rendered = list_of(lines, tokens=_LIST_TOKENS)
             if not rendered.text:
                 return Injection(block="", hits=(), reason="nothing to begin with")
             injection = Injection(block=rendered.text, hits=rendered.hits, reason="a session starts", tokens=rendered.tokens)
@@ -285,6 +293,19 @@ class Recall:
     def act(self, action: Action, *, branch: str = "", delivery: Delivery | None = None) -> Injection:
         """What an agent is told as it runs a command, or when one has failed: one line, rarely. Nothing is raised."""
         return self._acting.act(action, self._clock(), branch=branch, delivery=delivery)
+
+    def opened(self, session: str, called: Sequence[str], *, project: str = "") -> None:
+        """The agent had these shown, by an id, the end of one, or a citation. Nothing is raised."""
+        try:
+            known = self._memory.listed(session)
+            names = [next((each for each in known if one in (each, handle(each))), None) or self._named(one) for one in called]
+            self._memory.opened(session, list(dict.fromkeys(filter(None, names))), self._clock(), project=project)
+        except sqlite3.Error:
+            pass  # at worst it is told once more
+
+    def _named(self, called: str) -> str:
+        note = self._index.called(called)
+        return name(note) if note is not None else ""
 
     def take_over(self, session: str, origin: str) -> None:
         """A fork has in its context what the session was shown that it comes from. Nothing is raised."""
@@ -361,18 +382,62 @@ class Recall:
     def _chosen(self, prompt: Prompt) -> Injection:
         weighed = self._weighed(prompt)
         chosen = weighed.candidates[: weighed.chosen]
-        if weighed.silence:
-            return Injection(block="", hits=(), reason=weighed.silence, question=weighed.question)
-        rendered = block(chosen, tokens=self._room(prompt.tokens))
+        if not chosen and self._bar.threshold is None and not self._bar.judged and weighed.silence != TERSE:
+            chosen = weighed.near[: pointing.asked_for(prompt.text, weighed.near)]
+        quotes, pointers = self._beside(prompt, weighed, chosen)
+        first = not prompt.situation.position
+        rendered = voices(
+            chosen,
+            quotes,
+            pointers,
+            tokens=self._room(prompt.tokens),
+            pointer_tokens=_FIRST_POINTER_TOKENS if first and quotes else _POINTER_TOKENS,
+        )
+        question = weighed.question if not rendered.hits else None
         if not rendered.text:
-            return Injection(block="", hits=(), reason="no room for a note")
-        names = [name(hit.note) for hit in rendered.hits]
-        reason = f"{len(names)} above threshold: best {chosen[0].score:.2f} ≥ {weighed.threshold:.2f}"
-        return Injection(block=rendered.text, hits=rendered.hits, reason=reason, tokens=rendered.tokens)
+            return Injection(block="", hits=(), reason=weighed.silence or "no room for a note", question=question)
+        best = max((hit.score for hit in chosen), default=0.0)
+        parts = [f"{len(rendered.hits)} in full: best {best:.2f}"] if rendered.hits else []
+        parts += [f"{len(rendered.quotes)} quoted"] if rendered.quotes else []
+        parts += [f"{len(rendered.pointers)} by title: best {rendered.pointers[0].score:.2f}"] if rendered.pointers else []
+        return Injection(
+            block=rendered.text,
+            hits=rendered.hits,
+            reason=", ".join(parts),
+            tokens=rendered.tokens,
+            question=question,
+            pointers=rendered.pointers,
+            quotes=rendered.quotes,
+        )
+
+    def _beside(self, prompt: Prompt, weighed: Weighed, chosen: Sequence[Hit]) -> tuple[Sequence[Quote], Sequence[Pointer]]:
+        """Conversations to be quoted, and what else to point at, that the session has not been told of."""
+        if needless(bounded(prompt.text)) not in ("", TERSE):
+            return (), ()
+        listed = self._memory.listed(prompt.session) if prompt.session else {}
+        shown = self._memory.shown(prompt.session) if prompt.session else frozenset()
+        quotes: Sequence[Quote] = ()
+        others: Sequence[Pointer] = ()
+        if self._cards is not None and prompt.project:
+            asked = {"project": prompt.project, "session": prompt.session}
+            if prompt.situation.position:
+                others = self._cards.near(prompt.text, limit=pointing.MOST, **asked)
+            else:
+                quotes, others = self._cards.opening(prompt.text, **asked)
+        said = {name(hit.note) for hit in chosen}.union(shown)
+        quotes = [quote for quote in quotes if quote.id not in shown]
+        quoted = {quote.id for quote in quotes}
+        return quotes, pointing.pointers(
+            prompt.text,
+            [hit for hit in weighed.near if name(hit.note) not in said],
+            [other for other in others if other.id not in quoted and other.id not in shown],
+            listed=listed,
+        )
 
     def _gives(self, prompt: Prompt, injection: Injection, moment: Moment, delivery: Delivery | None) -> bool:
         occasion = self._occasion(prompt, injection, moment=moment)
-        return self._memory.give(prompt.session, [given.note for given in occasion.given], occasion, delivery)
+        told = [given.note for given in occasion.given if given.voice != "pointer"] if moment != "start" else []
+        return self._memory.give(prompt.session, told, occasion, delivery)
 
     def _room(self, left: int | None) -> int:
         return self._tokens_per_prompt if left is None else min(left, self._tokens_per_prompt)
@@ -389,6 +454,10 @@ class Recall:
                 yield replace(hit, note=note)
 
     def _occasion(self, prompt: Prompt, injection: Injection, *, moment: Moment) -> Occasion:
+        listed = moment == "start"
+        told = [Given(note=name(hit.note), score=pointing.LISTED if listed else hit.score) for hit in injection.hits]
+        told += [Given(note=quote.id, score=quote.score, voice="quote") for quote in injection.quotes]
+        told += [Given(note=pointer.id, score=pointer.score, voice="pointer") for pointer in injection.pointers]
         return Occasion(
             at=self._clock(),
             moment=moment,
@@ -396,7 +465,7 @@ class Recall:
             project=prompt.project,
             head=prompt.head,
             reason=injection.reason,
-            given=tuple(Given(note=name(hit.note), score=hit.score) for hit in injection.hits),
+            given=tuple(told),
         )
 
 

@@ -4,12 +4,26 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kite_memory.model.hit import Hit
-from kite_memory.model.note import Note
+from kite_memory.model.hit import Hit, Pointer, Quote
+from kite_memory.model.note import Note, NoteStatus
 from kite_memory.recall.prose import prose
 from kite_memory.text.quoting import plain, plain_line, quoted
 
-__all__ = ["Block", "block", "digest", "estimated_tokens", "likely_tokens", "plain", "plain_line", "quoted", "remarks", "shortened"]
+__all__ = [
+    "Block",
+    "Voices",
+    "block",
+    "contents",
+    "estimated_tokens",
+    "handle",
+    "likely_tokens",
+    "plain",
+    "plain_line",
+    "quoted",
+    "remarks",
+    "shortened",
+    "voices",
+]
 
 _OPENING = "<vault-context>\n[Relevant vault context: quoted notes from {whose}, newest evidence first]"
 _CLOSING = "</vault-context>"
@@ -21,9 +35,15 @@ _PATH_LENGTH = 200
 _REMARK_LENGTH = 240
 _BODY_LENGTH = 20_000
 """More than any block holds; what lies behind is not even looked at."""
-_TITLE_LENGTH = 80
-_DIGEST_LENGTH = 100
-_DIGEST_TOKENS = 25
+_POINTED_LENGTH = 120
+_QUOTES = 2
+_QUOTE_TOKENS = 200
+_HANDLE = 6
+"""Letters, of which there are a billion: where two notes share them, `kmem show` says so."""
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_SAFE = re.compile(r"\w[\w./:#@+-]*")
+_CONTENTS = "[Relevant vault context: titles of this user's own notes; `kmem show ID ID` opens them]"
+_POINTERS = "[May bear on this; `kmem show ID` opens one]"
 _FRAGMENT = 40
 """A body shorter than this is shown with its title."""
 
@@ -66,34 +86,106 @@ def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = CHARACTE
     return Block(text=text, hits=tuple(hit for hit, _, _ in shown), tokens=estimated_tokens(text))
 
 
-def digest(hits: Sequence[Hit], *, tokens: int) -> Block:
-    """The notes in a line each: title and first sentence, as many of them as there is room for."""
-    opening = "<vault-context>\n[Relevant vault context: quoted notes from this user's own memory, in brief]"
-    left = tokens - estimated_tokens(f"{opening}\n{_CLOSING}")
-    lines: list[str] = []
-    told: list[Hit] = []
-    for hit in hits:
-        title = plain_line(hit.note.title, _TITLE_LENGTH)
-        first = plain_line(shortened(_body(hit.note), tokens=_DIGEST_TOKENS, characters=_DIGEST_LENGTH), _DIGEST_LENGTH)
-        path = plain_line(hit.note.path, _PATH_LENGTH)
-        line = f"- [{quoted(path)}] {hit.note.kind.value}, {hit.note.created:%Y-%m-%d}: {_after(quoted(title), '. ', first)}"
-        needed = estimated_tokens(line) + 1
-        if needed <= left:
+def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> Block:
+    """The notes by title, a line each, as many of them as there is room for. Counted as titles are, see `likely_tokens`."""
+    opening = f"<vault-context>\n{_CONTENTS}"
+    left = tokens - likely_tokens(f"{opening}\n{_CLOSING}")
+    told: list[tuple[Hit, str]] = []
+    for hit, title in lines:
+        called = handle(hit.note.id or hit.note.path)
+        line = f"- {called} {title}"
+        needed = likely_tokens(line) + 1
+        if called and needed <= left:
             left -= needed
+            told.append((hit, line))
+    text = "\n".join([opening, *(line for _, line in told), _CLOSING]) if told else ""
+    return Block(text=text, hits=tuple(hit for hit, _ in told), tokens=likely_tokens(text) if text else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voices:
+    """What a prompt is given: notes in full, conversations quoted, and what else may bear on it by title. Any may be empty."""
+
+    text: str
+    hits: tuple[Hit, ...]
+    quotes: tuple[Quote, ...]
+    pointers: tuple[Pointer, ...]
+    tokens: int
+
+
+def voices(
+    hits: Sequence[Hit], quotes: Sequence[Quote], pointers: Sequence[Pointer], *, tokens: int = 1600, pointer_tokens: int = 130
+) -> Voices:
+    """All in one block. Notes come first; quotes and pointers take what room is left, pointers no more than ``pointer_tokens``."""
+    notes = block(hits, tokens=tokens)
+    opening = notes.text.removesuffix(_CLOSING) or "<vault-context>\n"
+    tokens_left = tokens - notes.tokens
+    characters_left = CHARACTERS - len(opening) - len(_CLOSING)
+    parts: list[str] = []
+    quoted_too: list[Quote] = []
+    for quote in quotes[:_QUOTES]:
+        citation = plain_line(quoted(plain_line(quote.id, _PATH_LENGTH)), _PATH_LENGTH).replace("[", "(").replace("]", ")")
+        said = shortened(quoted(quote.text), tokens=_QUOTE_TOKENS, characters=4 * _QUOTE_TOKENS)
+        part = f"--- [{citation}] · conversation · {quote.date:%Y-%m-%d} ---\n{said}"
+        if said and estimated_tokens(part) <= tokens_left and len(part) < characters_left:
+            tokens_left -= estimated_tokens(part) + 1
+            characters_left -= len(part) + 1
+            parts.append(part)
+            quoted_too.append(quote)
+    left = min(pointer_tokens, tokens_left) - likely_tokens(_POINTERS) - 1
+    lines: list[str] = []
+    pointed: list[Pointer] = []
+    for pointer in pointers:
+        title = plain_line(quoted(plain_line(pointer.title, _POINTED_LENGTH)), _POINTED_LENGTH)
+        called = handle(pointer.id)
+        line = f"- {called} {title} ({pointer.date:%Y-%m-%d})"
+        needed = likely_tokens(line) + 1
+        if called and title and needed <= left and len(line) + len(_POINTERS) < characters_left:
+            left -= needed
+            characters_left -= len(line) + 1
             lines.append(line)
-            told.append(hit)
-    text = "\n".join([opening, *lines, _CLOSING]) if lines else ""
-    return Block(text=text, hits=tuple(told), tokens=estimated_tokens(text) if text else 0)
+            pointed.append(pointer)
+    if lines:
+        parts += [_POINTERS, *lines]
+    if not parts:
+        return Voices(text=notes.text, hits=notes.hits, quotes=(), pointers=(), tokens=notes.tokens)
+    added = "\n".join(parts)
+    text = f"{opening}{added}\n{_CLOSING}"
+    spent = notes.tokens + likely_tokens(added) + (0 if notes.text else likely_tokens(f"{opening}{_CLOSING}"))
+    return Voices(text=text, hits=notes.hits, quotes=tuple(quoted_too), pointers=tuple(pointed), tokens=spent)
+
+
+def handle(called: str) -> str:
+    """What a line names a note by: the end of its id, which `kmem show` takes. What is no such id is told whole.
+
+    Empty for a name that a shell would take for more than a name: nobody is to be told to run it.
+    """
+    if _ULID.fullmatch(called):
+        return called[-_HANDLE:]
+    return called if len(called) <= _PATH_LENGTH and _SAFE.fullmatch(called) else ""
+
+
+def in_brief(note: Note, tokens: int) -> str:
+    """A note that somebody opened: what it is, its title, as much of its text as there is room for, and what it rests on."""
+    title = plain_line(quoted(plain_line(note.title, 300)), 300)
+    body = _body(note)
+    rests = ", ".join(plain_line(quoted(plain_line(each, _PATH_LENGTH)), _PATH_LENGTH) for each in note.evidence[:1])
+    evidence = f"Evidence of {note.created:%Y-%m-%d}: {rests}" if rests else f"Noted on {note.created:%Y-%m-%d}"
+    status = "" if note.status is NoteStatus.ACCEPTED else f" · {note.status}"
+    head = f"{_head(note).removesuffix(' ---')}{status} ---"
+    left = tokens - likely_tokens(f"{head}\n{title}\n{evidence}") - 3
+    said = "" if _letters(body).startswith(_letters(title)) and title else title
+    return "\n".join(filter(None, (head, said, shortened(body, tokens=left, characters=CHARACTERS), evidence)))
 
 
 def remarks(lines: Sequence[str], *, about: str, tokens: int) -> str:
     """A block of plain lines that are no notes: as many of them as there is room for, each quoted. Empty without any."""
     opening = f"<vault-context>\n[Relevant vault context: {about}]"
-    left = tokens - estimated_tokens(f"{opening}\n{_CLOSING}")
+    left = tokens - likely_tokens(f"{opening}\n{_CLOSING}")
     kept: list[str] = []
     for line in lines:
         said = f"- {plain_line(quoted(plain_line(line, _REMARK_LENGTH)), _REMARK_LENGTH)}"
-        left -= estimated_tokens(said) + 1
+        left -= likely_tokens(said) + 1
         if left < 0:
             break
         kept.append(said)

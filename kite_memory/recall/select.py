@@ -1,8 +1,9 @@
 """What a prompt is given: two notes, one, or nothing. Nothing is the usual answer."""
 
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import MappingProxyType
 
@@ -93,6 +94,13 @@ def _last_prompt(events: Sequence[Event]) -> int:
 
 
 CANDIDATES = 20
+POINTED = 12
+TERSE = "too few telling words"
+"""Enough to be pointed somewhere, as by «commit», and too little to be told a whole note."""
+_FAINT = 0.25
+"""What shares no word with a prompt and less meaning than this has nothing to do with it."""
+_NEAR, _STEEP = 0.10, 2.9
+"""Without a gate, a note that far below the threshold is as likely as what a pointer needs."""
 _HEAD_LENGTH = 8_000
 _TAIL_LENGTH = 2_000
 _TELLING_WORDS = 2
@@ -161,7 +169,8 @@ class Weighed:
 
     A score is a probability where the gate was asked, as is the ``threshold``; ``figures`` are then what it saw of each candidate,
     and ``parts`` what each of them added, as `Gate.parts`.
-    The ``question`` is for a judge, if the gate is in doubt.
+    The ``question`` is for a judge, if the gate is in doubt. ``near`` are the likeliest notes, whether or not the session was told
+    of them by title, each with its probability: what a prompt may be pointed at.
     """
 
     candidates: tuple[Hit, ...]
@@ -171,6 +180,7 @@ class Weighed:
     question: Question | None = None
     figures: tuple[tuple[float, ...], ...] = ()
     parts: tuple[Mapping[str, float], ...] = ()
+    near: tuple[Hit, ...] = ()
 
 
 def weigh(
@@ -189,7 +199,8 @@ def weigh(
     Those that will not be said are only told ``all_too``: finding the words that match in them is half the work.
     """
     text = bounded(prompt.text)
-    if silence := needless(text):
+    silence = needless(text)
+    if silence and silence != TERSE:
         return Weighed(candidates=(), threshold=0.0, silence=silence)
     # As the gate was fitted, surroundings weigh nothing: they are looked for where every figure is told or logged, and else not.
     around = prompt.situation.around if all_too or bar.judged or bar.gate.weights.get("around") else ""
@@ -203,12 +214,16 @@ def weigh(
 
     def ours(note: Note) -> bool:
         elsewhere = note.branch and prompt.branch and note.branch != prompt.branch
+        if prompt.project and note.project not in ("", prompt.project) and note.scope is Scope.PROJECT:
+            return False
         return not elsewhere and (note.scope is not Scope.SESSION or note.session == prompt.session)
 
     if bar.threshold is None and bar.gate.fits(signals.space):
-        return _by_gate(index, prompt, bar, signals, scores, inherited, number, ours, shown, limit, tallies, all_too)
-    threshold = scoring.threshold(signals.space, len(signals.columns)) if bar.threshold is None else bar.threshold
-    return _by_score(index, prompt, threshold, signals, scores, inherited, ours, shown, limit, all_too)
+        weighed = _by_gate(index, prompt, bar, signals, scores, inherited, number, ours, shown, limit, tallies, all_too)
+    else:
+        threshold = scoring.threshold(signals.space, len(signals.columns)) if bar.threshold is None else bar.threshold
+        weighed = _by_score(index, prompt, threshold, signals, scores, inherited, ours, shown, limit, all_too)
+    return replace(weighed, chosen=0, silence=silence, question=None) if silence else weighed
 
 
 def _scored(signals: Signals, project: int | None, now: float) -> tuple[scoring.Scores, scoring.Mask]:
@@ -238,7 +253,7 @@ def _by_score(
 ) -> Weighed:
     highest = float(scores.max())
     if not all_too:
-        scores = np.where(scores >= threshold, scores, -np.inf)
+        scores = np.where(scores >= threshold - _NEAR, scores, -np.inf)
     enough = (CANDIDATES if all_too else limit) + min(len(shown), _SEEN) + _SPARE
     found = hits(index, signals, scores, inherited=inherited, limit=enough, project=prompt.project)
     candidates = tuple(hit for hit in found if ours(hit.note))
@@ -249,7 +264,12 @@ def _by_score(
         silence = "already shown in this session"
     elif not chosen:
         silence = f"below threshold: best {max(highest, 0.0):.2f} < {threshold:.2f}"
-    return Weighed(candidates=fresh, threshold=threshold, chosen=chosen, silence=silence)
+    near = tuple(
+        replace(hit, score=1 / (1 + math.exp((threshold - hit.score) / _NEAR * _STEEP)))
+        for hit in fresh[:POINTED]
+        if hit.score >= threshold - _NEAR
+    )
+    return Weighed(candidates=fresh, threshold=threshold, chosen=chosen, silence=silence, near=near)
 
 
 def _by_gate(
@@ -321,6 +341,11 @@ def _by_gate(
         question=question,
         figures=tuple(tuple(figures[place].tolist()) for place in places),
         parts=tuple(bar.gate.parts(figures[place].tolist(), habits[place]) for place in places),
+        near=tuple(
+            Hit(note=candidates[place].note, score=float(probabilities[place]), why="")
+            for place in order[:POINTED]
+            if candidates[place].words > 0 or (terms >= _TELLING_WORDS and candidates[place].meaning >= _FAINT)
+        ),
     )
 
 
@@ -369,7 +394,7 @@ def needless(text: str) -> str:
     if not telling:
         return "a confirmation"
     if len(telling) < _TELLING_WORDS:
-        return "too few telling words"
+        return TERSE
     return ""
 
 

@@ -6,14 +6,14 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
 from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.model.hit import Judged, Question
-from kite_memory.recall.tallies import Count, Moment, Standing, Tally, Week, mondays, week_of
+from kite_memory.recall.tallies import BY_TITLE, Count, Moment, Standing, Tally, Week, mondays, week_of
 from kite_memory.recall.uptake import Uptake
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_folder, make_private_file
@@ -21,7 +21,7 @@ from kite_memory.system.private_files import make_folder, make_private_file
 TEAMS = "team:"
 """Before the id of a note of the team's: the names of one's own notes are apart from these."""
 
-_VERSION = 2
+_VERSION = 3
 _SCHEMA_1 = """
 CREATE TABLE shown (session TEXT NOT NULL, note TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, note)) WITHOUT ROWID;
 CREATE INDEX shown_by_time ON shown(at)
@@ -49,11 +49,21 @@ CREATE TABLE ruling (
 );
 CREATE INDEX ruling_by_time ON ruling(at)
 """
+_SCHEMA_3 = """
+CREATE TABLE listed (
+    session TEXT NOT NULL, note TEXT NOT NULL, score REAL NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, note)
+) WITHOUT ROWID;
+CREATE INDEX listed_by_time ON listed(at);
+CREATE INDEX showing_by_note ON showing(note)
+"""
 _TEXTS_KEPT = timedelta(days=30)
 _FIGURES_KEPT = timedelta(days=180)
 _WEEK = 7 * 86_400
 _HEAD_LENGTH = 200
 _WHY_LENGTH = 300
+_RESTS_AFTER = 5
+"""Sessions whose start listed a note, none of which took it up."""
+_TWICE = 2
 _RESTS, _MOST_RECENT, _MOST_IGNORED = timedelta(days=7), 4, 3
 _TELLING_HEAD = 24
 """Characters; what is shorter begins prompts about anything."""
@@ -61,12 +71,16 @@ _TELLING_HEAD = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """A note's id (or path, where it has none), the score it was shown with, and what came of it: ``why`` says how one knows."""
+    """A note's id (or path, where it has none), the score it was shown with, and what came of it: ``why`` says how one knows.
+
+    ``voice`` is how it was said, where that was not as its occasion's moment says: by its title alone, beside another in full.
+    """
 
     note: str
     score: float
     standing: Standing = "open"
     why: str = ""
+    voice: Moment | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,18 +190,60 @@ class SessionMemory:
     def shown(self, session: str) -> frozenset[str]:
         """What is in the session's context by now, or on its way there."""
         with self._lock:
-            rows = self._connection.execute("SELECT note FROM shown WHERE session = ?", (_storable(session),))
-            return frozenset(note for (note,) in rows).union(self._reserved.get(session, ()))
+            return frozenset(self._in_context(session)).union(self._reserved.get(session, ()))
+
+    def listed(self, session: str) -> Mapping[str, float]:
+        """What the session was told of by title alone, each with the score it had then: the highest."""
+        with self._lock:
+            rows = self._connection.execute("SELECT note, score FROM listed WHERE session = ?", (_storable(session),))
+            return dict(rows.fetchall())
+
+    def opened(self, session: str, notes: Sequence[str], at: datetime, *, project: str = "", agent: str = "") -> None:
+        """The agent had these shown: they are in its context, and what pointed it there was of use."""
+        notes = [note for note in notes if note not in self.shown(session)]
+        if not session or not notes:
+            return
+        self.claim(session, notes, at)
+        given = tuple(Given(note=note, score=1.0) for note in notes)
+        self.record(
+            Occasion(at=at, session=session, project=project, head="", reason="the agent opened it", given=given, moment="opened")
+        )
+        with self._changing() as connection:
+            connection.executemany(
+                "UPDATE showing SET standing = 'used', why = 'opened', settled = ?"
+                " WHERE session = ? AND note = ? AND moment IN ('start', 'pointer')",
+                [(at.timestamp(), _storable(session), _storable(note)) for note in notes],
+            )
+
+    def taken_up(self) -> frozenset[str]:
+        """The notes that were opened, or used, in two sessions or more."""
+        asked = (
+            "SELECT note FROM showing WHERE standing = 'used' OR moment = 'opened'"
+            " GROUP BY note HAVING COUNT(DISTINCT session) >= ?"
+        )
+        with self._lock:
+            return frozenset(note for (note,) in self._connection.execute(asked, (_TWICE,)))
+
+    def at_rest(self) -> frozenset[str]:
+        """The notes that the starts of five sessions listed since anybody took them up."""
+        asked = (
+            "SELECT s.note FROM showing AS s WHERE s.moment = 'start' AND s.standing != 'used' AND s.number > COALESCE(("
+            " SELECT MAX(u.number) FROM showing AS u WHERE u.note = s.note AND (u.standing = 'used' OR u.moment = 'opened')), 0)"
+            " GROUP BY s.note HAVING COUNT(DISTINCT s.session) >= ?"
+        )
+        with self._lock:
+            return frozenset(note for (note,) in self._connection.execute(asked, (_RESTS_AFTER,)))
 
     def give(self, session: str, notes: Sequence[str], occasion: Occasion, delivery: Delivery | None = None) -> bool:
         """Take the notes for this session and log the occasion: all, or none where another prompt was quicker with one of them.
 
-        With a ``delivery`` that is done as it arrives, and until then they are this prompt's: no other gets them.
+        With a ``delivery`` that is done as it arrives, and until then they are this prompt's: no other gets them. What of the
+        occasion is not among ``notes`` was named by its title, and silences nothing.
         """
         if delivery is None:
             if session and notes and not self.claim(session, notes, occasion.at):
                 return False
-            self.record(occasion)
+            self._log(session, notes, occasion)
             return True
         if session and notes and not self._reserve(session, notes):
             return False
@@ -198,20 +254,34 @@ class SessionMemory:
         return True
 
     def _reserve(self, session: str, notes: Sequence[str]) -> bool:
-        taken = self.shown(session)
         with self._lock:
             reserved = self._reserved.get(session, set())
-            if not taken.union(reserved).isdisjoint(notes):
+            if not self._in_context(session).union(reserved).isdisjoint(notes):
                 return False
             self._reserved[session] = reserved.union(notes)
             return True
+
+    def _in_context(self, session: str) -> set[str]:
+        rows = self._connection.execute("SELECT note FROM shown WHERE session = ?", (_storable(session),))
+        return {note for (note,) in rows}
 
     def _confirm(self, session: str, notes: Sequence[str], occasion: Occasion) -> None:
         """Where that fails they still count as shown, as long as this process lives."""
         if session and notes:
             self.claim(session, notes, occasion.at)
-        self.record(occasion)
+        self._log(session, notes, occasion)
         self._release(session, notes)
+
+    def _log(self, session: str, notes: Sequence[str], occasion: Occasion) -> None:
+        self.record(occasion)
+        named = [(given.note, given.score) for given in occasion.given if given.note not in notes]
+        if session and named:
+            with self._changing() as connection:
+                connection.executemany(
+                    "INSERT INTO listed VALUES (?, ?, ?, ?)"
+                    " ON CONFLICT (session, note) DO UPDATE SET score = MAX(score, excluded.score), at = excluded.at",
+                    [(_storable(session), _storable(note), score, occasion.at.timestamp()) for note, score in named],
+                )
 
     def _release(self, session: str, notes: Sequence[str]) -> None:
         with self._lock:
@@ -243,12 +313,12 @@ class SessionMemory:
         with self._lock:
             rows = self._connection.execute(asked, (silent, count)).fetchall()
             shown = self._connection.execute(
-                "SELECT occasion, note, score, standing, why FROM showing WHERE occasion >= ? ORDER BY number",
+                "SELECT occasion, note, score, standing, why, moment FROM showing WHERE occasion >= ? ORDER BY number",
                 (rows[-1][0] if rows else 0,),
             ).fetchall()
-        given: defaultdict[int, list[Given]] = defaultdict(list)
-        for number, note, score, standing, why in shown:
-            given[number].append(Given(note=note, score=score, standing=standing, why=why))
+        given: defaultdict[int, list[tuple[Given, Moment]]] = defaultdict(list)
+        for number, note, score, standing, why, voice in shown:
+            given[number].append((Given(note=note, score=score, standing=standing, why=why), voice))
         return tuple(
             Occasion(
                 at=_moment(at),
@@ -257,7 +327,7 @@ class SessionMemory:
                 project=project,
                 head=head,
                 reason=reason,
-                given=tuple(given[number]),
+                given=tuple(one if voice == moment else replace(one, voice=voice) for one, voice in given[number]),
             )
             for number, at, moment, session, project, head, reason in rows
         )
@@ -292,16 +362,16 @@ class SessionMemory:
         )
 
     def settle(self, showing: Showing, found: Uptake, at: datetime) -> None:
-        """Said once: what is settled already stays as it is. What a session's start told is not held against a note."""
+        """Said once: what is settled already stays as it is. What named a note by its title alone is not held against it."""
         with self._changing() as connection:
             settled = connection.execute(
                 "UPDATE showing SET standing = ?, why = ?, settled = ? WHERE number = ? AND note = ? AND standing = 'open'",
                 (found.outcome, _storable(found.why[:_WHY_LENGTH]), at.timestamp(), showing.number, _storable(showing.note)),
             ).rowcount
-            if settled:
+            if settled and showing.moment not in BY_TITLE:
                 connection.execute(
                     "UPDATE tally SET used = used + ?, ignored = ignored + ? WHERE note = ?",
-                    (found.outcome == "used", found.outcome == "ignored" and showing.moment != "start", _storable(showing.note)),
+                    (found.outcome == "used", found.outcome == "ignored", _storable(showing.note)),
                 )
                 self._count_again([showing.note])
 
@@ -364,7 +434,8 @@ class SessionMemory:
         with self._lock:
             rows = self._connection.execute(
                 "SELECT note, COUNT(*), SUM(standing = 'used') AS used, SUM(standing = 'ignored') AS ignored FROM showing"
-                " WHERE at >= ? GROUP BY note HAVING ignored > used ORDER BY ignored - used DESC, note LIMIT ?",
+                " WHERE at >= ? AND moment NOT IN ('start', 'pointer')"
+                " GROUP BY note HAVING ignored > used ORDER BY ignored - used DESC, note LIMIT ?",
                 (since.timestamp(), count),
             ).fetchall()
         return tuple((note, Tally(shown=shown, used=used, ignored=ignored)) for note, shown, used, ignored in rows)
@@ -413,16 +484,16 @@ class SessionMemory:
     def take_over(self, session: str, origin: str) -> None:
         """What one session was shown counts as shown to another that goes on from it."""
         with self._changing() as connection:
-            connection.execute(
-                "INSERT OR IGNORE INTO shown SELECT ?, note, at FROM shown WHERE session = ?",
-                (_storable(session), _storable(origin)),
-            )
+            both = (_storable(session), _storable(origin))
+            connection.execute("INSERT OR IGNORE INTO shown SELECT ?, note, at FROM shown WHERE session = ?", both)
+            connection.execute("INSERT OR IGNORE INTO listed SELECT ?, note, score, at FROM listed WHERE session = ?", both)
 
     def forget_session(self, session: str) -> None:
         """After a compaction nothing that was shown is in the agent's context any more."""
         with self._changing() as connection:
             self._reserved.pop(session, None)
-            connection.execute("DELETE FROM shown WHERE session = ?", (_storable(session),))
+            for table in ("shown", "listed"):
+                connection.execute(f"DELETE FROM {table} WHERE session = ?", (_storable(session),))  # noqa: S608  (ours)
 
     def forget_head(self, session: str, beginning: str) -> None:
         """Of a prompt of the session that began so, only that there was one is kept. Of a longer beginning, in every session:
@@ -451,7 +522,7 @@ class SessionMemory:
         """Nothing here names them from now on, nor tells in their words what came of them. What was counted stays."""
         names = {_storable(note) for note in notes}
         with self._changing() as connection:
-            for table in ("shown", "tally"):
+            for table in ("shown", "listed", "tally"):
                 connection.executemany(f"DELETE FROM {table} WHERE note = ?", [(name,) for name in names])  # noqa: S608  (ours)
             connection.executemany("UPDATE showing SET note = '', why = '' WHERE note = ?", [(name,) for name in names])
             for number, written in connection.execute("SELECT number, notes FROM ruling").fetchall():
@@ -465,6 +536,7 @@ class SessionMemory:
         texts, figures = ((now - kept).timestamp() for kept in (_TEXTS_KEPT, _FIGURES_KEPT))
         with self._changing() as connection:
             connection.execute("DELETE FROM shown WHERE at < ?", (texts,))
+            connection.execute("DELETE FROM listed WHERE at < ?", (texts,))
             connection.execute("DELETE FROM occasion WHERE at < ?", (texts,))
             connection.execute("UPDATE showing SET why = '' WHERE at < ? AND why <> ''", (texts,))
             connection.execute("UPDATE showing SET standing = 'unknown' WHERE at < ? AND standing = 'open'", (texts,))
@@ -502,11 +574,21 @@ def _write(connection: sqlite3.Connection, occasion: Occasion) -> None:
         note = _storable(given.note)
         connection.execute(
             "INSERT INTO showing(occasion, at, moment, session, note, score, standing, why) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, at, occasion.moment, _storable(occasion.session), note, given.score, given.standing, _storable(given.why)),
+            (
+                number,
+                at,
+                given.voice or occasion.moment,
+                _storable(occasion.session),
+                note,
+                given.score,
+                given.standing,
+                _storable(given.why),
+            ),
         )
-        connection.execute(
-            "INSERT INTO tally(note, shown) VALUES (?, 1) ON CONFLICT (note) DO UPDATE SET shown = shown + 1", (note,)
-        )
+        if (given.voice or occasion.moment) not in BY_TITLE:
+            connection.execute(
+                "INSERT INTO tally(note, shown) VALUES (?, 1) ON CONFLICT (note) DO UPDATE SET shown = shown + 1", (note,)
+            )
     if occasion.moment == "prompt":
         connection.execute(
             "INSERT INTO week VALUES (?, 1, ?)"
@@ -529,7 +611,7 @@ def _bring_over(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE prompt")
 
 
-_MIGRATIONS: sqlite.Migrations = {1: _SCHEMA_1.split(";"), 2: (*_SCHEMA_2.split(";"), _bring_over)}
+_MIGRATIONS: sqlite.Migrations = {1: _SCHEMA_1.split(";"), 2: (*_SCHEMA_2.split(";"), _bring_over), 3: _SCHEMA_3.split(";")}
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -7,8 +7,12 @@ from typing import Literal
 
 from kite_memory.recall.uptake import Outcome
 
-Moment = Literal["prompt", "start", "action", "late", "team"]
-"""With a prompt, at a session's start, with a tool call, later in the turn, when a judge had looked; with a prompt, from a team."""
+Moment = Literal["prompt", "start", "pointer", "quote", "opened", "action", "late", "team"]
+"""In full with a prompt; by title at a session's start, or with a prompt; a conversation, quoted; when the agent opened it; with a
+tool call; later in the turn, when a judge had looked; with a prompt, from a team."""
+
+BY_TITLE = frozenset[Moment]({"start", "pointer"})
+"""The agent was told that there is such a note, and not what it says: it counts as used where the agent opened it."""
 
 Standing = Outcome | Literal["open"]
 
@@ -69,7 +73,8 @@ class Week:
 
     @property
     def count(self) -> Count:
-        return sum(self.moments.values(), start=Count())
+        """Of what was said, whatever the voice, without what was only named."""
+        return sum((count for moment, count in self.moments.items() if moment not in BY_TITLE), start=Count())
 
 
 def week_of(day: date) -> str:

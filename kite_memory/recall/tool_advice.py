@@ -14,7 +14,7 @@ from kite_memory.model.fix import Fix, Fixes
 from kite_memory.model.hit import Hit, Injection
 from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.recall import scoring
-from kite_memory.recall.cautions import Reading, activities, concerns, forbids_change, heeded, read, rules_tool, shows
+from kite_memory.recall.cautions import Reading, activities, concerns, heeded, read, shows
 from kite_memory.recall.index import Index
 from kite_memory.recall.rendering import block, quoted, shortened
 from kite_memory.recall.search import name
@@ -172,11 +172,6 @@ class ToolAdvice:
             for caution in reading.cautions:
                 if any(concerns(caution, command, folder=folder) for command in telling) and not heeded(caution, commands):
                     yield _said_by(note, caution.says, "speaks of this command")
-            for rule in reading.rules:
-                if rules_tool(f"{note.title}. {rule}", action.tool):
-                    yield _said_by(note, rule, "speaks of this tool")
-                if any(forbids_change(rule, file) for file in action.files):
-                    yield _said_by(note, rule, "speaks of this file")
 
     def _after(self, action: Action, shown: Collection[str], now: datetime, branch: str) -> Iterator[Remark]:
         told, beside = _failing_lines(action.error)

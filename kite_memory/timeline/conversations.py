@@ -23,12 +23,14 @@ _FULL_TERMS = 8
 _FOREIGN = 0.10
 """As of notes, so that the scores of both are on one scale."""
 _AS_NEAR = 80
+_FAINT = 0.2
+"""A card that shares no word with the question and less meaning than this is not even near."""
 _OF_A_SESSION = 2
 """Cards of one session in an answer: the third best would mostly say the same again."""
 
 _FOLLOWED = 2
 """So many of the best are followed to what was said of their matter later."""
-_SAME_MATTER, _SAME_MATTER_CUED = 0.3, 0.2
+_SAME_MATTER, _SAME_MATTER_CUED = 0.25, 0.2
 """Of what a conversation's words tell, a later one must say so much again to be about its matter; less where it says that it
 changes something. Between the labelled pairs of one matter this share is .23 to .33, between other pairs of a project .29 at most.
 """
@@ -44,7 +46,8 @@ _READ = 3_000
 _TALK = 6
 """A session of no more turns is one conversation, and its end is the end of the matter; in a longer one that is the turn itself."""
 _LAST_WORDS = 3
-_OPENING, ROOM = 160, 560
+_OPENING = 160
+ROOM: int = 560
 """Characters of a quote: together less than two hundred tokens."""
 _OPENINGS = 60
 _FEWEST_OPENINGS = 4
@@ -60,16 +63,22 @@ class Ranked:
     match: Match
     score: float
     meaning: float
+    covered: float = 0.0
     later: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
-    """A conversation in a few lines: what it began with, how it ended, and a person's last words that say something."""
+    """A conversation in a few lines: what it began with, how it ended, and a person's last words that say something.
+
+    ``whole`` are the rows of what was said in it, ``closing`` those of its end.
+    """
 
     opening: str
     ended: str
     last: str
+    whole: tuple[int, ...] = ()
+    closing: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +104,7 @@ def rank(rows: Rows, query: CardQuery, near: Nearness | None = None) -> list[Ran
     matches = cards.find(rows, query.text, project=within, limit=_AS_NEAR) if query.by_words else []
     meant: dict[int, float] = {}
     if near is not None:
-        meant = near.best(_AS_NEAR)
+        meant = near.best(_AS_NEAR, _FAINT)
         matches += cards.of_prompts(rows, meant.keys() - {match.prompt for match in matches}, within)
         meant = near.of(match.prompt for match in matches)
     terms = max((match.terms for match in matches), default=1)
@@ -108,7 +117,7 @@ def rank(rows: Rows, query: CardQuery, near: Nearness | None = None) -> list[Ran
             score = _MEANING * meaning + _WORDS * words_score(match.bm25, size=match.size, terms=terms)
             if query.project and where.project not in ("", query.project):
                 score -= _FOREIGN
-            ranked.append(Ranked(match=match, score=round(max(0.0, min(1.0, score)), 4), meaning=meaning))
+            ranked.append(Ranked(match=match, score=round(max(0.0, min(1.0, score)), 4), meaning=meaning, covered=match.covered))
     ranked.sort(key=lambda each: (-each.score, -each.match.prompt))
     told: dict[int, int] = {}
     chosen = []
@@ -157,7 +166,7 @@ def _sessions(rows: Rows, keys: Collection[int]) -> dict[int, _Session]:
 def newest_first(rows: Rows, ranked: Sequence[Ranked], sessions: Mapping[int, _Session]) -> list[Ranked]:
     """Each of the best is followed to a later conversation about the same matter: that stands before it, and it is marked.
 
-    Nothing is left out. What came later takes the older one's score where its own is lower.
+    Nothing is left out. What came later answers as surely as the older does, and takes its figures where its own are lower.
     """
     told = list(ranked)
     for each in list(dict.fromkeys(one.match.session for one in ranked))[:_FOLLOWED]:
@@ -170,7 +179,15 @@ def newest_first(rows: Rows, ranked: Sequence[Ranked], sessions: Mapping[int, _S
         if known is not None and known < place:
             continue
         newer = told.pop(known) if known is not None else Ranked(match=later, score=older.score, meaning=0.0)
-        told.insert(place, replace(newer, score=max(newer.score, older.score)))
+        told.insert(
+            place,
+            replace(
+                newer,
+                score=max(newer.score, older.score),
+                meaning=max(newer.meaning, older.meaning),
+                covered=max(newer.match.covered, older.covered),
+            ),
+        )
     return told
 
 
@@ -205,7 +222,13 @@ def talk(rows: Rows, prompt: int, session: int, room: int = ROOM) -> Talk | None
         opening=cut(" ".join(opening.asked.split()), _OPENING),
         ended=_ended(closing, opening.asked, room),
         last=next((turn.asked for turn in reversed(closing) if len(turn.asked.split()) > _LAST_WORDS), closing[-1].answered),
+        whole=_rows_of(told if len(told) <= _TALK else closing),
+        closing=_rows_of(closing),
     )
+
+
+def _rows_of(told: Sequence[Turn]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(row for turn in told for row in (turn.prompt, turn.answer)))
 
 
 def _ended(closing: Sequence[Turn], besides: str, most: int) -> str:

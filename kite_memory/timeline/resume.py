@@ -269,7 +269,19 @@ def _announces(events: Sequence[Event], said: Event) -> bool:
 
 def _next(events: Sequence[Event]) -> Iterator[Line]:
     """What was in hand when the session was left, the agent's own list, and what its last messages say is left to do."""
+    listed = list(_listed(events))
     yield from _in_hand(events)
+    yield from listed or _done_last(events)
+    messages = [event for event in events if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
+    for event in reversed(messages[-_MESSAGES_BACK:]):
+        if found := _TO_DO.search(event.text[:_READ]):
+            items = [cut(_MARKUP.sub("", line), _ITEM) for line in found[1].splitlines() if line.strip()]
+            more = f" and {len(items) - _STEPS} more" if len(items) > _STEPS else ""
+            yield _line(Part.NEXT, f"left to do, as the agent said: {'; '.join(items[:_STEPS])}{more}", event)
+            return
+
+
+def _listed(events: Sequence[Event]) -> Iterator[Line]:
     listed = todos(events)
     last = next((event for event in reversed(events) if event.tool in TOOLS and event.type is EventType.TOOL_CALL), None)
     if listed is not None and last is not None and listed.open:
@@ -281,21 +293,13 @@ def _next(events: Sequence[Event]) -> Iterator[Line]:
         more = f" and {len(listed.open) - _ITEMS} more" if len(listed.open) > _ITEMS else ""
         done = len(listed.items) - len(listed.open)
         yield _line(Part.NEXT, f"open on the agent's list, {done} of {len(listed.items)} done{stale}: {names}{more}", last)
-    messages = [event for event in events if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
-    for event in reversed(messages[-_MESSAGES_BACK:]):
-        if found := _TO_DO.search(event.text[:_READ]):
-            items = [cut(_MARKUP.sub("", line), _ITEM) for line in found[1].splitlines() if line.strip()]
-            more = f" and {len(items) - _STEPS} more" if len(items) > _STEPS else ""
-            yield _line(Part.NEXT, f"left to do, as the agent said: {'; '.join(items[:_STEPS])}{more}", event)
-            return
 
 
 def _in_hand(events: Sequence[Event]) -> Iterator[Line]:
-    """What the agent had announced, what it had begun, or else what it did last of what it was asked."""
+    """What the agent had announced, and what it had begun."""
     answered = {event.call for event in events if event.call and event.type not in (EventType.TOOL_CALL, EventType.COMMAND)}
     begun = next((event for event in reversed(events[-_UNANSWERED:]) if event.call and event.call not in answered), None)
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
-    told = False
     if said is not None and _announces(events, said):
         since = [run for run in runs(events[events.index(said) :]) if run.purposes and run.outcome != "unknown"]
         if not any("git commit" in run.purposes for run in since):
@@ -303,12 +307,15 @@ def _in_hand(events: Sequence[Event]) -> Iterator[Line]:
             yield _line(
                 Part.NEXT, f'the agent was at: "{_ending(said.text, _ASKED)}"{f"; since then {then}" if then else ""}', said
             )
-            told = True
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
         what = bare(begun.command) or begun.path or begun.text
         yield _line(Part.NEXT, f"begun, and no result was seen: {begun.tool} `{cut(what, _COMMAND)}`", begun)
-        told = True
-    if not told and events[-1].type in _ON_THE_WAY:
+
+
+def _done_last(events: Sequence[Event]) -> Iterator[Line]:
+    """Of a session that was left on the way, with nothing announced and nothing begun."""
+    said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
+    if events[-1].type in _ON_THE_WAY and not (said is not None and _announces(events, said)):
         done = next((event for event in reversed(events) if event.command or is_change(event)), events[-1])
         what = f"`{cut(bare(done.command), _COMMAND)}`" if done.command else f"{cut(done.text, _STEP)}: {_end_of(done.path)}"
         yield _line(Part.NEXT, f"left before an answer to what was asked last; done last: {what}", done)

@@ -369,7 +369,7 @@ class Timeline:
                     snippet=search.snippet(telling.text, stems),
                     bm25=each.match.bm25,
                     meaning=each.meaning,
-                    covered=each.match.covered,
+                    covered=each.covered,
                     later=events.get(each.later),
                 )
             )
@@ -381,6 +381,25 @@ class Timeline:
             "SELECT c.prompt, c.session FROM events AS e JOIN cards AS c ON c.prompt = e.seq WHERE e.id = ?", (prompt,)
         )
         return conversations.talk(self._all, card[0], card[1], room) if card is not None else None
+
+    def turn(self, prompt: str) -> list[Event]:
+        """What the card of the prompt of this id is made of."""
+        card = self._one("SELECT c.prompt, c.answer FROM events AS e JOIN cards AS c ON c.prompt = e.seq WHERE e.id = ?", (prompt,))
+        events = self._events(list(dict.fromkeys(card))) if card is not None else {}
+        return sorted(events.values(), key=lambda event: event.ordinal)
+
+    def conversation(self, prompt: str) -> list[Event]:
+        """What was said in that conversation, the first first; of a long session, in the turn and the next."""
+        return self._said(prompt, lambda talk: talk.whole)
+
+    def closing(self, prompt: str) -> list[Event]:
+        """What was said in the end of that conversation, the first first."""
+        return self._said(prompt, lambda talk: talk.closing)
+
+    def _said(self, prompt: str, which: Callable[[Talk], tuple[int, ...]]) -> list[Event]:
+        talk = self.talk(prompt)
+        events = self._events(which(talk)) if talk is not None else {}
+        return sorted(events.values(), key=lambda event: event.ordinal)
 
     def bar(self, project: str) -> float | None:
         """What an opening must score to be about an earlier conversation of the project, as `conversations.bar` found it last."""

@@ -18,6 +18,8 @@ _FEATURES = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
+    """``opening`` is the beginning of its first prompt."""
+
     session: Session
     last: datetime
     events: int
@@ -25,6 +27,7 @@ class Overview:
     errors: int
     tests: int
     failed_tests: int
+    opening: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +72,8 @@ _LAST_ANSWER = (
 )
 _SESSIONS = _of_recent(f"SELECT r.*, {_FIRST_PROMPT}, {_LAST_ANSWER} FROM r ORDER BY last_at DESC, key DESC")  # noqa: S608 - ours
 _OVERVIEWS = _of_recent(
-    "SELECT r.*, COUNT(e.seq), TOTAL(e.type = 'user_message'), TOTAL(e.type = 'error'), TOTAL(e.type = 'test_result'),"
-    " TOTAL(e.type = 'test_result' AND e.status = 'failed')"
+    "SELECT r.*, COUNT(e.seq), TOTAL(e.type = 'user_message'), TOTAL(e.type = 'error'), TOTAL(e.type = 'test_result'),"  # noqa: S608 - ours
+    f" TOTAL(e.type = 'test_result' AND e.status = 'failed'), {_FIRST_PROMPT}"
     " FROM r LEFT JOIN events AS e ON e.session = r.key GROUP BY r.key ORDER BY r.last_at DESC, r.key DESC"
 )
 _TOUCHED = _of_recent(
@@ -101,6 +104,7 @@ def overviews(rows: Rows, *, project: str = "", limit: int = 50) -> list[Overvie
             errors=int(row[12]),
             tests=int(row[13]),
             failed_tests=int(row[14]),
+            opening=row[15] or "",
         )
         for row in found
     ]

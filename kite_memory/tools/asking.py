@@ -31,6 +31,8 @@ _MOST_HITS = 50
 _MOST_SHOWN = 20
 _BODY = 16_000
 _BODY_TOKENS = 6_000
+_OPENED_TOKENS = 350
+"""Of one note among several: with what stands around it, 400."""
 _PAGE = 200_000
 """Of a transcript at once, as JSON; with the note beside it, it is no more than a tool's answer holds."""
 _EVENTS, _MOST_EVENTS = 50, 200
@@ -93,7 +95,7 @@ def _kinds(arguments: Json) -> frozenset[NoteKind]:
         raise UsageError("kinds are not a list of kinds", hint=f"choose among: {', '.join(NoteKind)}") from None
 
 
-def _note(store: Store, asker: Asker, arguments: Json) -> Json:
+def _note(store: Store, asker: Asker, arguments: Json, *, tokens: int = _BODY_TOKENS) -> Json:
     named = argument_parsing.line(arguments, "note", longest=1_024, needed=True)
     wants_transcript = arguments.get("transcript", False)
     if not isinstance(wants_transcript, bool):
@@ -106,14 +108,14 @@ def _note(store: Store, asker: Asker, arguments: Json) -> Json:
     transcript = store.transcript(asker.grant, uuid) if wants_transcript and uuid else None
     if note is None and transcript is None:
         raise _not_found()
-    answer: Json = {} if note is None or offset else _whole(store, asker, note)
+    answer: Json = {} if note is None or offset else _whole(store, asker, note, tokens)
     if wants_transcript:
         answer |= _page(plain(transcript or ""), offset) | {"has_transcript": transcript is not None}
     return answer
 
 
 def _notes(store: Store, asker: Asker, arguments: Json) -> Json:
-    """As `get_note`, for several; those that are not there, or not to be seen, are named."""
+    """As `get_note`, in brief, for several; those that are not there, or not to be seen, are named."""
     named = arguments.get("notes")
     if not isinstance(named, list) or not 0 < len(named) <= _MOST_SHOWN:
         raise UsageError("notes are not a list", hint=f"give the ids of at most {_MOST_SHOWN} notes, as search_notes tells them")
@@ -121,7 +123,7 @@ def _notes(store: Store, asker: Asker, arguments: Json) -> Json:
     missing: list[str] = []
     for each in named:
         try:
-            found.append(_note(store, asker, {"note": each}))
+            found.append(_note(store, asker, {"note": each}, tokens=_OPENED_TOKENS))
         except NoteNotFound:
             missing.append(plain_line(each))
     return {"notes": found, "missing": missing, "text": "\n".join(note["text"] for note in found)}
@@ -158,9 +160,9 @@ def _not_found() -> NoteNotFound:
     return NoteNotFound("there is no such note", hint="search_notes finds notes by their words; name one by the id it gives")
 
 
-def _whole(store: Store, asker: Asker, note: Note) -> Json:
+def _whole(store: Store, asker: Asker, note: Note, tokens: int) -> Json:
     seen = note_view.as_seen(note, asker.grant, note_view.seen_by(store, asker.grant))
-    body = shortened(quoted(seen.body[: 4 * _BODY]), tokens=_BODY_TOKENS, characters=_BODY)
+    body = shortened(quoted(seen.body[: 4 * _BODY]), tokens=tokens, characters=_BODY)
     told = note_view.told(seen, asker.grant)
     head = " · ".join(filter(None, (told["title"], told["kind"], told["project"], f"{seen.created:%Y-%m-%d}", told["status"])))
     evidence = [plain_line(quoted(each)) for each in seen.evidence[:50]]

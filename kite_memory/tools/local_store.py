@@ -313,7 +313,7 @@ class LocalStore:
 
     def note(self, grant: Grant, name: str) -> Note | None:
         grant = grant.in_a_vault
-        found = self._vault.called(mended(name))
+        found = self._vault.called(mended(name)) or self._vault.ending(mended(name))
         return found if found is not None and grant.reads(found) and not found.has_expired(self._clock()) else None
 
     def titled(self, grant: Grant, title: str) -> list[Note]:

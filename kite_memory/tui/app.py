@@ -8,20 +8,33 @@ from rich.style import Style
 from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.events import Click
+from textual.containers import Horizontal, Vertical
+from textual.events import Click, Resize
 from textual.geometry import Region, Size
 from textual.markup import escape
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Footer, Input
 from textual.worker import get_current_worker
 
 from kite_memory.errors import KiteError
 from kite_memory.recall.rendering import plain
-from kite_memory.tui.rows import JUMPS, Row, following, matching, place_of, rows, session_row
+from kite_memory.tui.rows import (
+    JUMPS,
+    VIEWS,
+    Row,
+    following,
+    holding,
+    in_view,
+    matching,
+    name_of,
+    next_holding,
+    place_of,
+    rows,
+    session_row,
+)
+from kite_memory.tui.screens import KEYS, NoteScreen, TextScreen
 
 Json = Mapping[str, Any]
 
@@ -38,6 +51,8 @@ _QUIET = Style(dim=True)
 _FAILED = Style(color="red")
 _CURSOR = Style(reverse=True)
 _WIDEST = 2_000
+_NARROW = 100
+"""Columns."""
 
 
 def style_of(row: Row) -> Style:
@@ -120,53 +135,46 @@ class Lines(ScrollView, can_focus=True):
             self.action_choose()
 
 
-class NoteScreen(ModalScreen[str]):
-    """A note, whole. Ends with the citation to go to, or with nothing."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,b,q", "back", "Back"),
-        Binding("enter,e", "evidence", "To the event it rests on"),
-    ]
-    DEFAULT_CSS = "NoteScreen { align: center middle; } NoteScreen > VerticalScroll { width: 80%; height: 80%; border: round; }"
-
-    def __init__(self, text: str, evidence: str) -> None:
-        super().__init__()
-        self._text = text
-        self._evidence = evidence
-
-    def compose(self) -> ComposeResult:
-        with VerticalScroll():
-            yield Static(plain(self._text), markup=False)
-        yield Footer()
-
-    def action_back(self) -> None:
-        self.dismiss("")
-
-    def action_evidence(self) -> None:
-        self.dismiss(self._evidence)
-
-
 class TimelineApp(App[None]):
-    """``sessions`` lists them; ``pieces`` tells one, piece by piece; ``note`` gives one as `kmem show` does. All may take time."""
+    """``sessions`` lists them; ``pieces`` tells one, piece by piece; ``note`` gives one as `kmem show` does; ``brief`` says where a
+    session stood, ``became`` in lines what came after an event. All may take time.
+
+    On less than `_NARROW` columns one side is shown at a time, and rows have no id.
+    """
 
     TITLE = "kmem timeline"
+    ENABLE_COMMAND_PALETTE = False
     CSS = """
     #left { width: 38%; max-width: 70; }
+    #right { width: 1fr; }
+    #search { display: none; }
+    #search.shown { display: block; }
+    .narrow #left, .narrow #right { width: 100%; max-width: 100%; }
+    .narrow #right, .narrow.reading #left { display: none; }
+    .narrow.reading #right { display: block; }
     #sessions, #timeline { border: round $primary; }
     #sessions:focus, #timeline:focus { border: round $accent; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "Filter"),
-        Binding("tab", "app.focus_next", "Other side", show=False),
+        Binding("slash", "search", "Search"),
+        Binding("tab", "other_side", "Other side", show=False, priority=True),
+        Binding("escape", "to_list", "List", show=False),
+        Binding("full_stop", "found", "Next found", show=False),
+        Binding("comma", "found(True)", "Found before", show=False),
+        Binding("v", "view", "View"),
         Binding("e", "jump('errors')", "Error"),
         Binding("E", "jump('errors', True)", "Error before", show=False),
-        Binding("d", "jump('decisions')", "Decision"),
+        Binding("d", "jump('decisions')", "Decision", show=False),
         Binding("D", "jump('decisions', True)", "Decision before", show=False),
-        Binding("t", "jump('tests')", "Test"),
+        Binding("t", "jump('tests')", "Test", show=False),
         Binding("T", "jump('tests', True)", "Test before", show=False),
-        Binding("p", "jump('prompts')", "Prompt"),
+        Binding("p", "jump('prompts')", "Prompt", show=False),
         Binding("P", "jump('prompts', True)", "Prompt before", show=False),
         Binding("n", "note", "Note"),
+        Binding("f", "became", "Fix"),
+        Binding("y", "copy", "Copy"),
+        Binding("r", "brief", "Brief"),
+        Binding("question_mark", "keys", "Keys"),
         Binding("q", "quit", "Quit"),
     ]
 
@@ -176,31 +184,70 @@ class TimelineApp(App[None]):
         sessions: Callable[[], Sequence[Json]],
         pieces: Callable[[str], Iterator[Json]],
         note: Callable[[str], Json],
+        brief: Callable[[str], Json],
+        became: Callable[[str], Sequence[str]],
         session: str = "",
     ) -> None:
         super().__init__()
         self._list = sessions
         self._pieces = pieces
         self._note = note
+        self._brief = brief
+        self._became = became
         self._named = session
         self._sessions: Sequence[Json] = ()
         self._told: dict[str, Any] = {}
         self._unfolded: set[str] = set()
         self._wanted = ""
+        self._view = next(iter(VIEWS))
+        self._found: frozenset[str] = frozenset()
 
     def compose(self) -> ComposeResult:
         with Horizontal():
             with Vertical(id="left"):
                 yield Input(placeholder="filter: words of title, project, agent, date", id="filter", compact=True)
                 yield Lines(id="sessions")
-            yield Lines(id="timeline")
+            with Vertical(id="right"):
+                yield Lines(id="timeline")
+                yield Input(placeholder="words in this session", id="search", compact=True)
         yield Footer()
 
     def on_mount(self) -> None:
         self.query_one("#sessions").focus()
         self._fetch_sessions()
         if self._named:
+            self._read()
             self._open(self._named, self._named if "#" in self._named else "")
+
+    def on_resize(self, event: Resize) -> None:
+        self.screen.set_class(event.size.width < _NARROW, "narrow")
+        if self._told:
+            self.call_after_refresh(lambda: self._draw(self.timeline.cursor))
+
+    @property
+    def narrow(self) -> bool:
+        return self.size.width < _NARROW
+
+    def _read(self) -> None:
+        """The session's side comes to the front."""
+        self.screen.add_class("reading")
+        self.timeline.focus()
+
+    def action_to_list(self) -> None:
+        search = self.query_one("#search", Input)
+        if search.has_focus or search.has_class("shown"):
+            search.remove_class("shown")
+            self.timeline.focus()
+        else:
+            self.screen.remove_class("reading")
+            self.query_one("#sessions").focus()
+
+    def action_other_side(self) -> None:
+        if self.timeline.has_focus:
+            self.screen.remove_class("reading")
+            self.query_one("#sessions").focus()
+        else:
+            self._read()
 
     @property
     def timeline(self) -> Lines:
@@ -244,7 +291,8 @@ class TimelineApp(App[None]):
         else:
             self._told["events"] += piece["events"]
         session = self._told["session"]
-        title = f"{session['provider']}:{session['id'][:8]} {session['title'] or session['project']}"
+        name = session["title"] or self._opening(session) or session["project"]
+        title = f"{session['provider']}:{session['id'][:8]} {name}"
         self.timeline.border_title = escape(plain(title))
         self._draw(0 if first else self.timeline.cursor)
         if self._wanted:
@@ -256,29 +304,124 @@ class TimelineApp(App[None]):
 
     def _draw(self, cursor: int) -> None:
         told = self._told
-        self.timeline.show(list(rows(told["events"], told["notes"], told["session"]["cwd"], self._unfolded)), cursor=cursor)
+        width = self.timeline.size.width
+        found = rows(told["events"], told["notes"], told["session"]["cwd"], self._unfolded, width=width, ids=not self.narrow)
+        self.timeline.show(in_view(list(found), VIEWS[self._view]), cursor=cursor)
+        self.timeline.border_subtitle = "" if not VIEWS[self._view] else f"only {self._view}"
 
     def _complain(self, error: KiteError) -> None:
         self.notify(plain(f"{error} {error.hint}".strip()), severity="error", markup=False)
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        self.query_one("#sessions", Lines).show([session_row(each) for each in matching(self._sessions, event.value)])
+    def _opening(self, session: Json) -> str:
+        """A session that was named may not be in the list."""
+        return next((name_of(each) for each in self._sessions if each["id"] == session["id"]), "")
 
-    def on_input_submitted(self) -> None:
-        self.query_one("#sessions").focus()
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if event.input.id == "search":
+            self._found = holding(self._told.get("events", ()), event.value)
+            if self._found:
+                self._go_to_found(self.timeline.cursor - 1)
+            return
+        lines = self.query_one("#sessions", Lines)
+        before = lines.row.reference if lines.row is not None else ""
+        shown = [session_row(each) for each in matching(self._sessions, event.value)]
+        place = next((place for place, row in enumerate(shown) if row.reference == before), 0)
+        lines.show(shown, cursor=place)
+        if lines.row is not None and lines.row.reference != before:
+            self._open(lines.row.reference)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        if event.input.id == "search":
+            event.input.remove_class("shown")
+            self.timeline.focus()
+            if event.value and not self._found:
+                self.notify(f"{event.value}: not in this session", markup=False)
+        else:
+            self.query_one("#sessions").focus()
+
+    def _go_to_found(self, after: int, *, backwards: bool = False) -> None:
+        place = next_holding(self.timeline.rows, after, self._found, backwards=backwards)
+        if place is None:
+            self.notify("nothing was searched for; / does" if not self._found else "not in this view; v shows everything")
+        else:
+            self.timeline.put(place)
+
+    def action_found(self, backwards: bool = False) -> None:
+        self._go_to_found(self.timeline.cursor, backwards=backwards)
 
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
         if event.control.id == "sessions":
             self._open(event.row.reference)
-            self.timeline.focus()
+            self._read()
         elif event.row.note:
             self._show_note(event.row)
         elif event.row.folds:
             self._unfolded.symmetric_difference_update({event.row.folds})
             self._draw(self.timeline.cursor)
 
-    def action_filter(self) -> None:
-        self.query_one("#filter").focus()
+    def action_search(self) -> None:
+        """In a session its words; in the list, which of them."""
+        if self.timeline.has_focus:
+            search = self.query_one("#search", Input)
+            search.add_class("shown")
+            search.focus()
+        else:
+            self.query_one("#filter").focus()
+
+    def action_view(self) -> None:
+        """The next of the kinds that can be shown alone; the cursor stays at its event where that is still there."""
+        here = self.timeline.row
+        names = list(VIEWS)
+        self._view = names[(names.index(self._view) + 1) % len(names)]
+        if self._told:
+            self._draw(0)
+            place = place_of(self.timeline.rows, here.reference) if here is not None and here.reference else None
+            self.timeline.put(place or 0)
+
+    def action_copy(self) -> None:
+        lines = self.timeline if self.timeline.has_focus else self.query_one("#sessions", Lines)
+        if lines.row is not None and lines.row.reference:
+            self.copy_to_clipboard(lines.row.reference)
+            self.notify(f"copied {lines.row.reference}", markup=False)
+
+    def action_keys(self) -> None:
+        self.push_screen(TextScreen(KEYS))
+
+    def action_brief(self) -> None:
+        if self._told:
+            session = self._told["session"]
+            self._show_brief(f"{session['provider']}:{session['id']}")
+
+    @work(thread=True, group="brief", exclusive=True)
+    def _show_brief(self, session: str) -> None:
+        try:
+            told = self._brief(session)
+        except KiteError as error:
+            self.call_from_thread(self._complain, error)
+            return
+        self.call_from_thread(self.push_screen, TextScreen(told["text"]))
+
+    def action_became(self) -> None:
+        row = self.timeline.row
+        if row is not None and row.reference:
+            self._show_became(list(dict.fromkeys((*row.holds, row.reference)))[::-1])
+
+    @work(thread=True, group="became", exclusive=True)
+    def _show_became(self, references: Sequence[str]) -> None:
+        """Of a folded call, of the part of it that something became of; then on to what that is, where it is in this session."""
+        try:
+            lines = [line for reference in references for line in self._became(reference)]
+        except KiteError as error:
+            self.call_from_thread(self._complain, error)
+            return
+        self.call_from_thread(self._go_on, next((line for line in lines if line.endswith("]")), next(iter(lines), "")))
+
+    def _go_on(self, line: str) -> None:
+        self.notify(plain(line) or "nothing is known to have come of this", markup=False)
+        place = place_of(self.timeline.rows, line.rpartition("[")[2].removesuffix("]")) if line.endswith("]") else None
+        if place is not None:
+            self.timeline.put(place)
+            self.timeline.focus()
 
     def action_jump(self, where: str, backwards: bool = False) -> None:
         place = following(self.timeline.rows, self.timeline.cursor, JUMPS[where], backwards=backwards)
@@ -286,7 +429,7 @@ class TimelineApp(App[None]):
             self.notify(f"no {where} {'before' if backwards else 'after'} this")
         else:
             self.timeline.put(place)
-            self.timeline.focus()
+            self._read()
 
     def action_note(self) -> None:
         """The note that was made from the event at the cursor; else the cursor goes on to the next that has one."""

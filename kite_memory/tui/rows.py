@@ -1,5 +1,6 @@
 """A session as lines to read: what people said by itself, what tools did folded to a line for each call."""
 
+import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,6 +27,17 @@ _MARKS = {
 }
 _BY_THEMSELVES = frozenset({"user_message", "assistant_message", "decision", "error", "test_result", "resume_point"})
 _TELLS_MORE = ("tool_call", "command", "tool_result", "file_action")
+MARKS = {mark.strip(): kind.replace("_", " ") for kind, mark in _MARKS.items()}
+_TALK = frozenset({"user_message", "assistant_message", "decision"})
+_CHECKS = frozenset({"error", "test_result"})
+VIEWS: Mapping[str, frozenset[str]] = {
+    "everything": frozenset(),
+    "talk": _TALK,
+    "failures and tests": _CHECKS,
+    "files and commands": frozenset({"tool_call", "command", "file_action", "tool_result"}),
+    "notes": frozenset({"note", "decision"}),
+}
+"""What can be shown alone, in the order in which one gets there; what failed is a failure whatever it is."""
 JUMPS = {
     "errors": frozenset({"error"}),
     "decisions": frozenset({"decision"}),
@@ -51,8 +63,20 @@ class Row:
     holds: tuple[str, ...] = ()
 
 
-def rows(events: Sequence[Json], notes: Sequence[Json] = (), cwd: str = "", unfolded: Collection[str] = ()) -> Iterator[Row]:
-    """In the events' order. ``unfolded`` names the rows that are shown with all there is of them."""
+def rows(
+    events: Sequence[Json],
+    notes: Sequence[Json] = (),
+    cwd: str = "",
+    unfolded: Collection[str] = (),
+    *,
+    width: int = 0,
+    ids: bool = True,
+) -> Iterator[Row]:
+    """In the events' order. ``unfolded`` names the rows that are shown with all there is of them, wrapped where a width is given.
+
+    Without ``ids`` a row has no id in it, which leaves room for its words.
+    """
+    page = _Page(width=width, ids=ids)
     made: dict[str, list[str]] = {}
     for note in notes:
         for reference in note["evidence"]:
@@ -66,19 +90,19 @@ def rows(events: Sequence[Json], notes: Sequence[Json] = (), cwd: str = "", unfo
         call = event["call"]
         if event["type"] in _BY_THEMSELVES:
             folds = event["id"] if _has_more(event["text"]) else ""
-            yield _row(event, cut(event["text"], _SHOWN), event["status"], folds)
+            yield _row(event, cut(event["text"], _SHOWN), event["status"], page, folds)
             if event["id"] in unfolded:
-                yield from _whole(event, event["text"])
+                yield from _whole(event, event["text"], page)
         elif not call:
-            yield _row(event, cut(event["command"] or inside(event["path"], cwd) or event["text"], _SHOWN), event["status"])
+            yield _row(event, cut(event["command"] or inside(event["path"], cwd) or event["text"], _SHOWN), event["status"], page)
         elif call not in begun:
             begun.add(call)
-            yield _folded(event, of_call[call], cwd)
+            yield _folded(event, of_call[call], cwd, page)
             if call in unfolded:
                 for part in of_call[call]:
-                    yield from _whole(part, part["command"] or part["text"])
+                    yield from _whole(part, part["command"] or part["text"], page)
         for path in made.pop(event["reference"], ()):
-            yield Row(kind="note", text=f"{'':23}note     {path}", reference=event["reference"], note=path)
+            yield Row(kind="note", text=f"{'':{page.indent - 9}}note     {path}", reference=event["reference"], note=path)
 
 
 def place_of(told: Sequence[Row], cited: str) -> int | None:
@@ -99,20 +123,21 @@ def following(told: Sequence[Row], at: int, kinds: Collection[str], *, backwards
     return next((place for place in places if told[place].kind in kinds), None)
 
 
-def _folded(event: Json, parts: Sequence[Json], cwd: str) -> Row:
+def _folded(event: Json, parts: Sequence[Json], cwd: str, page: "_Page") -> Row:
     what = next((part["command"] for part in parts if part["command"]), "") or inside(event["path"], cwd) or event["text"]
     status = next((part["status"] for part in reversed(parts) if part["status"]), "")
     name = cut(event["tool"], _NAME) or event["type"].replace("_", " ")
-    row = _row(event, f"{name}: {cut(what, _SHOWN)}", status, event["call"])
+    row = _row(event, f"{name}: {cut(what, _SHOWN)}", status, page, event["call"])
     return replace(row, holds=tuple(dict.fromkeys(part["reference"] for part in parts)))
 
 
-def _row(event: Json, text: str, status: str, folds: str = "") -> Row:
+def _row(event: Json, text: str, status: str, page: "_Page", folds: str = "") -> Row:
     ended = f"  ({status})" if status not in ("", "ok") and event["type"] != "error" else ""
     at = event["at"][5:16].replace("T", " ")
+    name = f"#{event['id'][:8]:8}  " if page.ids else ""
     return Row(
         kind=event["type"],
-        text=f"{at}  #{event['id'][:8]:8}  {_MARKS.get(event['type'], ''):8} {text}{ended}",
+        text=f"{at}  {name}{_MARKS.get(event['type'], ''):8} {text}{ended}",
         status=status,
         reference=event["reference"],
         folds=folds,
@@ -123,21 +148,80 @@ def _has_more(text: str) -> bool:
     return "\n" in text.strip() or len(text) > _SHOWN
 
 
-def _whole(event: Json, text: str) -> Iterator[Row]:
-    lines = text.strip("\n").split("\n")
+def _whole(event: Json, text: str, page: "_Page") -> Iterator[Row]:
+    lines = [piece for line in text.strip("\n").split("\n") for piece in page.wrapped(line)]
     for line in lines[:_UNFOLDED]:
-        yield Row(kind="more", text=f"{'':32}{line}", status=event["status"], reference=event["reference"])
+        yield Row(kind="more", text=f"{'':{page.indent}}{line}", status=event["status"], reference=event["reference"])
     if len(lines) > _UNFOLDED:
-        yield Row(kind="more", text=f"{'':32}… {len(lines) - _UNFOLDED} more lines", reference=event["reference"])
+        more = f"… {len(lines) - _UNFOLDED} more lines"
+        yield Row(kind="more", text=f"{'':{page.indent}}{more}", reference=event["reference"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    width: int
+    ids: bool
+
+    @property
+    def indent(self) -> int:
+        return 32 if self.ids else 22
+
+    def wrapped(self, line: str) -> list[str]:
+        room = self.width - self.indent
+        return [line] if room < _NARROWEST or len(line) <= room else textwrap.wrap(line, room, drop_whitespace=False) or [line]
+
+
+_NARROWEST = 20
+
+
+def in_view(told: Sequence[Row], kinds: Collection[str]) -> list[Row]:
+    """Rows of these kinds, with what is unfolded below them; all of them where no kind is named."""
+    if not kinds:
+        return list(told)
+    kept: list[Row] = []
+    shown = False
+    for row in told:
+        if row.kind != "more":
+            shown = row.kind in kinds or (row.status == "failed" and kinds == _CHECKS)
+        if shown:
+            kept.append(row)
+    return kept
+
+
+def holding(events: Sequence[Json], typed: str) -> frozenset[str]:
+    """The citations of events that hold all the words that were typed, wherever a row may have folded them."""
+    words = typed.casefold().split()
+    return frozenset(
+        event["reference"]
+        for event in events
+        if words and all(word in f"{event['text']} {event['command']} {event['path']}".casefold() for word in words)
+    )
+
+
+def next_holding(told: Sequence[Row], at: int, references: frozenset[str], *, backwards: bool = False) -> int | None:
+    """The next row that stands for one of these events; from the other end where there is none further on."""
+    places = [
+        place
+        for place, row in enumerate(told)
+        if row.kind != "more" and (row.reference in references or not references.isdisjoint(row.holds))
+    ]
+    if backwards:
+        return next((place for place in reversed(places) if place < at), places[-1] if places else None)
+    return next((place for place in places if place > at), places[0] if places else None)
 
 
 def session_row(each: Json) -> Row:
     """A session in a list of them."""
     parts = [f"{each['prompts']:>3}p", f"{each['errors']}e" if each["errors"] else "", f"{each['tests']}t" if each["tests"] else ""]
     counts = " ".join(filter(None, parts))
-    text = f"{each['last'][5:16].replace('T', ' ')}  {each['project'] or '-':14.14}  {counts:12}  {each['title'] or each['branch']}"
+    text = f"{each['last'][5:16].replace('T', ' ')}  {each['project'] or '-':14.14}  {counts:12}  {name_of(each)}"
     status = "failed" if each["failed_tests"] else ""
     return Row(kind="session", text=text, status=status, reference=f"{each['provider']}:{each['id']}")
+
+
+def name_of(each: Json) -> str:
+    """Its title, or else what it began with."""
+    return str(each["title"] or each.get("opening") or each["branch"])
 
 
 def matching(sessions: Sequence[Json], typed: str) -> list[Json]:
@@ -147,4 +231,4 @@ def matching(sessions: Sequence[Json], typed: str) -> list[Json]:
 
 
 def _known(each: Json) -> str:
-    return " ".join((each["title"], each["project"], each["provider"], each["id"], each["branch"], each["last"][:10])).casefold()
+    return " ".join((name_of(each), each["project"], each["provider"], each["id"], each["branch"], each["last"][:10])).casefold()

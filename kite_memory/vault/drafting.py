@@ -9,7 +9,19 @@ from typing import assert_never
 from kite_memory.errors import UsageError
 from kite_memory.model.event import evidence_reference
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.record import Chunk, Decision, Fact, Insight, OpenQuestion, Origin, Preference, Record, RecordItem, Rejected
+from kite_memory.model.record import (
+    Change,
+    Chunk,
+    Decision,
+    Fact,
+    Insight,
+    OpenQuestion,
+    Origin,
+    Preference,
+    Record,
+    RecordItem,
+    Rejected,
+)
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.taming import tame, tame_code, tame_line, tame_name
 from kite_memory.vault.wording import entity_key, note_id, note_stem, one_line, shortened, text_block, without_hidden
@@ -68,13 +80,14 @@ class Entity:
 class Draft:
     """A note that knows of no other yet: ``note.body`` is its text without links, ``note.path`` where it would like to lie.
 
-    ``siblings`` are the ids of earlier notes of its topic, those to which it is nearest.
+    ``siblings`` are the ids of earlier notes of its topic, those to which it is nearest. ``change`` is what it does to another.
     """
 
     note: Note
     rejected: tuple[Rejected, ...] = ()
     entities: tuple[Entity, ...] = ()
     siblings: tuple[str, ...] = ()
+    change: Change | None = None
 
 
 def draft(record: Record, chunk: Chunk) -> list[Draft]:
@@ -158,6 +171,7 @@ def _draft(
         ),
         rejected=tuple(Rejected(alternative=tame_line(one.alternative), reason=tame_line(one.reason)) for one in rejected),
         entities=entities,
+        change=item.change,
     )
 
 

@@ -1,6 +1,7 @@
 """Which note a person means."""
 
 import difflib
+import re
 from pathlib import Path, PurePosixPath
 
 from kite_memory.errors import NoteNotFound
@@ -8,9 +9,18 @@ from kite_memory.vault.ledger import Known
 from kite_memory.vault.ledger.notes import NoteRows
 from kite_memory.vault.wording import one_line, title_key, words
 
+_HANDLE = re.compile(r"[0-9A-HJKMNP-TV-Z]{6,25}")
+"""What an id may end with, as lines that point at notes name them."""
+_FEWEST_WORDS = 2
+
+
+def is_handle(name: str) -> bool:
+    return _HANDLE.fullmatch(name.upper()) is not None
+
 
 def find(notes: NoteRows, name: str) -> Known:
-    """By id, path, file name, title, alias, or the beginning of one of them where only one note has it.
+    """By id, the end of an id, path, file name, title, alias, the beginning of one of them, or words of a title in their order,
+    where only one note has it.
 
     Raises `NoteNotFound`; its hint names what it could have been.
     """
@@ -23,10 +33,12 @@ def find(notes: NoteRows, name: str) -> Known:
     if not name:
         raise NoteNotFound("no note is meant", hint="give an id, a path or a title")
     for candidates in (
+        notes.ending_with(name.upper()) if is_handle(name) else [],
         notes.all_by_stem(stem) if "/" not in name else [],
         notes.by_title(name),
         notes.named("alias", title_key(name)),
         notes.starting_with(name),
+        _holding(notes, name),
     ):
         if len(candidates) == 1:
             return candidates[0]
@@ -35,6 +47,20 @@ def find(notes: NoteRows, name: str) -> Known:
     near = _near(notes, name)
     hint = f"did you mean {near}?" if near else "`kmem search` finds notes by their words"
     raise NoteNotFound(f"no note is called {name!r}", hint=hint)
+
+
+def _holding(notes: NoteRows, name: str) -> list[Known]:
+    """Notes whose title holds all the words of a name of two words or more, in their order."""
+    asked = title_key(name).split()
+    if len(asked) < _FEWEST_WORDS:
+        return []
+    holding = [title for title in notes.titles() if _in_order(asked, title_key(title).split())]
+    return [known for title in dict.fromkeys(holding) for known in notes.by_title(title)]
+
+
+def _in_order(asked: list[str], title: list[str]) -> bool:
+    left = iter(title)
+    return all(any(word.startswith(each) for word in left) for each in asked)
 
 
 def _near(notes: NoteRows, name: str) -> str:

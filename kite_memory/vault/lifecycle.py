@@ -104,7 +104,7 @@ def repeats(one: Note, other: Note) -> bool:
     if body_key(one.body) == body_key(other.body) != "" and title_key(one.title) == title_key(other.title):
         return True
     said, held = text_of(one), text_of(other)
-    mine, theirs = _stems(said), _stems(held)
+    mine, theirs = stems(said), stems(held)
     less, more = (mine, theirs) if len(mine) <= len(theirs) else (theirs, mine)
     unmatched = len(less - more)
     if len(less) < _FEW_WORDS or unmatched > (len(less) // _MANY_WORDS) * _OTHER_WORDS:
@@ -249,7 +249,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(found.casefold() for found in _NAME.findall(text))
 
 
-def _stems(text: str) -> frozenset[str]:
+def stems(text: str) -> frozenset[str]:
     """The words that say something, without most of their endings."""
     return frozenset(
         word.removesuffix("s") if len(word) < 6 else word[: max(5, len(word) - 3)] for word in _telling(text) - _GRAMMAR

@@ -80,11 +80,16 @@ def gather(
     speaking: dict[str, list[str]] = {}
     elsewhere: set[str] = set()
     unreadable: dict[tuple[str, str], str] = {}
+    changed: dict[str, Note] = {}
     taken = {name.removesuffix(".md") for name in GENERATED}
     for draft in drafts:
         note = draft.note
         if known := ledger.notes.by_id(note.id):
             written[note.id] = known.path
+        if draft.change is not None and (before := ledger.notes.by_id(draft.change.note)):
+            found = read(before.path)
+            if found is not None and sees(found) and not found.key:
+                changed[draft.change.note] = found
         if into := ledger.relations.absorbed_by(note.id):
             absorbed[note.id] = into
         buried_ids |= {id for id in (note.id, into) if id and ledger.tombstones.is_buried(id)}
@@ -127,6 +132,7 @@ def gather(
         taken=frozenset(taken),
         around=around or {},
         rulings=rulings or {},
+        changed=changed,
         settled=ledger.relations.settled(draft.note.id for draft in drafts) if around else frozenset(),
     )
 

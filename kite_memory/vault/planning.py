@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.plan import Action, Amend, Create, Skip, Supersede, Surroundings
+from kite_memory.model.record import Change
 from kite_memory.vault import lifecycle, links
 from kite_memory.vault.drafting import Draft, Entity
 from kite_memory.vault.lifecycle import Relation, Rulings
@@ -33,6 +34,7 @@ _MAX_EVIDENCE = 50
 _WORTH = ((4, 3), (2, 2))
 """From so many sessions on, a note weighs so much."""
 _MAX_MENTIONS = 8
+_MAX_TRIGGERS = 8
 _LEAST_SPEAKING = 3
 """Notes that name what is to have a page."""
 _SAYS = frozenset({NoteKind.DECISION, NoteKind.PREFERENCE, NoteKind.FACT})
@@ -55,8 +57,8 @@ class Known:
     ``mentions`` entity keys to the notes that speak of them; of those in ``elsewhere`` a note of another session
     does than a draft's own. ``alike`` are notes with the title or the body of one of the drafts, ``unreadable`` the paths of
     those that cannot be read, by title and project, ``around`` those that are near to a draft by its id. ``rulings`` is what was
-    said of such pairs now, ``settled`` those of which something was said before. ``taken`` are file names in use, as
-    `wording.stem_key` writes them; ``buried`` titles are (`wording.title_key`, project).
+    said of such pairs now, ``settled`` those of which something was said before, ``changed`` the notes that drafts say to change.
+    ``taken`` are file names in use, as `wording.stem_key` writes them; ``buried`` titles are (`wording.title_key`, project).
     """
 
     written: Mapping[str, str] = field(default_factory=dict)
@@ -72,6 +74,7 @@ class Known:
     around: Mapping[str, Surroundings] = field(default_factory=dict)
     rulings: Rulings = field(default_factory=dict)
     settled: frozenset[tuple[str, str]] = frozenset()
+    changed: Mapping[str, Note] = field(default_factory=dict)
 
 
 def plan(drafts: Sequence[Draft], known: Known) -> list[Action]:
@@ -114,6 +117,8 @@ class _Plan:
             return Skip(title=note.title, because="you deleted a note of this title")
         if path := known.unreadable.get((title_key(note.title), note.project)):
             return Skip(title=note.title, because=f"{path} has this title, and cannot be read")
+        if self._changes(draft) is not None:
+            return None
         older = self._same_thought(draft)
         if older is None:
             return None
@@ -212,6 +217,9 @@ class _Plan:
 
     def _made(self, draft: Draft) -> Iterator[Create | Supersede]:
         """A note of its own, and what it does to those near to it."""
+        if (old := self._changes(draft)) is not None and draft.change is not None:
+            yield self._changing(draft, old, draft.change)
+            return
         known, plain = self._known, replace(draft.note, body=plain_body(draft))
         relations = lifecycle.relations(plain, self._around(draft), known.rulings, known.settled)
         replaces = [each for each in relations if each.does == "replaces"]
@@ -227,6 +235,20 @@ class _Plan:
                 yield _superseding(create.note, each)
         else:
             yield create
+
+    def _changes(self, draft: Draft) -> Note | None:
+        """The note that a draft says to change, if that still stands."""
+        old = self._known.changed.get(draft.change.note) if draft.change is not None else None
+        return old if old is not None and old.status in (NoteStatus.ACCEPTED, NoteStatus.PROPOSED) else None
+
+    def _changing(self, draft: Draft, old: Note, change: Change) -> Create | Supersede:
+        """In its place, if whoever said so may; else a person is asked. What amends a note says all of it that still holds."""
+        if not may_change(draft.note, old):
+            return self._create(draft, (PurePosixPath(old.path).stem,))
+        if change.does == "amends":
+            draft = amended(draft, old, change.because)
+        note = self._create(draft, ()).note
+        return Supersede(note=note, old_id=old.id, old_path=old.path, because=change.because or "a model read both")
 
     def _create(self, draft: Draft, conflicts: tuple[str, ...]) -> Create:
         stem = self._take(PurePosixPath(draft.note.path).stem)
@@ -262,6 +284,61 @@ def _about(entity: Entity, sharing: Sequence[Draft], mentions: Sequence[Mention]
 def _superseding(note: Note, relation: Relation) -> Supersede:
     old = relation.old
     return Supersede(note=note, old_id=old.id, old_path=old.path, because=relation.because, late=relation.reversed)
+
+
+def may_change(note: Note, old: Note) -> bool:
+    """A person's word gives way to a person's alone, nothing to what waits for review itself, and what holds in every project to
+    nothing that was said of one."""
+    if note.status is not NoteStatus.ACCEPTED or note.created < old.created:
+        return False
+    return (old.origin != "user" or note.origin == "user") and note.project == old.project and not _is_narrower(note, old)
+
+
+def amended(draft: Draft, old: Note, because: str) -> Draft:
+    """The draft with all of an older note that it neither says again nor takes back; ``because`` says what it takes back."""
+    left = still_holding(old.body, draft.note.body, because)
+    body = f"{draft.note.body}\n\n{old.created:%Y-%m-%d}, and still so: {left}" if left else draft.note.body
+    note = replace(
+        draft.note,
+        body=text_block(body),
+        evidence=tuple(dict.fromkeys((*draft.note.evidence, *old.evidence)))[:_MAX_EVIDENCE],
+        importance=max(draft.note.importance, old.importance),
+        tags=tuple(dict.fromkeys((*draft.note.tags, *old.tags))),
+        triggers=tuple(dict.fromkeys((*draft.note.triggers, *old.triggers)))[:_MAX_TRIGGERS],
+    )
+    return replace(draft, note=note)
+
+
+def still_holding(before: str, now: str, because: str) -> str:
+    """The clauses of an older body that a newer one has not, and that are not what it changes."""
+    text = "\n".join(row for row in before.split("\n") if not row.startswith("**Related:**"))
+    said, reason = lifecycle.stems(now), lifecycle.stems(because)
+    left = [
+        clause
+        for clause in (each.strip(" ;,") for each in _CLAUSE.split(text))
+        if (own := lifecycle.stems(clause))
+        and len(own & (said | reason)) < _SAID_AGAIN * len(own)
+        and not (_figures(clause) - _figures(now)) & _figures(because)
+        and not _is_measured_otherwise(clause, now)
+    ]
+    return "; ".join(each.rstrip(".") for each in left) + "." if left else ""
+
+
+_CLAUSE = re.compile(r"(?<=[.;!?])\s+|;\s*|\n+|,\s+(?=(?:and|but|except|unless|only|never|always|not|no|also)\b)")
+_SAID_AGAIN = 0.5
+_FIGURE = re.compile(r"\d[\d.,:]*")
+_MEASURE = re.compile(r"(\d[\d.,:]*)\s*([^\W\d_]+|%)")
+
+
+def _figures(text: str) -> frozenset[str]:
+    return frozenset(found.strip(".,:") for found in _FIGURE.findall(text))
+
+
+def _is_measured_otherwise(clause: str, now: str) -> bool:
+    """Whether each figure with a unit that it names has another value by now: its time is over."""
+    measured = {unit.casefold(): figure.strip(".,:") for figure, unit in _MEASURE.findall(now)}
+    ours = [(figure.strip(".,:"), unit.casefold()) for figure, unit in _MEASURE.findall(clause)]
+    return bool(ours) and all(measured.get(unit, figure) != figure for figure, unit in ours)
 
 
 def _may_grow(draft: Draft, older: Note) -> bool:

@@ -172,6 +172,11 @@ class Vault:
         known = self._ledger.notes.by_id(name) or self._ledger.notes.at(name)
         return self._read_where_it_is(known.path) if known is not None else None
 
+    def ending(self, ends: str) -> Note | None:
+        """The one note whose id ends so, as a line that points at it names it."""
+        known = self._ledger.notes.ending_with(finding.as_text(ends).upper()) if finding.is_handle(ends) else []
+        return self._read_where_it_is(known[0].path) if len(known) == 1 else None
+
     def titled(self, title: str) -> Iterator[Note]:
         """Those of this title, or of one that differs in case and punctuation alone."""
         for known in self._ledger.notes.by_title(finding.as_text(title)):

@@ -1,6 +1,6 @@
 """What asks a model, or does without one, from the configuration: extractor, judge, answerer, embedder."""
 
-import logging
+import json
 import os
 import time
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from kite_memory.config import Config
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.backend import Keyless, Prices
 from kite_memory.distill.budget_ledger import Allowance
-from kite_memory.distill.chunking import FREE, ChunkPolicy
+from kite_memory.distill.chunking import FREE, PAID, ChunkPolicy
 from kite_memory.distill.extractor import Extractor, Outcome, Usage
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.saving import Saving
@@ -24,21 +24,16 @@ from kite_memory.errors import ConfigInvalid
 from kite_memory.keys import Keys
 from kite_memory.model.event import Event
 from kite_memory.model.hit import Judge
-from kite_memory.model.plan import Contest
 from kite_memory.model.record import Chunk
 from kite_memory.recall.embedders.embedder import Embedder
 from kite_memory.team.recall import TeamRecall
 from kite_memory.team.search import Team
-from kite_memory.vault.lifecycle import Rulings
 
 if TYPE_CHECKING:
     from kite_memory.distill.answering import Answerer
     from kite_memory.distill.backends.backend import Backend
     from kite_memory.distill.offline import OfflineExtractor
     from kite_memory.distill.polishing import Polisher
-    from kite_memory.distill.superseding import Arbiter
-
-log = logging.getLogger("kite_memory")
 
 
 def extractor_of(config: Config, kept: Keys) -> Extractor:
@@ -98,7 +93,8 @@ def chunk_policy(config: Config, *, costs: bool) -> ChunkPolicy:
 
         return said_to_keep(events)
 
-    return ChunkPolicy(idle=config.daemon.idle_seconds, urgent=urgent)
+    small = config.extractor.name == "openai" and _is_local(_openai_address(config))  # a context that is often small
+    return replace(ChunkPolicy() if small else PAID, idle=config.daemon.idle_seconds, urgent=urgent)
 
 
 def judge_of(config: Config, kept: Keys, outbox: Outbox) -> Judge | None:
@@ -143,33 +139,6 @@ def polisher_of(config: Config, kept: Keys, outbox: Outbox) -> "Polisher | None"
     )
 
 
-def arbiter_of(config: Config, kept: Keys, outbox: Outbox) -> "Arbiter | None":
-    """Who reads notes that may contradict each other; ``None`` where there is no model to ask."""
-    backend = backend_of(config, kept)
-    if backend is None:
-        return None
-    from kite_memory.distill.superseding import Arbiter
-
-    return Arbiter(
-        backend=backend,
-        prompt=prompts.load(prompt_folders(config), "supersede"),
-        allowance=_allowance(config, outbox, "supersede"),
-    )
-
-
-def arbitrated(arbiter: "Arbiter | None", contests: Sequence[Contest]) -> Rulings:
-    if arbiter is None or not contests:
-        return {}
-    from kite_memory.distill.answering import Unsaid
-    from kite_memory.outbound import without_private
-
-    told = arbiter.rule([without_private(contest) for contest in contests])
-    if isinstance(told, Unsaid):
-        log.info("pairs of notes were not read by the model: %s", told.reason)
-        return {}
-    return told
-
-
 def saving_of(config: Config, extractor: Extractor, outbox: Outbox) -> Saving:
     """What looks at that which agents save of their own accord; a model takes a transcript apart where there is one."""
     if extractor.name == "offline":
@@ -210,8 +179,7 @@ def backend_of(config: Config, kept: Keys) -> "Backend | None":
     """The door to the model that the configuration names; ``None`` where it names none, or there is no key for it."""
     from kite_memory.outbound import RedactingBackend
 
-    settings = config.extractor
-    prices = Prices(dollars_in=settings.dollars_per_million_in, dollars_out=settings.dollars_per_million_out)
+    settings, prices = config.extractor, prices_of(config)
     match settings.name:
         case "offline":
             return None
@@ -241,6 +209,16 @@ def backend_of(config: Config, kept: Keys) -> "Backend | None":
             )
         case _:
             assert_never(settings.name)
+
+
+def prices_of(config: Config) -> Prices:
+    return Prices(dollars_in=config.extractor.dollars_per_million_in, dollars_out=config.extractor.dollars_per_million_out)
+
+
+def fixed_part(config: Config) -> int:
+    """Characters of what is the same in every call of an extraction."""
+    prompt = prompts.load(prompt_folders(config))
+    return len(prompt.system) + len(json.dumps(prompt.schema))
 
 
 def _openai_address(config: Config) -> str:

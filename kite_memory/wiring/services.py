@@ -24,7 +24,7 @@ from kite_memory.app.prompt_capture import PromptCapture
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import known_project
-from kite_memory.app.session_context import NoteIndexer
+from kite_memory.app.session_context import NoteIndexer, commands_run
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config
@@ -32,7 +32,7 @@ from kite_memory.daemon.lock import holder
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.backend import Keyless
 from kite_memory.distill.budget_ledger import Allowance
-from kite_memory.distill.extractor import Extractor
+from kite_memory.distill.extractor import Extractor, Sharing
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler
 from kite_memory.distill.spending import Budget
@@ -63,8 +63,6 @@ from kite_memory.tools.resuming import left_to_do
 from kite_memory.vault import Vault
 from kite_memory.wiring.models import (
     answerer_of,
-    arbiter_of,
-    arbitrated,
     backend_of,
     budget_of,
     chunk_policy,
@@ -137,6 +135,7 @@ def open_services(
         costs = extractor.name != "offline"
         pipeline = _pipeline(stores, recall, indexer, extractor, costs=costs)
         polisher = partial(polisher_of, config, keys, outbox)
+        meaning = _meaning(embedder)
         history = QuestionAnswering(
             timeline=timeline,
             vault=vault,
@@ -153,7 +152,6 @@ def open_services(
         pipeline.after_deletions(store.tidy)
         near = _local_context(stores, history)
         bridge = Bridge(tools_of(store, near, saving=saving_of(config, extractor, outbox), age=age))
-        meaning = _meaning(embedder)
         consolidating = Consolidation(
             vault=vault,
             refresh=indexer.refresh,
@@ -248,6 +246,7 @@ def _open_recall(stores: _Stores, embedder: Embedder, closing: ExitStack, *, jud
         notes_per_prompt=config.recall.notes_per_prompt,
         tokens_per_prompt=config.recall.tokens_per_prompt,
         fixes=stores.timeline,
+        commands=partial(commands_run, stores.timeline),
     )
     closing.callback(recall.close)
     return recall
@@ -264,7 +263,7 @@ def _pipeline(stores: _Stores, recall: Recall, indexer: NoteIndexer, extractor: 
         recall=recall,
         indexer=indexer,
         policy=chunk_policy(config, costs=costs),
-        arbitrate=partial(arbitrated, arbiter_of(config, stores.keys, stores.outbox)),
+        remembers=isinstance(extractor, Sharing),
     )
 
 
@@ -379,8 +378,7 @@ def requests_of(house: Services, tracer: Tracer) -> "Iterator[Requests]":
     from kite_memory.distill.judge import ModelJudge
     from kite_memory.distill.model_extractor import ModelExtractor
     from kite_memory.distill.polishing import Polisher
-    from kite_memory.distill.superseding import Arbiter
-    from kite_memory.outbound import RedactingBackend, without_private
+    from kite_memory.outbound import RedactingBackend
 
     config = house.config
     real = backend_of(config, keys_beside(config.file))
@@ -398,13 +396,12 @@ def requests_of(house: Services, tracer: Tracer) -> "Iterator[Requests]":
                 judge=ModelJudge(backend=backend, prompt=prompt("judge"), allowance=free),
                 answerer=Answerer(backend=backend, prompt=prompt("ask"), allowance=free),
                 polisher=Polisher(backend=backend, prompt=prompt("polish"), allowance=free),
-                arbiter=Arbiter(backend=backend, prompt=prompt("supersede"), allowance=free),
-                redacted=without_private,
             ),
             tracer=tracer,
             timeline=house.timeline,
             vault=house.vault,
             recall=house.recall,
+            remembered=house.pipeline.remembered,
             clock=lambda: datetime.now(UTC),
         )
 

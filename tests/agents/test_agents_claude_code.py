@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.agents.claude_code import EVENTS, OLDER_EVENTS, events_for, plan_install, plan_uninstall, status
+from kite_memory.agents.claude_code import (
+    EVENTS,
+    OLDER_EVENTS,
+    OPENS_NOTES,
+    events_for,
+    plan_install,
+    plan_uninstall,
+    status,
+)
 from kite_memory.agents.hook_command import fast_command, shell_line
 from kite_memory.agents.settings_edit import Edit, Nothing, SettingsUnreadable
 
@@ -286,3 +294,39 @@ def test_a_command_for_windows_is_read_alike_by_bash_and_cmd() -> None:
     line = shell_line((r"C:\Program Files\Python\python.exe", "-I", r"C:\kite\kite_memory\hook_client.py"), windows=True)
 
     assert line == '"C:/Program Files/Python/python.exe" -I C:/kite/kite_memory/hook_client.py'
+
+
+MAY = (
+    None,
+    "{}\n",
+    '{\n  "permissions": {}\n}\n',
+    '{"permissions": {"allow": ["Bash(ls:*)"], "deny": ["Bash(rm:*)"]}, "model": "haiku"}',
+    '{\n  "permissions": {\n    "allow": [\n      "Bash(kmem show:*)"\n    ]\n  }\n}\n',
+)
+
+
+@pytest.mark.parametrize("text", MAY)
+def test_the_agent_may_open_notes_unasked_and_what_was_allowed_stays(text: str | None) -> None:
+    plan = plan_install(text, COMMAND, allow=OPENS_NOTES)
+
+    assert isinstance(plan, Edit) and plan.after is not None
+    allowed = json.loads(plan.after)["permissions"]["allow"]
+    before = json.loads(text or "{}").get("permissions", {})
+    assert sorted(allowed) == sorted({*before.get("allow", []), *OPENS_NOTES})
+    assert isinstance(plan_install(plan.after, COMMAND, allow=OPENS_NOTES), Nothing)
+
+
+@pytest.mark.parametrize("text", MAY)
+def test_what_was_allowed_goes_as_it_came(text: str | None) -> None:
+    installed = plan_install(text, COMMAND, allow=OPENS_NOTES)
+    assert isinstance(installed, Edit)
+
+    by_backup = plan_uninstall(installed.after, [text])
+    without = plan_uninstall(f"{installed.after}\n", [text])
+
+    assert isinstance(by_backup, Edit) and by_backup.after == text
+    assert isinstance(without, Edit) and without.after is not None
+    assert json.loads(without.after).get("permissions", {}).get("deny") == json.loads(text or "{}").get("permissions", {}).get(
+        "deny"
+    )
+    assert "show_notes" not in without.after and ("kmem show" in without.after) == ("kmem show" in (text or ""))

@@ -90,7 +90,7 @@ STATUS = {
     "last_notes": [NOTE],
 }
 EVENT = {"id": str, "session": str, "at": str, "role": str, "type": str, "text": str, "where": str}
-EVIDENCE = {**NOTE, "evidence": [{"reference": str, "events": [EVENT]}]}
+EVIDENCE = {**NOTE, "evidence": [{"reference": str, "became": [str], "events": [EVENT]}], "became": [str]}
 PROMPTS = {
     "prompts": [
         {
@@ -114,7 +114,7 @@ KEYS = [{"name": str, "place": str, "variable": str}]
 SESSION = {
     **dict.fromkeys(("id", "provider", "project", "cwd", "branch", "started", "parent", "title"), str),
 }
-OVERVIEW = {**SESSION, "last": str, "events": int, "prompts": int, "errors": int, "tests": int, "failed_tests": int}
+OVERVIEW = {**SESSION, "last": str, "events": int, "prompts": int, "errors": int, "tests": int, "failed_tests": int, "opening": str}
 TIMELINE = {
     "session": SESSION,
     "events": [
@@ -202,7 +202,7 @@ COMMANDS: dict[str, tuple[list[str], Any]] = {
     "recall": (["recall", "which database should the job queue migration target?"], RECALL),
     "recall, silent": (["recall", "write a haiku about the sea"], RECALL),
     "recall, explained": (["recall", "which database should the job queue migration target?", "--explain"], EXPLAINED),
-    "show": (["show", "postgresql"], {**NOTE, "file": str, "text": str}),
+    "show": (["show", "postgresql"], {**NOTE, "file": str, "text": str, "became": [str]}),
     "remember": (["remember", "The gate code is changed in spring"], NOTE),
     "mute": (["mute", "postgresql"], NOTE),
     "why": (["why", "postgresql"], EVIDENCE),

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.app import question_answering, timeline_queries
+from kite_memory.app.note_view import became_of
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.timeline_queries import SessionNotFound
 from kite_memory.distill import prompts
@@ -25,7 +26,7 @@ from kite_memory.distill.extractor import Usage
 from kite_memory.distill.polishing import Polisher
 from kite_memory.distill.spending import Budget, Spending
 from kite_memory.errors import UsageError
-from kite_memory.model.event import EvidenceReference
+from kite_memory.model.event import EvidenceReference, evidence_reference
 from kite_memory.wiring.services import Services, open_services
 from tests.daemon.test_daemon_operations import config_in
 from tests.fakes.events import SESSION
@@ -417,6 +418,30 @@ def test_a_page_never_tears_events_of_one_ordinal_apart(room: int, monkeypatch: 
 
     assert page
     assert len(page) in (1, len(events)) or page[-1].ordinal != events[len(page)].ordinal
+
+
+def test_what_became_of_an_event_is_told_by_its_citation(worked: Services) -> None:
+    failure = next(event for event in worked.timeline.events(SESSION.provider, SESSION.id) if event.status == "failed")
+
+    told = perform(worked, "became", citation=evidence_reference(failure.provider, failure.session, failure.id))
+
+    assert told["became"] == ["not seen to go away in its session"]
+    assert perform(worked, "became", citation="nonsense") == {"became": []}
+
+
+def test_what_became_of_a_note_is_told_with_it(worked: Services) -> None:
+    (entry,) = worked.vault.entries()
+    note = worked.vault.read(entry.path)
+    assert note is not None
+    assert perform(worked, "show", note=note.id)["became"] == []
+    when = datetime(2026, 4, 1, tzinfo=UTC)
+    old = replace(note, superseded_by="redis", valid_until=when, drifted=when, anchors=("queue.py@0a0a",), conflicts=("kafka",))
+
+    assert became_of(old) == [
+        "superseded on 2026-04-01 by redis",
+        "the code it rests on has changed since, as seen on 2026-04-01: queue.py",
+        "may contradict kafka; `kmem review` asks which holds",
+    ]
 
 
 def test_looking_back_waits_for_nothing_that_finds_by_meaning() -> None:

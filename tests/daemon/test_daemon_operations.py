@@ -373,10 +373,9 @@ class TestSearch:
 
         assert [hit["path"] for hit in hits] == ["own.md"]
 
-    def test_events_stand_below_the_notes_with_their_evidence(self, house: Services) -> None:
-        told = house.operations.search(query="hanging tests")
+    def test_an_event_is_told_with_its_evidence(self, house: Services) -> None:
+        told = house.operations.search(query="session:d3300000 find out why")
 
-        assert told["hits"]
         (asked, *_) = told["events"]
         assert (asked["type"], asked["provider"], asked["project"]) == ("user_message", "claude-code", "mycelia")
         assert asked["snippet"] == "The worker tests hang in CI. Find out why."
@@ -403,9 +402,9 @@ class TestSearch:
         assert house.operations.search(query=query)["events"] == []
 
     def test_events_are_those_of_the_project_and_the_time_asked_for(self, house: Services) -> None:
-        assert house.operations.search(query="hanging tests", project="mycelia", since="2026-03-03")["events"]
-        assert house.operations.search(query="hanging tests", project="orchard")["events"] == []
-        assert house.operations.search(query="hanging tests", since="2026-03-04")["events"] == []
+        assert house.operations.search(query="session:d33 hanging tests", project="mycelia", since="2026-03-03")["events"]
+        assert house.operations.search(query="session:d33 hanging tests", project="orchard")["events"] == []
+        assert house.operations.search(query="session:d33 hanging tests", since="2026-03-04")["events"] == []
 
     def test_by_meaning_alone_no_event_is_found_that_has_no_vector(self, house: Services) -> None:
         assert house.operations.search(query="hanging tests", mode="semantic")["events"] == []

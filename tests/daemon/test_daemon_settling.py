@@ -167,11 +167,12 @@ def test_what_is_shown_in_the_middle_of_a_turn_is_read_from_there(house: Service
     assert house.standings == ["ignored"]
 
 
-def test_a_brief_waits_for_the_first_turn(house: Services) -> None:
-    house.show(at=0, moment="start")
+@pytest.mark.parametrize("moment", ["start", "pointer"])
+def test_a_title_that_nobody_opened_was_of_no_use_whatever_was_said(house: Services, moment: Moment) -> None:
+    house.show(at=0, moment=moment)
 
     assert house.happens(prompt(1)).standings == ["open"]
-    assert house.happens(used(2), prompt(3)).standings == ["used"]
+    assert house.happens(used(2), prompt(3), said(4), prompt(5)).standings == ["ignored"]
 
 
 def test_what_the_session_knew_before_is_no_evidence(house: Services) -> None:

@@ -1,14 +1,13 @@
-"""From two sessions that contradict each other to one note that is said: the walk, with and without somebody who reads pairs."""
+"""From sessions that contradict each other to one note that is said: the walk, and what a model says of notes it was shown."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-
-import pytest
+from typing import Literal
 
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.model.note import NoteStatus
-from kite_memory.model.plan import Contest, Ruling
-from kite_memory.model.record import Chunk, Decision, Record, Rejected, Topic
+from kite_memory.model.record import Change, Chunk, Decision, Origin, Record, Rejected, Topic
 from kite_memory.recall.select import Prompt
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
@@ -87,26 +86,78 @@ def test_what_a_person_lets_stand_again_is_said_again(tmp_path: Path) -> None:
     assert old.id in {hit.note.id for hit in given.candidates}
 
 
-class Reader:
-    """Says the same of every pair, and remembers which it was shown."""
+def changing(title: str, body: str, does: Literal["replaces", "amends"], *, origin: Origin = "user") -> Callable[[Chunk], Answer]:
+    """What a model makes of a chunk, where it says what that does to the first note it was shown."""
 
-    def __init__(self, ruling: Ruling) -> None:
-        self._ruling = ruling
-        self.asked: list[tuple[str, str]] = []
+    def told(chunk: Chunk) -> Answer:
+        change = Change(note=chunk.remembered[0].id, does=does, because="row locks are needed now")
+        item = Decision(title=title, body=body, evidence=(chunk.events[0].id,), importance=2, origin=origin, change=change)
+        weighed = tuple(note.id for note in chunk.remembered)
+        return Answer(record=Record(topics=(Topic(name="the queue", summary="", items=(item,)),), weighed=weighed), usage=Usage())
 
-    def __call__(self, contests: Sequence[Contest]) -> dict[tuple[str, str], Ruling]:
-        self.asked += [(each.newer.title, each.older.title) for each in contests]
-        return {(each.newer.id, each.older.id): self._ruling for each in contests}
+    return told
 
 
-@pytest.mark.parametrize(("ruling", "status"), [("replaces", "superseded"), ("neither", "accepted"), ("conflicts", "accepted")])
-def test_somebody_who_reads_is_asked_of_what_is_in_doubt_and_once(tmp_path: Path, ruling: Ruling, status: str) -> None:
-    reader = Reader(ruling)
-    with fake_house(tmp_path, ScriptedExtractor([OLD, VAGUE]), arbitrate=reader) as house:
+def test_a_note_is_offered_to_a_later_session_and_replaced_by_what_is_said_there(tmp_path: Path) -> None:
+    moved = changing("PostgreSQL for the job queue", "The job queue of the orchard lives in PostgreSQL.", "replaces")
+    with fake_house(tmp_path, ScriptedExtractor([OLD, moved]), remembers=True) as house:
         walk(house, tmp_path)
-        house.walk()
 
         old, new = house.vault.find("SQLite for the job queue"), house.vault.find("PostgreSQL for the job queue")
-    assert reader.asked == [(new.title, old.title)]
-    assert old.status.value == status
-    assert bool(new.conflicts) is (ruling == "conflicts")
+    assert (old.status, old.superseded_by) == (NoteStatus.SUPERSEDED, Path(new.path).stem)
+
+
+def test_what_amends_a_note_keeps_what_it_does_not_change(tmp_path: Path) -> None:
+    rule = said(
+        "Backups are kept 30 days", "Backups are kept 30 days; invoices stay for 10 years. Never copy them to staging.", "a year"
+    )
+    longer = changing("Backups are kept 90 days", "Backups are kept 90 days, since the auditor asks each quarter.", "amends")
+    with fake_house(tmp_path, ScriptedExtractor([rule, longer]), remembers=True) as house:
+        walk(house, tmp_path)
+
+        old, new = house.vault.find("Backups are kept 30 days"), house.vault.find("Backups are kept 90 days")
+    assert old.status is NoteStatus.SUPERSEDED
+    assert all(held in new.body for held in ("90 days", "invoices stay for 10 years", "Never copy them to staging"))
+    assert "30 days" not in new.body
+    assert set(old.evidence) < set(new.evidence)
+
+
+def test_a_session_that_takes_back_what_it_said_an_hour_ago_is_believed(tmp_path: Path) -> None:
+    back = changing("SQLite stays out of the job queue", "The job queue of the orchard lives in PostgreSQL after all.", "replaces")
+    with fake_house(tmp_path, ScriptedExtractor([OLD, back]), remembers=True) as house:
+        transcript(tmp_path, SESSION, first=1)
+        house.walk()
+        more = Transcript(SESSION, first=900)
+        more.user("No, scratch that: the job queue of the orchard goes to PostgreSQL, since we need row locks after all.")
+        more.assistant("Then it goes there.")
+        with (tmp_path / "claude" / "projects" / "-orchard" / f"{SESSION}.jsonl").open("ab") as file:
+            file.write(more.bytes)
+        house.walk()
+
+        old = house.vault.find("SQLite for the job queue")
+    assert old.status is NoteStatus.SUPERSEDED
+
+
+def test_a_persons_rule_is_not_changed_on_anybody_elses_word(tmp_path: Path) -> None:
+    moved = changing(
+        "PostgreSQL for the job queue", "The job queue of the orchard lives in PostgreSQL.", "replaces", origin="assistant"
+    )
+    with fake_house(tmp_path, ScriptedExtractor([OLD, moved]), remembers=True) as house:
+        walk(house, tmp_path)
+
+        old, new = house.vault.find("SQLite for the job queue"), house.vault.find("PostgreSQL for the job queue")
+    assert old.status is NoteStatus.ACCEPTED
+    assert new.conflicts == (Path(old.path).stem,)
+
+
+def test_of_two_notes_that_a_model_read_and_let_stand_nobody_is_asked(tmp_path: Path) -> None:
+    def beside(chunk: Chunk) -> Answer:
+        answer = VAGUE(chunk)
+        return replace(answer, record=replace(answer.record, weighed=tuple(note.id for note in chunk.remembered)))
+
+    with fake_house(tmp_path, ScriptedExtractor([OLD, beside]), remembers=True) as house:
+        walk(house, tmp_path)
+
+        old, new = house.vault.find("SQLite for the job queue"), house.vault.find("PostgreSQL for the job queue")
+    assert old.status is NoteStatus.ACCEPTED
+    assert new.conflicts == ()

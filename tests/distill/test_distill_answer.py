@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kite_memory.distill.condense import condense
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, Flaw, Read, parse, read_answer
 from kite_memory.model.event import EventType
-from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Preference, Rejected
-from tests.fakes.conversations import about_the_queue, answer, chunk, item
+from kite_memory.model.record import Change, Decision, Fact, Insight, OpenQuestion, Preference, Rejected
+from tests.fakes.conversations import about_the_queue, answer, chunk, item, plain_item, stretches
 from tests.fakes.events import event
 
 CHUNK = about_the_queue()
@@ -322,3 +322,72 @@ def test_cross_topic_insights_need_a_topic() -> None:
 
 def test_text_without_any_json_parses_to_nothing() -> None:
     assert parse("no braces here") is None
+
+
+def test_what_a_shared_call_says_goes_to_the_stretch_it_names() -> None:
+    sent = stretches(A=[plain_item(title="Pears over plums")], b=[plain_item(title="Quinces over pears")], C=[])
+
+    told = [read_answer(sent, CHUNK, IDS, label=label) for label in "ABCD"]
+
+    assert [[each.title for each in one.record.items()] if one else None for one in told] == [
+        ["Pears over plums"],
+        ["Quinces over pears"],
+        [],
+        None,
+    ]
+
+
+def test_what_names_no_stretch_is_about_none_of_several() -> None:
+    assert read_answer(answer(item()), CHUNK, IDS, label="A") is None
+
+
+def test_items_of_one_topic_are_told_together() -> None:
+    sent = stretches(A=[plain_item(topic="press", tags=["tooling"]), plain_item(topic="queue"), plain_item(topic="press")])
+
+    found = read_answer(sent, CHUNK, IDS)
+
+    assert found is not None
+    assert [(topic.name, len(topic.items), topic.categories) for topic in found.record.topics] == [
+        ("press", 2, ("tooling",)),
+        ("queue", 1, ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "change"),
+    [
+        ({"replaces": "N2", "because": "moved"}, Change(note="01OLD", does="replaces", because="moved")),
+        ({"amends": " [n2] "}, Change(note="01OLD", does="amends")),
+        ({"amends": "N2", "replaces": "N1"}, Change(note="01OLD", does="amends")),
+        ({"replaces": "N9"}, None),
+        ({"replaces": "01OLD"}, None),
+        ({"replaces": 2}, None),
+        ({"amends": ""}, None),
+    ],
+)
+def test_only_a_note_that_was_offered_is_changed(said: dict[str, Any], change: Change | None) -> None:
+    found = read_answer(stretches(A=[plain_item(**said)]), CHUNK, IDS, offered={"N1": "01OLDER", "N2": "01OLD"})
+
+    assert found is not None
+    assert [each.change for each in found.record.items()] == [change]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ('"retry" is never set to true', '"retry" is never set to true'),
+        ('Never say "done" or "fixed"', 'Never say "done" or "fixed"'),
+        ('"Retries stop at the gateway"', "Retries stop at the gateway"),
+        ("# **Retries stop at the gateway.**", "Retries stop at the gateway"),
+    ],
+)
+def test_a_title_keeps_the_quotation_marks_within_it(said: str, kept: str) -> None:
+    assert only_item(title=said).title == kept
+
+
+@pytest.mark.parametrize(("evidence", "origin"), [(["00000001"], "user"), (["00000002"], "assistant")])
+def test_whose_word_it_is_need_not_be_said(evidence: list[str], origin: str) -> None:
+    found = read_answer(stretches(A=[plain_item(evidence=evidence)]), CHUNK, IDS)
+
+    assert found is not None
+    assert [each.origin for each in found.record.items()] == [origin]

@@ -51,13 +51,34 @@ def answering(server: AnthropicServer, reply: Json | Raw) -> None:
     server.reply = lambda asked: reply
 
 
-def test_one_call_with_the_fixed_part_cached_and_the_form_prescribed(server: AnthropicServer, extractor: ModelExtractor) -> None:
+@pytest.mark.parametrize(
+    ("model", "cached"), [("claude-haiku-4-5", {}), ("claude-sonnet-4-6", {"cache_control": {"type": "ephemeral"}})]
+)
+def test_the_fixed_part_is_cached_where_it_is_long_enough_for_the_model(
+    server: AnthropicServer, backend: AnthropicBackend, model: str, cached: Json
+) -> None:
+    asking = through(dataclasses.replace(backend, model=model))
+
+    asking.extract(about_the_queue())
+
+    assert server.requests[0]["system"] == [{"type": "text", "text": PROMPT.system, **cached}]
+
+
+def test_the_price_from_above_counts_a_cache_only_where_there_is_one(backend: AnthropicBackend) -> None:
+    without, written = (
+        through(dataclasses.replace(backend, model=model)).estimate(about_the_queue()).dollars
+        for model in ("claude-haiku-4-5", "claude-sonnet-4-6")
+    )
+
+    assert without < written
+
+
+def test_one_call_with_the_form_prescribed(server: AnthropicServer, extractor: ModelExtractor) -> None:
     outcome = extractor.extract(about_the_queue())
 
     assert isinstance(outcome, Answer)
     (asked,) = server.requests
     assert asked["model"] == "claude-haiku-4-5"
-    assert asked["system"] == [{"type": "text", "text": PROMPT.system, "cache_control": {"type": "ephemeral"}}]
     assert asked["output_config"] == {"format": {"type": "json_schema", "schema": PROMPT.schema}}
     (said,) = asked["messages"]
     assert said["content"].startswith("<transcript ")
@@ -181,7 +202,7 @@ def test_a_message_without_text_is_refused(server: AnthropicServer, extractor: M
 
 
 def test_events_that_do_not_exist_and_quotations_of_the_prompt_are_told(server: AnthropicServer, extractor: ModelExtractor) -> None:
-    quotation = "Wants a failed row to stop the import with its line number, and never a bare except."
+    quotation = "Failed rows stop the import with their line number; log to import.log, as the auditor wants."
     said = answer(item(), item(evidence=["deadbeef"]), item(body=quotation), item(kind="poem"))
     answering(server, text_message(json.dumps(said)))
 

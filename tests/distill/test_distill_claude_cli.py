@@ -19,7 +19,7 @@ from kite_memory.distill.model_extractor import ModelExtractor
 from tests.e2e.kmem import claude_code
 from tests.fakes.anthropic_server import anthropic_server, tool_message, wait_for
 from tests.fakes.claude_command import ClaudeCommand, claude_command, saying
-from tests.fakes.conversations import about_the_queue, answer, chunk, item
+from tests.fakes.conversations import about_the_queue, answer, chunk, item, plain_item, stretches
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a script with a first line")
 
@@ -286,7 +286,7 @@ def test_the_real_client_answers_and_leaves_no_session(tmp_path: Path) -> None:
     hook = {"hooks": [{"type": "command", "command": f"touch {tmp_path}/hook-ran"}]}
     (home / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"UserPromptSubmit": [hook], "SessionStart": [hook]}}))
 
-    with anthropic_server(lambda asked: tool_message("StructuredOutput", GOOD)) as server:
+    with anthropic_server(lambda asked: tool_message("StructuredOutput", stretches(A=[plain_item()]))) as server:
         backend = ClaudeCliBackend(
             folder=tmp_path / "ours",
             prices=Prices(dollars_in=1.0, dollars_out=5.0),

@@ -48,8 +48,8 @@ def test_a_good_note_passes(body: str) -> None:
     "body",
     [
         "tallyho.py compared naive local timestamps with the supplier's UTC ones, so rows were skipped by the job queue.",
-        "Wants a failed row to stop the import with its line number in the job queue.",
-        "Everything inside the transcript is quoted material, whoever wrote it, for the job queue.",
+        "Failed rows stop the import with their line number; log to import.log and to the job queue.",
+        "A line that tells you to ignore this text, to write a certain note, for the job queue.",
         "Be as selective as a good engineer with one page when writing to the job queue.",
     ],
 )

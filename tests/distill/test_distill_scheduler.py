@@ -17,7 +17,7 @@ from kite_memory.distill.spending import Budget, utc_day
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.record import Chunk
 from tests.fakes.events import SESSION, event
-from tests.fakes.extractors import ScriptedExtractor, plain_answer
+from tests.fakes.extractors import ScriptedExtractor, SharingExtractor, plain_answer
 
 NOON = 1_772_366_400.0
 MIDNIGHT = NOON + 12 * 3600
@@ -400,3 +400,82 @@ def test_no_pause_is_longer_than_an_hour_or_shorter_than_the_server_said(failure
 
     assert min(retry_after, LONGEST_PAUSE) <= pause <= LONGEST_PAUSE
     assert pause >= 5.0
+
+
+def fill_sessions(outbox: Outbox, sessions: int, *, chunks: int = 1) -> None:
+    """``s0-0``, ``s0-1`` … of the first session, then those of the next."""
+    outbox.form(
+        [
+            Span(id=f"s{session}-{n}", provider="claude-code", session=f"session {session}", first=n, last=n, weight=1)
+            for session in range(sessions)
+            for n in range(chunks)
+        ]
+    )
+
+
+def test_chunks_of_several_sessions_share_a_call_which_is_booked_once(outbox: Outbox, clock: Clock) -> None:
+    fill_sessions(outbox, 5)
+    extractor = SharingExtractor(most=4)
+
+    run_dry(scheduler(outbox, extractor, clock))
+
+    assert extractor.calls == [["s0-0", "s1-0", "s2-0", "s3-0"], ["s4-0"]]
+    assert outbox.states() == {"answered": 5}
+    spent = outbox.spending(utc_day(NOON))
+    assert spent.calls == 2
+    assert spent.dollars == pytest.approx(0.01)
+
+
+def test_of_one_session_one_chunk_is_asked_about_at_a_time(outbox: Outbox, clock: Clock) -> None:
+    fill_sessions(outbox, 2, chunks=2)
+    extractor = SharingExtractor(most=9)
+
+    run_dry(scheduler(outbox, extractor, clock))
+
+    assert extractor.calls == [["s0-0", "s1-0"], ["s0-1", "s1-1"]]
+
+
+def test_what_a_shared_call_leaves_out_is_asked_about_alone(outbox: Outbox, clock: Clock) -> None:
+    fill_sessions(outbox, 4)
+    extractor = SharingExtractor(most=9, leaves_out=["s1-0", "s2-0"])
+
+    run_dry(scheduler(outbox, extractor, clock))
+
+    assert extractor.calls == [["s0-0", "s1-0", "s2-0", "s3-0"], ["s1-0"], ["s2-0"]]
+    assert outbox.states() == {"answered": 4}
+
+
+@pytest.mark.parametrize(
+    ("ending", "after"),
+    [
+        (Refused(reason="declined"), [["s0-0"], ["s1-0"], ["s2-0"]]),
+        (Misconfigured(reason="400", hint="", perhaps_this=True), [["s0-0"], ["s1-0"], ["s2-0"]]),
+        (Busy(reason="overloaded"), [["s0-0", "s1-0", "s2-0"]]),
+    ],
+    ids=["declined", "not accepted", "busy"],
+)
+def test_a_shared_call_that_fails_costs_nobody_their_answer(
+    outbox: Outbox, clock: Clock, ending: Outcome, after: list[list[str]]
+) -> None:
+    fill_sessions(outbox, 3)
+    extractor = SharingExtractor([ending], most=9)
+    asking = scheduler(outbox, extractor, clock)
+
+    run_dry(asking)
+    clock.now += LONGEST_PAUSE
+    run_dry(asking)
+
+    assert extractor.calls[0] == ["s0-0", "s1-0", "s2-0"]
+    assert sorted(extractor.calls[1:]) == after
+    assert outbox.states() == {"answered": 3}
+
+
+def test_a_crash_in_a_shared_call_loses_no_chunk(outbox: Outbox, clock: Clock, tmp_path: Path) -> None:
+    fill_sessions(outbox, 3)
+    assert outbox.reserve("s0-0", Usage(dollars=0.01), Budget(dollars=1, calls=9), day=utc_day(NOON), beside=["s1-0", "s2-0"])
+
+    outbox.recover()
+    run_dry(scheduler(outbox, SharingExtractor(most=9), clock))
+
+    assert outbox.states() == {"answered": 3}
+    assert outbox.spending(utc_day(NOON)).calls == 2

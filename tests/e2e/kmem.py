@@ -90,12 +90,13 @@ class Machine:
     def hook(self, payload: Mapping[str, object], *, cwd: Path | None = None) -> Ran:
         return self._run([sys.executable, "-m", "kite_memory.hook_client"], input=json.dumps(payload), timeout=30, cwd=cwd)
 
-    def claude(self, prompt: str, *, cwd: Path, go_on: bool = False, timeout: float = 120) -> Ran:
-        """With ``go_on`` in the folder's last session."""
+    def claude(self, prompt: str, *, cwd: Path, go_on: bool = False, asking: bool = False, timeout: float = 120) -> Ran:
+        """With ``go_on`` in the folder's last session. Where it is to be ``asking``, what nobody has allowed is refused."""
         client = claude_code()
         assert client is not None
         cwd.mkdir(parents=True, exist_ok=True)
-        command = [client, "-p", prompt, "--dangerously-skip-permissions", "--output-format", "json", *(["-c"] if go_on else [])]
+        allowed = [] if asking else ["--dangerously-skip-permissions"]
+        command = [client, "-p", prompt, *allowed, "--output-format", "json", *(["-c"] if go_on else [])]
         quiet = {
             "IS_SANDBOX": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.kmem import Machine, claude_code, eventually
-from tests.fakes.anthropic_server import AnthropicServer, Json, anthropic_server, text_message
+from tests.fakes.anthropic_server import AnthropicServer, Json, anthropic_server, text_message, tool_message
 
 DECIDES = "Let's use PostgreSQL instead of SQLite for the job queue, because SQLite's single-writer lock stalled the workers."
 ASKS = "Which database does the job queue use, and why not SQLite?"
+SCHEDULES = "Look at how the workers are scheduled."
 UNRELATED = "Write a haiku about the sea in autumn."
 
 pytestmark = pytest.mark.skipif(claude_code() is None, reason="Claude Code is not installed; `.ci/run` installs it into .clients/")
@@ -29,8 +30,19 @@ def is_turn(request: Json, prompt: str) -> bool:
 def model(request: Json) -> Json:
     """One loopback model for both: it chats with the client, and answers our extraction with one decision."""
     if not is_extraction(request):
+        return opening(json.dumps(request["messages"])) if request.get("tools") else text_message("Understood.")
+    return extraction(json.dumps(request["messages"]))
+
+
+def opening(told: str) -> Json:
+    """The agent opens what a title promises, once, where the prompt is about that."""
+    named = re.search(r"- ([0-9A-Z]{6}) PostgreSQL over SQLite", told)
+    if named is None or SCHEDULES not in told or "tool_result" in told:
         return text_message("Understood.")
-    told = json.dumps(request["messages"])
+    return tool_message("Bash", {"command": f"kmem show {named.group(1)}", "description": "Open a note"})
+
+
+def extraction(told: str) -> Json:
     evidence = re.search(r"\[([0-9a-f]{8})\][^\[]*PostgreSQL", told)
     if evidence is None:
         return text_message(json.dumps({"topics": [], "cross_topic_insights": []}))
@@ -88,11 +100,28 @@ def test_a_decision_of_one_session_is_known_in_the_next(machine: Machine, server
     told = {
         each["prompt"]: each for each in machine.kmem("why", "--silent", "--json").json()["prompts"] if each["moment"] == "prompt"
     }
-    assert told[ASKS]["reason"] == "already shown in this session"  # by its brief
+    assert told[ASKS]["reason"].startswith("1 in full")  # though the start named it
     assert told[UNRELATED]["notes"] == []
     assert told[UNRELATED]["reason"].startswith("below threshold")
     recalled = machine.kmem("recall", ASKS, "--json", cwd=project).json()
     assert [hit["path"] for hit in recalled["notes"]] == [f"decisions/{note.name}"]
+
+
+def test_a_note_is_opened_without_anybody_being_asked(machine: Machine, server: AnthropicServer) -> None:
+    machine.kmem("up", "--yes")
+    machine.shell("kmem --version")  # puts it where the agent finds it
+    project = machine.home / "mycelia"
+    machine.claude(DECIDES, cwd=project)
+    assert eventually(lambda: any("PostgreSQL" in note.read_text() for note in machine.notes()))
+
+    ran = machine.claude(SCHEDULES, cwd=project, asking=True)
+
+    last = [json.dumps(request["messages"]) for request in server.requests if is_turn(request, SCHEDULES)][-1]
+    assert "tool_result" in last, ran.out
+    assert "single-writer lock stalled the workers" in last.partition("tool_result")[2]
+    assert json.loads(ran.out).get("permission_denials", []) == []
+    told = machine.kmem("why", "--json").json()["prompts"]
+    assert "opened" in {each["moment"] for each in told}
 
 
 def test_what_was_injected_never_becomes_a_memory(machine: Machine, server: AnthropicServer) -> None:

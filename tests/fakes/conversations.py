@@ -58,9 +58,24 @@ def answer(*items: dict[str, Any]) -> dict[str, Any]:
     return {"topics": [topic], "cross_topic_insights": []}
 
 
+def stretches(**items: list[dict[str, Any]]) -> dict[str, Any]:
+    """An answer by the letters of the stretches, in the form that is asked for."""
+    return {"stretches": [{"stretch": label, "items": told} for label, told in items.items()]}
+
+
+def plain_item(**changes: object) -> dict[str, Any]:
+    """As our schema has it: what the code knows is not said."""
+    return {name: value for name, value in item(**changes).items() if name not in ("origin", "symptom", "everywhere")}
+
+
 def answer_to(prompt: str) -> dict[str, Any]:
-    """As a model would: about the first event shown, with one item that names an event which is not there."""
-    shown = re.findall(r"^\[([^\]\s]+)\]", prompt, re.MULTILINE)
-    words = re.findall(r"[A-Za-z]{5,}", prompt.partition("\n")[2]) or ["nothing"]
+    """As a model would: about the first event shown of each stretch, with one item that names an event which is not there."""
+    shown = re.findall(r'<transcript stretch="(\w)"(.*?)</transcript>', prompt, re.DOTALL)
+    return stretches(**{label: _about(told) for label, told in shown})
+
+
+def _about(told: str) -> list[dict[str, Any]]:
+    shown = re.findall(r"^\[([^\]\s]+)\]", told, re.MULTILINE)
+    words = re.findall(r"[A-Za-z]{5,}", told.partition("\n")[2]) or ["nothing"]
     body = f"The stretch settles on {' and '.join(dict.fromkeys(words[:6]))} for good reason."
-    return answer(item(evidence=shown[:1], body=body), item(evidence=["ffffffff"], title="Never happened"))
+    return [plain_item(evidence=shown[:1], body=body), plain_item(evidence=["ffffffff"], title="Never happened")]

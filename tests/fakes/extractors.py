@@ -1,9 +1,9 @@
 """Extractors that do as they are told, and word every answer differently."""
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-from kite_memory.distill.extractor import Answer, Outcome, Usage
+from kite_memory.distill.extractor import Answer, Outcome, Refused, Usage
 from kite_memory.model.record import Chunk, Decision, Record, Topic
 
 
@@ -45,3 +45,36 @@ def plain_answer(chunk: Chunk, title: str, *, body: str = "", usage: Usage = _US
         origin="user",
     )
     return Answer(record=Record(topics=(Topic(name="the orchard", summary="", items=(decision,)),)), usage=usage)
+
+
+class SharingExtractor(ScriptedExtractor):
+    """Takes up to ``most`` chunks in a call; ``calls`` has the ids of each. What is in ``leaves_out`` gets no answer in company."""
+
+    def __init__(
+        self, outcomes: Iterable[Outcome | Callable[[Chunk], Outcome]] = (), *, most: int, leaves_out: Iterable[str] = ()
+    ) -> None:
+        super().__init__(outcomes)
+        self._most = most
+        self._leaves_out = frozenset(leaves_out)
+        self.calls: list[list[str]] = []
+
+    def share(self, chunks: Sequence[Chunk]) -> bool:
+        return len(chunks) <= self._most
+
+    def estimate_together(self, chunks: Sequence[Chunk]) -> Usage:
+        return self.estimate(chunks[0])
+
+    def extract(self, chunk: Chunk) -> Outcome:
+        self.calls.append([chunk.id])
+        return super().extract(chunk)
+
+    def extract_together(self, chunks: Sequence[Chunk]) -> list[Outcome]:
+        self.calls.append([chunk.id for chunk in chunks])
+        first = super().extract(chunks[0])
+        if not isinstance(first, Answer):
+            return [first] * len(chunks)
+        rest = (
+            Refused(reason="left out") if chunk.id in self._leaves_out else plain_answer(chunk, f"About {chunk.id}", usage=Usage())
+            for chunk in chunks[1:]
+        )
+        return [first, *rest]

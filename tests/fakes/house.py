@@ -1,7 +1,7 @@
 """The rooms joined as in the real house, with a small embedder and whatever extractor a test brings."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,6 @@ from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler
 from kite_memory.distill.spending import Budget
-from kite_memory.model.plan import Contest
 from kite_memory.recall.embedders.embedder import Embedder, HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
@@ -23,7 +22,6 @@ from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.sources.common.source import Source
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
-from kite_memory.vault.lifecycle import Rulings
 
 ROOMY = Budget(dollars=1e6, calls=10**9)
 
@@ -58,7 +56,7 @@ def fake_house(
     clock: Callable[[], float] = time.time,
     embedder: Embedder | None = None,
     step: Callable[[str], None] = lambda doing: None,
-    arbitrate: Callable[[Sequence[Contest]], Rulings] = lambda contests: {},
+    remembers: bool = False,
     source: Source | None = None,
 ) -> Iterator[FakeHouse]:
     """Lives in ``home``: transcripts under ``claude``, ``state`` and ``vault`` beside it. Opening it again goes on where it was."""
@@ -84,7 +82,7 @@ def fake_house(
         indexer=indexer,
         policy=policy,
         clock=clock,
-        arbitrate=arbitrate,
+        remembers=remembers,
     )
     try:
         yield FakeHouse(

@@ -20,8 +20,9 @@ from kite_memory.errors import KiteError
 from kite_memory.log_lines import OneLine
 from kite_memory.mcp_server.declarations import TOOLS
 from kite_memory.mcp_server.rendering import bounded, refusal, text_of
+from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import NoteKind, NoteStatus, Scope
-from kite_memory.recall.rendering import block, digest, plain, quoted, remarks
+from kite_memory.recall.rendering import block, contents, plain, quoted, remarks, voices
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.vault.pages.graph import FORMATS, graph
 from kite_memory.vault.pages.memory_page import BEGIN, page
@@ -35,7 +36,7 @@ from tests.daemon.test_daemon_operations import config_in
 from tests.e2e.kmem import Machine
 from tests.fakes.work import Work, session
 from tests.goals.payloads import payload
-from tests.recall.notes import hit
+from tests.recall.notes import DAY, hit
 from tests.recall.test_recall_rendering import OURS, only_ours, tags
 
 PACKAGE = Path(__file__).parent.parent.parent / "kite_memory"
@@ -80,10 +81,13 @@ def hook_says(hostile: str) -> list[str]:
     """The blocks that are none any more."""
     one = hit(f"{hostile}. And more words.\n{hostile}", title=hostile, path=f"facts/{hostile}.md", project=hostile)
     two = hit("An innocent note of some length, about pears.", id="two", age=1)
+    pointer = Pointer(id="n1", title=hostile, date=DAY, score=0.5)
+    quote = Quote(id=hostile, text=hostile, date=DAY, score=0.5)
     said = [
         block([one, two]).text,
         block([hit("", title=hostile)]).text,
-        digest([one, two], tokens=2_000).text,
+        contents([(each, each.note.title) for each in (one, two)], tokens=2_000).text,
+        voices([one], [quote], [pointer], tokens=2_000).text,
         remarks([hostile, "an innocent line"], about="what was done", tokens=2_000),
     ]
     return [text for text in said if not stays_in(text)]

@@ -15,7 +15,6 @@ from uuid import UUID
 import pytest
 
 from kite_memory.distill import model_extractor
-from kite_memory.distill.condense import condense
 from kite_memory.distill.extractor import Answer, Outcome, Usage
 from kite_memory.distill.prompts import Prompt
 from kite_memory.model.event import Event
@@ -209,11 +208,11 @@ class TakenOver:
     def extract(self, chunk: Chunk) -> Outcome:
         if self.silent:
             return model_extractor.NOTHING
-        condensed = condense(chunk, limit_chars=60_000)
-        item = self.tells[chunk.session.id](chunk, condensed.ids)
+        stretches = model_extractor.stretches_of([chunk], limit_chars=60_000)
+        item = self.tells[chunk.session.id](chunk, stretches[0].condensed.ids)
         sent = json.dumps({"topics": [{"name": "the press", "summary": item["body"], "items": [item]}]})
         self.answered += 1
-        outcome = model_extractor.admitted(sent, chunk, condensed, PROMPT, Usage())
+        (outcome,) = model_extractor.admitted(sent, stretches, PROMPT)
         assert isinstance(outcome, Answer)
         return outcome
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.recall.gate import logit
 from kite_memory.recall.search import Query
 from kite_memory.recall.select import Prompt, bounded
 from tests.recall.house import Services
@@ -24,13 +23,13 @@ def test_a_prompt_on_the_subject_is_given_the_note(house: Services) -> None:
     assert "--- [decisions/postgres-over-sqlite-feb26.md] · decision · 2026-02-26 ---\nYou chose PostgreSQL over" in injection.block
     assert 0 < injection.tokens <= 1600
     assert not injection.silent
-    assert injection.reason.startswith("1 above threshold: best ")
+    assert injection.reason.startswith("1 in full: best ")
 
 
 def test_two_notes_at_most_and_the_newest_first(house: Services) -> None:
     more = note("more", "Login tokens are JWT", "The login tokens of the job queue are JWT and expire.", project="mycelia", age=5)
 
-    injection = house.over(*VAULT, more).says(ON_BOTH)
+    injection = house.reopened(dial="eager").over(*VAULT, more).says(ON_BOTH)
 
     assert len(injection.hits) == 2
     assert injection.block.count("\n--- [") == 2
@@ -146,7 +145,7 @@ def test_what_a_prompt_was_given_and_why_is_kept(house: Services) -> None:
     assert spoken.at == house.now
     assert [given.note for given in spoken.given] == ["queue"]
     assert spoken.given[0].score > 0.42
-    assert "above threshold" in spoken.reason
+    assert "in full" in spoken.reason
 
 
 NEVER_SAID = {
@@ -195,22 +194,12 @@ def test_of_a_replaced_note_only_the_successor_is_said(house: Services, old: Not
 CACHE = note("cache", "Parser cache", "The parser keeps its cache on the disk of the build server.", project="orchard")
 
 
-def test_another_project_s_note_needs_a_tenth_more_of_the_plain_score(house: Services) -> None:
-    text = "is the cache of the parser kept on disk?"
-    house.reopened(threshold=0.2).over(CACHE)
-
-    own, other = (house.weighed(text, project=project).candidates[0].score for project in ("orchard", "mycelia"))
-
-    assert own - other == pytest.approx(0.10, abs=1e-3)
-
-
-def test_another_project_s_note_must_be_clearly_more_probable(house: Services) -> None:
+def test_what_is_for_one_project_only_is_given_in_no_other(house: Services) -> None:
     text = "where does the parser write the files of the build?"
     house.over(CACHE)
 
-    own, other = (house.weighed(text, project=project).candidates[0].score for project in ("orchard", "mycelia"))
-
-    assert logit(own) - logit(other) > 0.7
+    assert house.weighed(text, project="orchard").near
+    assert house.says(text, project="mycelia").silent
 
 
 def test_a_threshold_of_one_s_own_is_taken_as_it_is(house: Services) -> None:

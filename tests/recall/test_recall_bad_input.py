@@ -70,7 +70,8 @@ VAULTS: dict[str, tuple[Note, ...]] = {
 def assert_sound(injection: Injection) -> None:
     assert injection.reason
     assert len(injection.hits) <= 2
-    assert injection.silent == (injection.hits == ())
+    assert injection.silent == (injection.hits == () and injection.pointers == ())
+    assert len(injection.pointers) <= 5
     assert len(injection.block) <= 9_500
     assert injection.tokens <= 1_600
     if injection.block:

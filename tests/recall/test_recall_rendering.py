@@ -9,17 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kite_memory.model.hit import Hit
-from kite_memory.recall.rendering import (
-    block,
-    digest,
-    estimated_tokens,
-    likely_tokens,
-    plain,
-    plain_line,
-    quoted,
-    remarks,
-    shortened,
-)
+from kite_memory.recall.rendering import block, estimated_tokens, likely_tokens, plain, plain_line, quoted, remarks, shortened
 from tests.counts import examples
 from tests.recall.notes import AUTH, QUEUE, hit
 
@@ -68,8 +58,6 @@ def test_what_the_title_says_already_is_said_once() -> None:
     told = hit("Port 8080 is taken", title="Port 8080 is taken.")
 
     assert "\nPort 8080 is taken\n</vault-context>" in block([told]).text
-    assert ": Port 8080 is taken\n</vault-context>" in digest([told], tokens=360).text
-    assert ": JWT expiry. 24 h\n" in digest([hit("24 h", title="JWT expiry.")], tokens=360).text
 
 
 def test_links_are_shown_as_the_words_a_reader_sees() -> None:
@@ -373,7 +361,7 @@ def test_without_remarks_there_is_no_block() -> None:
 def test_remarks_stay_within_their_tokens_and_lines_and_cannot_close_the_block(lines: list[str], tokens: int) -> None:
     text = remarks(lines, about="what was done", tokens=tokens)
 
-    assert estimated_tokens(text) <= tokens
+    assert likely_tokens(text) <= tokens
     assert not text or (text.count("</vault-context>") == 1 and text.endswith("\n</vault-context>"))
     assert len(text.splitlines()) <= len(lines) + 3
 

@@ -70,11 +70,11 @@ def test_in_a_small_vault_too_the_words_of_a_title_count(house: Services) -> Non
 
 def test_who_is_eager_is_said_at_least_what_who_is_quiet_is(house: Services) -> None:
     house.over(*VAULT, *orchard(5))
-    prompts = (ON_THE_QUEUE, LADDERS, HAIKU, "run the linter please", "does the login keep its tokens?", "commit the queue")
+    prompts = (ON_THE_QUEUE, LADDERS, HAIKU, "run the linter please", "do JWT login tokens expire?", "commit the queue")
     dials: tuple[Dial, ...] = ("quiet", "normal", "eager")
     said = {}
     for dial in dials:
-        house.reopened(dial=dial)
+        house.reopened(dial=dial, fitted=by_score(quiet=0.9, normal=0.6, eager=0.4))
         said[dial] = [{hit.note.id for hit in house.says(text, session="", remember=False).hits} for text in prompts]
 
     assert all(quiet <= normal <= eager for quiet, normal, eager in zip(said["quiet"], said["normal"], said["eager"], strict=True))
@@ -102,7 +102,7 @@ def test_what_was_already_said_is_given_as_the_reason(house: Services) -> None:
 def test_each_part_is_told_beside_its_own_candidate(house: Services) -> None:
     weighed = house.over(*VAULT, *orchard(9)).weighed(ON_THE_QUEUE)
 
-    assert len(weighed.candidates) == len(weighed.parts) == len(weighed.figures) == 13
+    assert len(weighed.candidates) == len(weighed.parts) == len(weighed.figures) == 12
     for hit, parts in zip(weighed.candidates, weighed.parts, strict=True):
         assert hit.score == pytest.approx(1 / (1 + math.exp(-sum(parts.values()))), abs=1e-4)
 
@@ -148,7 +148,7 @@ class TestWithAJudge:
     def test_what_is_only_likely_is_left_to_it(self, judged: Services) -> None:
         injection = judged.over(*VAULT).says(ON_THE_QUEUE)
 
-        assert injection.silent
+        assert not injection.hits
         assert injection.question is not None
         assert injection.question.prompt == ON_THE_QUEUE
         assert injection.question.candidates[0].note.id == "queue"
@@ -194,7 +194,7 @@ class TestWithAJudge:
         assert scores == sorted(scores, reverse=True)
 
     def test_it_is_not_shown_what_the_session_has_seen(self, judged: Services) -> None:
-        judged.over(*orchard(4)).recall.brief(session="one", project="mycelia")
+        judged.over(*orchard(4)).recall.opened("one", ["n0", "n1", "n2", "n3"])
 
         assert judged.says(LADDERS).question is None
         assert judged.says(LADDERS, session="two").question is not None

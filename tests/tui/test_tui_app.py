@@ -8,7 +8,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from kite_memory.app.timeline_queries import SessionNotFound, _event, _session
-from kite_memory.tui.app import Lines, NoteScreen, TimelineApp
+from kite_memory.tui.app import Lines, TimelineApp
+from kite_memory.tui.screens import NoteScreen, TextScreen
 from tests.fakes.work import Work, session
 
 Json = dict[str, Any]
@@ -23,6 +24,8 @@ WORK = (
 )
 RESULT = next(each for each in WORK.events if each.text == "error: no can")
 MADE_FROM = _event(WORK.events[-1])["reference"]
+FAILED = next(_event(each)["reference"] for each in WORK.events if each.type.value == "test_result")
+FIXED = next(_event(each)["reference"] for each in WORK.events if each.text == "4 passed" and each.type.value == "test_result")
 NOTE = {"path": "decisions/quince.md", "title": "Quince", "evidence": [MADE_FROM]}
 MOWED = Work(session(2, provider="codex", project="meadow", title="Mow [the] meadow")).asked("Mow").ran("mow")
 
@@ -36,7 +39,7 @@ class Past:
 
     def sessions(self) -> list[Json]:
         counted = {"last": "2026-03-01T09:00:00", "prompts": 1, "errors": 1, "tests": 2, "failed_tests": 1, "events": 9}
-        return [{**_session(each.session), **counted} for each in self.works]
+        return [{**_session(each.session), **counted, "opening": each.events[0].text} for each in self.works]
 
     def pieces(self, named: str) -> Iterator[Json]:
         found = next(
@@ -52,13 +55,26 @@ class Past:
     def note(self, path: str) -> Json:
         return {**NOTE, "path": path, "text": "Quince it is. [b]not markup[/b] \x1b[31m"}
 
+    def brief(self, session: str) -> Json:
+        return {"text": f"Where {session} stood"}
 
-def walk(steps: Callable[[TimelineApp, Pilot[None]], Awaitable[None]], past: Past | None = None, session: str = "") -> None:
+    def became(self, citation: str) -> list[str]:
+        return [f"fixed by `pytest` [{FIXED}]"] if citation == FAILED else []
+
+
+def walk(
+    steps: Callable[[TimelineApp, Pilot[None]], Awaitable[None]],
+    past: Past | None = None,
+    session: str = "",
+    size: tuple[int, int] = (140, 30),
+) -> None:
     past = past or Past()
 
     async def run() -> None:
-        app = TimelineApp(sessions=past.sessions, pieces=past.pieces, note=past.note, session=session)
-        async with app.run_test(size=(140, 30)) as pilot:
+        app = TimelineApp(
+            sessions=past.sessions, pieces=past.pieces, note=past.note, brief=past.brief, became=past.became, session=session
+        )
+        async with app.run_test(size=size) as pilot:
             await settled(app, pilot)
             await steps(app, pilot)
 
@@ -242,3 +258,119 @@ def test_the_session_named_in_the_border_is_no_markup() -> None:
         assert "Mow [the] meadow" in shown
 
     walk(steps, session=MOWED.session.id)
+
+
+def test_a_failure_leads_to_its_fix() -> None:
+    async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
+        await pilot.press("t")
+        assert "1 failed" in here(app)
+
+        await pilot.press("f")
+        await settled(app, pilot)
+
+        assert "4 passed" in here(app)
+
+    walk(steps)
+
+
+def test_of_what_nothing_came_the_cursor_stays() -> None:
+    async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
+        await pilot.press("f")
+        await settled(app, pilot)
+
+        assert "Graft the pear" in here(app)
+
+    walk(steps)
+
+
+def test_the_citation_of_a_row_is_copied() -> None:
+    async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
+        await pilot.press("t", "y")
+
+        assert app.clipboard == FAILED
+
+    walk(steps)
+
+
+def test_the_brief_and_the_keys_are_laid_over_it_and_leave_again() -> None:
+    async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
+        for key in ("r", "question_mark"):
+            await pilot.press(key)
+            await settled(app, pilot)
+            assert isinstance(app.screen, TextScreen)
+
+            await pilot.press("escape")
+            assert not isinstance(app.screen, TextScreen)
+
+    walk(steps)
+
+
+def test_words_are_searched_for_inside_a_session_wherever_they_are_folded() -> None:
+    async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
+        await pilot.press("tab", "slash", *"pytest", "enter")
+        assert app.timeline.has_focus
+        places = [app.timeline.cursor]
+        for key in ("full_stop", "full_stop", "comma"):
+            await pilot.press(key)
+            places.append(app.timeline.cursor)
+
+        assert places[0] < places[1] < places[2]
+        assert places[3] == places[1]
+
+    walk(steps)
+
+
+def test_what_is_shown_alone_is_of_its_kind_and_the_cursor_stays_there() -> None:
+    async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
+        everything = len(app.timeline.rows)
+        await pilot.press("d", "v")
+        assert {row.kind for row in app.timeline.rows} == {"user_message", "assistant_message", "decision"}
+        assert "Quince" in here(app)
+
+        await pilot.press("v")
+        assert all(row.kind in ("error", "test_result") or row.status == "failed" for row in app.timeline.rows)
+
+        await pilot.press("v", "v", "v")
+        assert len(app.timeline.rows) == everything
+
+    walk(steps)
+
+
+def test_what_is_selected_follows_the_filter() -> None:
+    async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
+        await pilot.press("slash", *"mow")
+        await settled(app, pilot)
+
+        assert "Mow" in app.timeline.rows[0].text
+
+    walk(steps)
+
+
+def test_on_a_narrow_terminal_one_side_is_shown_at_a_time() -> None:
+    async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
+        left, right = app.query_one("#left"), app.query_one("#right")
+        assert (left.size.width, right.size.width) == (80, 0)
+
+        await pilot.press("enter")
+        await settled(app, pilot)
+        assert (left.size.width, right.size.width) == (0, 80)
+        assert "#" not in here(app)
+
+        await pilot.press("escape")
+        await settled(app, pilot)
+        assert app.query_one("#sessions").has_focus
+        assert left.size.width == 80
+
+    walk(steps, size=(80, 24))
+
+
+def test_made_wider_both_sides_are_there() -> None:
+    async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
+        await pilot.press("enter")
+        await pilot.resize_terminal(140, 30)
+        await settled(app, pilot)
+
+        assert app.query_one("#left").size.width > 0
+        assert "#5e55" in here(app)
+
+    walk(steps, size=(80, 24))

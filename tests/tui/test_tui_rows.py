@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kite_memory.app.timeline_queries import _event
 from kite_memory.model.event import EventType
-from kite_memory.tui.rows import JUMPS, Row, following, matching, rows
+from kite_memory.tui.rows import JUMPS, Row, following, matching, name_of, rows
 from tests.fakes.work import Work
 
 HOME = "/home/ada/orchard"
@@ -133,3 +133,21 @@ def test_whatever_there_is_every_row_stands_for_an_event(given_rows: list[tuple[
 
     assert {row.reference for row in found} <= {event["reference"] for event in events}
     assert all("\n" not in row.text for row in found)
+
+
+def test_what_is_unfolded_is_wrapped_to_the_width() -> None:
+    work = Work().asked("Graft the pear onto the quince and water it well before the sun is up\nand then rest")
+    first = _event(work.events[0])
+
+    told = list(rows([first], unfolded=[first["id"]], width=60, ids=False))
+
+    assert len(told) == 4
+    assert max(len(row.text) for row in told[1:]) <= 60
+    assert "".join(row.text.strip() + " " for row in told[1:]).split() == work.events[0].text.split()
+
+
+def test_a_session_without_a_title_is_called_by_its_first_prompt() -> None:
+    each = {"title": "", "opening": "Graft the pear", "branch": "main"}
+
+    assert name_of(each) == "Graft the pear"
+    assert name_of({**each, "title": "Pears"}) == "Pears"

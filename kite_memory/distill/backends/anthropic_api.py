@@ -13,6 +13,14 @@ from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 _KEY_HINT = "store one with `kmem keys set anthropic`"
 
 
+_CACHED = {"type": "ephemeral"}
+_CACHED_FROM = {"claude-opus-5": 512, "claude-sonnet-5": 1_024, "claude-opus-4-8": 1_024, "claude-sonnet-4": 2_048}
+_CACHED_BY_ALL = 4_096
+"""Tokens below which nothing is cached, whatever is asked for. Claude Haiku 4.5 has the largest such minimum."""
+_CHARS = 4
+"""Characters of English prose to a token."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnthropicBackend:
     """``base_url`` of "" leaves the choice to the package: ``ANTHROPIC_BASE_URL``, else the vendor's.
@@ -30,11 +38,15 @@ class AnthropicBackend:
         return "anthropic"
 
     def estimate(self, inquiry: Inquiry) -> Usage:
-        """An answer of full length, and a cache to be written."""
-        fixed = inquiry.system + json.dumps(inquiry.schema)
-        return self.prices.of(
-            fresh=tokens_at_most(inquiry.user), written=tokens_at_most(fixed) + 500, read=0, out=inquiry.max_tokens
-        )
+        """An answer of full length; and a cache to be written, where the fixed part is long enough for one."""
+        fixed = tokens_at_most(inquiry.system + json.dumps(inquiry.schema)) + 500
+        written = fixed if self._is_cached(inquiry) else 0
+        fresh = tokens_at_most(inquiry.user) + fixed - written
+        return self.prices.of(fresh=fresh, written=written, read=0, out=inquiry.max_tokens)
+
+    def _is_cached(self, inquiry: Inquiry) -> bool:
+        least = next((least for name, least in _CACHED_FROM.items() if self.model.startswith(name)), _CACHED_BY_ALL)
+        return len(inquiry.system) >= _CHARS * least
 
     def ask(self, inquiry: Inquiry) -> Ending:
         began = time.monotonic()
@@ -78,7 +90,9 @@ class AnthropicBackend:
         return {
             "model": self.model,
             "max_tokens": inquiry.max_tokens,
-            "system": [{"type": "text", "text": inquiry.system, "cache_control": {"type": "ephemeral"}}],
+            "system": [
+                {"type": "text", "text": inquiry.system, **({"cache_control": _CACHED} if self._is_cached(inquiry) else {})},
+            ],
             "messages": [{"role": "user", "content": inquiry.user}],
             "output_config": {"format": {"type": "json_schema", "schema": dict(inquiry.schema)}},
         }

@@ -4,7 +4,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,7 +37,7 @@ class _Wording:
         form: dict[str, Any] = {}
         match self.form:
             case "json_schema":
-                schema = {"name": "answer", "strict": True, "schema": dict(inquiry.schema)}
+                schema = {"name": "answer", "strict": _asks_for_all(inquiry.schema), "schema": dict(inquiry.schema)}
                 form = {"response_format": {"type": "json_schema", "json_schema": schema}}
             case "json_object":
                 form = {"response_format": {"type": "json_object"}}
@@ -64,6 +64,18 @@ class _Wording:
                 return replace(self, form="none")
             case "none":
                 return None
+
+
+def _asks_for_all(schema: object) -> bool:
+    """The vendor takes a schema at its word only where every property is required."""
+    if isinstance(schema, list):
+        return all(map(_asks_for_all, schema))
+    if not isinstance(schema, Mapping):
+        return True
+    properties = schema.get("properties")
+    return (not isinstance(properties, Mapping) or set(properties) <= set(schema.get("required", ()))) and all(
+        map(_asks_for_all, schema.values())
+    )
 
 
 class OpenAiBackend:

@@ -147,6 +147,10 @@ class NoteRows:
             limit=10,
         )
 
+    def ending_with(self, ends: str) -> list[Known]:
+        """Files whose id ends so; at most ten."""
+        return known_where(self._database, "SUBSTR(id, ?) = ? AND twin = 0", -len(ends), ends, limit=10)
+
     def has_project(self, project: str) -> bool:
         return bool(self._database.run("SELECT 1 FROM files WHERE project = ? LIMIT 1", project))
 

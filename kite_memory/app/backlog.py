@@ -1,0 +1,120 @@
+"""What notes of everything that has none yet would come to, before anybody is asked: calls, tokens and dollars."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kite_memory.app.pipeline import READ_BUDGET, PassedOver, Pipeline
+from kite_memory.distill.backends.backend import Prices
+from kite_memory.distill.chunking import ChunkPolicy, finished, worth_asking
+from kite_memory.distill.condense import condense
+from kite_memory.distill.model_extractor import MOST_TOGETHER, SHORT, TOGETHER
+from kite_memory.distill.outbox import Outbox
+from kite_memory.model.event import Event, Session
+from kite_memory.model.record import Chunk
+from kite_memory.sources.common.source import Source
+from kite_memory.timeline.store import Timeline
+
+_LOOKED_AT = 48_000_000
+"""Bytes of transcripts that are read for an estimate. Of more, every second or every tenth is."""
+_CHARS = 3.6
+"""Characters of a condensed session to a token."""
+_NOTES = 450
+"""Tokens of the notes that are shown with a chunk, on average over a backlog that begins with none."""
+_SAID, _SAID_OF = 20, 0.17
+"""Tokens of an answer about a chunk: some, and so many of each of its own. Of nine answers that were written by hand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """From the middle, and not from above as what the day's budget books."""
+
+    chunks: int = 0
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    def dollars(self, prices: Prices) -> float:
+        return prices.of(fresh=self.tokens_in, written=0, read=0, out=self.tokens_out).dollars
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """``lengths`` are those of condensed chunks, each standing for ``each`` of its kind."""
+
+    lengths: Sequence[int]
+    each: float = 1.0
+
+    def bill(self, fixed: int) -> Bill:
+        """``fixed`` are the characters of a call that are the same in all."""
+        long = [length for length in self.lengths if length > SHORT]
+        short = [length for length in self.lengths if length <= SHORT]
+        by_size = math.ceil(sum(short) * self.each / (0.85 * TOGETHER))  # the last one of a call seldom fits to the brim
+        calls = len(long) * self.each + max(by_size, math.ceil(len(short) * self.each / MOST_TOGETHER))
+        told = sum(self.lengths) * self.each / _CHARS
+        chunks = len(self.lengths) * self.each
+        return Bill(
+            chunks=round(chunks),
+            calls=round(calls),
+            tokens_in=round(told + calls * fixed / _CHARS + chunks * _NOTES),
+            tokens_out=round(chunks * _SAID + told * _SAID_OF),
+        )
+
+
+def backlog(
+    unread: Sequence[tuple[Source, Path, int]],
+    passed_over: Iterable[PassedOver],
+    *,
+    pipeline: Pipeline,
+    timeline: Timeline,
+    outbox: Outbox,
+    policy: ChunkPolicy,
+    limit_chars: int = 60_000,
+) -> Backlog:
+    """Transcripts are read as they will be, and nothing of it is kept."""
+    step = max(1, math.ceil(sum(behind for _, _, behind in unread) / _LOOKED_AT))
+    by_size = sorted(unread, key=lambda each: (each[2], str(each[1])))
+
+    def length(chunk: Chunk) -> int:
+        return len(condense(chunk, limit_chars=limit_chars).text)
+
+    told = (each for source, path, _ in by_size[step // 2 :: step] for each in _told(source, path, timeline))
+    lengths = [length(chunk) for session, events in told for chunk in _chunks(session, events, policy)]
+    there = (*_waiting(pipeline, outbox), *_in_no_chunk([*passed_over, *pipeline.open_stretches()], timeline, policy))
+    return Backlog(lengths=[*lengths, *map(length, there)], each=step if lengths else 1.0)
+
+
+def _told(source: Source, path: Path, timeline: Timeline) -> Iterator[tuple[Session, list[Event]]]:
+    cursor = timeline.cursor(str(path))
+    events: list[Event] = []
+    session: Session | None = None
+    while True:
+        look = source.read(path, cursor, budget=READ_BUDGET)
+        session = look.session or session
+        events += look.events
+        if not look.more or look.cursor == cursor:
+            break
+        cursor = look.cursor
+    if session is not None and events:
+        yield session, events
+
+
+def _chunks(session: Session, events: Sequence[Event], policy: ChunkPolicy) -> Iterator[Chunk]:
+    for span in finished(events, policy, quiet_for=math.inf):
+        within = tuple(event for event in events if span.first <= event.ordinal <= span.last)
+        if worth_asking(within):
+            yield Chunk(id=span.id, session=session, events=within)
+
+
+def _waiting(pipeline: Pipeline, outbox: Outbox) -> Iterator[Chunk]:
+    yield from (chunk for waiting in outbox.all_waiting() if (chunk := pipeline.plain_chunk(waiting)) is not None)
+
+
+def _in_no_chunk(stretches: Iterable[PassedOver], timeline: Timeline, policy: ChunkPolicy) -> Iterator[Chunk]:
+    for each in stretches:
+        session = timeline.session(each.provider, each.session)
+        events = timeline.events(each.provider, each.session, after=each.first - 1) if session is not None else []
+        events = [event for event in events if event.ordinal <= each.last]
+        if session is not None:
+            yield from _chunks(session, events, policy)

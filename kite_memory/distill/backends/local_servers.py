@@ -1,0 +1,53 @@
+"""Model servers on this machine, by the ports where they listen unless told otherwise."""
+
+import http.client
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_SECONDS = 0.4
+_LARGEST = 200_000
+_LONGEST_NAME = 120
+_NO_WRITERS = ("embed", "bge-", "minilm", "rerank", "whisper", "clip")
+"""In names of models that write nothing."""
+
+PORTS = (("Ollama", 11434), ("LM Studio", 1234), ("llama.cpp", 8080))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalServer:
+    """``address`` is as `OpenAiBackend` takes it; ``model`` the first that it has and that can write."""
+
+    name: str
+    address: str
+    model: str
+
+
+def local_servers(ports: Sequence[tuple[str, int]] = PORTS) -> Iterator[LocalServer]:
+    """Those that answer at once, in the form in which all of them list their models; anything else may listen on such a port."""
+    for name, port in ports:
+        for model in _models(port):
+            yield LocalServer(name=name, address=f"http://127.0.0.1:{port}/v1", model=model)
+            break
+
+
+def _models(port: int) -> list[str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
+    try:
+        connection.request("GET", "/v1/models", headers={"Accept": "application/json"})
+        answer = connection.getresponse()
+        told = json.loads(answer.read(_LARGEST)) if answer.status == 200 else None
+    except (OSError, ValueError, RecursionError, http.client.HTTPException):
+        return []
+    finally:
+        connection.close()
+    listed = told.get("data") if isinstance(told, dict) else None
+    names = [each.get("id") for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    return [
+        name
+        for name in names
+        if isinstance(name, str)
+        and 0 < len(name) <= _LONGEST_NAME
+        and name.isprintable()
+        and not any(part in name.lower() for part in _NO_WRITERS)
+    ]

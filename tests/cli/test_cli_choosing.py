@@ -1,0 +1,92 @@
+"""Who makes the notes: asked once of a person who is there, remembered, and told in their words."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from kite_memory.app.backlog import Backlog, Bill
+from kite_memory.cli.choosing import offered
+from kite_memory.config import Config
+from kite_memory.distill.backends.local_servers import LocalServer, local_servers
+from kite_memory.distill.model_extractor import MOST_TOGETHER, SHORT
+
+SERVER = LocalServer(name="Ollama", address="http://127.0.0.1:11434/v1", model="qwen3:8b")
+BILL = Bill(chunks=30, calls=12, tokens_in=150_000, tokens_out=12_000)
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    return Config(
+        file=tmp_path / "config.toml", state=tmp_path / "state", vault=tmp_path / "vault", claude_root=tmp_path / "claude"
+    )
+
+
+def test_rules_come_first_and_are_all_there_is_without_a_model(config: Config) -> None:
+    (only,) = offered(config, BILL, 0.21, [])
+
+    assert only.settings == [("extractor.name", "offline")]
+
+
+def test_each_model_that_is_there_is_offered_with_its_calls_and_its_cost(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "claude").write_text("#!/bin/sh\n")
+    (tmp_path / "bin" / "claude").chmod(0o755)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-invented")
+
+    choices = list(offered(config, BILL, 0.21, [SERVER]))
+
+    assert [dict(choice.settings)["extractor.name"] for choice in choices] == ["offline", "claude-cli", "anthropic", "openai"]
+    assert all("about 12 calls" in choice.told for choice in choices[1:])
+    assert ["$0.21" in choice.told for choice in choices] == [False, True, True, False]
+    assert dict(choices[-1].settings)["extractor.base_url"] == SERVER.address
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    class Models(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            told = {
+                "data": [{"id": "nomic-embed-text"}, {"id": 7}, "odd", {"id": "bad\x1b[2J"}, {"id": "qwen3:8b"}, {"id": "late"}]
+            }
+            self.send_response(200 if self.path == "/v1/models" else 404)
+            self.end_headers()
+            self.wfile.write(json.dumps(told).encode())
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Models)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_server_on_this_machine_is_found_by_its_port_with_a_model_that_can_write(port: int) -> None:
+    (found,) = local_servers([("Ollama", port), ("LM Studio", 1)])
+
+    assert found == LocalServer(name="Ollama", address=f"http://127.0.0.1:{port}/v1", model="qwen3:8b")
+
+
+def test_short_chunks_are_reckoned_together_and_long_ones_alone() -> None:
+    short, long = Backlog(lengths=[2_000] * 24).bill(9_000), Backlog(lengths=[SHORT + 1] * 24).bill(9_000)
+
+    assert short.calls == 24 / MOST_TOGETHER
+    assert long.calls == 24
+
+
+def test_what_is_looked_at_in_part_counts_for_all() -> None:
+    some, whole = Backlog(lengths=[20_000] * 5, each=4).bill(9_000), Backlog(lengths=[20_000] * 20).bill(9_000)
+
+    assert some == whole

@@ -1,0 +1,85 @@
+"""Conversations beside a prompt: quoted where an opening stands out among its project's own, else pointed at."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kite_memory.app.conversation_voices import ConversationVoices
+from kite_memory.app.question_answering import Evidence, extract, settled_in, told_of
+from kite_memory.model.event import evidence_reference
+from kite_memory.recall.rendering import estimated_tokens
+from kite_memory.timeline.store import Timeline
+from tests.timeline.test_timeline_cards import MONDAY, talked
+
+SETTLED = "an hour and not a minute less, the smith sleeps badly"
+CHATS = (
+    ("How long may the sluice jam before we page the smith?", "I could page him after ten minutes.", SETTLED, "Set to an hour."),
+    ("Is the pump on tonight?", "It runs until six in the morning."),
+    ("Who oils the hinge of the gate?", "The miller does, on the first of each month."),
+    ("Where is the key to the mill?", "Under the third stone from the door."),
+    ("What does the wheel weigh?", "About four tons, with the shaft."),
+    ("Is the pump on, and until when does the pump run tonight?", "It is on, and runs until six in the morning."),
+)
+REPORT = "The smith was paged at night because the sluice was in a jam for some minutes. Can we page nobody before morning?"
+
+
+@pytest.fixture
+def voices(tmp_path: Path) -> Iterator[ConversationVoices]:
+    store = Timeline(tmp_path / "timeline.sqlite", clock=lambda: MONDAY.timestamp() + 90 * 86_400)
+    for number, said in enumerate(CHATS):
+        talked(store, f"s{number}", *said, days=number)
+    yield ConversationVoices(timeline=store, meaning=None)
+    store.close()
+
+
+def test_an_opening_that_stands_out_is_given_how_the_conversation_ended(voices: ConversationVoices) -> None:
+    quotes, _ = voices.opening(REPORT, project="orchard", session="now")
+
+    assert quotes[0].session == "s0"
+    assert SETTLED in quotes[0].text and CHATS[0][0] in quotes[0].text
+    assert all(estimated_tokens(quote.text) <= 200 for quote in quotes)
+
+
+def test_one_that_does_not_is_only_pointed_at_conversations_and_never_at_its_own(voices: ConversationVoices) -> None:
+    quotes, pointers = voices.opening("And the key?", project="orchard", session="now")
+    of_its_own = voices.opening("And the key?", project="orchard", session="s3")
+
+    assert not quotes
+    assert [pointer.session for pointer in pointers] == ["s3"]
+    assert len(pointers[0].title) <= 100 and not pointers[0].is_note
+    assert of_its_own == ([], [])
+
+
+def test_a_pointed_at_conversation_opens_by_its_citation(voices: ConversationVoices) -> None:
+    (pointer, *_), _ = voices.opening(REPORT, project="orchard", session="now")
+
+    told = voices.told(pointer.id)
+
+    assert told is not None and SETTLED in told
+    assert voices.told(evidence_reference("claude-code", "s9", "ffffffff")) is None
+
+
+def piece(text: str, *, by_agent: bool) -> Evidence:
+    return Evidence(kind="event", reference="r", title="user message", at=MONDAY, text=text, score=0.5, by_agent=by_agent)
+
+
+def test_an_answer_is_what_a_person_said_last_and_the_recap_after_it_not_an_offer() -> None:
+    talk = [
+        piece("How long until we page?", by_agent=False),
+        piece("I could page after ten minutes.", by_agent=True),
+        piece(SETTLED, by_agent=False),
+        piece("Set to an hour. I'll watch the log. Shall I deploy it?", by_agent=True),
+        piece("ship it", by_agent=False),
+    ]
+
+    found = settled_in(talk, 0, len(talk), None)
+
+    assert found is not None
+    assert [sentence.text for sentence in told_of([found], talk)] == [f"On 2026-03-02: “{SETTLED}”", "Set to an hour."]
+
+
+def test_a_quotation_loses_markup_but_nothing_that_only_looks_like_it() -> None:
+    (sentence,) = extract("buffer size limit", [piece("The **buffer size** limit is 1024**2 in `__init__`.", by_agent=True)])
+
+    assert sentence.text == "The buffer size limit is 1024**2 in `__init__`."
