@@ -19,11 +19,12 @@ from kite_memory.projects.git_process import Git, GitFailed
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.timeline.store import Timeline
-from kite_memory.vault import Vault, consolidation, split
-from kite_memory.vault.consolidation import Archive, Change, Fold, Lapse, Merge, Split, Step
-from kite_memory.vault.fading import Use
+from kite_memory.vault import Vault
 from kite_memory.vault.pages.memory_page import PAGE
-from kite_memory.vault.strength import is_junk
+from kite_memory.vault.upkeep import consolidation, split
+from kite_memory.vault.upkeep.consolidation import Archive, Change, Fold, Lapse, Merge, Split, Step
+from kite_memory.vault.upkeep.fading import Use
+from kite_memory.vault.upkeep.strength import is_junk
 from kite_memory.vault.wording import digest
 from kite_memory.vault.writing import AlreadyWritten, Written
 

@@ -16,6 +16,7 @@ import orjson
 
 from kite_memory.app.code_anchors import anchored
 from kite_memory.app.prompt_capture import attested, heard_before
+from kite_memory.app.remembered import MOST_HERE, MOST_NEAR, as_remembered, may_be_changed, nearest_to
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.survey import TranscriptSurvey, batches
 from kite_memory.app.usage_report import OutcomeTracker
@@ -26,8 +27,6 @@ from kite_memory.distill.scheduler import Asked, Idle, Scheduler
 from kite_memory.errors import KiteError, VaultFolderWrong
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import EARLIEST, Problem, ReadResult, in_time
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.plan import Surroundings
 from kite_memory.model.provenance import Passage, Speaker
 from kite_memory.model.record import Chunk, Remembered
 from kite_memory.recall.index import Refreshed
@@ -341,11 +340,11 @@ class Pipeline:
         key = (chunk.session.provider, chunk.session.id)
         with self._vault.lock:
             here = [note for note in map(self._vault.read, self._vault.known.of_session(*key)) if note is not None]
-        here = sorted((note for note in here if _may_be_changed(note)), key=lambda note: note.created)[-_MOST_HERE:]
+        here = sorted((note for note in here if may_be_changed(note)), key=lambda note: note.created)[-MOST_HERE:]
         ids = {note.id for note in here}
-        near = [note for note in nearest_to(chunk, self._recall.nearest) if _may_be_changed(note) and note.id not in ids]
-        yield from (_as_remembered(note, here=True) for note in here)
-        yield from (_as_remembered(note, here=False) for note in near[:_MOST_NEAR])
+        near = [note for note in nearest_to(chunk, self._recall.nearest) if may_be_changed(note) and note.id not in ids]
+        yield from (as_remembered(note, here=True) for note in here)
+        yield from (as_remembered(note, here=False) for note in near[:MOST_NEAR])
 
     def _chunk(self, name: str, provider: str, session: str, first: int, last: int) -> Chunk | None:
         known = self._timeline.session(provider, session)
@@ -462,43 +461,6 @@ class Pipeline:
         except KiteError as error:
             log.warning("the vault could not be compared: %s", error)
             return None
-
-
-def nearest_to(chunk: Chunk, nearest: Callable[[Note], Surroundings]) -> list[Note]:
-    """Notes that come near to one thing or another that a person or, at last, the agent said; the nearest to each first."""
-    said = [event for event in chunk.events if event.role == "user" and event.type in _RULING and len(event.text) > _TERSE]
-    closing = [event for event in chunk.events if event.type is EventType.ASSISTANT_MESSAGE and event.role == "assistant"][-1:]
-    found: list[list[Note]] = []
-    for event in (*said[-_MOST_SAID:], *closing):
-        for project in dict.fromkeys((chunk.session.project, "")):
-            asked = Note(
-                id="",
-                path="",
-                kind=NoteKind.FACT,
-                title="",
-                body=event.text[:_SAID],
-                created=event.at,
-                updated=event.at,
-                project=project,
-                scope=Scope.PROJECT if project else Scope.GLOBAL,
-            )
-            found.append([near.note for near in nearest(asked).near])
-    by_rank = (ranked[place] for place in range(_MOST_NEAR) for ranked in found if place < len(ranked))
-    return list({note.id: note for note in by_rank}.values())
-
-
-_RULING = (EventType.USER_MESSAGE, EventType.DECISION)
-_MOST_SAID, _MOST_HERE, _MOST_NEAR = 6, 12, 8
-_SAID, _TERSE = 1_500, 12
-
-
-def _may_be_changed(note: Note) -> bool:
-    return note.status is NoteStatus.ACCEPTED and not note.key and note.kind is not NoteKind.ENTITY
-
-
-def _as_remembered(note: Note, *, here: bool) -> Remembered:
-    title, body = (redact(drop_private(text)) for text in (note.title, note.body))
-    return Remembered(id=note.id, kind=note.kind.value, title=title, body=body, day=note.created.date(), here=here)
 
 
 def _both_hold(drafts: Sequence[Draft], weighed: Sequence[str]) -> Rulings:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.model.hit import Judged, Question
+from kite_memory.recall.session_memory_schema import SCHEMA_1, SCHEMA_2, SCHEMA_3
 from kite_memory.recall.tallies import BY_TITLE, Count, Moment, Standing, Tally, Week, mondays, week_of
 from kite_memory.recall.uptake import Uptake
 from kite_memory.system import sqlite
@@ -22,40 +23,6 @@ TEAMS = "team:"
 """Before the id of a note of the team's: the names of one's own notes are apart from these."""
 
 _VERSION = 3
-_SCHEMA_1 = """
-CREATE TABLE shown (session TEXT NOT NULL, note TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, note)) WITHOUT ROWID;
-CREATE INDEX shown_by_time ON shown(at)
-"""
-_SCHEMA_2 = """
-CREATE TABLE occasion (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, moment TEXT NOT NULL, session TEXT NOT NULL, project TEXT NOT NULL,
-    head TEXT NOT NULL, reason TEXT NOT NULL
-);
-CREATE INDEX occasion_by_time ON occasion(at);
-CREATE TABLE showing (
-    number INTEGER PRIMARY KEY, occasion INTEGER NOT NULL, at REAL NOT NULL, moment TEXT NOT NULL, session TEXT NOT NULL,
-    note TEXT NOT NULL, score REAL NOT NULL, standing TEXT NOT NULL DEFAULT 'open', why TEXT NOT NULL DEFAULT '', settled REAL
-);
-CREATE INDEX showing_by_time ON showing(at);
-CREATE INDEX showing_by_occasion ON showing(occasion);
-CREATE INDEX showing_open ON showing(at) WHERE standing = 'open';
-CREATE TABLE tally (
-    note TEXT PRIMARY KEY, shown INTEGER NOT NULL, used INTEGER NOT NULL DEFAULT 0, ignored INTEGER NOT NULL DEFAULT 0
-) WITHOUT ROWID;
-CREATE TABLE week (week TEXT PRIMARY KEY, prompts INTEGER NOT NULL, silent INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE ruling (
-    number INTEGER PRIMARY KEY, at REAL NOT NULL, session TEXT NOT NULL, project TEXT NOT NULL, features TEXT NOT NULL,
-    notes TEXT NOT NULL, anything REAL NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, dollars REAL NOT NULL
-);
-CREATE INDEX ruling_by_time ON ruling(at)
-"""
-_SCHEMA_3 = """
-CREATE TABLE listed (
-    session TEXT NOT NULL, note TEXT NOT NULL, score REAL NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, note)
-) WITHOUT ROWID;
-CREATE INDEX listed_by_time ON listed(at);
-CREATE INDEX showing_by_note ON showing(note)
-"""
 _TEXTS_KEPT = timedelta(days=30)
 _FIGURES_KEPT = timedelta(days=180)
 _WEEK = 7 * 86_400
@@ -611,7 +578,7 @@ def _bring_over(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE prompt")
 
 
-_MIGRATIONS: sqlite.Migrations = {1: _SCHEMA_1.split(";"), 2: (*_SCHEMA_2.split(";"), _bring_over), 3: _SCHEMA_3.split(";")}
+_MIGRATIONS: sqlite.Migrations = {1: SCHEMA_1.split(";"), 2: (*SCHEMA_2.split(";"), _bring_over), 3: SCHEMA_3.split(";")}
 
 
 def _opened(path: Path) -> sqlite3.Connection:

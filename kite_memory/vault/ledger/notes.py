@@ -11,7 +11,7 @@ from kite_memory.vault.files import Stamp
 from kite_memory.vault.ledger.database import LedgerDatabase
 from kite_memory.vault.ledger.keys import KeyRows
 from kite_memory.vault.ledger.values import Known, Sight, known_where, link_key
-from kite_memory.vault.split import asks
+from kite_memory.vault.upkeep.split import asks
 from kite_memory.vault.wording import body_key, entity_key, stem_key, title_key
 
 _WAITS = "(status = 'proposed' OR asks) AND status IN ('proposed', 'accepted') AND twin = 0 AND problem = ''"
