@@ -26,19 +26,19 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import RLock
 
 from kite_memory import assets
 from kite_memory.app.consolidation import Consolidation, use_of_notes
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.review import Review
-from kite_memory.app.session_context import said_about
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.chunking import FREE
 from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler
+from kite_memory.distill.spending import Budget
 from kite_memory.model.event import EventType
 from kite_memory.model.note import NoteKind, NoteStatus
 from kite_memory.recall.embedders.local import LocalEmbedder
@@ -127,13 +127,14 @@ def opened(stack: ExitStack, folder: Path, roots: Path, clock: Clock) -> House:
     recall = stack.enter_context(
         closing(
             Recall(
-                index=Index(state / "index", embedder=embedder, said=lambda note: said_about(timeline, note)),
+                index=Index(state / "index", embedder=embedder),
                 memory=SessionMemory(state / "index" / "shown.sqlite"),
                 clock=clock.moment,
                 fixes=timeline,
             )
         )
     )
+    indexer = NoteIndexer(vault=vault, timeline=timeline, recall=recall)
     extractor: Extractor = OfflineExtractor()
     source = ClaudeCode(roots, own_state=state)
     pipeline = Pipeline(
@@ -143,21 +144,20 @@ def opened(stack: ExitStack, folder: Path, roots: Path, clock: Clock) -> House:
         scheduler=Scheduler(outbox=outbox, extractor=extractor, budget=Budget(dollars=0.0, calls=10**9), clock=clock.seconds),
         vault=vault,
         recall=recall,
+        indexer=indexer,
         policy=FREE,
         clock=clock.seconds,
     )
-    lock: RLock = pipeline.vault_lock
-    gardening = VaultPages(vault=vault, lock=lock, clock=clock.moment)
+    gardening = VaultPages(vault=vault, clock=clock.moment)
     consolidating = Consolidation(
         vault=vault,
-        refresh=recall.refresh,
+        refresh=indexer.refresh,
         gardening=gardening,
         folder=state,
-        lock=lock,
         clock=clock.moment,
         used=lambda: use_of_notes(timeline, recall.memory),
     )
-    reviewing = Review(vault=vault, recall=recall, timeline=timeline, lock=lock, dividing=consolidating, clock=clock.moment)
+    reviewing = Review(vault=vault, recall=recall, indexer=indexer, timeline=timeline, dividing=consolidating, clock=clock.moment)
     return House(
         timeline=timeline,
         outbox=outbox,
@@ -246,7 +246,7 @@ def measured(house: House, row: Row, folder: Path) -> Row:
             row.statuses[note.status.value] += 1
             row.kinds[note.kind.value] += 1
     row.review = house.reviewing.review(limit=1)["waiting"]
-    row.page_lines = sum(line.lstrip().startswith("- ") for line in house.vault.page(PAGE).splitlines())
+    row.page_lines = sum(line.lstrip().startswith("- ") for line in house.vault.pages.read(PAGE).splitlines())
     row.megabytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
     took: list[float] = []
     for place, (text, project) in enumerate(prompts(house)):

@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from threading import RLock
 from uuid import UUID
 
 from bench.hook_latency import percentile
@@ -57,14 +56,13 @@ def bridge_over(home: Path, closing: ExitStack) -> Bridge:
     recall = recall_in(home, LocalEmbedder())
     closing.callback(recall.close)
     recall.refresh(vault)  # a kept folder may be of another version
-    lock = RLock()
 
     def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
         recall.refresh(vault, hint=paths)
 
-    kept = LocalConversations(vault=vault, folder=home / "state" / "conversations", lock=lock, take_up=take_up)
+    kept = LocalConversations(vault=vault, folder=home / "state" / "conversations", take_up=take_up)
     own = LocalState(home / "state" / "bridge.sqlite")
-    store = LocalStore(vault=vault, recall=recall, state=own, conversations=kept, lock=lock, take_up=take_up)
+    store = LocalStore(vault=vault, recall=recall, state=own, conversations=kept, take_up=take_up)
     closing.callback(store.close)
     saving, near = Saving(rules=OfflineExtractor()), Near()
     return Bridge(

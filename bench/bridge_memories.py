@@ -67,7 +67,7 @@ def plant(home: Path, count: int) -> None:
                 f"scope: project\nstatus: accepted\norigin: assistant\ncreated: 2026-02-26T14:03:11Z\nimportance: 2\n---\n{body}",
                 encoding="utf-8",
             )
-            ledger.wrote(id, digest(body))
+            ledger.bodies.wrote(id, digest(body))
     ledger.close()
 
 

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from threading import RLock
 
 import numpy as np
 import psutil
@@ -406,18 +405,16 @@ def local_store(folder: Path, embedder: AnyEmbedder | None = None) -> LocalStore
         index=Index(state / "index", embedder=embedder or HashingEmbedder()), memory=SessionMemory(state / "index" / "shown.sqlite")
     )
     recall.refresh(vault)
-    lock = RLock()
 
     def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
         recall.refresh(vault, hint=paths, meaning=meaning)
 
-    conversations = LocalConversations(vault=vault, folder=state / "conversations", lock=lock, take_up=take_up)
+    conversations = LocalConversations(vault=vault, folder=state / "conversations", take_up=take_up)
     return LocalStore(
         vault=vault,
         recall=recall,
         state=LocalState(state / "bridge.sqlite"),
         conversations=conversations,
-        lock=lock,
         take_up=take_up,
     )
 

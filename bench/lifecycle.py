@@ -176,7 +176,7 @@ def superseded(project: Labelled, embedder: Embedder, reader: Reader | None) -> 
                 ended.asked += len(contests)
                 rulings = reader(contests, {id for id, other in label_of.items() if (label, other) in gold})
             label_of[made.note.id] = label
-            stems = {Path(known.path).stem: label_of[known.id] for known in vault.known() if known.id in label_of}
+            stems = {Path(known.path).stem: label_of[known.id] for known in vault.known.all() if known.id in label_of}
             for action in written(vault, recall, [made], around=around, rulings=rulings):
                 match action:
                     case Supersede(old_id=old) if old in label_of:

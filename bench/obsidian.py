@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 from rich.console import Console
@@ -37,7 +36,7 @@ def distilled(transcripts: Path, home: Path) -> Path:
     (home / "claude").symlink_to(transcripts.absolute())
     with fake_house(home, OfflineExtractor()) as house:
         house.walk()
-        gardening = VaultPages(vault=house.vault, lock=RLock(), clock=later)
+        gardening = VaultPages(vault=house.vault, clock=later)
         gardening.synthesize()
         before = (house.vault.root / "MEMORY.md").read_bytes()
         gardening.synthesize()

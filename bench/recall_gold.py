@@ -197,7 +197,7 @@ class Replay:
         clock = Clock(now=datetime(2026, 1, 1, tzinfo=UTC))
         timeline = Timeline(self.home / "timeline.sqlite")
         memory = SessionMemory(self.home / "shown.sqlite")
-        index = Index(self.home / "index", embedder=LocalEmbedder(), said=partial(said_about, timeline))
+        index = Index(self.home / "index", embedder=LocalEmbedder())
         recall = Recall(index=index, memory=memory, dial=self.dial, judged=bool(self.verdicts), clock=clock)
         notes = defaultdict(list)
         for row in self.project.rows("notes.jsonl"):
@@ -215,7 +215,7 @@ class Replay:
                 self._prompts(recall, timeline, clock, number, session, events, prompts[number])
                 for row in notes[number]:
                     shelf.add(gold_note(row, self.project.name, session))
-                recall.refresh(shelf)
+                recall.refresh(shelf, evidence=partial(said_about, timeline))
             self._queries(recall)
         finally:
             recall.close()

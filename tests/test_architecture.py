@@ -1,6 +1,7 @@
 """The arrows of ARCHITECTURE.md: which room may import which."""
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "kite_memory"
@@ -53,6 +54,19 @@ AT_HOME = {
     "boto3": {"team/postgres"},
     "botocore": {"team/postgres"},
 }
+
+MOST_LINES = 600
+MOST_FILES = 25
+FORMER_MODULES = {
+    "moments", "desk", "saying", "settling", "helping", "letting_go", "taking_in", "looking_back", "gardening", "anchoring",
+    "reception", "heap", "showing", "errands", "bundles", "working", "near", "given", "halves", "spelling", "places", "colleagues",
+    "hydration", "among", "heeding", "signs", "acting", "sidecar", "keeping", "restating", "gathering", "dividing", "admit",
+    "booking", "theories", "telling", "leaving", "seals", "starting", "echo",
+}  # fmt: skip
+FORMER_CLASSES = {
+    "Moments", "Desk", "Reliance", "Door", "Teller", "House", "Look", "Roused", "LettingGo",
+}  # fmt: skip
+"""Names that said nothing to whoever did not know them, or stood for several things."""
 
 
 def modules() -> list[Path]:
@@ -119,3 +133,38 @@ def test_every_room_is_drawn() -> None:
     for folder in PACKAGE.iterdir():
         if folder.is_dir() and (folder / "__init__.py").exists():
             assert f"  {folder.name}/" in drawn, folder.name
+
+
+def test_no_module_is_longer_than_can_be_read() -> None:
+    lengths = {path.relative_to(PACKAGE).as_posix(): len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
+
+    assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
+
+
+def test_no_folder_holds_more_than_can_be_seen() -> None:
+    held = Counter(path.parent.relative_to(PACKAGE).as_posix() for path in modules())
+
+    assert {folder: count for folder, count in held.items() if count > MOST_FILES} == {}
+
+
+def test_no_former_name_comes_back() -> None:
+    offenders = [path.relative_to(PACKAGE).as_posix() for path in modules() if path.stem in FORMER_MODULES]
+    for path in modules():
+        defined = {node.name for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.ClassDef)}
+        former = {name for name in defined if name in FORMER_CLASSES or name.startswith("Discreet")}
+        offenders += [f"{path.relative_to(PACKAGE).as_posix()}: {name}" for name in sorted(former)]
+
+    assert offenders == []
+
+
+def test_loggers_are_called_after_their_rooms() -> None:
+    offenders: dict[str, str] = {}
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(func=ast.Attribute(attr="getLogger"), args=[ast.Constant(value=str(name))]):
+                    module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+                    if name.startswith("kite_memory") and not f"{module}.".startswith(f"{name}."):
+                        offenders[module] = name
+
+    assert offenders == {}

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from threading import RLock
 from typing import Protocol
 
 from kite_memory.errors import KiteError
@@ -147,7 +146,6 @@ class CodeAnchors:
         vault: Vault,
         sessions: Sessions,
         refresh: Callable[[set[str]], object],
-        lock: RLock,
         clock: Callable[[], datetime],
         environment: Mapping[str, str] = os.environ,
         monotonic: Callable[[], float] = time.monotonic,
@@ -155,7 +153,7 @@ class CodeAnchors:
         self._vault = vault
         self._sessions = sessions
         self._refresh = refresh
-        self._lock = lock
+        self._lock = vault.lock
         self._clock = clock
         self._environment = environment
         self._monotonic = monotonic
@@ -172,8 +170,8 @@ class CodeAnchors:
         self._next = self._monotonic() + _EVERY
         self._merged.clear()
         self._repositories.clear()
-        on_branches, self._after_on_branches = _ahead(self._vault.on_branches(), self._after_on_branches, _MOST_ON_BRANCHES)
-        paths = [known.path for known in self._vault.known() if known.id and not known.twin and not known.problem]
+        on_branches, self._after_on_branches = _ahead(self._vault.known.on_branches(), self._after_on_branches, _MOST_ON_BRANCHES)
+        paths = [known.path for known in self._vault.known.all() if known.id and not known.twin and not known.problem]
         ahead, self._after = _ahead(paths, self._after, _LOOKED_AT)
         marked = [path for path in dict.fromkeys((*on_branches, *ahead)) if self._look_at(path)]
         if marked:

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import RLock
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, VaultMissing
@@ -17,15 +16,15 @@ from kite_memory.model.event import EvidenceReference
 from kite_memory.model.note import Note
 from kite_memory.model.plan import Create
 from kite_memory.projects.git_process import Git, GitFailed
-from kite_memory.recall.index import Shelf
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.timeline.store import Timeline
-from kite_memory.vault import Vault, consolidation, split
-from kite_memory.vault.consolidation import Archive, Change, Fold, Lapse, Merge, Split, Step
-from kite_memory.vault.fading import Use
+from kite_memory.vault import Vault
 from kite_memory.vault.pages.memory_page import PAGE
-from kite_memory.vault.strength import is_junk
+from kite_memory.vault.upkeep import consolidation, split
+from kite_memory.vault.upkeep.consolidation import Archive, Change, Fold, Lapse, Merge, Split, Step
+from kite_memory.vault.upkeep.fading import Use
+from kite_memory.vault.upkeep.strength import is_junk
 from kite_memory.vault.wording import digest
 from kite_memory.vault.writing import AlreadyWritten, Written
 
@@ -52,7 +51,7 @@ def commit(vault: Path, message: str, environment: Mapping[str, str]) -> str:
 
 Json = dict[str, Any]
 
-log = logging.getLogger("kite_memory.consolidating")
+log = logging.getLogger("kite_memory.app.consolidation")
 
 _VERSION = 1
 _MONTHS = 6
@@ -64,12 +63,6 @@ _AT_REST = 900.0
 _OVERDUE, _OVERDUE_AT_REST = timedelta(days=3), 60.0
 """A machine that is never left alone for long is tidied all the same."""
 _LET_GO = "delete it; what was done then stays done"
-
-
-class Refresh(Protocol):
-    def __call__(self, shelf: Shelf, *, hint: set[str]) -> object:
-        """As `recall.Recall.refresh`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +106,9 @@ class Consolidation:
         self,
         *,
         vault: Vault,
-        refresh: Refresh,
+        refresh: Callable[[set[str]], object],
         gardening: VaultPages,
         folder: Path,
-        lock: RLock,
         clock: Callable[[], datetime],
         committed: Callable[[str], str] = lambda message: "",
         used: Callable[[], Callable[[Note], Use]] = lambda: lambda note: Use(),
@@ -125,7 +117,7 @@ class Consolidation:
         self._refresh = refresh
         self._gardening = gardening
         self._file = folder / "consolidated.json"
-        self._lock = lock
+        self._lock = vault.lock
         self._clock = clock
         self._committed = committed
         self._used = used
@@ -157,13 +149,13 @@ class Consolidation:
                     self._note(place, done[-1])
             touched = {change.path for each in done for change in each.changes}
             if touched:
-                self._refresh(self._vault, hint=touched)
+                self._refresh(touched)
             page = self._page_would_change()
             if page:
                 begun = begun or self._begin()
                 page = self._rewrite_page()
-                self._append({"page_after": self._vault.page(PAGE)})
-            self._vault.note_down(_LAST, self._clock().isoformat())
+                self._append({"page_after": self._vault.pages.read(PAGE)})
+            self._vault.pages.note_down(_LAST, self._clock().isoformat())
             message = f"Consolidate: {len(done)} {'step' if len(done) == 1 else 'steps'}"
             git = self._committed(message)
             return {"steps": told, "page": page, "done": len(done), "left_alone": left, "git": git, "weak": []}
@@ -186,7 +178,7 @@ class Consolidation:
                     undone += 1
                     touched.update(paths)
             if touched:
-                self._refresh(self._vault, hint=touched)
+                self._refresh(touched)
             page = self._gardening.restore(before=kept.page_before, after=kept.page_after, noted=kept.noted)
             self._file.unlink(missing_ok=True)
             git = self._committed("Undo the last consolidation") if undone or page else ""
@@ -236,12 +228,12 @@ class Consolidation:
         """A person says that it shall not be divided; nor are they asked again, as long as it says the same."""
         with self._lock:
             self._vault.annotate(note.id, {split.PROPERTY: ""})
-            self._vault.note_down(_SPLIT + note.id, digest(note.body))
+            self._vault.pages.note_down(_SPLIT + note.id, digest(note.body))
 
     def tend(self, *, quiet_for: float) -> bool:
         """Once a day, at whatever hour nothing has happened for a while. Whether there was anything to do."""
         now = self._clock()
-        last = self._vault.noted(_LAST)
+        last = self._vault.pages.noted(_LAST)
         since = now - (datetime.fromisoformat(last) if last else datetime.fromtimestamp(0, UTC))
         if since < _EVERY or quiet_for < (_OVERDUE_AT_REST if since > _OVERDUE else _AT_REST):
             return False
@@ -251,11 +243,11 @@ class Consolidation:
             return bool(self.consolidate()["done"])
         except KiteError as error:
             log.warning("the vault was not consolidated: %s", error)
-            self._vault.note_down(_LAST, now.isoformat())
+            self._vault.pages.note_down(_LAST, now.isoformat())
             return False
 
     def _planned(self, months: int) -> list[Step]:
-        if not self._vault.root.is_dir() and not self._vault.known():
+        if not self._vault.root.is_dir() and not self._vault.known.all():
             raise VaultMissing(f"there is no vault at {self._vault.root}", hint="`kmem up` makes one")
         notes = [note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None]
         waiting = self._waiting(notes)
@@ -264,8 +256,8 @@ class Consolidation:
             now=self._clock(),
             months=months,
             is_ours=self._vault.is_ours,
-            settled=self._vault.settled(),
-            asked=lambda note: note.review == split.ASKED or self._vault.noted(_SPLIT + note.id) == digest(note.body),
+            settled=self._vault.known.settled(),
+            asked=lambda note: note.review == split.ASKED or self._vault.pages.noted(_SPLIT + note.id) == digest(note.body),
             used=self._used(),
             waits_since=lambda note: waiting.get(note.id),
         )
@@ -279,19 +271,19 @@ class Consolidation:
     def _waiting(self, notes: Sequence[Note]) -> dict[str, datetime]:
         """From when on a person was asked about each note that waits. A note may tell of what was long ago when it comes."""
         try:
-            before = json.loads(self._vault.noted(_WAITING) or "{}")
+            before = json.loads(self._vault.pages.noted(_WAITING) or "{}")
         except ValueError:
             before = {}
         now = self._clock()
         asked = [note.id for note in notes if note.id and split.waits(note)]
         since = {id: str(before.get(id) or now.isoformat()) for id in asked}
         if since != before:
-            self._vault.note_down(_WAITING, json.dumps(since))
+            self._vault.pages.note_down(_WAITING, json.dumps(since))
         return {id: datetime.fromisoformat(at) for id, at in since.items()}
 
     def _ready(self, step: Step) -> Done | None:
         """What the step changes now; ``None`` where a file is gone, is another one by now, or cannot be changed safely."""
-        if isinstance(step, Fold | Archive) and (there := self._vault.known_as(step.archive.id)) is not None:
+        if isinstance(step, Fold | Archive) and (there := self._vault.known.by_id(step.archive.id)) is not None:
             step = replace(step, archive=replace(step.archive, path=there.path))
         texts: dict[str, str] = {}
         for path in consolidation.needed(step):
@@ -316,9 +308,9 @@ class Consolidation:
                     self._change_back(earlier)
                 return False
         if done.pair is not None:
-            self._vault.ruled(*done.pair, "replaces")
+            self._vault.known.ruled(*done.pair, "replaces")
         if isinstance(step, Split):
-            self._vault.note_down(_SPLIT + step.note.id, digest(step.note.body))
+            self._vault.pages.note_down(_SPLIT + step.note.id, digest(step.note.body))
         return True
 
     def _change(self, change: Change) -> bool:
@@ -336,7 +328,7 @@ class Consolidation:
         """With the path and the text that a new file really has."""
 
         def real(change: Change) -> Change:
-            known = self._vault.known_as(change.note.id) if change.note is not None else None
+            known = self._vault.known.by_id(change.note.id) if change.note is not None else None
             return replace(change, path=known.path, after=self._vault.text(known.path)) if known is not None else change
 
         changes = tuple(map(real, done.changes))
@@ -348,7 +340,7 @@ class Consolidation:
         if any(text not in (change.after, change.before) for text, change in zip(now, done.changes, strict=True)):
             return None
         if done.pair is not None:  # first: else the old one's standing again would be taken for a person's doing
-            self._vault.ruled(*done.pair, "neither")
+            self._vault.known.ruled(*done.pair, "neither")
         waiting = [change for text, change in zip(now, done.changes, strict=True) if text == change.after]
         outcomes = [self._change_back(change) for change in reversed(waiting)]
         return bool(waiting) if all(outcomes) else None
@@ -378,7 +370,7 @@ class Consolidation:
         told = {
             "version": _VERSION,
             "at": self._clock().isoformat(),
-            "page_before": self._vault.page(PAGE),
+            "page_before": self._vault.pages.read(PAGE),
             "noted": self._gardening.noted(),
         }
         with self._written_down():

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any
 
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
@@ -29,11 +30,12 @@ class Ground:
 class Forgetting:
     """For one thread at a time: whoever calls holds the vault's lock."""
 
-    def __init__(self, *, timeline: Timeline, outbox: Outbox, vault: Vault, recall: Recall) -> None:
+    def __init__(self, *, timeline: Timeline, outbox: Outbox, vault: Vault, recall: Recall, indexer: NoteIndexer) -> None:
         self._timeline = timeline
         self._outbox = outbox
         self._vault = vault
         self._recall = recall
+        self._indexer = indexer
 
     def grounds(self, notes: Sequence[Note]) -> list[Ground]:
         """Of all of them together, each line once. What the timeline does not hold is no ground."""
@@ -55,10 +57,7 @@ class Forgetting:
 
     def _resting_on(self, reference: EvidenceReference) -> Iterator[str]:
         text = evidence_reference(reference.provider, reference.session, reference.event)
-        for path in self._vault.notes_of(reference.provider, reference.session):
-            note = self._vault.read(path)
-            if note is not None and text in note.evidence:
-                yield path
+        return (note.path for note in self._vault.notes_of(reference.provider, reference.session) if text in note.evidence)
 
     def let_go(self, grounds: Iterable[Ground], *, blank: bool) -> None:
         """What another note rests on too is still offered, unless it is made ``blank``. Can be repeated."""
@@ -98,7 +97,7 @@ class Forgetting:
     def _hear_again(self, paths: Collection[str]) -> None:
         """The notes that lost their evidence are indexed without its words."""
         self._recall.refresh(_Nothing(), hint=paths)
-        self._recall.refresh(self._vault, hint=paths)
+        self._indexer.refresh(paths)
 
 
 def _why_not(purge: Callable[[], bool]) -> str:

@@ -6,16 +6,15 @@ from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from threading import RLock
 from typing import Any, assert_never
 
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.errors import UsageError
 from kite_memory.exchange.foreign import Foreign, Kept, PassedOver, drafts, references
 from kite_memory.exchange.importing import Pieces, Sort, pieces, sort_of
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.plan import Amend, Create, Skip, Supersede
 from kite_memory.projects.project import project_of
-from kite_memory.recall.recall import Recall
 from kite_memory.vault import Vault, links
 from kite_memory.vault.ledger import Known
 from kite_memory.vault.links import Link
@@ -32,10 +31,10 @@ _HERE = "already in this vault"
 class Importer:
     """Thread-safe."""
 
-    def __init__(self, *, vault: Vault, recall: Recall, lock: RLock) -> None:
+    def __init__(self, *, vault: Vault, indexer: NoteIndexer) -> None:
         self._vault = vault
-        self._recall = recall
-        self._lock = lock
+        self._indexer = indexer
+        self._lock = vault.lock
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
         return {"import": self.take_in}
@@ -70,7 +69,7 @@ class Importer:
                 if not more and which in (Sort.KMEM, Sort.MARKDOWN):
                     paths |= self._linked(lambda: pieces(file, which, project=named, project_of=project_of), accepted=accepted)
                 if paths:
-                    self._recall.refresh(self._vault, hint=paths)
+                    self._indexer.refresh(paths)
         return {
             "from": which.value,
             "actions": told,
@@ -85,7 +84,7 @@ class Importer:
         said = {body_key(piece.body), body_key(f"# {piece.title}\n{piece.body}")}  # its heading has been taken for its title
         there = self._vault.raw(piece.name)
         stands = there is not None and body_key(body_of(there.decode(errors="replace"))) in said
-        return PassedOver(name=piece.name, reason=_HERE) if stands or any(map(self._vault.holds_words, said)) else piece
+        return PassedOver(name=piece.name, reason=_HERE) if stands or any(map(self._vault.known.holds_words, said)) else piece
 
     def _led(self, taken: Iterable[Foreign | Kept | PassedOver], *, accepted: bool) -> set[str]:
         """Once all are here, let each say what it replaced, was replaced by, or may contradict; says which were changed.
@@ -94,10 +93,10 @@ class Importer:
         only what is ``accepted`` too.
         """
         kept = {piece.note.id: piece for piece in taken if isinstance(piece, Kept)}
-        settled = self._vault.settled()
+        settled = self._vault.known.settled()
         changed = set()
         for id, said in references(kept.values()).items():
-            known = self._vault.known_as(id)
+            known = self._vault.known.by_id(id)
             note = self._vault.read(known.path) if known is not None and known.id == id else None
             if note is None or (note.status is NoteStatus.ACCEPTED and not accepted):
                 continue
@@ -124,7 +123,7 @@ class Importer:
             if not isinstance(piece, Foreign) or "[[" not in piece.body:
                 continue
             (draft,) = drafts([piece], accepted=accepted)
-            known = self._vault.known_as(draft.note.id)
+            known = self._vault.known.by_id(draft.note.id)
             note = self._vault.read(known.path) if known is not None and known.id == draft.note.id else None
             if note is None or not self._vault.is_ours(note):
                 continue
@@ -142,7 +141,7 @@ class Importer:
         held = {len(links.unlinked(stands[: link.start])): stands[link.start : link.end] for link in links.find(stands)}
 
         def led(link: Link) -> str:
-            known = self._vault.known_as(called.id(link.target))
+            known = self._vault.known.by_id(called.id(link.target))
             stem = PurePosixPath(known.path).stem if known is not None else ""
             if not links.holds(stem):
                 return held.get(len(links.unlinked(came[: link.start])), link.shown)
@@ -152,7 +151,7 @@ class Importer:
         return links.replace(came, led)
 
     def _there(self, one: str, other: str, settled: Collection[tuple[str, str]]) -> Known | None:
-        return None if (one, other) in settled or (other, one) in settled else self._vault.known_as(other)
+        return None if (one, other) in settled or (other, one) in settled else self._vault.known.by_id(other)
 
 
 class _Called:

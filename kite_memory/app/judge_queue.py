@@ -21,7 +21,7 @@ def _nothing(question: Question) -> Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ruling:
+class JudgedQuestion:
     question: Question
     judged: Judged
 
@@ -91,7 +91,7 @@ class JudgeQueue:
                 self._drop(question.session)
             self._report(error)
 
-    def collect(self, session: str, *, within: float = 0.0) -> Ruling | None:
+    def collect(self, session: str, *, within: float = 0.0) -> JudgedQuestion | None:
         """What the judge said on this session's question, if it has; with ``within``, waiting so many seconds for it."""
         with self._lock:
             case = self._open.get(session)
@@ -101,9 +101,9 @@ class JudgeQueue:
             if case.judged is None or self._open.get(session) is not case:
                 return None
             del self._open[session]
-            return Ruling(question=case.question, judged=case.judged)
+            return JudgedQuestion(question=case.question, judged=case.judged)
 
-    def put_back(self, ruling: Ruling) -> None:
+    def put_back(self, ruling: JudgedQuestion) -> None:
         """It was collected, and never arrived: it may be collected again, unless there is another question by now."""
         with self._lock:
             if self._closed or ruling.question.session in self._open:

@@ -40,7 +40,7 @@ class Showing:
         return {"show": self.show, "open": self.opened}
 
     def found(self, note: str) -> Note:
-        if not self._vault.root.is_dir() and not self._vault.known():
+        if not self._vault.root.is_dir() and not self._vault.known.all():
             raise VaultMissing(f"there is no vault at {self._vault.root}", hint="`kmem up` makes one")
         try:
             return self._vault.find(note)

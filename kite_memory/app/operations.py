@@ -18,16 +18,18 @@ from kite_memory.app import forgetting
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
 from kite_memory.app.note_view import Showing, became_of, note_told
-from kite_memory.app.pipeline import Pipeline, Survey
+from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import Searching, hit_told, known_project
-from kite_memory.app.session_context import before, conversation
+from kite_memory.app.session_context import NoteIndexer, before, conversation
+from kite_memory.app.survey import Survey
 from kite_memory.app.usage_report import by_name, helping, occasion_told
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.extractor import Misconfigured
-from kite_memory.distill.outbox import Outbox, Spending
+from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle
+from kite_memory.distill.spending import Spending
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.hit import Pointer, Quote
@@ -83,6 +85,8 @@ class Operations:
         outbox: Outbox,
         vault: Vault,
         recall: Recall,
+        indexer: NoteIndexer,
+        forgetting: Forgetting,
         history: QuestionAnswering,
         gardening: VaultPages,
         taking_in: Importer,
@@ -106,9 +110,10 @@ class Operations:
         self._outbox = outbox
         self._vault = vault
         self._recall = recall
+        self._indexer = indexer
         self._showing = Showing(vault=vault, clock=clock, conversation=partial(conversation, timeline))
         self.show = self._showing.show
-        self._letting_go = Forgetting(timeline=timeline, outbox=outbox, vault=vault, recall=recall)
+        self._letting_go = forgetting
         self._extractor = extractor
         self._lack = lack
         self.search = Searching(
@@ -224,13 +229,13 @@ class Operations:
             return note_told(
                 self._keep(writable_key(key), words, place, kind=_kind(kind), tags=written_tags(clean), expires=expires)
             )
-        with self._pipeline.vault_lock:
+        with self._vault.lock:
             note = self._vault.remember(
                 words, kind=_kind(kind), project=of, scope=Scope.GLOBAL if everywhere else None, tags=clean, expires=expires
             )
-            self._recall.refresh(self._vault, hint={note.path})
+            self._indexer.refresh({note.path})
             if self._vault.relate(note, self._recall.nearest):
-                self._recall.refresh(self._vault, hint={note.path})
+                self._indexer.refresh({note.path})
         return note_told(note)
 
     def bridge(self, *, tool: str, arguments: Json, asker: Json) -> Json:
@@ -254,7 +259,7 @@ class Operations:
         citation, or an event's id: then that happens to what it cites, and to no note. It may be a ``session`` as well.
         """
         remarks: list[str] = []
-        with self._pipeline.vault_lock:
+        with self._vault.lock:
             cited = self._letting_go.ground(note) if ids is None else []
             if note and not cited and ids is None and not self._is_note(note):
                 cited = self._letting_go.ground(self._timeline.citation(note))
@@ -276,7 +281,7 @@ class Operations:
                         still_linked = (path for path in forgotten.linked_from if path not in {every["path"] for every in told})
                         remarks += [f"{path}, which you have edited, still links to it" for path in still_linked]
                 finally:  # what is in the trash must not be found, even if the rest of the sweep failed
-                    self._recall.refresh(self._vault, hint=changed)
+                    self._indexer.refresh(changed)
                 self._forgot(chosen)
                 if with_evidence:
                     self._letting_go.forget_words(grounds)
@@ -305,7 +310,7 @@ class Operations:
             of_session = {
                 path
                 for known in self._timeline.sessions_named(session, limit=1_000)
-                for path in self._vault.notes_of(known.provider, known.id)
+                for path in self._vault.known.of_session(known.provider, known.id)
             }
         chosen: list[Note] = []
         for entry in self._vault.entries():
@@ -320,17 +325,17 @@ class Operations:
         return chosen
 
     def mute(self, *, note: str, undo: bool = False) -> Json:
-        with self._pipeline.vault_lock:
+        with self._vault.lock:
             self._showing.found(note)
             muted = self._vault.mute(note, undo=undo)
-            self._recall.refresh(self._vault, hint={muted.path})
+            self._indexer.refresh({muted.path})
         return note_told(muted)
 
     def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:
         """Without a note: the ``last`` prompts that were given one, or with ``silent`` all of them, the latest first."""
         if not note:
             occasions = self._recall.occasions(max(1, min(last, _MOST_PROMPTS)), silent=silent)
-            known = by_name(self._vault.known()) if occasions else {}
+            known = by_name(self._vault.known.all()) if occasions else {}
             passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
             return {"prompts": [occasion_told(occasion, known) for occasion in occasions], "silent": passed}
         if self._timeline.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
@@ -369,11 +374,11 @@ class Operations:
     def status(self) -> Json:
         now = self._clock()
         daemon = self._daemon()
-        if self._vault.root.is_dir() or self._vault.known():
+        if self._vault.root.is_dir() or self._vault.known.all():
             self._look_at_the_vault(watched=daemon["running"])
-        notes = self._vault.known()
+        notes = self._vault.known.all()
         index = self._recall.status()
-        survey = self._pipeline.surveyed()
+        survey = self._pipeline.survey.now()
         states = self._outbox.states()
         spending = self._outbox.spending(now.date().isoformat())
         purposes = self._outbox.purposes(now.date().isoformat())
@@ -407,7 +412,7 @@ class Operations:
                 "total": len(kept),
                 "by_kind": dict(sorted(Counter(note.kind for note in kept).items())),
                 "proposed": sum(note.status == NoteStatus.PROPOSED.value for note in kept),
-                "to_review": self._vault.review_count(),
+                "to_review": self._vault.known.review_count(),
                 "keyed": self._vault.keys.count(),
             },
             "last_notes": self._last_notes(),
@@ -445,14 +450,14 @@ class Operations:
     def _look_at_the_vault(self, *, watched: bool) -> None:
         """So that what is said of it is true now. Where it is ``watched``, only a vault that was or is away is looked for."""
         if not watched or self._vault.frozen or not self._vault.root.is_dir():
-            with self._pipeline.vault_lock:
+            with self._vault.lock:
                 self._vault.compare()
 
     def _sources(self, survey: Survey) -> list[Json]:
         """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over, and
         ``more`` that there are more files than were ``found``.
         """
-        there = self._pipeline.places()
+        there = self._pipeline.survey.places()
         found, unread, behind = survey.found, survey.unread, survey.behind
         counted = {tally.provider: tally for tally in self._timeline.tallies()}
         return [
@@ -473,7 +478,7 @@ class Operations:
 
     def _last_notes(self) -> list[Json]:
         """Of those written last, the one of the latest session first."""
-        paths = sorted(self._vault.known(), key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
+        paths = sorted(self._vault.known.all(), key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
         try:
             notes = filter(None, (self._vault.read(known.path) for known in paths))
             kept = [note for note in notes if not note.has_expired(self._clock())]

@@ -5,20 +5,20 @@ import logging
 import math
 import os
 import re
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
 from kite_memory.app.code_anchors import anchored
 from kite_memory.app.prompt_capture import attested, heard_before
+from kite_memory.app.remembered import MOST_HERE, MOST_NEAR, as_remembered, may_be_changed, nearest_to
+from kite_memory.app.session_context import NoteIndexer
+from kite_memory.app.survey import TranscriptSurvey, batches
 from kite_memory.app.usage_report import OutcomeTracker
 from kite_memory.distill.chunking import ChunkPolicy, Span, finished, silence_needed, worth_asking
 from kite_memory.distill.extractor import Usage
@@ -27,23 +27,22 @@ from kite_memory.distill.scheduler import Asked, Idle, Scheduler
 from kite_memory.errors import KiteError, VaultFolderWrong
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import EARLIEST, Problem, ReadResult, in_time
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.plan import Surroundings
 from kite_memory.model.provenance import Passage, Speaker
 from kite_memory.model.record import Chunk, Remembered
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact, redact_event, redact_id
-from kite_memory.sources.common.source import Compound, Source
+from kite_memory.sources.common.source import Source
 from kite_memory.sources.common.words import without_echo
 from kite_memory.sources.git_history.source import PROVIDER as GIT
-from kite_memory.timeline.store import LATEST_MTIME, SessionState, Timeline
+from kite_memory.timeline.rows import SessionState
+from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft, draft
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.writing import AlreadyWritten, Amended, Outcome, Superseded, Written
 
-log = logging.getLogger("kite_memory.pipeline")
+log = logging.getLogger("kite_memory.app.pipeline")
 
 READ_BUDGET = 4 << 20
 """Bytes of transcript in memory at once."""
@@ -54,11 +53,6 @@ _BLOCKED_PAUSE = 60.0
 _BEFORE = 160
 """Events before a chunk that whoever distils it gets to see with it."""
 
-
-_AT_ONCE = 500
-_COUNTED = 3_000
-"""So many files of a provider are compared while somebody waits: a twentieth of a second."""
-"""Transcripts, or sessions, that are looked up together: of a hundred thousand no list is made."""
 
 _DAY = 86_400.0
 _AHEAD = 366 * _DAY
@@ -81,23 +75,10 @@ class PassedOver:
     last: int
 
 
-@dataclass(slots=True, kw_only=True)
-class Survey:
-    """What transcripts there are, by provider: how many were ``found``, how many of them are ``unread`` or were read in part, and
-    how many bytes ``behind`` that is. ``passed_over`` counts sessions. Of the providers in ``more`` not all files were counted.
-    """
-
-    found: Counter[str] = field(default_factory=Counter)
-    unread: Counter[str] = field(default_factory=Counter)
-    behind: Counter[str] = field(default_factory=Counter)
-    more: set[str] = field(default_factory=set)
-    passed_over: int = 0
-
-
 class Pipeline:
     """Each step commits before the next begins and can be repeated; so a crash anywhere is a repeat.
 
-    Ingestion and everything from the vault onward are each for one thread at a time; `vault_lock` guards the latter.
+    Ingestion and everything from the vault onward are each for one thread at a time; `Vault.lock` guards the latter.
     With ``remembers``, whoever distils a chunk gets to see the notes that it may change.
     """
 
@@ -110,112 +91,51 @@ class Pipeline:
         scheduler: Scheduler,
         vault: Vault,
         recall: Recall,
+        indexer: NoteIndexer,
         policy: ChunkPolicy,
         remembers: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._sources = sources
+        self.sources = tuple(sources)
         self._timeline = timeline
         self._outbox = outbox
         self._scheduler = scheduler
         self._vault = vault
         self._recall = recall
+        self._indexer = indexer
         self._policy = policy
         self._remembers = remembers
         self._clock = clock
         self._ripe: dict[tuple[str, str], float] = {}
         self._seen: dict[tuple[str, str], tuple[int, float]] = {}
         self._opened = False
-        self._survey: Survey | None = None
+        self.survey = TranscriptSurvey(sources=sources, timeline=timeline, passed_over=self.passed_over)
         self._settling = OutcomeTracker(timeline=timeline, recall=recall, providers=self.providers, clock=clock)
         self._held_back: dict[str, float] = {}
         """Answered chunks whose notes cannot be written, until when."""
         self._tidy: Callable[[], None] = lambda: None
-        self.vault_lock = threading.RLock()
 
     def after_deletions(self, tidy: Callable[[], None]) -> None:
         """``tidy`` away what is kept beside notes, whenever people have deleted some."""
         self._tidy = tidy
 
     def providers(self) -> tuple[str, ...]:
-        return tuple(source.provider for source in self._sources)
+        return tuple(source.provider for source in self.sources)
 
     def sources_of(self, paths: Iterable[Path]) -> list[tuple[Source, Path]]:
         """Who reads each of ``paths``, in the order to read them; what is nobody's, or gone, is left out."""
         there = [path for path in paths if os.path.exists(path)]  # noqa: PTH110 - which raises nothing, whoever owns the folder
-        return [(source, path) for source in self._sources for path in source.in_order(path for path in there if source.owns(path))]
+        return [(source, path) for source in self.sources for path in source.in_order(path for path in there if source.owns(path))]
 
     def unread(self) -> list[tuple[Source, Path, int]]:
         """Compare every transcript with what was read of it: those that differ, and by how many bytes about."""
-        return [(source, path, behind) for source, path, behind in self.compared() if behind is not None]
-
-    def compared(self) -> Iterator[tuple[Source, Path, int | None]]:
-        """Every transcript that is there, and by how many bytes about it differs from what was read; ``None`` for not at all."""
-        for source in self._sources:
-            for path, behind in self._compared_of(source):
-                yield source, path, behind
-
-    def _compared_of(self, source: Source) -> Iterator[tuple[Path, int | None]]:
-        stamp = source.stamp if isinstance(source, Compound) else _stamp
-        for paths in _batches(source.transcripts()):
-            looked_at = self._timeline.looked_at([str(path) for path in paths])
-            for path in paths:
-                try:
-                    size, mtime_ns = stamp(path)
-                except OSError:
-                    continue
-                now, before = (size, min(mtime_ns, LATEST_MTIME)), looked_at.get(str(path), (0, 0))
-                yield path, max(0, now[0] - before[0]) if now != before else None
-
-    def survey(self) -> Survey:
-        """Compare everything now."""
-        return self._filled(Survey())
-
-    def _filled(self, survey: Survey, most: int | None = None) -> Survey:
-        survey.passed_over = len({(each.provider, each.session) for each in self.passed_over()})
-        for source in self._sources:
-            for _, behind in self._compared_of(source):
-                if survey.found[source.provider] == most:
-                    survey.more.add(source.provider)
-                    break
-                survey.found[source.provider] += 1
-                if behind is not None:
-                    survey.unread[source.provider] += 1
-                    survey.behind[source.provider] += behind
-        return survey
-
-    def surveyed(self, most: int = _COUNTED) -> Survey:
-        """What `keep_survey` found, kept up with what was read since; where nobody keeps one, a `survey` of some made now."""
-        return self._survey or self._filled(Survey(), most)
-
-    def keep_survey(self) -> None:
-        """Make a survey that is kept up from now on. The first can be seen while it is made: nobody is to wait for that."""
-        if self._survey is None:
-            self._survey = Survey()
-            self._filled(self._survey)
-        else:
-            self._survey = self.survey()
+        return [(source, path, behind) for source, path, behind in self.survey.compared() if behind is not None]
 
     def keep_up(self, source: Source, path: Path, behind: int | None, *, stop: Callable[[], bool]) -> None:
-        """`ingest`, told of in `surveyed`. ``behind`` is what the survey found the file to differ by; ``None`` where it was told
-        of by the watch.
-        """
-        new = behind is None and self._survey is not None and self._timeline.cursor(str(path)) is None
+        """`ingest`, and count it in `survey`. ``behind`` is what the survey found to differ; ``None`` from the watch."""
+        new = behind is None and self._timeline.cursor(str(path)) is None
         self.ingest(source, path, stop=stop)
-        if self._survey is None:
-            return
-        self._survey.found[source.provider] += new
-        if behind is not None:
-            self._survey.unread[source.provider] -= 1
-            self._survey.behind[source.provider] -= behind
-
-    def places(self) -> dict[str, bool]:
-        """Every provider, and whether any folder of it is there."""
-        found: dict[str, bool] = {}
-        for source in self._sources:
-            flat = source.flat_roots() if isinstance(source, Compound) else ()
-            found[source.provider] = any(map(os.path.isdir, (*source.roots(), *flat)))
-        return found
+        self.survey.read(source.provider, behind, new=new)
 
     def ingest(
         self,
@@ -271,10 +191,10 @@ class Pipeline:
         actions = attested(look.events, self._vault)
         if not actions:
             return
-        with self.vault_lock, contextlib.suppress(KiteError):
+        with self._vault.lock, contextlib.suppress(KiteError):
             outcomes = self._vault.carry_out(actions)
             if paths := {outcome.path for outcome in outcomes if isinstance(outcome, Amended)}:
-                self._recall.refresh(self._vault, hint=paths)
+                self._indexer.refresh(paths)
 
     def ingest_many(self, unread: Iterable[tuple[Source, Path]], *, progress: Callable[[int], None] = lambda _: None) -> int:
         return sum(self.ingest(source, path, progress=progress) for source, path in unread)
@@ -287,7 +207,7 @@ class Pipeline:
         self._settling.settle()
         now = self._clock()
         due = [key for key, ripe in self._ripe.items() if ripe <= now]
-        for keys in _batches(due):
+        for keys in batches(due):
             self.follow_timeline(keys)
             chunked_to = self._outbox.chunked_to(keys)
             for key in keys:
@@ -367,7 +287,7 @@ class Pipeline:
     def passed_over(self, *, since: datetime | None = None, provider: str = "") -> list[PassedOver]:
         """What of the timeline was passed over, of sessions that went on at ``since`` or later."""
         named = (gap for gap in self._outbox.gaps() if provider in ("", gap[0]))
-        gaps = [gap for batch in _batches(named) for gap in self._timeline.holding(batch)]
+        gaps = [gap for batch in batches(named) for gap in self._timeline.holding(batch)]
         if since is not None:
             states = self._timeline.session_states()
             quiet = {(each.session.provider, each.session.id): each.quiet_since for each in states}
@@ -408,8 +328,8 @@ class Pipeline:
         if chunk is None:
             return None
         before = self._timeline.last_events(waiting.provider, waiting.session, _BEFORE, before=waiting.first)
-        with self.vault_lock:
-            noted = len(self._vault.notes_of(waiting.provider, waiting.session))
+        with self._vault.lock:
+            noted = len(self._vault.known.of_session(waiting.provider, waiting.session))
         provenance = self._timeline.provenance(chunk.session.project)
         remembered = tuple(self.remembered(chunk)) if self._remembers else ()
         return replace(chunk, before=tuple(before), noted=noted, provenance=provenance, remembered=remembered)
@@ -418,13 +338,13 @@ class Pipeline:
         """The session's notes, and those of its project and of none that come nearest to what was said; no one's who keeps them by
         key, for those are not for others to change."""
         key = (chunk.session.provider, chunk.session.id)
-        with self.vault_lock:
-            here = [note for note in map(self._vault.read, self._vault.notes_of(*key)) if note is not None]
-        here = sorted((note for note in here if _may_be_changed(note)), key=lambda note: note.created)[-_MOST_HERE:]
+        with self._vault.lock:
+            here = [note for note in map(self._vault.read, self._vault.known.of_session(*key)) if note is not None]
+        here = sorted((note for note in here if may_be_changed(note)), key=lambda note: note.created)[-MOST_HERE:]
         ids = {note.id for note in here}
-        near = [note for note in nearest_to(chunk, self._recall.nearest) if _may_be_changed(note) and note.id not in ids]
-        yield from (_as_remembered(note, here=True) for note in here)
-        yield from (_as_remembered(note, here=False) for note in near[:_MOST_NEAR])
+        near = [note for note in nearest_to(chunk, self._recall.nearest) if may_be_changed(note) and note.id not in ids]
+        yield from (as_remembered(note, here=True) for note in here)
+        yield from (as_remembered(note, here=False) for note in near[:MOST_NEAR])
 
     def _chunk(self, name: str, provider: str, session: str, first: int, last: int) -> Chunk | None:
         known = self._timeline.session(provider, session)
@@ -486,10 +406,10 @@ class Pipeline:
 
     def _unheard(self, drafts: Sequence[Draft], chunk: Chunk) -> list[Draft]:
         """Without what a person's own words have been kept of already, as they were typed: those get the evidence."""
-        with self.vault_lock:
+        with self._vault.lock:
             left, heard = heard_before(drafts, chunk, self._vault)
             if paths := {outcome.path for outcome in self._vault.carry_out(heard) if isinstance(outcome, Amended)}:
-                self._recall.refresh(self._vault, hint=paths)
+                self._indexer.refresh(paths)
         return left
 
     def _publish(self, drafts: Sequence[Draft], weighed: Sequence[str] = ()) -> None:
@@ -497,7 +417,7 @@ class Pipeline:
         around = self._vault.around(drafts, self._recall.nearest)
         rulings = _both_hold(drafts, weighed)
         wrong: VaultFolderWrong | None = None
-        with self.vault_lock:
+        with self._vault.lock:
             outcomes: list[Outcome] = []
             with self._vault.undisturbed():
                 for action in self._vault.plan(drafts, around=around, rulings=rulings):
@@ -508,14 +428,14 @@ class Pipeline:
             paths = {outcome.path for outcome in outcomes if isinstance(outcome, Written | Amended | AlreadyWritten | Superseded)}
             paths.update(outcome.old_path for outcome in outcomes if isinstance(outcome, Superseded))
             if paths:
-                self._recall.refresh(self._vault, hint=paths)
+                self._indexer.refresh(paths)
         if wrong:
             raise wrong
 
     def wrote(self, paths: Iterable[Path]) -> bool:
         """Whether these files of the vault are all as we left them, so that a comparison would find nothing in them."""
-        with self.vault_lock:  # so that none is just being written
-            return all(map(self._vault.is_as_known, paths))
+        with self._vault.lock:  # so that none is just being written
+            return all(map(self._vault.known.is_unchanged, paths))
 
     def embed(self, *, stop: Callable[[], bool] = lambda: False) -> None:
         """Give notes their vectors that were only taken up by their words."""
@@ -529,7 +449,7 @@ class Pipeline:
         Indexing holds no lock: a note that is written meanwhile finds its own way in.
         """
         try:
-            with self.vault_lock:
+            with self._vault.lock:
                 comparison = self._vault.compare()
                 if comparison.frozen:
                     return None
@@ -537,67 +457,16 @@ class Pipeline:
                     self._vault.mend_links()
                     self._tidy()
                 self._vault.heed()
-            return self._recall.refresh(self._vault, progress=progress, stop=stop)
+            return self._indexer.refresh(progress=progress, stop=stop)
         except KiteError as error:
             log.warning("the vault could not be compared: %s", error)
             return None
-
-
-_Each = TypeVar("_Each")
-
-
-def nearest_to(chunk: Chunk, nearest: Callable[[Note], Surroundings]) -> list[Note]:
-    """Notes that come near to one thing or another that a person or, at last, the agent said; the nearest to each first."""
-    said = [event for event in chunk.events if event.role == "user" and event.type in _RULING and len(event.text) > _TERSE]
-    closing = [event for event in chunk.events if event.type is EventType.ASSISTANT_MESSAGE and event.role == "assistant"][-1:]
-    found: list[list[Note]] = []
-    for event in (*said[-_MOST_SAID:], *closing):
-        for project in dict.fromkeys((chunk.session.project, "")):
-            asked = Note(
-                id="",
-                path="",
-                kind=NoteKind.FACT,
-                title="",
-                body=event.text[:_SAID],
-                created=event.at,
-                updated=event.at,
-                project=project,
-                scope=Scope.PROJECT if project else Scope.GLOBAL,
-            )
-            found.append([near.note for near in nearest(asked).near])
-    by_rank = (ranked[place] for place in range(_MOST_NEAR) for ranked in found if place < len(ranked))
-    return list({note.id: note for note in by_rank}.values())
-
-
-_RULING = (EventType.USER_MESSAGE, EventType.DECISION)
-_MOST_SAID, _MOST_HERE, _MOST_NEAR = 6, 12, 8
-_SAID, _TERSE = 1_500, 12
-
-
-def _may_be_changed(note: Note) -> bool:
-    return note.status is NoteStatus.ACCEPTED and not note.key and note.kind is not NoteKind.ENTITY
-
-
-def _as_remembered(note: Note, *, here: bool) -> Remembered:
-    title, body = (redact(drop_private(text)) for text in (note.title, note.body))
-    return Remembered(id=note.id, kind=note.kind.value, title=title, body=body, day=note.created.date(), here=here)
 
 
 def _both_hold(drafts: Sequence[Draft], weighed: Sequence[str]) -> Rulings:
     """In either order: a draft may be older than what it was held against."""
     pairs = [(draft.note.id, id) for draft in drafts for id in weighed]
     return dict.fromkeys((*pairs, *((other, one) for one, other in pairs)), "neither")
-
-
-def _batches(all: Iterable[_Each]) -> Iterator[list[_Each]]:
-    left = iter(all)
-    while batch := list(islice(left, _AT_ONCE)):
-        yield batch
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
 
 
 def redacted(look: ReadResult) -> ReadResult:

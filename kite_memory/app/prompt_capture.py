@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from threading import RLock
 from typing import TYPE_CHECKING
 
 from kite_memory.app.judge_queue import Report
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.distill.prose import stems
 from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.note import Note, NoteKind, Scope
@@ -58,14 +58,15 @@ class PromptCapture:
         *,
         vault: Vault,
         recall: Recall,
-        lock: RLock,
+        indexer: NoteIndexer,
         report: Report,
         provenance: Callable[[str], Provenance | None] = lambda project: None,
     ) -> None:
         self._vault = vault
         self._provenance = provenance
         self._recall = recall
-        self._vault_lock = lock
+        self._indexer = indexer
+        self._vault_lock = vault.lock
         self._report = report
         self._lock = threading.Lock()
         self._waiting: deque[_Prompt] = deque()
@@ -132,9 +133,9 @@ class PromptCapture:
                     kept[note.path] = note
             finally:
                 if kept:
-                    self._recall.refresh(self._vault, hint=set(kept))
+                    self._indexer.refresh(set(kept))
             if related := {path for path, note in kept.items() if self._vault.relate(note, self._recall.nearest)}:
-                self._recall.refresh(self._vault, hint=related)
+                self._indexer.refresh(related)
 
     def _whose(self, asked: "Sequence[Asked]", project: str) -> list[Origin]:
         """A file's word where that had nearly all of it first: a prompt may be filled by a script, a skill, or another agent."""
@@ -204,9 +205,9 @@ def _kept(event: Event, vault: Vault) -> "Iterator[tuple[Asked, Known | None, bo
 
     for asked in asked_to_keep(event.text):
         id = said_id(event.provider, event.session, asked)
-        yield asked, vault.known_as(id), vault.is_buried(id)
+        yield asked, vault.known.by_id(id), vault.known.is_buried(id)
     if command := _COMMAND.fullmatch(event.text[:_LONGEST_COMMAND]):
-        yield Asked(kind="fact", text=command["text"]), vault.saying(command["text"]), False
+        yield Asked(kind="fact", text=command["text"]), vault.known.saying(command["text"]), False
 
 
 def _is_same(draft: Draft, asked: "Asked") -> bool:

@@ -5,10 +5,10 @@ import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from threading import RLock
 from typing import Any, Protocol
 
 from kite_memory.app.note_view import note_told
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.note import Note, NoteKind, NoteStatus
@@ -16,17 +16,18 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import Query
 from kite_memory.timeline.store import Timeline
-from kite_memory.vault import Vault, consolidation, lifecycle
+from kite_memory.vault import Vault, lifecycle
 from kite_memory.vault.ledger import Known, link_key
 from kite_memory.vault.pages import review_page
 from kite_memory.vault.pages.review_page import PAGE, Verdict, Waiting, name_of, version
-from kite_memory.vault.split import ASKED, LAPSED, PROPERTY, division, waits
-from kite_memory.vault.strength import strength
+from kite_memory.vault.upkeep import consolidation
+from kite_memory.vault.upkeep.split import ASKED, LAPSED, PROPERTY, division, waits
+from kite_memory.vault.upkeep.strength import strength
 from kite_memory.vault.wording import words
 
 Json = dict[str, Any]
 
-log = logging.getLogger("kite_memory.reviewing")
+log = logging.getLogger("kite_memory.app.review")
 
 _OURS = "review page"
 _KEPT = "kept in triage"
@@ -70,8 +71,8 @@ class Review:
         *,
         vault: Vault,
         recall: Recall,
+        indexer: NoteIndexer,
         timeline: Timeline,
-        lock: RLock,
         dividing: Dividing,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -79,8 +80,9 @@ class Review:
         self._vault = vault
         self._dividing = dividing
         self._recall = recall
+        self._indexer = indexer
         self._timeline = timeline
-        self._lock = lock
+        self._lock = vault.lock
         self._beside: frozenset[str] = frozenset()
         self._last: tuple[int, str] | None = None
         self._notes: dict[str, tuple[Known, Note]] = {}
@@ -98,7 +100,7 @@ class Review:
 
     def review(self, *, limit: int = 200) -> Json:
         """Those that wait, the weightiest first; ``version`` says which wording was judged."""
-        queue, more = self._queue(self._vault.to_review())
+        queue, more = self._queue(self._vault.known.to_review())
         told = [self._told(self._surrounded(note)) for note in queue[: max(1, min(limit, _MOST_READ))]]
         return {"notes": told, "waiting": len(queue) + more}
 
@@ -117,7 +119,7 @@ class Review:
         before = self._clock() - timedelta(days=max(1, days))
         done: list[Json] = []
         with self._lock:
-            for file in self._vault.to_review():
+            for file in self._vault.known.to_review():
                 note = self._read(file)
                 if note is None or not waits(note) or note.created > before:
                     continue
@@ -127,7 +129,7 @@ class Review:
                     self._vault.annotate(note.id, {PROPERTY: LAPSED})
                 done.append({"id": note.id, "path": note.path, "title": plain_line(note.title)})
             if done:
-                self._recall.refresh(self._vault, hint={each["path"] for each in done})
+                self._indexer.refresh({each["path"] for each in done})
         self.keep_page()
         return {"done": done}
 
@@ -136,7 +138,7 @@ class Review:
         kept = self._kept()
         found = [
             note
-            for file in self._vault.known()
+            for file in self._vault.known.all()
             if file.id and file.status == NoteStatus.ACCEPTED.value and project in ("", file.project) and not file.twin
             if (note := self._vault.read(file.path)) is not None
             if note.kind in _COMPARABLE and not note.key and kept.get(note.id) != version(note)
@@ -158,17 +160,17 @@ class Review:
             kept = self._kept()
             if found.status is not status:
                 found = self._vault.mark(name_of(found), status)
-                self._recall.refresh(self._vault, hint={found.path})
+                self._indexer.refresh({found.path})
             if verdict == "keep":
                 kept[found.id] = version(found)
             else:
                 kept.pop(found.id, None)
-            self._vault.note_down(_KEPT, json.dumps(kept))
+            self._vault.pages.note_down(_KEPT, json.dumps(kept))
         return {"id": found.id, "path": found.path, "verdict": verdict}
 
     def _kept(self) -> dict[str, str]:
         try:
-            return dict(json.loads(self._vault.noted(_KEPT) or "{}"))
+            return dict(json.loads(self._vault.pages.noted(_KEPT) or "{}"))
         except ValueError:
             return {}
 
@@ -177,7 +179,7 @@ class Review:
         if self._vault.frozen or not self._vault.root.is_dir():
             return {"done": [], "changed": False}
         before = self._page()
-        if self._last == (self._stamp(self._vault.waiting()), before):
+        if self._last == (self._stamp(self._vault.known.waiting()), before):
             return {"done": [], "changed": False}
         for path in list(self._nearby)[:_LOOKED_FOR_AGAIN]:
             self._nearby.pop(path, None)
@@ -186,8 +188,8 @@ class Review:
             with self._lock:
                 before = self._page()
                 done += [told for each in review_page.ticked(before) if (told := self._obeyed(each)) is not None]
-            waiting = self._vault.waiting()
-            to_review = self._vault.to_review()
+            waiting = self._vault.known.waiting()
+            to_review = self._vault.known.to_review()
             queue, more = self._queue(to_review)
             files = {each.path: each for each in to_review}
             shown = [self._surrounded(note, files[note.path]) for note in queue[: review_page.MOST_SHOWN]]
@@ -208,7 +210,7 @@ class Review:
 
         That some other note has come to be nearer to one that waits is worth no look at all of them: the next change tells.
         """
-        groups = (waiting, self._vault.known_at(sorted(self._beside)))
+        groups = (waiting, self._vault.known.at(sorted(self._beside)))
         return hash(tuple(tuple((each.path, each.size, each.mtime_ns) for each in group) for group in groups))
 
     def _renewed(self, before: str, made: str, *, anything: bool) -> str | None:
@@ -217,18 +219,18 @@ class Review:
         One that its owner has deleted comes back with something new to say.
         """
         with self._lock:
-            ours = self._vault.noted(_OURS)
+            ours = self._vault.pages.noted(_OURS)
             if not before and (made == ours or not anything):
                 return before
             after = review_page.renewed(before, made, ours)
-            if after != before and not self._vault.put_page(PAGE, after, before=before):
+            if after != before and not self._vault.pages.put(PAGE, after, before=before):
                 return None
             if made != ours:
-                self._vault.note_down(_OURS, made)
+                self._vault.pages.note_down(_OURS, made)
             return after
 
     def _page(self) -> str:
-        return self._vault.page(PAGE)
+        return self._vault.pages.read(PAGE)
 
     def _obeyed(self, tick: review_page.Ticked) -> Json | None:
         """``None`` for a box that means nothing any more: it is drawn anew for what the note says now."""
@@ -279,7 +281,7 @@ class Review:
                 changed.update(self._dividing.divide(note))
             case "whole":
                 self._dividing.keep_whole(note)
-        self._recall.refresh(self._vault, hint=changed)
+        self._indexer.refresh(changed)
         return {"id": note.id, "path": note.path, "title": plain_line(note.title), "verdict": verdict, "changed": sorted(changed)}
 
     def _waits(self, note: Note) -> bool:
@@ -305,7 +307,7 @@ class Review:
             if not self._vault.rewrite(change.path, change.before, change.after):
                 raise Changed(f"{change.path} has just been changed", hint="look at it again: `kmem review`")
         if note.id and into.id:
-            self._vault.ruled(into.id, note.id, "replaces")
+            self._vault.known.ruled(into.id, note.id, "replaces")
         return {change.path for change in changes}
 
     def _settle(self, note: Note, other: Note, replaces: bool) -> set[str]:
@@ -329,10 +331,10 @@ class Review:
         return note
 
     def _proposed(self) -> list[Known]:
-        return [each for each in self._vault.waiting() if each.status == NoteStatus.PROPOSED.value]
+        return [each for each in self._vault.known.waiting() if each.status == NoteStatus.PROPOSED.value]
 
     def _surrounded(self, note: Note, file: Known | None = None) -> Waiting:
-        named = filter(None, map(self._vault.led_to, note.conflicts))
+        named = filter(None, map(self._vault.known.led_to, note.conflicts))
         contested = next(filter(None, (self._vault.read(each.path) for each in named)), None)
         divided = division(note.body) if note.review == ASKED else None
         return Waiting(
@@ -354,7 +356,7 @@ class Review:
         return nearest
 
     def _known(self, note: Note | None) -> list[Known]:
-        return self._vault.known_at([note.path]) if note is not None else []
+        return self._vault.known.at([note.path]) if note is not None else []
 
     def _nearest(self, note: Note) -> Note | None:
         """By words alone: as long as the vault stays the same, so does this."""

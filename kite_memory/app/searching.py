@@ -207,7 +207,7 @@ class Searching:
     def _problems(self, asked: "_Asked") -> list[str]:
         problems = [*self.showing.hindrances(), *(problem.reason for problem in self.recall.status().problems)]
         within = asked.within
-        if within and not (self.vault.has_project(within) or self.timeline.session_count(project=within)):
+        if within and not (self.vault.known.has_project(within) or self.timeline.session_count(project=within)):
             problems.append(f"no project called {plain_line(within)} is known")
         if not (asked.wanted.notes or asked.wanted.events):
             problems.append("no note is of a tool, a file or a session: leave one of the prefixes out")
@@ -228,7 +228,7 @@ class _Asked:
 
 def known_project(vault: Vault, named: str) -> str:
     """As notes have it: by that very name, or by the one that its folder would give it."""
-    if vault.has_project(named):
+    if vault.known.has_project(named):
         return named
     if not (project := project_of(named)):
         raise UsageError(f"{named!r} names no project", hint="give the name of its folder")

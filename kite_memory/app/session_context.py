@@ -1,16 +1,20 @@
 """What the timeline tells recall: what was said when a note came up, and what came before a prompt."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import takewhile
 
 from kite_memory.model.event import Event, EventType, EvidenceReference, Session, opens_turn
 from kite_memory.model.note import Note
+from kite_memory.recall.index import Refreshed
+from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Situation, situation_of
 from kite_memory.timeline.resume import Part, brief, changed_files, cut
 from kite_memory.timeline.runs import open_failures, runs
 from kite_memory.timeline.store import Timeline
+from kite_memory.vault import Vault
 
 ABOUT = "what was being done here last, from the transcript"
 
@@ -77,6 +81,30 @@ def said_about(timeline: Timeline, note: Note) -> str:
             return ""
         parts.update((event.text[:_LENGTH], None) for event in events[:1])
     return "\n".join(parts)
+
+
+class NoteIndexer:
+    """Keeps the index in step with the vault, each note with the text of its evidence."""
+
+    def __init__(self, *, vault: Vault, timeline: Timeline, recall: Recall) -> None:
+        self._vault = vault
+        self._recall = recall
+        self._evidence = partial(said_about, timeline)
+
+    def refresh(
+        self,
+        paths: Collection[str] | None = None,
+        *,
+        meaning: bool = True,
+        stop: Callable[[], bool] = lambda: False,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> Refreshed:
+        """As `Recall.refresh`, of these ``paths`` or of all."""
+        return self._recall.refresh(self._vault, evidence=self._evidence, hint=paths, meaning=meaning, stop=stop, progress=progress)
+
+    def rebuild(self, *, progress: Callable[[int, int], None]) -> Refreshed:
+        """As `Recall.rebuild`."""
+        return self._recall.rebuild(self._vault, evidence=self._evidence, progress=progress)
 
 
 def commands_run(timeline: Timeline, project: str) -> tuple[tuple[str, ...], ...]:

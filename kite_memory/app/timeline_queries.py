@@ -4,11 +4,12 @@ belong together. It takes little to open, for a command that no daemon answers.
 The work is done by pure functions of `timeline`; here it is fetched, and told in the shapes of the contract.
 """
 
+import contextlib
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import count
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kite_memory.errors import KiteError, NotFound, UsageError
@@ -63,19 +64,14 @@ class SessionNotFound(NotFound):
 class Shelf(Protocol):
     """What is needed of a vault."""
 
-    def notes_of(self, provider: str, session: str) -> list[str]: ...
-
-    def read(self, path: str) -> Note | None: ...
+    def notes_of(self, provider: str, session: str) -> Iterator[Note]: ...
 
 
 class NoShelf:
     """For what does not ask about notes."""
 
-    def notes_of(self, provider: str, session: str) -> list[str]:
-        return []
-
-    def read(self, path: str) -> None:
-        return None
+    def notes_of(self, provider: str, session: str) -> Iterator[Note]:
+        return iter(())
 
 
 def _nobody() -> None:
@@ -153,14 +149,11 @@ class TimelineQueries:
     def _notes_of(self, session: Session) -> list[Json]:
         """Those made from the session's events."""
         found: list[Json] = []
-        for path in self._vault.notes_of(session.provider, session.id)[:_NOTES]:
-            try:
-                note = self._vault.read(path)
-            except KiteError:  # without its vault, a session can be looked at all the same
-                break
-            if note is not None and not note.has_expired(datetime.now(UTC)):
-                told = {"id": note.id, "path": note.path, "kind": note.kind.value, "title": plain_line(note.title)}
-                found.append({**told, "evidence": list(note.evidence)})
+        with contextlib.suppress(KiteError):  # without its vault, a session can be looked at all the same
+            for note in islice(self._vault.notes_of(session.provider, session.id), _NOTES):
+                if not note.has_expired(datetime.now(UTC)):
+                    told = {"id": note.id, "path": note.path, "kind": note.kind.value, "title": plain_line(note.title)}
+                    found.append({**told, "evidence": list(note.evidence)})
         return found
 
     def find(self, named: str, projects: Collection[str] | None = None) -> Session:

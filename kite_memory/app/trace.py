@@ -187,13 +187,13 @@ class Tracer:
         whole = replace(part.chunk, events=part.events)
         for place in range(_MOST_ITEMS):
             for name in dict.fromkeys((draft_id(part.chunk, place), draft_id(whole, place))):
-                known = self._vault.known_as(name)
+                known = self._vault.known.by_id(name)
                 note = self._read(known.path) if known is not None else None
-                if note is not None or self._vault.is_buried(name):
+                if note is not None or self._vault.known.is_buried(name):
                     yield name, note
 
     def _notes(self, session: Session) -> list[Note]:
-        found = (self._read(path) for path in self._vault.notes_of(session.provider, session.id))
+        found = (self._read(path) for path in self._vault.known.of_session(session.provider, session.id))
         return [note for note in found if note is not None]
 
     def _read(self, path: str) -> Note | None:
@@ -465,7 +465,7 @@ class Requests:
         yield
 
     def _embed(self, session: Session) -> Iterator[Json]:
-        notes = [note for note in map(self.vault.read, self.vault.notes_of(session.provider, session.id)) if note is not None]
+        notes = list(self.vault.notes_of(session.provider, session.id))
         if texts := [text for note in notes for text in passages(note)]:
             yield {"task": "embed", "when": "with a Voyage key, once for each note", "to": "voyage", "texts": texts}
 

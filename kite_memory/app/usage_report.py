@@ -14,10 +14,11 @@ from kite_memory.recall.rendering import plain_line
 from kite_memory.recall.session_memory import TEAMS, Given, Occasion, SessionMemory, Showing
 from kite_memory.recall.tallies import BY_TITLE, Count, Tally, Week
 from kite_memory.recall.uptake import Uptake, uptake
-from kite_memory.timeline.store import SessionState, Timeline
+from kite_memory.timeline.rows import SessionState
+from kite_memory.timeline.store import Timeline
 from kite_memory.vault.ledger import Known
 
-log = logging.getLogger("kite_memory.settling")
+log = logging.getLogger("kite_memory.app.usage_report")
 
 QUIET = 600.0
 """Seconds without a new event that end a turn nobody ended."""

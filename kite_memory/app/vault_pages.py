@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from kite_memory.errors import KiteError, UsageError, VaultMissing
@@ -61,13 +60,13 @@ class PageWording:
     def known(self) -> Mapping[str, str]:
         """By `key`; empty for a sentence that is best as it is."""
         try:
-            kept = json.loads(self._vault.noted(_KEPT) or "{}")
+            kept = json.loads(self._vault.pages.noted(_KEPT) or "{}")
         except ValueError:
             return {}
         return {str(name): str(text) for name, text in kept.items()} if isinstance(kept, dict) else {}
 
     def forget(self) -> None:
-        self._vault.note_down(_KEPT, "")
+        self._vault.pages.note_down(_KEPT, "")
 
     def keep(self, said: Sequence[str]) -> None:
         """Of others than ``said`` nothing is known from here on."""
@@ -107,7 +106,7 @@ class PageWording:
     def _keep(self, known: Mapping[str, str | None]) -> None:
         kept = {name: text for name, text in sorted(known.items()) if text is not None}
         if kept != self.known():
-            self._vault.note_down(_KEPT, json.dumps(kept, ensure_ascii=False))
+            self._vault.pages.note_down(_KEPT, json.dumps(kept, ensure_ascii=False))
 
 
 def key(said: str) -> str:
@@ -125,12 +124,10 @@ _MOST_HOPS, _MOST_NOTES = 6, 20_000
 class VaultPages:
     """Thread-safe."""
 
-    def __init__(
-        self, *, vault: Vault, lock: RLock, clock: Callable[[], datetime], polisher: "Callable[[], Polisher | None]" = nobody
-    ) -> None:
+    def __init__(self, *, vault: Vault, clock: Callable[[], datetime], polisher: "Callable[[], Polisher | None]" = nobody) -> None:
         self._vault = vault
         self._wording = PageWording(vault=vault, polisher=polisher)
-        self._lock = lock
+        self._lock = vault.lock
         self._clock = clock
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
@@ -166,8 +163,8 @@ class VaultPages:
         }
         for _ in range(_ATTEMPTS):
             with self._lock:
-                before = self._vault.page(PAGE)
-                after = merged(before, made, ours=self._vault.noted(_OURS), replace=replace)
+                before = self._vault.pages.read(PAGE)
+                after = merged(before, made, ours=self._vault.pages.noted(_OURS), replace=replace)
                 if isinstance(after, Edited):
                     raise KiteError(
                         f"somebody has written into the part of {PAGE} that is made from the notes",
@@ -181,8 +178,8 @@ class VaultPages:
                 }
                 if check or after == before:
                     return told
-                if self._vault.put_page(PAGE, after, before=before):
-                    self._vault.note_down(_OURS, made)
+                if self._vault.pages.put(PAGE, after, before=before):
+                    self._vault.pages.note_down(_OURS, made)
                     return told
         raise KiteError(f"{PAGE} is being changed by somebody else", hint="try again when it is saved")
 
@@ -194,29 +191,29 @@ class VaultPages:
         try:
             if wording and self._wording.known():
                 self._wording.keep(memory_page.sentences(graph(self._notes()), self._clock()))
-            page = self._vault.page(PAGE)
+            page = self._vault.pages.read(PAGE)
             if not any(f"[[{PurePosixPath(note.path).stem}" in f"{self.noted()}\n{page}" for note in notes):
                 return ""
             if BEGIN in page:
                 self.synthesize()
             else:
-                self._vault.note_down(_OURS, "")
+                self._vault.pages.note_down(_OURS, "")
         except KiteError as error:
             return f"{PAGE} may still tell of it: {error}"
         return ""
 
     def noted(self) -> str:
         """What we put between the marks of the page last."""
-        return self._vault.noted(_OURS)
+        return self._vault.pages.noted(_OURS)
 
     def restore(self, *, before: str, after: str, noted: str) -> bool:
         """The page as it was ``before``, with what we had put there by then; not where it is no longer as it was ``after``."""
         with self._lock:
-            if before == after or self._vault.page(PAGE) != after:
+            if before == after or self._vault.pages.read(PAGE) != after:
                 return False
-            if not (self._vault.put_page(PAGE, before, before=after) if before else self._vault.drop_page(PAGE, after)):
+            if not (self._vault.pages.put(PAGE, before, before=after) if before else self._vault.pages.drop(PAGE, after)):
                 return False
-            self._vault.note_down(_OURS, noted)
+            self._vault.pages.note_down(_OURS, noted)
             return True
 
     def graph(self, *, format: str = "mermaid", note: str = "", hops: int = 1, project: str = "", most: int = 200) -> Json:
@@ -235,7 +232,7 @@ class VaultPages:
         return {"text": draw(shown), "notes": len(shown.notes), "left_out": len(whole.notes) - len(shown.notes)}
 
     def _notes(self) -> list[Note]:
-        if not self._vault.root.is_dir() and not self._vault.known():
+        if not self._vault.root.is_dir() and not self._vault.known.all():
             raise VaultMissing(f"there is no vault at {self._vault.root}", hint="`kmem up` makes one")
         return [note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None]
 

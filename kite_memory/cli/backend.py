@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from contextlib import closing as closed
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -16,6 +15,7 @@ from kite_memory.errors import DaemonRunning, DaemonUnreachable
 from kite_memory.tools import wire
 from kite_memory.tools.access import Asker
 from kite_memory.tools.wire import Json
+from kite_memory.wiring.queries import is_light, perform_light
 
 if TYPE_CHECKING:
     from kite_memory.wiring.services import Services
@@ -65,8 +65,6 @@ _PATIENCE = 90.0
 """Seconds: a question is answered by a model that may take sixty."""
 _READING_PATIENCE = 10.0
 _READING = frozenset({"search", "recall", "why", "show", "open", "status", "timeline", "resume", "threads", "how", "fix", "blame"})
-_LOOKING_BACK = frozenset({"timeline", "resume", "threads", "how", "fix", "blame", "became"})
-_OF_THE_VAULT = frozenset({"show", "open", "graph"})
 _ANSWERED_FROM_CARDS = frozenset({"search", "ask"})
 _CARD_ROUNDS = 3
 """Some two hundred milliseconds, where no daemon has made the cards: the newest first."""
@@ -88,10 +86,8 @@ def perform(op: str, **arguments: Any) -> Any:
     try:
         return orjson.loads(client.call(settings.state, op, orjson.dumps(asked), patience))
     except DaemonUnreachable:
-        if op in _LOOKING_BACK and not asked.get("polish"):
-            return _look_back(settings, op, asked)
-        if op in _OF_THE_VAULT and not asked.get("polish"):
-            return _see_the_vault(settings, op, asked)
+        if is_light(op, asked):
+            return perform_light(settings, op, asked)
         with house() as here:
             if op == "remember":
                 here.init_vault()
@@ -101,40 +97,6 @@ def perform(op: str, **arguments: Any) -> Any:
                 if not here.timeline.make_cards():
                     break
             return here.operations.perform(op, asked)
-
-
-def _look_back(settings: Config, op: str, asked: dict[str, Any]) -> Any:
-    """Without the rest of the house, which takes longer to open than this takes."""
-    from kite_memory.app.timeline_queries import NoShelf, TimelineQueries
-    from kite_memory.timeline.store import Timeline
-
-    with ExitStack() as closing:
-        timeline = closing.enter_context(closed(Timeline(settings.state / "timeline.sqlite")))
-        if not asked.get("session") or op != "timeline":
-            return TimelineQueries(timeline=timeline, vault=NoShelf()).operations()[op](**asked)
-        from kite_memory.vault import Vault  # brings YAML along
-
-        vault = closing.enter_context(Vault(settings.vault, settings.state / "vault.sqlite"))
-        return TimelineQueries(timeline=timeline, vault=vault).operations()[op](**asked)
-
-
-def _see_the_vault(settings: Config, op: str, asked: dict[str, Any]) -> Any:
-    """As `_look_back`, for what needs the vault alone."""
-    from datetime import UTC, datetime
-    from functools import partial
-    from threading import RLock
-
-    from kite_memory.vault import Vault
-
-    clock = partial(datetime.now, UTC)
-    with Vault(settings.vault, settings.state / "vault.sqlite") as vault:
-        if op in ("show", "open"):
-            from kite_memory.app.note_view import Showing
-
-            return Showing(vault=vault, clock=clock).operations()[op](**asked)
-        from kite_memory.app.vault_pages import VaultPages
-
-        return VaultPages(vault=vault, lock=RLock(), clock=clock).operations()[op](**asked)
 
 
 def catch_up(here: "Services") -> None:

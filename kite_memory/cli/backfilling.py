@@ -133,7 +133,7 @@ def sum_up(house: "Services") -> bool:
         problems = f", {counted(count.problems, 'problem')}" if count.problems else ""
         tell(f"{count.provider}: {counted(count.sessions, 'session')}, {counted(count.events, 'event')}{problems}")
     if counts:
-        notes = sum(bool(note.kind) and not note.problem for note in house.vault.known())
+        notes = sum(bool(note.kind) and not note.problem for note in house.vault.known.all())
         tell(f"{counted(notes, 'note')} in {house.config.vault}")
     return bool(counts)
 

@@ -242,7 +242,7 @@ def rebuild(
                 otherwise.pop_all()
             _must_have_notes(here)
             with working("indexing") as progress:
-                done = here.recall.rebuild(here.vault, progress=progress)
+                done = here.indexer.rebuild(progress=progress)
             tell(f"{counted(done.added, 'note')} indexed")
             for problem in done.problems:
                 tell(f"note: {problem.file}: {problem.reason}")

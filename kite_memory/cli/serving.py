@@ -81,7 +81,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
     """Until SIGINT or SIGTERM. Raises `UsageError` for what would not be safe, `KiteError` where it cannot listen."""
     import anyio
 
-    from kite_memory.mcp_server.auth_middleware import Audit, Door
+    from kite_memory.mcp_server.auth_middleware import AccessRules, Audit
     from kite_memory.mcp_server.http import serve
     from kite_memory.mcp_server.tokens import Tokens
 
@@ -105,7 +105,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
                     tokens.local(file)
                     tell(f"the token for this machine's agents lies in {file}")
                 tell(f"listening at {scheme}://{shown}:{port}{path}; Ctrl-C stops")
-                door = Door.of(
+                rules = AccessRules.of(
                     host=wanted.host,
                     port=port,
                     names=wanted.names,
@@ -124,7 +124,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
                     await serve(
                         bridge.perform,
                         listening=listening,
-                        door=door,
+                        rules=rules,
                         tokens=tokens,
                         audit=audit,
                         report=report,

@@ -194,8 +194,8 @@ class Daemon:
                     if not self._still_ours():
                         raise StateTakenAway("the state folder was removed or replaced under the running daemon")
                     self._transcript_watch.arm()
-                    self._pipeline.keep_survey()
-                    work = (each for each in self._pipeline.compared() if each[2] is not None)
+                    self._pipeline.survey.keep()
+                    work = (each for each in self._pipeline.survey.compared() if each[2] is not None)
                     compare_at = time.monotonic() + self._compare_seconds
                 else:
                     work = ((source, path, None) for source, path in self._pipeline.sources_of(map(Path, roused.paths)))

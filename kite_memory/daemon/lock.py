@@ -7,15 +7,8 @@ from threading import Event
 from types import TracebackType
 
 from kite_memory.errors import DaemonRunning, KiteError
+from kite_memory.system.locks import lock_now
 from kite_memory.system.private_files import make_private_folder
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
-
-_FAR = 1 << 20
-"""Windows forbids others to read what is locked, so the locked byte lies far beyond the pid."""
 
 _TRIES, _PAUSE = 40, 0.005
 
@@ -35,7 +28,7 @@ class DaemonLock:
         handle = _open(state)
         try:
             for left in reversed(range(_TRIES)):
-                if _lock(handle, shared=False):
+                if lock_now(handle):
                     break
                 if not left:
                     pid = _pid(handle) or "unknown"
@@ -78,7 +71,7 @@ def holder(state: Path) -> int | None:
     except FileNotFoundError:
         return None
     try:
-        return None if _lock(handle, shared=True) else _pid(handle) or 0
+        return None if lock_now(handle, shared=True) else _pid(handle) or 0
     finally:
         os.close(handle)
 
@@ -96,21 +89,6 @@ def _open(state: Path) -> int:
     if sys.platform != "win32":
         os.fchmod(handle, 0o600)
     return handle
-
-
-def _lock(handle: int, *, shared: bool) -> bool:
-    """Whether it was to be had at once."""
-    try:
-        if sys.platform == "win32":
-            os.lseek(handle, _FAR, os.SEEK_SET)
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    except OSError as error:
-        raise KiteError(f"the state folder cannot be locked: {error.strerror}", hint="keep it on a local disk") from error
-    return True
 
 
 def _pid(handle: int) -> int | None:

@@ -6,7 +6,8 @@ from typing import assert_never
 
 from kite_memory.distill.backends.backend import Ending, Reply
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
-from kite_memory.distill.outbox import Budget, Outbox, Purpose, utc_day
+from kite_memory.distill.outbox import Outbox
+from kite_memory.distill.spending import Budget, Purpose, utc_day
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,27 +13,23 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from kite_memory.distill import spending
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.record_json import from_json, to_json
-from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
+from kite_memory.distill.spending import Budget, Purpose, Spending
+from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.model.record import Record
 from kite_memory.system import sqlite
-
-VERSION = 3
 
 MOST_UNKNOWN = 3
 """Calls about one chunk whose end nobody knows, before it is set aside."""
 
 _LONGEST_WAIT = 2 * 3600.0
 """Seconds; nobody waits for a chunk longer: what says so may have been written while the clock was wrong."""
-
-Purpose = Literal["judge", "answer", "polish", "save"]
-"""What a call is for that is not about a chunk: ``save`` takes apart what an agent handed over."""
 
 ChunkState = Literal["waiting", "asked", "answered", "written", "refused", "nothing", "divided", "aside"]
 
@@ -104,6 +100,8 @@ _SINCE_3 = (
 )
 """Of `spending`, what went to each `Purpose`; how many calls about a chunk ended in a way that nobody knows; the ids of events."""
 
+_MIGRATIONS = {1: _TABLES, 2: (_SINCE_2,), 3: _SINCE_3}
+
 _CHUNKED_TO = (
     "INSERT INTO sessions (provider, id, chunked_to, event) VALUES (?, ?, ?, ?) ON CONFLICT (provider, id) DO UPDATE SET"
     " event = IIF(excluded.chunked_to >= chunked_to, excluded.event, event), chunked_to = MAX(chunked_to, excluded.chunked_to)"
@@ -121,22 +119,6 @@ _GAPS = """
     )
     SELECT provider, session, before + 1, first - 1 FROM gaps WHERE first > before + 1 ORDER BY provider, session, first
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """What one UTC day may cost."""
-
-    dollars: float
-    calls: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    dollars: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,40 +186,15 @@ class Outbox:
             raise StateNotWritten(f"the outbox at {path} may not be opened or written: {error.strerror}", hint=hint) from error
         self._lock = threading.Lock()
         self._path = path
-        try:
-            self._database = sqlite.connect(path, timeout=30.0)
-        except sqlite3.OperationalError as error:
-            raise _not_written(error, path) from error
-        try:
-            self._open(path)
+        self._named = f"the outbox at {path}"
+        try:  # an answer was paid for: a power cut must not lose it
+            self._database = sqlite.open_store(path, _MIGRATIONS, named=self._named, synchronous="FULL")
         except sqlite3.DatabaseError as error:
-            self._database.close()
-            if _code(error) in (*_CLOSED, *_BUSY, sqlite3.SQLITE_FULL):
-                raise _not_written(error, path) from error
+            if sqlite.is_whole(error):
+                raise sqlite.not_written(error, path, named=self._named) from error
             raise StateDamaged(
-                f"the outbox at {path} cannot be read: {error}", hint="move it away: finished chunks are then distilled anew"
+                f"{self._named} cannot be read: {error}", hint="move it away: finished chunks are then distilled anew"
             ) from error
-        except BaseException:
-            self._database.close()
-            raise
-
-    def _open(self, path: Path) -> None:
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = FULL")  # an answer was paid for: a power cut must not lose it
-        with self._transaction() as database:
-            (found,) = database.execute("PRAGMA user_version").fetchone()
-            if found > VERSION:
-                raise StateNewer(f"the outbox at {path} was written by a newer kite-memory", hint="upgrade kite-memory")
-            if found == 0:
-                for statement in _TABLES:
-                    database.execute(statement)
-            if found < 2:
-                database.execute(_SINCE_2)
-            if found < 3:
-                for statement in _SINCE_3:
-                    database.execute(statement)
-            if found < VERSION:
-                database.execute(f"PRAGMA user_version = {VERSION}")
 
     def recover(self) -> None:
         """Take a chunk that a crash left ``asked`` back to ``waiting``. What was reserved for it stays spent: it may have been."""
@@ -376,10 +333,10 @@ class Outbox:
         """
         with self._transaction() as database:
             if estimate != Usage():
-                spent = _spending(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
+                spent = spending.spending_of(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
                 if spent.calls + 1 > budget.calls or spent.dollars + estimate.dollars > budget.dollars:
                     return False
-                _book(database, day, calls=1, usage=Usage(dollars=estimate.dollars))
+                spending.add(database, day, calls=1, usage=Usage(dollars=estimate.dollars))
             database.execute(
                 "UPDATE chunks SET state = 'asked', reserved = ?, asked_on = ?, attempts = attempts + 1 WHERE id = ?",
                 (estimate.dollars, day, chunk),
@@ -494,7 +451,7 @@ class Outbox:
             try:
                 return sqlite.rewrite(self._database)
             except sqlite3.OperationalError as error:
-                raise _not_written(error, self._path) from error
+                raise sqlite.not_written(error, self._path, named=self._named) from error
 
     def written(self, chunk: str) -> None:
         with self._transaction() as database:
@@ -513,7 +470,7 @@ class Outbox:
         return dict(self._all("SELECT reason, count FROM refusals ORDER BY count DESC"))
 
     def spending(self, day: str) -> Spending:
-        return _spending(self._one("SELECT * FROM spending WHERE day = ?", (day,)))
+        return spending.spending_of(self._one("SELECT * FROM spending WHERE day = ?", (day,)))
 
     def book_call(self, purpose: Purpose, estimate: Usage, budget: Budget, part: Budget, *, day: str) -> bool:
         """Book a call that is not about a chunk before it is made. ``False``: ``part``, or the whole ``budget``, does not allow it.
@@ -522,28 +479,16 @@ class Outbox:
         all the same: a judge is asked far more often than an extractor.
         """
         with self._transaction() as database:
-            spent = _spending(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
-            beside = _spending(
-                database.execute(
-                    "SELECT day, SUM(calls), SUM(tokens_in), SUM(tokens_out), SUM(dollars) FROM purpose_spending"
-                    " WHERE day = ? AND (purpose = 'save') = ? GROUP BY day",
-                    (day, purpose == "save"),
-                ).fetchone()
-            )
-            for so_far, most in ((spent, budget), (beside, part)):
-                if so_far.calls + 1 > most.calls or so_far.dollars + estimate.dollars > most.dollars:
-                    return False
-            _book_call(database, day, purpose, calls=1, usage=Usage(dollars=estimate.dollars))
-            return True
+            return spending.book_call(database, purpose, estimate, budget, part, day=day)
 
     def settle_call(self, purpose: Purpose, estimate: Usage, usage: Usage, *, day: str) -> None:
         corrected = Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars - estimate.dollars)
         with self._transaction() as database:
-            _book_call(database, day, purpose, calls=0, usage=corrected)
+            spending.add_call(database, day, purpose, calls=0, usage=corrected)
 
     def refund_call(self, purpose: Purpose, estimate: Usage, *, day: str) -> None:
         with self._transaction() as database:
-            _book_call(database, day, purpose, calls=-1, usage=Usage(dollars=-estimate.dollars))
+            spending.add_call(database, day, purpose, calls=-1, usage=Usage(dollars=-estimate.dollars))
 
     def purposes(self, day: str) -> dict[str, Spending]:
         """What each purpose has taken of the `spending` of that day."""
@@ -551,7 +496,7 @@ class Outbox:
             "SELECT purpose, day, calls, tokens_in, tokens_out, dollars FROM purpose_spending WHERE day = ? ORDER BY purpose",
             (day,),
         )
-        return {purpose: _spending(row) for purpose, *row in rows}
+        return {purpose: spending.spending_of(row) for purpose, *row in rows}
 
     def _settle(self, database: sqlite3.Connection, chunk: str, usage: Usage) -> None:
         """Replace the reservation by what the call really cost, on the day it was booked."""
@@ -561,22 +506,17 @@ class Outbox:
         reserved, day = row
         if reserved or usage != Usage():
             corrected = Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars - reserved)
-            _book(database, day, calls=0, usage=corrected)
+            spending.add(database, day, calls=0, usage=corrected)
         database.execute("UPDATE chunks SET reserved = 0, asked_on = '' WHERE id = ?", (chunk,))
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
             try:
-                self._database.execute("BEGIN IMMEDIATE")
-                yield self._database
-                self._database.execute("COMMIT")
-            except BaseException as error:
-                if self._database.in_transaction:  # SQLite has rolled back by itself where the disk is full
-                    self._database.execute("ROLLBACK")
-                if isinstance(error, sqlite3.OperationalError):
-                    raise _not_written(error, self._path) from error
-                raise
+                with sqlite.transaction(self._database) as database:
+                    yield database
+            except sqlite3.OperationalError as error:
+                raise sqlite.not_written(error, self._path, named=self._named) from error
 
     def _all(self, query: str, values: Sequence[object] = ()) -> list[Any]:
         with self._lock:
@@ -599,55 +539,3 @@ def _refusals(reasons: Sequence[str]) -> str:
     if not reasons:
         return ""
     return _REFUSED_ITEMS + ", ".join(f"{count} {reason}" for reason, count in Counter(reasons).most_common())
-
-
-_CLOSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
-_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-def _not_written(error: sqlite3.DatabaseError, path: Path) -> StateNotWritten:
-    """What to do about it depends on who said no: its owner, another process, or the disk."""
-    code = _code(error)
-    if code in _CLOSED:
-        return StateNotWritten(
-            f"the outbox at {path} may not be opened or written: {error}", hint=f"see who owns it: ls -la {path.parent}"
-        )
-    hint = (
-        "another process keeps it busy: try again; see `kmem status`" if code in _BUSY else "make room on its disk, then try again"
-    )
-    return StateNotWritten(f"the outbox at {path} cannot be written: {error}", hint=hint)
-
-
-def _code(error: sqlite3.DatabaseError) -> int:
-    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF  # Python's own findings have none
-
-
-def utc_day(now: float) -> str:
-    """The day that a budget is for; ``now`` is Unix time."""
-    return datetime.fromtimestamp(now, UTC).date().isoformat()
-
-
-def _book(database: sqlite3.Connection, day: str, *, calls: int, usage: Usage) -> None:
-    insert = f"INSERT INTO spending VALUES (?, ?, ?, ?, ?) {_ADDED}"  # noqa: S608 - ours
-    database.execute(insert, (day, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
-
-
-def _book_call(database: sqlite3.Connection, day: str, purpose: Purpose, *, calls: int, usage: Usage) -> None:
-    """In both: the day's total, and the part of it that went to this purpose."""
-    _book(database, day, calls=calls, usage=usage)
-    insert = f"INSERT INTO purpose_spending VALUES (?, ?, ?, ?, ?, ?) {_ADDED}"  # noqa: S608 - ours
-    database.execute(insert, (day, purpose, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
-
-
-_ADDED = """
-    ON CONFLICT DO UPDATE SET calls = MAX(0, calls + excluded.calls),
-    tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out,
-    dollars = MAX(0, dollars + excluded.dollars)
-"""
-
-
-def _spending(row: Any) -> Spending:
-    if row is None:
-        return Spending()
-    _, calls, tokens_in, tokens_out, dollars = row
-    return Spending(calls=calls, tokens_in=tokens_in, tokens_out=tokens_out, dollars=dollars)

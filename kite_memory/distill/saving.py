@@ -13,7 +13,7 @@ from kite_memory.model.event import Event
 from kite_memory.model.provenance import Provenance
 from kite_memory.model.record import Chunk, Fact, Origin, Record, RecordItem
 
-log = logging.getLogger("kite_memory.saving")
+log = logging.getLogger("kite_memory.distill.saving")
 
 _DANGEROUS = frozenset({Verdict.ECHO, Verdict.INSTRUCTION})
 

@@ -9,7 +9,8 @@ from typing import assert_never
 
 from kite_memory.distill.chunking import middle
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Outcome, Refused, Sharing, Usage
-from kite_memory.distill.outbox import Budget, Outbox, PutOff, WaitingChunk, utc_day
+from kite_memory.distill.outbox import Outbox, PutOff, WaitingChunk
+from kite_memory.distill.spending import Budget, utc_day
 from kite_memory.model.record import Chunk
 
 LONGEST_PAUSE = 3600.0

@@ -58,7 +58,7 @@ def page_of(path: Path, data: bytes, *, modified: datetime) -> Page | str:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return "not UTF-8"
-    sheet = properties.lay_out(text)
+    sheet = properties.sheet_of(text)
     try:
         front = properties.load(sheet.yaml)
     except properties.Refused:

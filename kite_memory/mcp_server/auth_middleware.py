@@ -166,7 +166,7 @@ _WORDS: dict[int, bytes] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class AccessRules:
     """What is let in. ``names`` are those that clients call us by, as in a Host header, with or without a port.
 
     ``private`` says that only this machine can reach us; only then is the local token good.
@@ -181,7 +181,7 @@ class Door:
     @classmethod
     def of(
         cls, *, host: str, port: int, names: Iterable[str], origins: Iterable[str], path: str, private: bool, behind_proxy: bool
-    ) -> "Door":
+    ) -> "AccessRules":
         """A name without a port may come with any: a proxy's port is its own affair. On loopback the port is ours."""
         local = ("127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host)
         own = {f"{name.lower()}:{port}" for name in local} if private or behind_proxy else set()
@@ -227,7 +227,7 @@ class Preflight:
     headers: bytes
 
 
-class Gate:
+class AuthMiddleware:
     """An ASGI application before another. Refusals say no more than their kind: whose token it was not is for the log.
 
     A browser shows a page our answers only where they name its origin; they do where it may ask. ``starting`` says why nothing can
@@ -238,7 +238,7 @@ class Gate:
         self,
         app: App,
         *,
-        door: Door,
+        rules: AccessRules,
         tokens: Tokens,
         audit: Audit,
         per_token: Buckets,
@@ -249,7 +249,7 @@ class Gate:
         metrics: Metrics | None = None,
     ) -> None:
         self._app = app
-        self._door = door
+        self._rules = rules
         self._tokens = tokens
         self._audit = audit
         self._per_token = per_token
@@ -314,22 +314,22 @@ class Gate:
         if any(often[name] > 1 for name in _ONCE) or any(len(value) > _LONGEST_HEADER for name, value in headers if name in _ONCE):
             return refused("headers")
         told = {name: value.decode("latin-1") for name, value in headers if name in _ONCE}
-        if not self._door.answers_to(told.get(b"host", "").lower()):
+        if not self._rules.answers_to(told.get(b"host", "").lower()):
             return refused("host")
         origin = told.get(b"origin")
-        if origin is not None and origin.lower() not in self._door.origins:
+        if origin is not None and origin.lower() not in self._rules.origins:
             return refused("origin")
         measured = scope["path"] == METRICS and scope["method"] == "GET" and self._metrics is not None
-        if not measured and not hmac.compare_digest(str(scope["path"]).encode(), self._door.path.encode()):
+        if not measured and not hmac.compare_digest(str(scope["path"]).encode(), self._rules.path.encode()):
             return refused("path")
         if not self._per_address.take(address):
             return refused("too often")
-        if measured and self._door.private and b"authorization" not in told:
+        if measured and self._rules.private and b"authorization" not in told:
             return Measured()
         if scope["method"] == "OPTIONS" and origin is not None and (b"access-control-request-method", b"POST") in headers:
             return Preflight(headers=next((value for name, value in headers if name == b"access-control-request-headers"), b""))
         scheme, _, token = told.get(b"authorization", "").partition(" ")
-        kept = self._tokens.find(token.strip() if scheme.lower() == "bearer" else "", loopback=self._door.private)
+        kept = self._tokens.find(token.strip() if scheme.lower() == "bearer" else "", loopback=self._rules.private)
         if not isinstance(kept, Kept):
             return refused("token", kept)
         if not self._per_token.take(kept.id):
@@ -346,14 +346,14 @@ class Gate:
     def _page(self, scope: Scope) -> bytes:
         """The origin of a page that may ask; empty for any other request."""
         origins: list[bytes] = [value for name, value in scope["headers"] if name == b"origin"]
-        allowed = len(origins) == 1 and origins[0].decode("latin-1").lower() in self._door.origins
+        allowed = len(origins) == 1 and origins[0].decode("latin-1").lower() in self._rules.origins
         return origins[0] if allowed else b""
 
     def _address(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> str:
         """A proxy adds whom it speaks for at the end, some with a port; what stands before that anybody can have written."""
         peer = scope.get("client")
         address = str(peer[0]) if peer else ""
-        if not self._door.behind_proxy:
+        if not self._rules.behind_proxy:
             return address
         forwarded = [value for name, value in headers if name == b"x-forwarded-for"]
         last = forwarded[-1].decode("latin-1").rpartition(",")[2].strip() if forwarded else ""

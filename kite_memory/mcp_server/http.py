@@ -18,7 +18,16 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kite_memory.errors import KiteError
-from kite_memory.mcp_server.auth_middleware import ADMITTED, LONGEST_BODY, Admitted, Audit, Door, Gate, Metrics, MetricsMissing
+from kite_memory.mcp_server.auth_middleware import (
+    ADMITTED,
+    LONGEST_BODY,
+    AccessRules,
+    Admitted,
+    Audit,
+    AuthMiddleware,
+    Metrics,
+    MetricsMissing,
+)
 from kite_memory.mcp_server.declarations import Buckets
 from kite_memory.mcp_server.server import Report, client_of, server_over
 from kite_memory.mcp_server.tokens import Tokens
@@ -150,7 +159,7 @@ async def serve(
     perform: Perform,
     *,
     listening: socket.socket,
-    door: Door,
+    rules: AccessRules,
     tokens: Tokens,
     audit: Audit,
     report: Report,
@@ -166,7 +175,7 @@ async def serve(
     """Until SIGINT or SIGTERM, or what ``started`` is given is called. ``rate`` is what a token may ask each second.
 
     An address that was refused ``failures_at_once`` times is only told that it comes too often, until some time has passed. Who
-    has opened a connection has ``seconds_to_ask`` for the head of a request. ``starting`` and ``health`` are as `Gate` has them.
+    has opened a connection has ``seconds_to_ask`` for the head of a request. ``starting`` and ``health``: see `AuthMiddleware`.
     ``team`` says that this is a team's store, where a token that names no person is one.
     """
     waits = Waiting()
@@ -178,9 +187,9 @@ async def serve(
     metrics = _metrics(starting, waits)
     server = server_over(audited(perform, audit, metrics), partial(who, team=team), report, at_once=_CALLS_AT_ONCE)
     manager = StreamableHTTPSessionManager(app=server, json_response=True, stateless=True, max_request_body_size=LONGEST_BODY)
-    gate = Gate(
+    gate = AuthMiddleware(
         manager.handle_request,
-        door=door,
+        rules=rules,
         tokens=tokens,
         audit=audit,
         per_token=Buckets(rate=rate, burst=rate * _BURST_SECONDS),

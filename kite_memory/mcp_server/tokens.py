@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from kite_memory.errors import KiteError, StateDamaged, StateNewer, UsageError
+from kite_memory.errors import KiteError, StateDamaged, UsageError
 from kite_memory.model.note import Scope
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_private_folder, replace_file
@@ -32,14 +32,13 @@ _LONGEST = 512
 _LONGEST_NAME = 60
 _MOST_PROJECTS = 100
 _KEY_BYTES = 32
-_VERSION = 2
 _SCHEMA = """
 CREATE TABLE token (
     id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, hash BLOB NOT NULL, may_write INTEGER NOT NULL, scopes TEXT NOT NULL,
     projects TEXT NOT NULL, local INTEGER NOT NULL, created REAL NOT NULL, expires REAL
 ) STRICT
 """
-_MIGRATIONS = {1: _SCHEMA, 2: "ALTER TABLE token ADD COLUMN person TEXT NOT NULL DEFAULT ''"}
+_MIGRATIONS = {1: (_SCHEMA,), 2: ("ALTER TABLE token ADD COLUMN person TEXT NOT NULL DEFAULT ''",)}
 
 Turned = Literal["none", "malformed", "forged", "unknown", "expired", "not here"]
 """Why a token is not taken. For the log: whoever presents it only learns that it was not."""
@@ -94,13 +93,10 @@ class Tokens:
         self._key = _key(folder / "tokens.key")
         if not self._file.exists():
             self._file.touch(0o600)
-        self._database = sqlite.connect(self._file, timeout=10.0)
-        try:
-            with self._asking():
-                self._open()
-        except BaseException:
-            self._database.close()
-            raise
+        with self._asking():
+            self._database = sqlite.open_store(
+                self._file, _MIGRATIONS, named=str(self._file), timeout=10.0, journal="DELETE", synchronous="FULL"
+            )
 
     def close(self) -> None:
         with self._lock:
@@ -198,21 +194,6 @@ class Tokens:
             self.revoke(LOCAL)
         token, _ = self.create(LOCAL, local=True)
         replace_file(file, f"{token}\n".encode())
-
-    def _open(self) -> None:
-        self._database.execute("PRAGMA journal_mode = DELETE")
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
-            (version,) = self._database.execute("PRAGMA user_version").fetchone()
-            if version > _VERSION:
-                raise StateNewer(f"{self._file} was written by a newer Kite Memory", hint="update kite-memory")
-            for missing in range(version + 1, _VERSION + 1):
-                self._database.execute(_MIGRATIONS[missing])
-                self._database.execute(f"PRAGMA user_version = {missing}")
-            self._database.execute("COMMIT")
-        except BaseException:
-            self._database.execute("ROLLBACK")
-            raise
 
     @contextmanager
     def _asking(self) -> Iterator[None]:

@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall import lexical
-from kite_memory.recall.files import private_file, private_folder
 from kite_memory.recall.prose import CHARACTERS_PER_NOTE, passages, searchable
 from kite_memory.recall.vector_file import Keys, key_of
 from kite_memory.system import sqlite
+from kite_memory.system.private_files import make_folder, make_private_file
 
 _SCHEMA = """
 CREATE TABLE note (
@@ -402,8 +402,8 @@ class Catalogue:
                 self._connections = None
             if self._connections is None:
                 try:
-                    private_folder(self._path.parent)
-                    private_file(self._path)
+                    make_folder(self._path.parent)
+                    make_private_file(self._path)
                 except OSError as error:
                     raise sqlite3.OperationalError(f"{error.strerror}: {error.filename}") from error
                 writer = _connected(self._path)
@@ -444,19 +444,14 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 def _furnish(connection: sqlite3.Connection) -> None:
     """An empty file becomes a catalogue; one of another version is not read, in either direction."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
+    with sqlite.transaction(connection):
+        version = sqlite.version_of(connection)
         if version == 0:
             for statement in (_SCHEMA + lexical.SCHEMA).split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {_VERSION}")
         elif version != _VERSION:
             raise OtherVersion("written by another version")
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
 
 
 def _generation(connection: sqlite3.Connection) -> Generation:
@@ -554,3 +549,13 @@ def _decoded(document: str) -> Note:
     values["scope"] = Scope(values["scope"])
     values["status"] = NoteStatus(values["status"])
     return Note(**values)
+
+
+def no_columns() -> Columns:
+    return Columns(
+        generation=("", 0),
+        notes=np.zeros(0, NOTE),
+        passages=np.zeros(0, PASSAGE),
+        first_passage=np.zeros(0, np.int64),
+        replaced=np.zeros((0, 2), np.int64),
+    )

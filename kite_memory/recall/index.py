@@ -16,7 +16,7 @@ from kite_memory.errors import KiteError
 from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry, Note
 from kite_memory.recall import lexical, scoped_bm25
-from kite_memory.recall.catalogue import NOTE, PASSAGE, Catalogue, Columns, Mask, OtherVersion, Sight
+from kite_memory.recall.catalogue import Catalogue, Columns, Mask, OtherVersion, Sight, no_columns
 from kite_memory.recall.embedders.embedder import Embedder, Space, Vectors
 from kite_memory.recall.vector_file import Keys, Places, Row, Rows, VectorFile
 from kite_memory.redaction.cutting import ends
@@ -36,6 +36,9 @@ _COMPARED = 20_000
 """Among more notes than these, a prompt's meaning is compared only with those of its project, of no project, or with its words."""
 _UNKNOWN = -1
 _PROBLEMS = 50
+
+Evidence = Callable[[Note], str]
+"""The text that a note rests on: what was said when it came up. Empty where nothing is known."""
 
 _Space = tuple[Embedder, VectorFile]
 _EVERYTHING = Sight()
@@ -119,7 +122,7 @@ def _never() -> bool:
     return False
 
 
-def _nothing_said(note: Note) -> str:
+def no_evidence(note: Note) -> str:
     return ""
 
 
@@ -128,8 +131,7 @@ def _unseen(done: int, total: int) -> None:
 
 
 class Index:
-    """``embedder`` answers prompts and must need no network; ``beside`` is a second space for searches. ``said`` tells what
-    was said when a note came up; its words lead to the note too.
+    """``embedder`` answers prompts and must need no network; ``beside`` is a second space for searches.
 
     Threads may call anything at any time. A search never raises for the state of the folder and never waits for a
     refresh; what could not be done is a problem, returned and shown by `status` until the next full refresh.
@@ -141,13 +143,11 @@ class Index:
         *,
         embedder: Embedder,
         beside: Embedder | None = None,
-        said: Callable[[Note], str] = _nothing_said,
         compared: int = _COMPARED,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._folder = folder
         self._compared = compared
-        self._said = said
         self._clock = clock
         self._catalogue = Catalogue(folder / "catalogue.db")
         self._spaces = tuple((each, VectorFile(folder, each.space)) for each in (embedder, beside) if each is not None)
@@ -182,6 +182,7 @@ class Index:
         self,
         shelf: Shelf,
         *,
+        evidence: Evidence = no_evidence,
         hint: Collection[str] | None = None,
         meaning: bool = True,
         stop: Callable[[], bool] = _never,
@@ -189,20 +190,21 @@ class Index:
     ) -> Refreshed:
         """Bring the index in step with the vault, reading only files that differ and embedding only texts that are new.
 
+        The words of a note's ``evidence`` lead to it too.
         With ``hint`` only those paths are looked at, and are found by their words and their meaning when this returns;
         the second space takes them up with the next full refresh. Without ``meaning``, by their words: the next refresh that
         has time for it does the rest. An end at any point, by ``stop`` or otherwise, costs
         only what the next refresh does again. ``progress`` is told how many texts of how many are embedded.
         """
         try:
-            return self._refreshed(shelf, hint, meaning, stop, progress)
+            return self._refreshed(shelf, evidence, hint, meaning, stop, progress)
         except sqlite3.Error as error:
             problem = self._problem(f"the catalogue cannot be used: {error}")
             if not (sqlite.is_damage(error) or isinstance(error, OtherVersion)):
                 return Refreshed(problems=self._noted([problem]))
         self._catalogue.destroy()
         try:
-            anew = self._refreshed(shelf, None, True, stop, progress)
+            anew = self._refreshed(shelf, evidence, None, True, stop, progress)
         except sqlite3.Error as error:
             return Refreshed(problems=self._noted([problem, self._problem(f"the catalogue cannot be used: {error}")]))
         return replace(anew, problems=self._noted([problem, *anew.problems]))
@@ -256,7 +258,7 @@ class Index:
             near = self._near(columns, project, (bm25 > 0) | (context > 0)) if seen is None else seen
         except sqlite3.Error as error:
             problems.append(self._problem(f"the catalogue cannot be used: {error}"))
-            columns, bm25, context, near, seen = _no_columns(), np.zeros(0), np.zeros(0), None, None
+            columns, bm25, context, near, seen = no_columns(), np.zeros(0), np.zeros(0), None, None
         space, cosine = self._spaces[0][1].space, np.zeros(len(columns), np.float32)
         for embedder, sidecar in self._order(beside and seen is None, columns) if meaning and len(columns) else ():
             try:
@@ -286,7 +288,7 @@ class Index:
             return columns if sight.whole else columns.narrowed(self._seen(columns, sight))
         except sqlite3.Error as error:
             self._noted([self._problem(f"the catalogue cannot be used: {error}")])
-            return _no_columns()
+            return no_columns()
 
     def notes(self, numbers: Collection[int]) -> dict[int, Note]:
         """As the catalogue has them, by its numbers; without those that went meanwhile."""
@@ -365,7 +367,7 @@ class Index:
             columns = self._current()
         except sqlite3.Error as error:
             self._noted([self._problem(f"the catalogue cannot be used: {error}")])
-            columns = _no_columns()
+            columns = no_columns()
         located = self._locate(self._spaces[0][1], columns)
         return IndexStatus(
             notes=len(columns),
@@ -389,6 +391,7 @@ class Index:
     def _refreshed(
         self,
         shelf: Shelf,
+        evidence: Evidence,
         hint: Collection[str] | None,
         meaning: bool,
         stop: Callable[[], bool],
@@ -396,7 +399,7 @@ class Index:
     ) -> Refreshed:
         if hint is not None:
             entries = [_unlisted(path) for path in sorted(hint) if _is_text(path)]
-            written = self._catalogued(shelf, entries, stop, forget=True)
+            written = self._catalogued(shelf, evidence, entries, stop, forget=True)
             paths = [entry.path for entry in entries]
             count, problems = 0, list[Problem]()
             if meaning:
@@ -407,9 +410,9 @@ class Index:
             unusable: list[Entry] = []
             problems = [problem for _, sidecar in self._spaces for problem in sidecar.reread()]
             differences = self._catalogue.compare(_listed(shelf, unusable))
-            written = self._catalogued(shelf, differences.to_read, stop, forget=False)
+            written = self._catalogued(shelf, evidence, differences.to_read, stop, forget=False)
             # Looked at once more: a note may have been written, and taken up by a hint, since the vault was listed.
-            gone = self._catalogued(shelf, [_unlisted(path) for path in differences.gone], stop, forget=True)
+            gone = self._catalogued(shelf, evidence, [_unlisted(path) for path in differences.gone], stop, forget=True)
             problems += [self._problem("a file's name is not text") for _ in unusable]
             embedded = 0
             for space in self._spaces:
@@ -430,14 +433,16 @@ class Index:
         keys: Keys = self._current().passages["key"]
         return keys
 
-    def _catalogued(self, shelf: Shelf, entries: Sequence[Entry], stop: Callable[[], bool], *, forget: bool) -> Refreshed:
+    def _catalogued(
+        self, shelf: Shelf, evidence: Evidence, entries: Sequence[Entry], stop: Callable[[], bool], *, forget: bool
+    ) -> Refreshed:
         """Lexically found from here on. ``forget`` tells a path that yields no note from a file to pass over until it changes."""
         count = {"added": 0, "changed": 0, "the same": 0, "removed": 0}
         for start in range(0, len(entries), _NOTES_PER_COMMIT):
             if stop():
                 break
             read = [(self._dated(entry), shelf.read(entry.path)) for entry in entries[start : start + _NOTES_PER_COMMIT]]
-            said = [self._said(note) if note is not None else "" for _, note in read]
+            said = [evidence(note) if note is not None else "" for _, note in read]
             with self._catalogue.writing() as writer:
                 for (entry, note), heard in zip(read, said, strict=True):
                     if note is not None:
@@ -588,13 +593,3 @@ def _is_text(path: str) -> bool:
 def essence(text: str) -> str:
     """The beginning and the end of a long prompt: what lies between is mostly a paste."""
     return text if len(text) <= _QUERY_LENGTH else "\n".join(ends(text, _QUERY_LENGTH * 2 // 3, _QUERY_LENGTH // 3))
-
-
-def _no_columns() -> Columns:
-    return Columns(
-        generation=("", 0),
-        notes=np.zeros(0, NOTE),
-        passages=np.zeros(0, PASSAGE),
-        first_passage=np.zeros(0, np.int64),
-        replaced=np.zeros((0, 2), np.int64),
-    )

@@ -17,7 +17,7 @@ from kite_memory.recall import gate, pointing, scoring
 from kite_memory.recall.brief import Commands, contents, nearest, nothing_run, recent
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.gate import Dial, Gate, personal
-from kite_memory.recall.index import Index, IndexStatus, Refreshed, Shelf
+from kite_memory.recall.index import Evidence, Index, IndexStatus, Refreshed, Shelf, no_evidence
 from kite_memory.recall.rendering import CHARACTERS, block, handle, voices
 from kite_memory.recall.rendering import contents as list_of
 from kite_memory.recall.search import Query, name, search
@@ -106,6 +106,7 @@ class Recall:
         self,
         shelf: Shelf,
         *,
+        evidence: Evidence = no_evidence,
         hint: Collection[str] | None = None,
         meaning: bool = True,
         stop: Callable[[], bool] = _go_on,
@@ -118,7 +119,7 @@ class Recall:
                 self._learn()
             except sqlite3.Error:
                 pass  # old rows do no harm, and the next full refresh tries again
-        return self._index.refresh(shelf, hint=hint, meaning=meaning, stop=stop, progress=progress)
+        return self._index.refresh(shelf, evidence=evidence, hint=hint, meaning=meaning, stop=stop, progress=progress)
 
     def embed(self, *, stop: Callable[[], bool] = _go_on) -> int:
         """As `Index.embed`."""
@@ -132,11 +133,16 @@ class Recall:
             self._bar = replace(self._bar, gate=personal(self._fitted, self._memory.rulings(now - _LEARNED_FROM)))
 
     def rebuild(
-        self, shelf: Shelf, *, stop: Callable[[], bool] = _go_on, progress: Callable[[int, int], None] = _unseen
+        self,
+        shelf: Shelf,
+        *,
+        evidence: Evidence = no_evidence,
+        stop: Callable[[], bool] = _go_on,
+        progress: Callable[[int, int], None] = _unseen,
     ) -> Refreshed:
         """Throw the index away and make it anew. What sessions were shown is kept."""
         self._index.clear()
-        return self._index.refresh(shelf, stop=stop, progress=progress)
+        return self._index.refresh(shelf, evidence=evidence, stop=stop, progress=progress)
 
     def search(self, query: Query) -> tuple[Hit, ...]:
         return search(self._index, query, self._clock())

@@ -11,51 +11,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
-from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
+from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.model.hit import Judged, Question
-from kite_memory.recall.files import private_file, private_folder
-from kite_memory.recall.tallies import BY_TITLE, Count, Moment, Standing, Tally, Week, mondays, week_of
+from kite_memory.recall.session_memory_schema import SCHEMA_1, SCHEMA_2, SCHEMA_3
+from kite_memory.recall.tallies import BY_TITLE, Count, Moment, Standing, Tally, Week, mondays, storable, tally_of, week_of
 from kite_memory.recall.uptake import Uptake
 from kite_memory.system import sqlite
+from kite_memory.system.private_files import make_folder, make_private_file
 
 TEAMS = "team:"
 """Before the id of a note of the team's: the names of one's own notes are apart from these."""
 
 _VERSION = 3
-_SCHEMA_1 = """
-CREATE TABLE shown (session TEXT NOT NULL, note TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, note)) WITHOUT ROWID;
-CREATE INDEX shown_by_time ON shown(at)
-"""
-_SCHEMA_2 = """
-CREATE TABLE occasion (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, moment TEXT NOT NULL, session TEXT NOT NULL, project TEXT NOT NULL,
-    head TEXT NOT NULL, reason TEXT NOT NULL
-);
-CREATE INDEX occasion_by_time ON occasion(at);
-CREATE TABLE showing (
-    number INTEGER PRIMARY KEY, occasion INTEGER NOT NULL, at REAL NOT NULL, moment TEXT NOT NULL, session TEXT NOT NULL,
-    note TEXT NOT NULL, score REAL NOT NULL, standing TEXT NOT NULL DEFAULT 'open', why TEXT NOT NULL DEFAULT '', settled REAL
-);
-CREATE INDEX showing_by_time ON showing(at);
-CREATE INDEX showing_by_occasion ON showing(occasion);
-CREATE INDEX showing_open ON showing(at) WHERE standing = 'open';
-CREATE TABLE tally (
-    note TEXT PRIMARY KEY, shown INTEGER NOT NULL, used INTEGER NOT NULL DEFAULT 0, ignored INTEGER NOT NULL DEFAULT 0
-) WITHOUT ROWID;
-CREATE TABLE week (week TEXT PRIMARY KEY, prompts INTEGER NOT NULL, silent INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE ruling (
-    number INTEGER PRIMARY KEY, at REAL NOT NULL, session TEXT NOT NULL, project TEXT NOT NULL, features TEXT NOT NULL,
-    notes TEXT NOT NULL, anything REAL NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, dollars REAL NOT NULL
-);
-CREATE INDEX ruling_by_time ON ruling(at)
-"""
-_SCHEMA_3 = """
-CREATE TABLE listed (
-    session TEXT NOT NULL, note TEXT NOT NULL, score REAL NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, note)
-) WITHOUT ROWID;
-CREATE INDEX listed_by_time ON listed(at);
-CREATE INDEX showing_by_note ON showing(note)
-"""
 _TEXTS_KEPT = timedelta(days=30)
 _FIGURES_KEPT = timedelta(days=180)
 _WEEK = 7 * 86_400
@@ -171,8 +138,8 @@ class SessionMemory:
         self._tallies: tuple[int, Mapping[str, Tally]] | None = None
         self._reserved: dict[str, set[str]] = {}
         try:
-            private_folder(path.parent)
-            private_file(path)
+            make_folder(path.parent)
+            make_private_file(path)
         except OSError as error:
             hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
             raise StateNotWritten(f"the memory of what was shown, {path}, cannot be used: {error.strerror}", hint=hint) from error
@@ -195,7 +162,7 @@ class SessionMemory:
     def listed(self, session: str) -> Mapping[str, float]:
         """What the session was told of by title alone, each with the score it had then: the highest."""
         with self._lock:
-            rows = self._connection.execute("SELECT note, score FROM listed WHERE session = ?", (_storable(session),))
+            rows = self._connection.execute("SELECT note, score FROM listed WHERE session = ?", (storable(session),))
             return dict(rows.fetchall())
 
     def opened(self, session: str, notes: Sequence[str], at: datetime, *, project: str = "", agent: str = "") -> None:
@@ -212,7 +179,7 @@ class SessionMemory:
             connection.executemany(
                 "UPDATE showing SET standing = 'used', why = 'opened', settled = ?"
                 " WHERE session = ? AND note = ? AND moment IN ('start', 'pointer')",
-                [(at.timestamp(), _storable(session), _storable(note)) for note in notes],
+                [(at.timestamp(), storable(session), storable(note)) for note in notes],
             )
 
     def taken_up(self) -> frozenset[str]:
@@ -262,7 +229,7 @@ class SessionMemory:
             return True
 
     def _in_context(self, session: str) -> set[str]:
-        rows = self._connection.execute("SELECT note FROM shown WHERE session = ?", (_storable(session),))
+        rows = self._connection.execute("SELECT note FROM shown WHERE session = ?", (storable(session),))
         return {note for (note,) in rows}
 
     def _confirm(self, session: str, notes: Sequence[str], occasion: Occasion) -> None:
@@ -280,7 +247,7 @@ class SessionMemory:
                 connection.executemany(
                     "INSERT INTO listed VALUES (?, ?, ?, ?)"
                     " ON CONFLICT (session, note) DO UPDATE SET score = MAX(score, excluded.score), at = excluded.at",
-                    [(_storable(session), _storable(note), score, occasion.at.timestamp()) for note, score in named],
+                    [(storable(session), storable(note), score, occasion.at.timestamp()) for note, score in named],
                 )
 
     def _release(self, session: str, notes: Sequence[str]) -> None:
@@ -292,7 +259,7 @@ class SessionMemory:
     def claim(self, session: str, notes: Sequence[str], at: datetime) -> bool:
         """Take the notes for this session: all, or none where another prompt was quicker with one of them."""
         with self._changing() as connection:
-            rows = [(_storable(session), _storable(note), at.timestamp()) for note in notes]
+            rows = [(storable(session), storable(note), at.timestamp()) for note in notes]
             taken = connection.executemany("INSERT OR IGNORE INTO shown VALUES (?, ?, ?)", rows).rowcount
             if taken < len(notes):
                 connection.execute("ROLLBACK")
@@ -346,7 +313,7 @@ class SessionMemory:
             " COUNT(*) FILTER (WHERE standing = 'used') FROM showing WHERE note = ? AND moment = 'action'"
         )
         with self._lock:
-            recent, ignored, used = self._connection.execute(asked, ((now - _RESTS).timestamp(), _storable(note))).fetchone()
+            recent, ignored, used = self._connection.execute(asked, ((now - _RESTS).timestamp(), storable(note))).fetchone()
         return bool(recent >= _MOST_RECENT or ignored - used >= _MOST_IGNORED)
 
     def shown_open(self, before: datetime) -> tuple[Showing, ...]:
@@ -366,12 +333,12 @@ class SessionMemory:
         with self._changing() as connection:
             settled = connection.execute(
                 "UPDATE showing SET standing = ?, why = ?, settled = ? WHERE number = ? AND note = ? AND standing = 'open'",
-                (found.outcome, _storable(found.why[:_WHY_LENGTH]), at.timestamp(), showing.number, _storable(showing.note)),
+                (found.outcome, storable(found.why[:_WHY_LENGTH]), at.timestamp(), showing.number, storable(showing.note)),
             ).rowcount
             if settled and showing.moment not in BY_TITLE:
                 connection.execute(
                     "UPDATE tally SET used = used + ?, ignored = ignored + ? WHERE note = ?",
-                    (found.outcome == "used", found.outcome == "ignored", _storable(showing.note)),
+                    (found.outcome == "used", found.outcome == "ignored", storable(showing.note)),
                 )
                 self._count_again([showing.note])
 
@@ -379,7 +346,7 @@ class SessionMemory:
         """How often the session was told something at such a moment."""
         with self._lock:
             asked = "SELECT count(*) FROM occasion WHERE session = ? AND moment = ?"
-            return int(self._connection.execute(asked, (_storable(session), moment)).fetchone()[0])
+            return int(self._connection.execute(asked, (storable(session), moment)).fetchone()[0])
 
     def tallies(self) -> Mapping[str, Tally]:
         """Of every note that was ever shown; the same mapping until something changes."""
@@ -387,7 +354,7 @@ class SessionMemory:
             (others_changes,) = self._connection.execute("PRAGMA data_version").fetchone()
             if self._tallies is None or self._tallies[0] != others_changes:
                 rows = self._connection.execute("SELECT note, shown, used, ignored FROM tally")
-                self._tallies = (others_changes, MappingProxyType(dict(map(_tally, rows))))
+                self._tallies = (others_changes, MappingProxyType(dict(map(tally_of, rows))))
             return self._tallies[1]
 
     def last_shown(self, *, used: bool = False) -> Mapping[str, datetime]:
@@ -402,7 +369,7 @@ class SessionMemory:
         if self._tallies is not None and notes:
             others_changes, known = self._tallies
             counted = "SELECT note, shown, used, ignored FROM tally WHERE note = ?"
-            changed = dict(_tally(row) for note in notes for row in self._connection.execute(counted, (_storable(note),)))
+            changed = dict(tally_of(row) for note in notes for row in self._connection.execute(counted, (storable(note),)))
             self._tallies = (others_changes, MappingProxyType({**known, **changed}))
 
     def weekly(self, weeks: int, now: datetime) -> tuple[Week, ...]:
@@ -451,10 +418,10 @@ class SessionMemory:
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     at.timestamp(),
-                    _storable(question.session),
-                    _storable(question.project),
+                    storable(question.session),
+                    storable(question.project),
                     json.dumps(question.features),
-                    _storable(json.dumps(notes)),
+                    storable(json.dumps(notes)),
                     judged.anything,
                     judged.tokens_in,
                     judged.tokens_out,
@@ -484,7 +451,7 @@ class SessionMemory:
     def take_over(self, session: str, origin: str) -> None:
         """What one session was shown counts as shown to another that goes on from it."""
         with self._changing() as connection:
-            both = (_storable(session), _storable(origin))
+            both = (storable(session), storable(origin))
             connection.execute("INSERT OR IGNORE INTO shown SELECT ?, note, at FROM shown WHERE session = ?", both)
             connection.execute("INSERT OR IGNORE INTO listed SELECT ?, note, score, at FROM listed WHERE session = ?", both)
 
@@ -493,24 +460,24 @@ class SessionMemory:
         with self._changing() as connection:
             self._reserved.pop(session, None)
             for table in ("shown", "listed"):
-                connection.execute(f"DELETE FROM {table} WHERE session = ?", (_storable(session),))  # noqa: S608  (ours)
+                connection.execute(f"DELETE FROM {table} WHERE session = ?", (storable(session),))  # noqa: S608  (ours)
 
     def forget_head(self, session: str, beginning: str) -> None:
         """Of a prompt of the session that began so, only that there was one is kept. Of a longer beginning, in every session:
         one that goes on from another repeats its prompts.
         """
-        begun = _storable(beginning.rstrip("…"))
+        begun = storable(beginning.rstrip("…"))
         with self._changing() as connection:
             connection.execute(
                 "UPDATE occasion SET head = '' WHERE (session = ? OR ?) AND head <> '' AND SUBSTR(head, 1, LENGTH(?)) = ?",
-                (_storable(session), len(begun) >= _TELLING_HEAD, begun, begun),
+                (storable(session), len(begun) >= _TELLING_HEAD, begun, begun),
             )
 
     def forget_words_of(self, sessions: Collection[str]) -> None:
         """How one knows what came of a note is told in words of the session: none of them are kept."""
         with self._changing() as connection:
             connection.executemany(
-                "UPDATE showing SET why = '' WHERE session = ? AND why <> ''", [(_storable(session),) for session in sessions]
+                "UPDATE showing SET why = '' WHERE session = ? AND why <> ''", [(storable(session),) for session in sessions]
             )
 
     def purge(self) -> bool:
@@ -520,7 +487,7 @@ class SessionMemory:
 
     def forget_notes(self, notes: Collection[str]) -> None:
         """Nothing here names them from now on, nor tells in their words what came of them. What was counted stays."""
-        names = {_storable(note) for note in notes}
+        names = {storable(note) for note in notes}
         with self._changing() as connection:
             for table in ("shown", "listed", "tally"):
                 connection.executemany(f"DELETE FROM {table} WHERE note = ?", [(name,) for name in names])  # noqa: S608  (ours)
@@ -564,25 +531,25 @@ def _write(connection: sqlite3.Connection, occasion: Occasion) -> None:
         (
             at,
             occasion.moment,
-            _storable(occasion.session),
-            _storable(occasion.project),
-            _storable(occasion.head[:_HEAD_LENGTH]),
-            _storable(occasion.reason),
+            storable(occasion.session),
+            storable(occasion.project),
+            storable(occasion.head[:_HEAD_LENGTH]),
+            storable(occasion.reason),
         ),
     ).lastrowid
     for given in occasion.given:
-        note = _storable(given.note)
+        note = storable(given.note)
         connection.execute(
             "INSERT INTO showing(occasion, at, moment, session, note, score, standing, why) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 number,
                 at,
                 given.voice or occasion.moment,
-                _storable(occasion.session),
+                storable(occasion.session),
                 note,
                 given.score,
                 given.standing,
-                _storable(given.why),
+                storable(given.why),
             ),
         )
         if (given.voice or occasion.moment) not in BY_TITLE:
@@ -595,36 +562,6 @@ def _write(connection: sqlite3.Connection, occasion: Occasion) -> None:
             " ON CONFLICT (week) DO UPDATE SET prompts = prompts + 1, silent = silent + excluded.silent",
             (week_of(occasion.at.astimezone(UTC).date()), not occasion.given),
         )
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    # A prompt waits for this: another process that holds the file longer than that costs the injection, not the wait.
-    connection = sqlite.connect(path, timeout=0.25)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("BEGIN IMMEDIATE")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > _VERSION:
-            raise StateNewer(f"{path} was written by a newer version", hint="use that version, or remove the file")
-        if version < 1:
-            _carry_out(connection, _SCHEMA_1)
-        if version < 2:
-            _carry_out(connection, _SCHEMA_2)
-            _bring_over(connection)
-        if version < 3:
-            _carry_out(connection, _SCHEMA_3)
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
-        connection.execute("COMMIT")
-    except (sqlite3.Error, StateNewer):
-        connection.close()
-        raise
-    return connection
-
-
-def _carry_out(connection: sqlite3.Connection, schema: str) -> None:
-    for statement in schema.split(";"):
-        connection.execute(statement)
 
 
 def _bring_over(connection: sqlite3.Connection) -> None:
@@ -641,24 +578,23 @@ def _bring_over(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE prompt")
 
 
+_MIGRATIONS: sqlite.Migrations = {1: SCHEMA_1.split(";"), 2: (*SCHEMA_2.split(";"), _bring_over), 3: SCHEMA_3.split(";")}
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    # A prompt waits for this: another process that holds the file longer than that costs the injection, not the wait.
+    return sqlite.open_store(path, _MIGRATIONS, named=str(path), timeout=0.25)
+
+
 def _begun_anew(path: Path) -> sqlite3.Connection:
     for suffix in ("", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    private_file(path)
+    make_private_file(path)
     try:
         return _opened(path)
     except sqlite3.Error as error:
         raise StateDamaged(f"the memory of what was shown cannot be begun anew: {error}", hint=f"look at {path}") from error
 
 
-def _tally(row: tuple[str, int, int, int]) -> tuple[str, Tally]:
-    note, shown, used, ignored = row
-    return note, Tally(shown=shown, used=used, ignored=ignored)
-
-
 def _moment(at: float) -> datetime:
     return datetime.fromtimestamp(at, UTC)
-
-
-def _storable(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -88,3 +88,12 @@ def mondays(now: datetime, weeks: int) -> tuple[date, ...]:
     today = now.astimezone(UTC).date()
     monday = today - timedelta(days=today.weekday())
     return tuple(monday - timedelta(weeks=number) for number in range(weeks))
+
+
+def tally_of(row: tuple[str, int, int, int]) -> tuple[str, Tally]:
+    note, shown, used, ignored = row
+    return note, Tally(shown=shown, used=used, ignored=ignored)
+
+
+def storable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import io
 import itertools
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +26,8 @@ import orjson
 
 from kite_memory.model.look import Problem
 from kite_memory.recall.embedders.embedder import Space, Vectors
-from kite_memory.recall.files import alone, private_folder, publish, write_aside
+from kite_memory.system.locks import lock
+from kite_memory.system.private_files import make_folder, publish, write_aside
 
 Keys = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]
@@ -341,8 +343,10 @@ class VectorFile:
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:
-        private_folder(self.folder)
-        with self._writing, alone(self.folder / ".lock"):
+        make_folder(self.folder)
+        handle = os.open(self.folder / ".lock", os.O_CREAT | os.O_RDWR, 0o600)
+        with self._writing, os.fdopen(handle, "rb"):
+            lock(handle)
             yield
 
 

@@ -4,7 +4,9 @@ import os
 import stat
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 from kite_memory.errors import KiteError
 
@@ -87,19 +89,38 @@ def make_folder(folder: Path) -> None:
             raise
 
 
+def make_private_file(path: Path) -> None:
+    """There afterwards, for its owner alone if it was not before: SQLite gives its companions the mode of the database."""
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE))
+
+
 def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
     """The file is the old one or the new one, never half of either, and the new one outlives a power cut."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".kmem-")
+    publish(write_aside(path.parent, lambda file: file.write(content), mode=mode), path)
+
+
+def write_aside(folder: Path, write: Callable[[IO[bytes]], object], *, mode: int = PRIVATE) -> Path:
+    """A finished, synced file under a passing name, for `publish`."""
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".kmem-")
     try:
         with os.fdopen(handle, "wb") as file:
             if sys.platform != "win32":
                 os.fchmod(file.fileno(), mode)
-            file.write(content)
+            write(file)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
+        raise
+    return Path(temporary)
+
+
+def publish(aside: Path, path: Path) -> None:
+    """Give the file its name, replacing what bore it, and make that last."""
+    try:
+        aside.replace(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
 

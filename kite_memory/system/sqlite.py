@@ -1,9 +1,16 @@
 """Databases of our own, opened alike."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from kite_memory.errors import StateNewer, StateNotWritten
+
+Step = str | Callable[[sqlite3.Connection], object]
+Migrations = Mapping[int, Sequence[Step]]
+"""What makes each version out of the one before; the first, out of an empty file."""
 
 
 class _Connection(sqlite3.Connection):
@@ -34,6 +41,81 @@ def connect(path: Path, *, timeout: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def open_store(
+    path: Path, migrations: Migrations, *, named: str, timeout: float = 30.0, journal: str = "WAL", synchronous: str = "NORMAL"
+) -> sqlite3.Connection:
+    """`connect`, and bring the file up to the last version. Raises `StateNewer`; SQLite's errors are the caller's."""
+    connection = connect(path, timeout=timeout)
+    try:
+        connection.execute(f"PRAGMA journal_mode = {journal}")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        migrate(connection, migrations, named=named)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def migrate(connection: sqlite3.Connection, migrations: Migrations, *, named: str) -> None:
+    known = max(migrations)
+    if version_of(connection) == known:
+        return
+    with transaction(connection):
+        found = version_of(connection)  # another process may have been faster
+        if found > known:
+            raise StateNewer(
+                f"{named} was written by a newer kite-memory (schema {found}, this one knows {known})", hint="upgrade kite-memory"
+            )
+        for version in range(found + 1, known + 1):
+            for step in migrations[version]:
+                if isinstance(step, str):
+                    connection.execute(step)
+                else:
+                    step(connection)
+        connection.execute(f"PRAGMA user_version = {known}")
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """All or nothing. Waits for another writer before the first statement, not in the middle."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:  # SQLite has rolled back by itself where the disk is full
+            connection.execute("ROLLBACK")
+
+
+_CLOSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def not_written(error: sqlite3.DatabaseError, path: Path, *, named: str) -> StateNotWritten:
+    """What to do about it depends on who said no: its owner, another process, or the disk."""
+    code = _code(error)
+    if code in _CLOSED:
+        return StateNotWritten(f"{named} may not be opened or written: {error}", hint=f"see who owns it: ls -la {path.parent}")
+    hint = (
+        "another process keeps it busy: try again; see `kmem status`" if code in _BUSY else "make room on its disk, then try again"
+    )
+    return StateNotWritten(f"{named} cannot be written: {error}", hint=hint)
+
+
+def is_whole(error: sqlite3.DatabaseError) -> bool:
+    """Whether the file is undamaged for all we know: it is closed to us, busy, or its disk is full."""
+    return _code(error) in (*_CLOSED, *_BUSY, sqlite3.SQLITE_FULL)
+
+
+def _code(error: sqlite3.DatabaseError) -> int:
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF  # Python's own findings have none
 
 
 def purge(database: sqlite3.Connection) -> bool:

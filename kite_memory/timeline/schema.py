@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
+from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.system import sqlite
 
 VERSION = 8
@@ -335,75 +335,21 @@ def connect(path: Path) -> sqlite3.Connection:
         hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
         raise StateNotWritten(f"the timeline at {path} may not be opened or written: {error.strerror}", hint=hint) from error
     try:
-        connection = sqlite.connect(path, timeout=30.0)
-    except sqlite3.OperationalError as error:
-        raise not_written(error, path) from error
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA mmap_size = 0")
-        _migrate(connection, path)
+        connection = sqlite.open_store(path, MIGRATIONS, named=f"the timeline at {path}")
     except sqlite3.DatabaseError as error:
-        connection.close()
-        if _is_no_damage(error):
+        if sqlite.is_whole(error):
             raise not_written(error, path) from error
         raise StateDamaged(
             f"the timeline at {path} cannot be read: {error}",
             hint="run `kmem rebuild --timeline`: it is made anew from the transcripts",
         ) from error
-    except BaseException:
-        connection.close()
-        raise
+    connection.execute("PRAGMA mmap_size = 0")
     return connection
 
 
-_CLOSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
-_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
 def not_written(error: sqlite3.DatabaseError, path: Path) -> StateNotWritten:
-    """What to do about it depends on who said no: its owner, another process, or the disk."""
-    code = _code(error)
-    if code in _CLOSED:
-        return StateNotWritten(
-            f"the timeline at {path} may not be opened or written: {error}", hint=f"see who owns it: ls -la {path.parent}"
-        )
-    hint = (
-        "another process keeps it busy: try again; see `kmem status`" if code in _BUSY else "make room on its disk, then try again"
-    )
-    return StateNotWritten(f"the timeline at {path} cannot be written: {error}", hint=hint)
+    return sqlite.not_written(error, path, named=f"the timeline at {path}")
 
 
 def file_of(database: sqlite3.Connection) -> Path:
     return Path(database.execute("PRAGMA database_list").fetchone()[2])
-
-
-def _is_no_damage(error: sqlite3.DatabaseError) -> bool:
-    return _code(error) in (*_CLOSED, *_BUSY, sqlite3.SQLITE_FULL)
-
-
-def _code(error: sqlite3.DatabaseError) -> int:
-    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF  # Python's own findings have none
-
-
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
-    if found == VERSION:
-        return
-    if found > VERSION:
-        raise StateNewer(
-            f"the timeline at {path} was written by a newer kite-memory (schema {found}, this one knows {VERSION})",
-            hint="upgrade kite-memory",
-        )
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        (found,) = connection.execute("PRAGMA user_version").fetchone()  # another process may have been faster
-        for version in range(found + 1, VERSION + 1):
-            for statement in MIGRATIONS[version]:
-                connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")

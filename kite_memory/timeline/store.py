@@ -8,21 +8,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
-from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from kite_memory.model.event import (
     Edge,
     EdgeKind,
     Event,
-    EventType,
     EvidenceReference,
-    Role,
     Session,
-    Status,
-    Where,
     evidence_reference,
 )
 from kite_memory.model.fix import Fix
@@ -32,20 +26,22 @@ from kite_memory.timeline import cards, conversations, counting, event_embedding
 from kite_memory.timeline.conversations import CardQuery, Talk
 from kite_memory.timeline.counting import CountedProblem, SourceCount, Tally
 from kite_memory.timeline.event_embeddings import Meaning
-from kite_memory.timeline.fixes import find, fix_of, sign, sign_backlog
-from kite_memory.timeline.repeated import distinct
+from kite_memory.timeline.fixes import find, fix_of, sign_backlog
+from kite_memory.timeline.rows import (
+    SELECT_EVENT,
+    SELECT_EVENT_FIRST,
+    SELECT_STATE,
+    SELECT_STATE_PAGE,
+    SessionState,
+    cursor_of,
+    event_of,
+    session_of,
+    state_of,
+)
 from kite_memory.timeline.schema import connect, file_of, not_written
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.summaries import Overview, Work, overviews, sub_sessions, works
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionState:
-    """A session and how far the timeline knows it. ``quiet_since`` is Unix time: the last event's or its commit's, the earlier."""
-
-    session: Session
-    last_ordinal: int
-    quiet_since: float
+from kite_memory.timeline.writing import take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,39 +78,6 @@ class CardHit:
     later: Event | None = None
 
 
-LATEST_MTIME = 2**63 - 1
-"""What a file's time is kept as where it lies past the year 2262."""
-
-_EVENT = (
-    *("id", "session", "ordinal", "at", "role", "type", "text", "tool", "command"),
-    *("path", "status", "parent", "call", "file", "start", "end"),
-)
-_AMENDABLE = ("at", "role", "type", "text", "tool", "command", "path", "status", "parent", "call", "file", "start", "end")
-_AMENDS = (
-    f" ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _AMENDABLE)}"
-    f" WHERE session = excluded.session AND ({', '.join(_AMENDABLE)})"
-    f" IS NOT ({', '.join(f'excluded.{name}' for name in _AMENDABLE)})"
-)
-"""Its place in the order stays, and so does the session that told it first."""
-_AT_ONCE = 256
-
-_SELECT_EVENT = (
-    "SELECT e.id, s.id, s.provider, e.ordinal, e.at, e.role, e.type, e.text, f.path, e.start, e.end,"
-    " e.tool, e.command, e.path, e.status, e.parent, e.call"
-    " FROM events AS e JOIN sessions AS s ON s.key = e.session JOIN files AS f ON f.key = e.file"
-)
-
-_SELECT_EVENT_FIRST = _SELECT_EVENT.replace(" JOIN ", " CROSS JOIN ")
-"""For what says which events are meant: SQLite would rather begin with all sessions of a provider, and read all of their events."""
-
-_SELECT_STATE = (
-    "SELECT provider, id, project, cwd, branch, started, parent, title, last_ordinal, last_at, committed_at FROM sessions"
-)
-
-
-_SELECT_STATE_PAGE = f"{_SELECT_STATE.replace(' FROM', ', key FROM')} WHERE key > ? ORDER BY key LIMIT ?"
-
-
 class Timeline:
     """The one writer holds the write connection's lock; readers have a connection of their own and never wait for it.
 
@@ -146,91 +109,15 @@ class Timeline:
         the event is of the same session. Where another line of the same file says something else under that id, it is kept.
         """
         with self._write_lock, _transaction(self._writer) as database:
-            added = sum(self._take(database, look, provider) for look in looks)
+            added = sum(take(database, look, provider, self._clock()) for look in looks)
             sign_backlog(database)
             search.index_backlog(database)
             event_embeddings.find_backlog(database)
             return added
 
-    def _take(self, database: sqlite3.Connection, look: ReadResult, provider: str) -> int:
-        cursor = look.cursor
-        # A look that ended on its budget is not the file's last: after a crash it must not be taken for one.
-        mtime = 0 if look.more else min(cursor.mtime_ns, LATEST_MTIME)
-        (file,) = database.execute(
-            "INSERT INTO files (path, provider, position, size, mtime_ns, identity, carry) VALUES (?, ?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (path) DO UPDATE SET position = excluded.position, size = excluded.size,"
-            " mtime_ns = excluded.mtime_ns, identity = excluded.identity, carry = excluded.carry RETURNING key",
-            (look.path, provider, cursor.position, cursor.size, mtime, cursor.identity, cursor.carry),
-        ).fetchone()
-        for problem in look.problems:
-            database.execute(
-                "INSERT INTO problems VALUES (?, ?, 1, ?) ON CONFLICT (file, reason) DO UPDATE SET count = count + 1",
-                (file, problem.reason, problem.position),
-            )
-        if look.session is None:
-            return 0
-        session, told = tombstones.kept_back(database, look.session, look.events)
-        key = self._session_key(database, session)
-        told = told if look.amends else distinct(database, file, told)
-        passages.keep(database, key, tombstones.still_heard(look.passages, told), now=self._clock())
-        events = _in_line(database, key, told)
-        (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
-        changed = _write(database, [_row(event, key, file) for event in events], amends=look.amends)
-        if not changed:
-            return 0
-        sign(database, events, amended=look.amends)
-        cards.wait(database, key)
-        added = changed
-        if look.amends:
-            (added,) = database.execute("SELECT COUNT(*) FROM events WHERE seq > ?", (newest or 0,)).fetchone()
-        database.execute(
-            "UPDATE sessions SET last_ordinal = MAX(last_ordinal, ?), last_at = MAX(last_at, ?), committed_at = ?,"
-            " branch = IIF(? = '', branch, ?) WHERE key = ?",
-            (
-                max(event.ordinal for event in events),
-                _text_of(max(event.at for event in events)),
-                self._clock(),
-                session.branch,
-                session.branch,
-                key,
-            ),
-        )
-        database.execute(
-            "INSERT INTO totals VALUES (?, ?) ON CONFLICT (provider) DO UPDATE SET events = events + excluded.events",
-            (session.provider, added),
-        )
-        return int(added)
-
-    def _session_key(self, database: sqlite3.Connection, session: Session) -> int:
-        """What is known first stays (project, start); what a later look learns (title, a missing cwd) is filled in.
-
-        The branch follows what is new of the session: a copy of its beginning, read later, does not set it back.
-        """
-        started = _text_of(session.started)
-        (key,) = database.execute(
-            "INSERT INTO sessions (provider, id, project, cwd, branch, started, parent, title, last_at, committed_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (provider, id) DO UPDATE SET"
-            " project = IIF(project = '', excluded.project, project), cwd = IIF(cwd = '', excluded.cwd, cwd),"
-            " parent = IIF(parent = '', excluded.parent, parent),"
-            " title = IIF(excluded.title = '', title, excluded.title) RETURNING key",
-            (
-                session.provider,
-                session.id,
-                session.project,
-                session.cwd,
-                session.branch,
-                started,
-                session.parent,
-                session.title,
-                started,
-                self._clock(),
-            ),
-        ).fetchone()
-        return int(key)
-
     def cursor(self, path: str) -> Cursor | None:
         row = self._one("SELECT position, size, mtime_ns, identity, carry FROM files WHERE path = ?", (path,))
-        return None if row is None else _cursor(row)
+        return None if row is None else cursor_of(row)
 
     def looked_at(self, paths: Sequence[str] | None = None) -> dict[str, tuple[int, int]]:
         """``{path: (size, mtime_ns)}`` of every file, or of these, when it was last read to its end or as far as it went."""
@@ -255,18 +142,18 @@ class Timeline:
     def session_pages(self, size: int = 1_000) -> Iterator[list[SessionState]]:
         """All session states, in the order they were first seen, no more than ``size`` of them in memory at once."""
         last = 0
-        while rows := self._all(_SELECT_STATE_PAGE, (last, size)):
+        while rows := self._all(SELECT_STATE_PAGE, (last, size)):
             last = rows[-1][-1]
-            yield [_state(row) for row in rows]
+            yield [state_of(row) for row in rows]
 
     def session_state(self, provider: str, session: str) -> SessionState | None:
-        row = self._one(_SELECT_STATE + " WHERE provider = ? AND id = ?", (provider, session))
-        return None if row is None else _state(row)
+        row = self._one(SELECT_STATE + " WHERE provider = ? AND id = ?", (provider, session))
+        return None if row is None else state_of(row)
 
     def states_of(self, sessions: Sequence[tuple[str, str]]) -> list[SessionState]:
         """Of provider and session id each: the states of those there are, in one question."""
         return [
-            _state(row)
+            state_of(row)
             for row in self._all(
                 "SELECT s.provider, s.id, project, cwd, branch, started, s.parent, title, last_ordinal, last_at, committed_at"
                 " FROM json_each(?) AS wanted CROSS JOIN sessions AS s"
@@ -280,7 +167,7 @@ class Timeline:
             "SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions WHERE provider = ? AND id = ?",
             (provider, session),
         )
-        return None if row is None else _session(row)
+        return None if row is None else session_of(row)
 
     def last_session(self, project: str | None, *, besides: str = "", among: Collection[str] | None = None) -> Session | None:
         """The one that went on last and in which a person said what may still be offered: of the project, else of any, or of any
@@ -295,15 +182,15 @@ class Timeline:
             " AND e.id NOT IN (SELECT event FROM let_go)) ORDER BY last_at DESC LIMIT 1",
             (project, besides, allowed, allowed),
         )
-        return None if row is None else _session(row)
+        return None if row is None else session_of(row)
 
     def last_prompt(self, provider: str, session: str) -> Event | None:
         row = self._one(
-            _SELECT_EVENT + " WHERE s.provider = ? AND s.id = ? AND e.type = 'user_message'"
+            SELECT_EVENT + " WHERE s.provider = ? AND s.id = ? AND e.type = 'user_message'"
             " ORDER BY e.ordinal DESC, e.seq DESC LIMIT 1",
             (provider, session),
         )
-        return None if row is None else _event(row)
+        return None if row is None else event_of(row)
 
     def spoken(self, provider: str, session: str, most: int = 10) -> int:
         """How often a person spoke in the session, counted no further than to ``most``."""
@@ -317,7 +204,7 @@ class Timeline:
     def sessions_named(self, prefix: str, limit: int = 10) -> list[Session]:
         """Sessions whose id begins with ``prefix``: one that is called so comes first, then the newest."""
         return [
-            _session(row)
+            session_of(row)
             for row in self._all(
                 "SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions"
                 " WHERE substr(id, 1, ?) = ? ORDER BY id = ? DESC, last_at DESC LIMIT ?",
@@ -328,9 +215,9 @@ class Timeline:
     def events(self, provider: str, session: str, *, after: int = -1, limit: int = 1_000_000) -> list[Event]:
         """The session's events in the order of their source, past ordinal ``after``."""
         return [
-            _event(row)
+            event_of(row)
             for row in self._all(
-                _SELECT_EVENT + " WHERE s.provider = ? AND s.id = ? AND e.ordinal > ? ORDER BY e.ordinal, e.seq LIMIT ?",
+                SELECT_EVENT + " WHERE s.provider = ? AND s.id = ? AND e.ordinal > ? ORDER BY e.ordinal, e.seq LIMIT ?",
                 (provider, session, after, limit),
             )
         ]
@@ -359,28 +246,28 @@ class Timeline:
         """The session's last events, oldest first; only those before ordinal ``before`` where it is given."""
         earlier = "" if before is None else " AND e.ordinal < ?"
         rows = self._all(
-            _SELECT_EVENT + f" WHERE s.provider = ? AND s.id = ?{earlier} ORDER BY e.ordinal DESC, e.seq DESC LIMIT ?",
+            SELECT_EVENT + f" WHERE s.provider = ? AND s.id = ?{earlier} ORDER BY e.ordinal DESC, e.seq DESC LIMIT ?",
             (provider, session, *(() if before is None else (before,)), limit),
         )
-        return [_event(row) for row in reversed(rows)]
+        return [event_of(row) for row in reversed(rows)]
 
     def of_tools(self, provider: str, session: str, tools: Collection[str], *, among: int) -> list[Event]:
         """Calls and results of some tools among the session's last events, oldest first."""
         rows = self._all(
-            f"SELECT * FROM ({_SELECT_EVENT} WHERE s.provider = ? AND s.id = ? ORDER BY e.ordinal DESC, e.seq DESC LIMIT ?)"  # noqa: S608 - ours
+            f"SELECT * FROM ({SELECT_EVENT} WHERE s.provider = ? AND s.id = ? ORDER BY e.ordinal DESC, e.seq DESC LIMIT ?)"  # noqa: S608 - ours
             f" WHERE tool IN ({', '.join('?' * len(tools))})",
             (provider, session, among, *sorted(tools)),
         )
-        return [_event(row) for row in reversed(rows)]
+        return [event_of(row) for row in reversed(rows)]
 
     def last_sessions(self, project: str, limit: int) -> list[Session]:
         """The newest first, without commits and without sub-agents: sessions of another's, in which no person spoke."""
         rows = self._all(
-            f"{_SELECT_STATE} AS s WHERE project = ? AND provider != 'git' AND (parent = '' OR EXISTS ("  # noqa: S608 - ours
+            f"{SELECT_STATE} AS s WHERE project = ? AND provider != 'git' AND (parent = '' OR EXISTS ("  # noqa: S608 - ours
             " SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message')) ORDER BY last_at DESC LIMIT ?",
             (project, limit),
         )
-        return [_state(row).session for row in rows]
+        return [state_of(row).session for row in rows]
 
     def evidence(self, reference: EvidenceReference) -> list[Event]:
         """The events a reference names: those read from one line. Empty when the timeline does not hold them.
@@ -390,9 +277,9 @@ class Timeline:
         """
         prefix = reference.event
         return [
-            _event(row)
+            event_of(row)
             for row in self._all(
-                _SELECT_EVENT_FIRST + " WHERE e.id >= ? AND e.id < ? AND s.provider = ?"
+                SELECT_EVENT_FIRST + " WHERE e.id >= ? AND e.id < ? AND s.provider = ?"
                 " ORDER BY s.id = ? DESC, SUBSTR(s.id, 1, ?) = ? DESC, e.ordinal LIMIT 20",
                 (prefix, prefix + "\U0010ffff", reference.provider, reference.session, len(reference.session), reference.session),
             )
@@ -548,8 +435,8 @@ class Timeline:
 
     def _events(self, numbers: Sequence[int]) -> dict[int, Event]:
         marks = ",".join("?" * len(numbers))
-        query = _SELECT_EVENT_FIRST.replace(" FROM ", ", e.seq FROM ", 1) + f" WHERE e.seq IN ({marks})"
-        return {row[-1]: _event(row) for row in self._all(query, numbers)}
+        query = SELECT_EVENT_FIRST.replace(" FROM ", ", e.seq FROM ", 1) + f" WHERE e.seq IN ({marks})"
+        return {row[-1]: event_of(row) for row in self._all(query, numbers)}
 
     def embed_bundles(self, meaning: Meaning, limit: int = 16, *, per_day: int = event_embeddings.PER_DAY) -> int:
         """Give some bundles that wait for one their vector. Returns how many got it; 0 when it is time to rest."""
@@ -638,125 +525,7 @@ class Timeline:
 @contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     try:
-        connection.execute("BEGIN IMMEDIATE")
-        yield connection
-        connection.execute("COMMIT")
-    except BaseException as error:
-        if connection.in_transaction:  # SQLite has rolled back by itself where the disk is full
-            connection.execute("ROLLBACK")
-        if isinstance(error, sqlite3.OperationalError):
-            raise not_written(error, file_of(connection)) from error
-        raise
-
-
-def _in_line(database: sqlite3.Connection, session: int, events: Sequence[Event]) -> Sequence[Event]:
-    """The events with ordinals that go on from what the session holds already.
-
-    A rewritten transcript, or a second file of the same session, counts from the beginning again; but whoever follows a
-    session by its ordinals must find what is new after what is old.
-    """
-    (last,) = database.execute("SELECT last_ordinal FROM sessions WHERE key = ?", (session,)).fetchone()
-    behind = [event for event in events if event.ordinal <= last]
-    if not behind:
-        return events
-    new = [event for event in behind if not database.execute("SELECT 1 FROM events WHERE id = ?", (event.id,)).fetchone()]
-    if not new:
-        return events
-    shift = last + 1 - min(event.ordinal for event in new)
-    return [replace(event, ordinal=event.ordinal + shift) for event in events]
-
-
-def _write(database: sqlite3.Connection, rows: Sequence[tuple[object, ...]], *, amends: bool) -> int:
-    """How many rows are new or not what they were; what the triggers wrote does not count.
-
-    Many rows to a statement cost two thirds of what they cost one by one. The statements come in few sizes, since SQLite keeps
-    each of them ready.
-    """
-    changed = at = 0
-    while left := len(rows) - at:
-        count = min(_AT_ONCE, 1 << (left.bit_length() - 1))
-        changed += database.execute(_statement(count, amends), list(chain.from_iterable(rows[at : at + count]))).rowcount
-        at += count
-    return changed
-
-
-@cache
-def _statement(rows: int, amends: bool) -> str:
-    row = f"({', '.join('?' * len(_EVENT))})"
-    return (
-        f"INSERT{'' if amends else ' OR IGNORE'} INTO events ({', '.join(_EVENT)}) VALUES {', '.join([row] * rows)}"
-        f"{_AMENDS if amends else ''}"
-    )
-
-
-def _text_of(at: datetime) -> str:
-    """Fixed width and always UTC, so that text order is time order."""
-    return at.astimezone(UTC).isoformat(timespec="milliseconds")
-
-
-def _row(event: Event, session: int, file: int) -> tuple[object, ...]:
-    return (
-        event.id,
-        session,
-        event.ordinal,
-        _text_of(event.at),
-        event.role,
-        event.type.value,
-        event.text,
-        event.tool,
-        event.command,
-        event.path,
-        event.status,
-        event.parent,
-        event.call,
-        file,
-        event.where.start,
-        event.where.end,
-    )
-
-
-def _event(row: Sequence[Any]) -> Event:
-    return Event(
-        id=row[0],
-        session=row[1],
-        provider=row[2],
-        ordinal=row[3],
-        at=datetime.fromisoformat(row[4]),
-        role=cast(Role, row[5]),
-        type=EventType(row[6]),
-        text=row[7],
-        where=Where(file=row[8], start=row[9], end=row[10]),
-        tool=row[11],
-        command=row[12],
-        path=row[13],
-        status=cast(Status, row[14]),
-        parent=row[15],
-        call=row[16],
-    )
-
-
-def _session(row: Sequence[Any]) -> Session:
-    provider, session, project, cwd, branch, started, parent, title = row
-    return Session(
-        provider=provider,
-        id=session,
-        project=project,
-        cwd=cwd,
-        branch=branch,
-        started=datetime.fromisoformat(started),
-        parent=parent,
-        title=title,
-    )
-
-
-def _state(row: Sequence[Any]) -> SessionState:
-    return SessionState(
-        session=_session(row[:8]),
-        last_ordinal=row[8],
-        quiet_since=min(datetime.fromisoformat(row[9]).timestamp(), row[10]),
-    )
-
-
-def _cursor(row: Sequence[Any]) -> Cursor:
-    position, size, mtime_ns, identity, carry = row
-    return Cursor(position=position, size=size, mtime_ns=mtime_ns, identity=identity, carry=carry)
+        with sqlite.transaction(connection):
+            yield connection
+    except sqlite3.OperationalError as error:
+        raise not_written(error, file_of(connection)) from error

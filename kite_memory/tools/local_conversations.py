@@ -11,7 +11,6 @@ import logging
 import re
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -128,7 +127,7 @@ def _item(kind: str, raw: dict[str, Any]) -> RecordItem:
     return _KINDS[kind](**values)
 
 
-log = logging.getLogger("kite_memory.conversations")
+log = logging.getLogger("kite_memory.tools.local_conversations")
 
 MOST_TRANSCRIPT = 8_000_000
 """Characters of one; what a store is given to keep is not longer."""
@@ -138,14 +137,12 @@ _STANDING = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value, NoteStatus.MU
 
 
 class LocalConversations:
-    """Thread-safe. ``lock`` is held by whoever writes to the vault; ``take_up`` makes what lies at these paths findable."""
+    """Thread-safe. ``take_up`` makes what lies at these paths findable."""
 
-    def __init__(
-        self, *, vault: Vault, folder: Path, lock: AbstractContextManager[object], take_up: Callable[[Collection[str]], object]
-    ) -> None:
+    def __init__(self, *, vault: Vault, folder: Path, take_up: Callable[[Collection[str]], object]) -> None:
         self._vault = vault
         self._folder = folder
-        self._lock = lock
+        self._lock = vault.lock
         self._take_up = take_up
 
     def save(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
@@ -165,7 +162,7 @@ class LocalConversations:
             refuse_elsewhere(old, conversation, named)
         told = merged(old, conversation) if old is not None else conversation
         told = replace(told, transcript="", has_transcript=told.has_transcript or bool(conversation.transcript))
-        if self._vault.is_buried(journal_id(told)):
+        if self._vault.known.is_buried(journal_id(told)):
             because = "its owner has deleted this conversation; save what is new under a new id"
             nothing = Saved(
                 uuid=told.uuid,
@@ -208,7 +205,7 @@ class LocalConversations:
         notes: list[str] = []
         refused: list[tuple[str, str]] = []
         for draft in drafts:
-            known = self._vault.known_as(draft.note.id)
+            known = self._vault.known.by_id(draft.note.id)
             if known is not None:
                 notes.append(known.id)
             else:
@@ -220,7 +217,7 @@ class LocalConversations:
         contraries = {item_id(told, item): opposite(told, item) for item in told.record.items() if isinstance(item, Decision)}
         for action in planned:
             contrary = contraries.get(action.note.id, "") if isinstance(action, Create) else ""
-            old = self._vault.known_as(contrary) if contrary else None
+            old = self._vault.known.by_id(contrary) if contrary else None
             stands = old is not None and old.id == contrary and old.status in _STANDING
             if isinstance(action, Create) and old is not None and stands and action.note.status is not NoteStatus.PROPOSED:
                 yield Supersede(note=action.note, old_id=old.id, old_path=old.path, because="decided otherwise since")
@@ -230,7 +227,7 @@ class LocalConversations:
     def _said_anew(self, drafts: list[Draft]) -> Iterator[Amend]:
         """What a note that is there already is to say besides."""
         for draft in drafts:
-            known = self._vault.known_as(draft.note.id)
+            known = self._vault.known.by_id(draft.note.id)
             if known is None or known.id != draft.note.id or known.status not in _STANDING:
                 continue
             if draft.note.status is NoteStatus.PROPOSED and known.status != NoteStatus.PROPOSED.value:
@@ -240,15 +237,15 @@ class LocalConversations:
                 yield Amend(id=known.id, path=known.path, evidence=(), addition=text, because="said anew")
 
     def _write_journal(self, told: Conversation, notes: list[str]) -> str:
-        stems = [PurePosixPath(known.path).stem for id in notes if (known := self._vault.known_as(id)) is not None]
+        stems = [PurePosixPath(known.path).stem for id in notes if (known := self._vault.known.by_id(id)) is not None]
         journal = journal_of(told, stems)
-        if self._vault.known_as(journal.id) is None:
-            if self._vault.is_buried("", journal.title, journal.project):  # another conversation's, that was thrown away
+        if self._vault.known.by_id(journal.id) is None:
+            if self._vault.known.is_buried("", journal.title, journal.project):  # another conversation's, that was thrown away
                 journal = replace(journal, title=f"{journal.title} ({told.uuid[:8]})")
             (outcome,) = self._vault.carry_out([Create(note=journal, because="saved by an agent")])
             if not isinstance(outcome, AlreadyWritten):  # else another process was quicker
                 return _path_of(outcome)
-        known = self._vault.known_as(journal.id)
+        known = self._vault.known.by_id(journal.id)
         linked = self._linked_from(known.path) if known is not None else ()
         return _path_of(self._vault.restate(journal, addition=related([stem for stem in stems if stem not in linked])))
 
@@ -259,7 +256,7 @@ class LocalConversations:
     def conversation(self, grant: Grant, uuid: str) -> Conversation | None:
         """Without what no longer stands of it. ``None`` also where a person has rewritten its note: then that is what counts."""
         for kept in self._kept(grant, uuid):
-            if (known := self._vault.known_as(journal_id(kept))) is None:
+            if (known := self._vault.known.by_id(journal_id(kept))) is None:
                 continue
             note = self._vault.called(known.id)
             if note is not None and note.status.value in _STANDING and self._vault.is_ours(note):
@@ -314,7 +311,7 @@ class LocalConversations:
                 told = self._unforgotten(kept, OWNER)
                 if told.record == kept.record:
                     continue
-                known = [self._vault.known_as(item_id(told, item)) for item in told.record.items()]
+                known = [self._vault.known.by_id(item_id(told, item)) for item in told.record.items()]
                 stems = dict.fromkeys(PurePosixPath(each.path).stem for each in known if each is not None)
                 outcome = self._vault.restate(journal_of(told, list(stems)), addition="")
                 try:
@@ -333,15 +330,15 @@ class LocalConversations:
         gone = {
             draft.note.id
             for draft in drafts
-            if self._vault.known_as(draft.note.id) is None
-            and self._vault.is_buried(draft.note.id, draft.note.title, draft.note.project)
+            if self._vault.known.by_id(draft.note.id) is None
+            and self._vault.known.is_buried(draft.note.id, draft.note.title, draft.note.project)
         }
         return replace(told, record=without(told, gone)) if gone else told
 
     def _sweep(self, folder: Path) -> None:
         with self._lock, contextlib.suppress(FileNotFoundError):
             for file in list(folder.iterdir()):
-                if self._vault.is_buried(file.name.partition(".")[0]):
+                if self._vault.known.is_buried(file.name.partition(".")[0]):
                     file.unlink(missing_ok=True)
             if not any(folder.iterdir()):
                 folder.rmdir()
@@ -350,8 +347,8 @@ class LocalConversations:
         """Without the items whose notes were deleted, turned down or replaced since."""
 
         def stands(id: str) -> bool:
-            known = self._vault.known_as(id)
-            return known.status in _STANDING if known is not None else not self._vault.is_buried(id)
+            known = self._vault.known.by_id(id)
+            return known.status in _STANDING if known is not None else not self._vault.known.is_buried(id)
 
         return without(kept, {id for item in kept.record.items() if not stands(id := item_id(kept, item))})
 
@@ -361,7 +358,7 @@ class LocalConversations:
             return
         seen = [kept for kept in self._read(self._folder / uuid) if kept.uuid == uuid and grant.sees(kept.scope, kept.project)]
         for kept in sorted(seen, key=lambda kept: kept.updated, reverse=True):
-            if self._vault.known_as(journal_id(kept)) is not None:
+            if self._vault.known.by_id(journal_id(kept)) is not None:
                 yield kept
 
     def _read(self, folder: Path) -> Iterator[Conversation]:

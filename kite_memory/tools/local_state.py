@@ -16,7 +16,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from kite_memory.errors import KiteError, StateDamaged, StateNewer, StateNotWritten, UsageError
+from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, UsageError
 from kite_memory.model.event import Event
 from kite_memory.model.note import Scope
 from kite_memory.redaction.cutting import beginning
@@ -387,29 +387,11 @@ class LocalState:
         try:
             make_private_folder(self._path.parent)
             self._path.touch(mode=0o600)
-            self._database = sqlite.connect(self._path, timeout=30.0)
-        except (OSError, sqlite3.OperationalError) as error:
+        except OSError as error:
             hint = f"see who owns it, and whether its disk is full: ls -la {self._path.parent}"
             raise StateNotWritten(f"{self._path} may not be opened or written: {error}", hint=hint) from error
-        try:
-            with self._failing_as_ours():
-                self._database.execute("PRAGMA journal_mode = WAL")
-                self._database.execute("PRAGMA synchronous = NORMAL")
-                self._migrate()
-        except BaseException:
-            self._database.close()
-            raise
-        return self._database
-
-    def _migrate(self) -> None:
-        with self._changing() as database:
-            (found,) = database.execute("PRAGMA user_version").fetchone()
-            if found > VERSION:
-                raise StateNewer(f"{self._path} was written by a newer Kite Memory", hint="update kite-memory")
-            for version in range(found + 1, VERSION + 1):
-                for statement in MIGRATIONS[version]:
-                    database.execute(statement)
-            database.execute(f"PRAGMA user_version = {VERSION}")
+        with self._failing_as_ours():
+            return sqlite.open_store(self._path, MIGRATIONS, named=str(self._path))
 
     def close(self) -> None:
         with self._lock:
@@ -538,14 +520,8 @@ class LocalState:
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._failing_as_ours():
-            self._database.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._database
-                self._database.execute("COMMIT")
-            finally:
-                if self._database.in_transaction:
-                    self._database.execute("ROLLBACK")
+        with self._lock, self._failing_as_ours(), sqlite.transaction(self._database) as database:
+            yield database
 
     @contextmanager
     def _failing_as_ours(self) -> Iterator[None]:

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
-from threading import RLock
 from typing import Protocol
 
 from kite_memory.errors import KiteError, NoteNotFound
@@ -38,7 +37,7 @@ from kite_memory.vault import Vault
 from kite_memory.vault.keyed_notes import Changed, Kept, KeyPlace
 from kite_memory.vault.ledger import Keyed
 
-log = logging.getLogger("kite_memory.bridge")
+log = logging.getLogger("kite_memory.tools.local_store")
 
 _NEAREST = (Scope.SESSION, Scope.PROJECT, Scope.SHARED, Scope.GLOBAL)
 
@@ -70,7 +69,7 @@ def _now() -> datetime:
 
 
 class LocalStore:
-    """Thread-safe, and safe beside other processes. ``lock`` is held by whoever changes the vault in this process."""
+    """Thread-safe, and safe beside other processes. Changes are made under the vault's lock."""
 
     def __init__(
         self,
@@ -79,7 +78,6 @@ class LocalStore:
         recall: Recall,
         state: LocalState,
         conversations: Conversations,
-        lock: RLock,
         take_up: TakeUp,
         let_go: Callable[[Note], None] = lambda note: None,
         forgotten: Callable[[Note], None] = lambda note: None,
@@ -91,7 +89,7 @@ class LocalStore:
         self._recall = recall
         self._state = state
         self._conversations = conversations
-        self._lock = lock
+        self._lock = vault.lock
         self._take_up = take_up
         self._let_go = let_go
         self._told_no_more = forgotten

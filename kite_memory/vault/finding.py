@@ -2,10 +2,11 @@
 
 import difflib
 import re
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from kite_memory.errors import NoteNotFound
-from kite_memory.vault.ledger import Known, Ledger
+from kite_memory.vault.ledger import Known
+from kite_memory.vault.ledger.notes import NoteRows
 from kite_memory.vault.wording import one_line, title_key, words
 
 _HANDLE = re.compile(r"[0-9A-HJKMNP-TV-Z]{6,25}")
@@ -17,7 +18,7 @@ def is_handle(name: str) -> bool:
     return _HANDLE.fullmatch(name.upper()) is not None
 
 
-def find(ledger: Ledger, name: str) -> Known:
+def find(notes: NoteRows, name: str) -> Known:
     """By id, the end of an id, path, file name, title, alias, the beginning of one of them, or words of a title in their order,
     where only one note has it.
 
@@ -26,35 +27,35 @@ def find(ledger: Ledger, name: str) -> Known:
     name = one_line(name)
     path = name.removeprefix("./")
     stem = PurePosixPath(name).name.removesuffix(".md")
-    by_path = ledger.at(path) or ledger.at(f"{path}.md")
-    if found := ledger.by_id(name.upper()) or ledger.by_id(name) or by_path:
+    by_path = notes.at(path) or notes.at(f"{path}.md")
+    if found := notes.by_id(name.upper()) or notes.by_id(name) or by_path:
         return found
     if not name:
         raise NoteNotFound("no note is meant", hint="give an id, a path or a title")
     for candidates in (
-        ledger.ending_with(name.upper()) if is_handle(name) else [],
-        ledger.all_by_stem(stem) if "/" not in name else [],
-        ledger.by_title(name),
-        ledger.named("alias", title_key(name)),
-        ledger.starting_with(name),
-        _holding(ledger, name),
+        notes.ending_with(name.upper()) if is_handle(name) else [],
+        notes.all_by_stem(stem) if "/" not in name else [],
+        notes.by_title(name),
+        notes.named("alias", title_key(name)),
+        notes.starting_with(name),
+        _holding(notes, name),
     ):
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
             raise NoteNotFound(f"{name!r} could be {len(candidates)} notes", hint=_listed(candidates))
-    near = _near(ledger, name)
+    near = _near(notes, name)
     hint = f"did you mean {near}?" if near else "`kmem search` finds notes by their words"
     raise NoteNotFound(f"no note is called {name!r}", hint=hint)
 
 
-def _holding(ledger: Ledger, name: str) -> list[Known]:
+def _holding(notes: NoteRows, name: str) -> list[Known]:
     """Notes whose title holds all the words of a name of two words or more, in their order."""
     asked = title_key(name).split()
     if len(asked) < _FEWEST_WORDS:
         return []
-    holding = [title for title in ledger.titles() if _in_order(asked, title_key(title).split())]
-    return [known for title in dict.fromkeys(holding) for known in ledger.by_title(title)]
+    holding = [title for title in notes.titles() if _in_order(asked, title_key(title).split())]
+    return [known for title in dict.fromkeys(holding) for known in notes.by_title(title)]
 
 
 def _in_order(asked: list[str], title: list[str]) -> bool:
@@ -62,8 +63,8 @@ def _in_order(asked: list[str], title: list[str]) -> bool:
     return all(any(word.startswith(each) for word in left) for each in asked)
 
 
-def _near(ledger: Ledger, name: str) -> str:
-    titles = {title.casefold(): title for title in ledger.titles()}
+def _near(notes: NoteRows, name: str) -> str:
+    titles = {title.casefold(): title for title in notes.titles()}
     close = difflib.get_close_matches(name.casefold(), titles, n=3, cutoff=0.6)
     asked = words(name)
     sharing = sorted((title for title in titles if asked & words(title)), key=lambda title: -len(asked & words(title)))
@@ -72,3 +73,16 @@ def _near(ledger: Ledger, name: str) -> str:
 
 def _listed(candidates: list[Known]) -> str:
     return "say which: " + ", ".join(known.path for known in candidates[:5]) + (", …" if len(candidates) > 5 else "")
+
+
+def inside(root: Path, name: str) -> str:
+    """The vault path of a path as the shell gives it; empty for one that leads elsewhere, or is none."""
+    try:
+        return Path(name).expanduser().absolute().relative_to(root.absolute()).as_posix()
+    except (ValueError, RuntimeError, OSError):
+        return ""
+
+
+def as_text(name: str) -> str:
+    """What a shell gives may be no text; no note is called so."""
+    return name.encode("utf-8", "replace").decode()

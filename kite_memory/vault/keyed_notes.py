@@ -2,17 +2,18 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.record import Origin
-from kite_memory.vault.files import Stamp
+from kite_memory.vault.files import Files
 from kite_memory.vault.ledger import Keyed, Known, Ledger, Wording, place_digest
 from kite_memory.vault.notefile import FOLDERS, body_of
 from kite_memory.vault.properties import moment, with_properties
+from kite_memory.vault.reading import NoteReader
+from kite_memory.vault.scanning import Scanner
 from kite_memory.vault.wording import note_id, note_stem
 from kite_memory.vault.writing import LeftAlone, Skipped, Writer
 
@@ -64,31 +65,13 @@ class Kept:
 
 
 class KeyedNotes:
-    """The part of a vault that has to do with keys; thread-safe as the vault is.
+    """The part of a vault that has to do with keys; thread-safe as the vault is."""
 
-    ``writing`` holds the vault's lock, ``read`` a file as it is now, ``read_again`` the note of one that the ledger has just
-    told of, ``follow`` looks where a file is that is not where it was.
-    """
-
-    def __init__(
-        self,
-        ledger: Ledger,
-        *,
-        writing: Callable[[], AbstractContextManager[Writer]],
-        read: Callable[[str], tuple[Note, Stamp] | None],
-        read_again: Callable[[Known], Note | None],
-        text: Callable[[str], str],
-        exists: Callable[[str], bool],
-        follow: Callable[[str], None],
-        clock: Callable[[], datetime],
-    ) -> None:
+    def __init__(self, files: Files, ledger: Ledger, reader: NoteReader, scanner: Scanner, clock: Callable[[], datetime]) -> None:
+        self._files = files
         self._ledger = ledger
-        self._writing = writing
-        self._read = read
-        self._read_again = read_again
-        self._text = text
-        self._exists = exists
-        self._follow = follow
+        self._reader = reader
+        self._scanner = scanner
         self._clock = clock
 
     def find(self, place: KeyPlace) -> Kept | None:
@@ -99,11 +82,11 @@ class KeyedNotes:
 
     def at(self, told: Sequence[Keyed]) -> list[Kept | None]:
         """The same of those that the ledger has told of; ``None`` for each whose file tells something else by now."""
-        last = self._ledger.last_wordings([keyed.known.id or keyed.known.path for keyed in told])
+        last = self._ledger.keys.last_wordings([keyed.known.id or keyed.known.path for keyed in told])
         return [self._still(keyed, last.get(keyed.known.id or keyed.known.path)) for keyed in told]
 
     def _still(self, keyed: Keyed, last: Wording | None) -> Kept | None:
-        note = self._read_again(keyed.known)
+        note = self._reader.read_again(keyed.known)
         if note is not None and last is not None and last.body == note.body and note.id == keyed.known.id:
             kept: Kept | None = Kept(note=note, version=last.version, by=last.by)
         else:
@@ -116,13 +99,13 @@ class KeyedNotes:
 
     def called(self, key: str) -> list[Keyed]:
         """All that have this key, in whatever place, as of the last look."""
-        return self._ledger.called(key)
+        return self._ledger.keys.called(key)
 
     def listed(self, prefix: str = "") -> Iterator[Keyed]:
         """All whose keys begin so, in the order of keys, as of the last look."""
         after = ("", "")
         many = _FIRST_PAGE
-        while page := self._ledger.keys(prefix, after=after, limit=many):
+        while page := self._ledger.keys.page(prefix, after=after, limit=many):
             yield from page
             after = (page[-1].key, page[-1].known.path)
             if len(page) < many:
@@ -132,25 +115,25 @@ class KeyedNotes:
     def newest(self, prefix: str, *, project: str, session: str) -> Iterator[Keyed]:
         """Those whose keys begin so, of this project or none and this session or none, by their files' times, the newest first."""
         before = None
-        while page := self._ledger.newest_keys(prefix, project=project, session=session, before=before, limit=_FIRST_PAGE):
+        while page := self._ledger.keys.newest(prefix, project=project, session=session, before=before, limit=_FIRST_PAGE):
             yield from page
             before = (page[-1].known.mtime_ns, page[-1].known.path)
             if len(page) < _FIRST_PAGE:
                 return
 
     def count(self) -> int:
-        return self._ledger.key_count(self._clock())
+        return self._ledger.keys.count(self._clock())
 
     def versions(self, note: Note) -> list[Wording]:
         """What a keyed note has said, newest first; not all of it for ever. Nothing that has expired."""
         if note.has_expired(self._clock()):
             return []
-        over = self._ledger.over(note.key, note.scope.value, note.project, note.session)
+        over = self._ledger.keys.over(note.key, note.scope.value, note.project, note.session)
         return [each for each in self.history(note) if each.version > over]
 
     def history(self, note: Note) -> list[Wording]:
         """For its owner: also what it said before it expired and was written anew."""
-        return self._ledger.wordings(note.id or note.path)
+        return self._ledger.keys.wordings(note.id or note.path)
 
     def keep(
         self,
@@ -170,7 +153,7 @@ class KeyedNotes:
         With ``expected`` only over that version, 0 being none. Without, it goes over anybody's words but those that its owner
         has typed, unless it may ``overrule`` them: all are versions, but nobody would look there. Raises `Changed`.
         """
-        with self._writing() as writer:
+        with self._scanner.writing() as writer:
             known = self._known(place)
             before = self._kept(known) if known is not None else None
             if before is not None and not place.holds(before.note):  # its owner has just given it another key
@@ -192,7 +175,7 @@ class KeyedNotes:
                 created = self._created(writer, place, body(""), kind=kind, tags=tags, origin=origin, by=by, expires=expires)
                 return replace(created, is_new=True)
             if standing is None:
-                self._ledger.begin_anew(before.note.id or before.note.path, place.digest)
+                self._ledger.keys.begin_anew(before.note.id or before.note.path, place.digest)
             try:
                 changed = self._changed(
                     writer, known, body, tags=tags, origin=origin, by=by, expires=expires, anew=standing is None, seen=before.note
@@ -204,28 +187,31 @@ class KeyedNotes:
             return replace(changed, is_new=standing is None)
 
     def _known(self, place: KeyPlace) -> Known | None:
-        found = self._ledger.keyed(place.key, place.scope.value, place.project, place.session)
+        found = self._ledger.keys.keyed(place.key, place.scope.value, place.project, place.session)
         if not found:
             return None
-        if not self._exists(found[0].path):  # moved, or deleted
-            self._follow(found[0].path)
-            found = self._ledger.keyed(place.key, place.scope.value, place.project, place.session)
+        if not self._files.exists(found[0].path):  # moved, or deleted
+            self._scanner.follow_path(found[0].path)
+            found = self._ledger.keys.keyed(place.key, place.scope.value, place.project, place.session)
         return found[0] if found else None
 
     def _kept(self, known: Known) -> Kept | None:
         """A body that nobody has told us of is a version from here on."""
-        read = self._read(known.path)
+        read = self._reader.read_as_known(known.path)
         if read is None or not read[0].key:
             return None
         note = read[0]
-        last = self._ledger.wording(note.id or note.path)
+        last = self._ledger.keys.wording(note.id or note.path)
         if last is None or last.body != note.body:
-            with contextlib.suppress(KiteError), self._writing():  # where it cannot be written down now, it is the next time
-                again = self._read(known.path)
+            with (
+                contextlib.suppress(KiteError),
+                self._scanner.writing(),
+            ):  # where it cannot be written down now, it is the next time
+                again = self._reader.read_as_known(known.path)
                 if again is not None:
                     note, stamp = again
-                    self._ledger.see(note, stamp, id=note.id)
-            now = self._ledger.wording(note.id or note.path)
+                    self._ledger.notes.see(note, stamp, id=note.id)
+            now = self._ledger.keys.wording(note.id or note.path)
             if now is None or now.body != note.body:
                 return Kept(note=note, version=(last.version if last else 0) + 1, by="")
             last = now
@@ -233,7 +219,7 @@ class KeyedNotes:
 
     def _is_ours(self, writer: Writer, note: Note) -> bool:
         try:
-            return writer.is_ours(note.id, self._text(note.path))
+            return writer.is_ours(note.id, self._reader.text(note.path))
         except KiteError:
             return False
 
@@ -250,7 +236,7 @@ class KeyedNotes:
         expires: datetime | None,
     ) -> Kept:
         at = self._clock()
-        last = self._ledger.last_version(place.key, place.scope.value, place.project, place.session)
+        last = self._ledger.keys.last_version(place.key, place.scope.value, place.project, place.session)
         note = Note(
             id=note_id(at, "kept", place.digest, str(last)),
             path=f"{FOLDERS[kind]}/{note_stem(place.key, at)}.md",
@@ -268,8 +254,8 @@ class KeyedNotes:
             status=_status(place.scope, origin),
             origin=origin,
         )
-        if self._ledger.is_title_buried(note.title, note.project):
-            self._ledger.lift_title(note.title, note.project)
+        if self._ledger.tombstones.is_title_buried(note.title, note.project):
+            self._ledger.tombstones.lift_title(note.title, note.project)
         created = writer.create(note, by=by)
         if isinstance(created, Skipped):
             raise AssertionError(f"a new note was refused: {created.because}")
@@ -314,7 +300,7 @@ class KeyedNotes:
         return self._written(known.path)
 
     def _written(self, path: str) -> Kept:
-        known = self._ledger.at(path)
+        known = self._ledger.notes.at(path)
         kept = self._kept(known) if known is not None else None
         if kept is None:
             raise KiteError(f"{path} is gone", hint="somebody has just moved or deleted it")

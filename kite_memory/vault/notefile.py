@@ -150,7 +150,7 @@ def written_properties(note: Note) -> dict[str, object]:
 
 def body_of(text: str) -> str:
     """What follows the frontmatter, untidied: the part that belongs to whoever wrote it last."""
-    return text[properties.lay_out(text).body :]
+    return text[properties.sheet_of(text).body :]
 
 
 def with_addition(text: str, addition: str) -> str:

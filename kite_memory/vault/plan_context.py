@@ -84,37 +84,37 @@ def gather(
     taken = {name.removesuffix(".md") for name in GENERATED}
     for draft in drafts:
         note = draft.note
-        if known := ledger.by_id(note.id):
+        if known := ledger.notes.by_id(note.id):
             written[note.id] = known.path
-        if draft.change is not None and (before := ledger.by_id(draft.change.note)):
+        if draft.change is not None and (before := ledger.notes.by_id(draft.change.note)):
             found = read(before.path)
             if found is not None and sees(found) and not found.key:
                 changed[draft.change.note] = found
-        if into := ledger.absorbed_by(note.id):
+        if into := ledger.relations.absorbed_by(note.id):
             absorbed[note.id] = into
-        buried_ids |= {id for id in (note.id, into) if id and ledger.is_buried(id)}
-        if ledger.is_title_buried(note.title, note.project):
+        buried_ids |= {id for id in (note.id, into) if id and ledger.tombstones.is_buried(id)}
+        if ledger.tombstones.is_title_buried(note.title, note.project):
             buried_titles.add((title_key(note.title), note.project))
-        titled = (*ledger.by_title(note.title), *ledger.named("alias", title_key(note.title)))
-        for one in (*titled, *ledger.by_body(body_key(plain_body(draft)))):
+        titled = (*ledger.notes.by_title(note.title), *ledger.notes.named("alias", title_key(note.title)))
+        for one in (*titled, *ledger.notes.by_body(body_key(plain_body(draft)))):
             if one.twin or (one.kind, one.project) != (note.kind.value, note.project) or one.path in alike:
                 continue
             found = read(one.path)
-            if found is None and ledger.at(one.path) is not None:
+            if found is None and ledger.notes.at(one.path) is not None:
                 unreadable[title_key(note.title), note.project] = one.path
             elif found is not None and sees(found) and not found.key:  # what a key says is not for others to add to
                 alike[one.path] = found
-        taken |= ledger.stems_like(PurePosixPath(note.path).stem[:_PREFIX])
-        own = {one.path for session in sessions_of(note) for one in ledger.named("session", session)}
+        taken |= ledger.notes.stems_like(PurePosixPath(note.path).stem[:_PREFIX])
+        own = {one.path for session in sessions_of(note) for one in ledger.notes.named("session", session)}
         for entity in draft.entities:
             if entity.key not in pages and entity.key not in speaking:
-                if ledger.is_title_buried(entity.name, ""):
+                if ledger.tombstones.is_title_buried(entity.name, ""):
                     buried_titles.add((title_key(entity.name), ""))
                 if page := _page_of(entity.name, ledger):
                     pages[entity.key] = page
                 else:
-                    speaking[entity.key] = sorted(one.path for one in ledger.named("entity", entity.key) if not one.twin)
-                    taken |= ledger.stems_like(page_stem(entity.name)[:_PREFIX])
+                    speaking[entity.key] = sorted(one.path for one in ledger.notes.named("entity", entity.key) if not one.twin)
+                    taken |= ledger.notes.stems_like(page_stem(entity.name)[:_PREFIX])
             if not own.issuperset(speaking.get(entity.key, ())):
                 elsewhere.add(entity.key)
     return Known(
@@ -124,14 +124,16 @@ def gather(
         buried_titles=frozenset(buried_titles),
         alike=tuple(alike.values()),
         pages=pages,
-        mentions={key: tuple(each for path in paths if (each := _mention(ledger.at(path)))) for key, paths in speaking.items()},
+        mentions={
+            key: tuple(each for path in paths if (each := _mention(ledger.notes.at(path)))) for key, paths in speaking.items()
+        },
         elsewhere=frozenset(elsewhere),
         unreadable=unreadable,
         taken=frozenset(taken),
         around=around or {},
         rulings=rulings or {},
         changed=changed,
-        settled=ledger.settled(draft.note.id for draft in drafts) if around else frozenset(),
+        settled=ledger.relations.settled(draft.note.id for draft in drafts) if around else frozenset(),
     )
 
 
@@ -144,7 +146,11 @@ def around_each(
     """
     found: dict[str, Surroundings] = {}
     for draft in drafts:
-        if ledger.by_id(draft.note.id) or ledger.absorbed_by(draft.note.id) or ledger.is_buried(draft.note.id):
+        if (
+            ledger.notes.by_id(draft.note.id)
+            or ledger.relations.absorbed_by(draft.note.id)
+            or ledger.tombstones.is_buried(draft.note.id)
+        ):
             continue
         around = surround(replace(draft.note, body=plain_body(draft)))
         found[draft.note.id] = replace(around, near=tuple(_as_they_are(around.near, ledger, read, draft.note.project)))
@@ -159,7 +165,7 @@ def around_written(note: Note, ledger: Ledger, read: Callable[[str], Note | None
 
 def _as_they_are(near: Sequence[Near], ledger: Ledger, read: Callable[[str], Note | None], project: str) -> Iterator[Near]:
     for each in near:
-        known = ledger.by_id(each.note.id)
+        known = ledger.notes.by_id(each.note.id)
         note = read(known.path) if known is not None and known.project == project else None
         if note is not None and not note.key:
             yield replace(each, note=note)
@@ -174,6 +180,6 @@ def _mention(known: LedgerKnown | None) -> Mention | None:
 
 def _page_of(name: str, ledger: Ledger) -> str:
     """The file name of an entity's page: the one made for it, or any note that its owner has called so."""
-    titled = (*ledger.by_title(name), *ledger.named("alias", title_key(name)))
-    page = next((known for known in titled if known.kind == NoteKind.ENTITY.value), None) or ledger.by_stem(name)
+    titled = (*ledger.notes.by_title(name), *ledger.notes.named("alias", title_key(name)))
+    page = next((known for known in titled if known.kind == NoteKind.ENTITY.value), None) or ledger.notes.by_stem(name)
     return PurePosixPath(page.path).stem if page is not None and not page.problem else ""

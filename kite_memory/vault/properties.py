@@ -61,10 +61,10 @@ class PropertiesHandler(YAMLHandler):
     """
 
     def detect(self, text: str) -> bool:
-        return bool(lay_out(text).body)
+        return bool(sheet_of(text).body)
 
     def split(self, text: str) -> tuple[str, str]:
-        sheet = lay_out(text)
+        sheet = sheet_of(text)
         if not sheet.body:
             raise ValueError("no frontmatter")
         return sheet.yaml, text[sheet.body :]
@@ -83,7 +83,7 @@ class PropertiesHandler(YAMLHandler):
 HANDLER = PropertiesHandler()
 
 
-def lay_out(text: str) -> Sheet:
+def sheet_of(text: str) -> Sheet:
     """Find the fences, as Obsidian does: ``---`` alone on the first line and on a later one. Never fails."""
     start = 1 if text.startswith("\ufeff") else 0
     first = _FIRST_LINE.match(text, start)
@@ -127,7 +127,7 @@ def with_properties(text: str, changes: Mapping[str, object]) -> str | None:
 
     Checked by reading the result back: if anything but the named properties would have changed, nothing is.
     """
-    sheet = lay_out(text)
+    sheet = sheet_of(text)
     if not sheet.body:
         if text.startswith("---"):  # half a frontmatter: whatever we put before it would make it worse
             return None

@@ -105,9 +105,9 @@ class Writer:
         note = self._note_at(intent.path)
         with self._ledger.changing():
             if note is not None and note[0].id == intent.id:
-                self._ledger.see(note[0], note[1].stamp, id=intent.id)
+                self._ledger.notes.see(note[0], note[1].stamp, id=intent.id)
             elif not left:  # the next comparison finds it, or that it was deleted
-                self._ledger.put(_absent(intent))
+                self._ledger.notes.put(_absent(intent))
             self._ledger.done(intent.id)
         if left:
             self._files.remove_if_empty(intent.path)
@@ -115,9 +115,9 @@ class Writer:
 
     def create(self, note: Note, *, by: str = "") -> Written | AlreadyWritten | Skipped:
         ledger = self._ledger
-        if ledger.is_buried(note.id) or ledger.is_title_buried(note.title, note.project):
+        if ledger.tombstones.is_buried(note.id) or ledger.tombstones.is_title_buried(note.title, note.project):
             return Skipped(title=note.title, because="you deleted it")
-        if known := ledger.by_id(note.id) or ledger.by_id(ledger.absorbed_by(note.id)):
+        if known := ledger.notes.by_id(note.id) or ledger.notes.by_id(ledger.relations.absorbed_by(note.id)):
             return AlreadyWritten(id=note.id, path=known.path)
         note = self._with_links_that_lead_somewhere(note)
         folder, _, name = note.path.rpartition("/")
@@ -128,7 +128,7 @@ class Writer:
             if self._publish(placed, by):
                 return Written(id=note.id, path=placed.path)
             if (there := self._note_at(placed.path)) and there[0].id == note.id:
-                ledger.see(there[0], there[1].stamp, id=note.id)
+                ledger.notes.see(there[0], there[1].stamp, id=note.id)
                 return AlreadyWritten(id=note.id, path=placed.path)
             taken.add(stem_key(stem))
 
@@ -144,11 +144,11 @@ class Writer:
         )
         try:
             with self._ledger.changing():
-                self._ledger.wrote(note.id, digest(body_of(text)))
+                self._ledger.bodies.wrote(note.id, digest(body_of(text)))
                 self._ledger.intend(intent)
             self._files.publish(filled)
             with self._ledger.changing(lasting=False):  # else the intent is there still, and tells the next writer
-                self._ledger.see(_parsed(text, note.path, filled.stamp.mtime_ns), filled.stamp, id=note.id, by=by)
+                self._ledger.notes.see(_parsed(text, note.path, filled.stamp.mtime_ns), filled.stamp, id=note.id, by=by)
                 self._ledger.done(note.id)
         except FileExistsError:
             self._ledger.done(note.id)
@@ -161,9 +161,11 @@ class Writer:
         return True
 
     def amend(self, action: Amend) -> Amended | AlreadyWritten | Skipped | LeftAlone:
-        known = self._ledger.by_id(action.id)
+        known = self._ledger.notes.by_id(action.id)
         if known is None:
-            return Skipped(title=action.path, because="you deleted it" if self._ledger.is_buried(action.id) else "it is not there")
+            return Skipped(
+                title=action.path, because="you deleted it" if self._ledger.tombstones.is_buried(action.id) else "it is not there"
+            )
         addition = self.leading_somewhere(action.addition)
 
         def amended(text: str, note: Note) -> str | None:
@@ -180,7 +182,7 @@ class Writer:
 
         outcome = self.edit(known, amended)
         if action.absorbs and not isinstance(outcome, LeftAlone):
-            self._ledger.absorb(action.absorbs, action.id)
+            self._ledger.relations.absorb(action.absorbs, action.id)
         return outcome
 
     def supersede(self, action: Supersede) -> Superseded | Written | AlreadyWritten | Skipped | LeftAlone:
@@ -188,13 +190,13 @@ class Writer:
 
         What is said on one branch takes nothing from the others: both stand until it is merged, and `Vault.heed` finds that it is.
         """
-        old = self._ledger.by_id(action.old_id)
+        old = self._ledger.notes.by_id(action.old_id)
         there = self._note_at(old.path) if old else None
         if old is None or there is None:
             return self.create(action.note)
         note, stem = action.note, PurePosixPath(old.path).stem
         newer, older = (old.id, note.id) if action.late else (note.id, old.id)
-        self._ledger.rule(newer, older, "replacing")
+        self._ledger.relations.rule(newer, older, "replacing")
         at_once = holds_wherever(*((there[0], note) if action.late else (note, there[0])))
         if at_once and action.late:
             until = standing_until(there[0])
@@ -203,7 +205,7 @@ class Writer:
             note = replace(note, supersedes=(stem,), valid_from=standing_until(note))
         created = self.create(note)
         if isinstance(created, Skipped):
-            self._ledger.rule(newer, older, "neither")
+            self._ledger.relations.rule(newer, older, "neither")
             return created
         if not at_once:
             return created
@@ -217,7 +219,7 @@ class Writer:
 
         One whose file no link can name is not named.
         """
-        one, other = self._ledger.by_id(newer), self._ledger.by_id(older)
+        one, other = self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older)
         new, old = (self._note_at(known.path) if known else None for known in (one, other))
         if one is None or other is None or new is None or old is None:
             return LeftAlone(id=older, path=other.path if other else "", because="it is not there")
@@ -235,19 +237,19 @@ class Writer:
         }
         marked = self.set_properties(other, changes)
         if not isinstance(marked, LeftAlone):
-            self._ledger.rule(newer, older, "replaces")
+            self._ledger.relations.rule(newer, older, "replaces")
         return marked
 
     def awaits_a_merge(self, newer: str, older: str) -> bool:
         """Whether the newer is of a branch, and the older holds elsewhere, too."""
-        known = (self._ledger.by_id(newer), self._ledger.by_id(older))
+        known = (self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older))
         new, old = (self._note_at(each.path) if each else None for each in known)
         return new is not None and old is not None and not holds_wherever(new[0], old[0])
 
     def take_back(self, newer: str, older: str) -> list[str]:
         """Neither says any more that one replaces the other, nor that it may. Says which notes were changed."""
-        self._ledger.rule(newer, older, "neither")
-        one, other = self._ledger.by_id(newer), self._ledger.by_id(older)
+        self._ledger.relations.rule(newer, older, "neither")
+        one, other = self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older)
         if one is None or other is None:
             return []
         new, old = link_key(one.path), link_key(other.path)
@@ -318,17 +320,17 @@ class Writer:
             if self._files.is_protected(known.path):
                 return LeftAlone(id=known.id, path=known.path, because="it is write-protected")
             if (body := body_of(new)) != body_of(text) and (ours or self.is_ours(known.id, text)):
-                self._ledger.wrote(known.id, digest(body))
+                self._ledger.bodies.wrote(known.id, digest(body))
             stamp = self._files.replace(known.path, new.encode(), expected=digest(content.data))
             if stamp is not None:
                 with self._ledger.changing(lasting=False):  # a comparison would find the file changed, and see the same
-                    self._ledger.see(_parsed(new, known.path, stamp.mtime_ns), stamp, id=known.id, twin=known.twin, by=by)
+                    self._ledger.notes.see(_parsed(new, known.path, stamp.mtime_ns), stamp, id=known.id, twin=known.twin, by=by)
                 return Amended(id=known.id, path=known.path)
         return LeftAlone(id=known.id, path=known.path, because="it is being changed")
 
     def is_ours(self, id: str, text: str) -> bool:
         """Whether the body in this text is one that we wrote."""
-        return self._ledger.is_ours(id, digest(body_of(text)))
+        return self._ledger.bodies.is_ours(id, digest(body_of(text)))
 
     def forget(self, known: Known) -> tuple[str, list[str]]:
         """Into the trash, and never again; says where it is now. Our own notes lose their links to it: which did is said, too.
@@ -356,12 +358,12 @@ class Writer:
         trashed = ""
         with contextlib.suppress(FileNotFoundError):
             trashed = self._files.to_trash(intent.path)
-        known = self._ledger.at(intent.path)
+        known = self._ledger.notes.at(intent.path)
         with self._ledger.changing():
             if intent.title:
-                titles = (intent.title, *(self._ledger.titles_of(known) if known else ()))
-                self._ledger.bury(intent.id, titles, intent.project, at=self._clock(), because="forgotten")
-            self._ledger.drop(intent.path)
+                titles = (intent.title, *(self._ledger.notes.titles_of(known) if known else ()))
+                self._ledger.tombstones.bury(intent.id, titles, intent.project, at=self._clock(), because="forgotten")
+            self._ledger.notes.drop(intent.path)
             self._ledger.done(intent.id)
         return trashed
 
@@ -371,9 +373,9 @@ class Writer:
 
         In properties, and where the body is still ours. Says which notes were changed.
         """
-        if self._ledger.by_stem(key) is not None:
+        if self._ledger.notes.by_stem(key) is not None:
             return []
-        stem = PurePosixPath(moved).stem if moved and self._ledger.at(moved) is not None else ""
+        stem = PurePosixPath(moved).stem if moved and self._ledger.notes.at(moved) is not None else ""
         new = stem if links.holds(stem) else ""
 
         def led(named: tuple[str, ...]) -> list[str]:
@@ -400,7 +402,7 @@ class Writer:
             gone = links.unlisted(body, lambda link: link_key(link.target) == key and not self._leads(link.target))
             return changed[: len(changed) - len(body_of(changed))] + gone
 
-        return [known.path for known in self._ledger.named("link", key) if isinstance(self.edit(known, mended), Amended)]
+        return [known.path for known in self._ledger.notes.named("link", key) if isinstance(self.edit(known, mended), Amended)]
 
     def _with_links_that_lead_somewhere(self, note: Note) -> Note:
         return replace(
@@ -423,7 +425,7 @@ class Writer:
         def by_title(link: links.Link) -> str | None:
             if not link.target or link.embed or self._leads(link.target):
                 return None
-            same = self._ledger.by_title(link.target) or self._ledger.named("alias", title_key(link.target))
+            same = self._ledger.notes.by_title(link.target) or self._ledger.notes.named("alias", title_key(link.target))
             stem = next((name for each in same if links.holds(name := PurePosixPath(each.path).stem)), "")
             return links.write(stem, link.shown) if stem else None
 
@@ -434,9 +436,9 @@ class Writer:
         if not target:
             return False
         if "/" in target:
-            note = self._ledger.at(target if target.endswith(".md") else f"{target}.md")
+            note = self._ledger.notes.at(target if target.endswith(".md") else f"{target}.md")
         else:
-            note = self._ledger.by_stem(link_key(target))
+            note = self._ledger.notes.by_stem(link_key(target))
         return note is not None or self._leads_to_another_file(target)
 
     def _leads_to_another_file(self, target: str) -> bool:
@@ -448,7 +450,7 @@ class Writer:
         return self._others.follow(target, by_file_only=True) is not None
 
     def _is_taken(self, key: str) -> bool:
-        return f"{key}.md" in GENERATED or self._ledger.by_stem(key) is not None
+        return f"{key}.md" in GENERATED or self._ledger.notes.by_stem(key) is not None
 
     def _note_at(self, path: str) -> tuple[Note, Content] | None:
         try:

@@ -17,8 +17,9 @@ from kite_memory.distill.backends.backend import Keyless, Prices
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.chunking import FREE, PAID, ChunkPolicy
 from kite_memory.distill.extractor import Extractor, Outcome, Usage
-from kite_memory.distill.outbox import Budget, Outbox, Purpose
+from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.saving import Saving
+from kite_memory.distill.spending import Budget, Purpose
 from kite_memory.errors import ConfigInvalid
 from kite_memory.keys import Keys
 from kite_memory.model.event import Event

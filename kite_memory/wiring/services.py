@@ -25,7 +25,7 @@ from kite_memory.app.prompt_capture import PromptCapture
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import known_project
-from kite_memory.app.session_context import commands_run, said_about
+from kite_memory.app.session_context import NoteIndexer, commands_run
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config
@@ -34,10 +34,12 @@ from kite_memory.distill import prompts
 from kite_memory.distill.backends.backend import Keyless
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Extractor, Sharing
-from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler
-from kite_memory.keys import keys_beside
+from kite_memory.distill.spending import Budget
+from kite_memory.keys import Keys, keys_beside
 from kite_memory.model.event import Event, EvidenceReference
+from kite_memory.model.hit import Judge
 from kite_memory.model.note import Note
 from kite_memory.projects.project import project_of
 from kite_memory.protected import protected_literals
@@ -91,6 +93,7 @@ class Services:
     outbox: Outbox
     vault: Vault
     recall: Recall
+    indexer: NoteIndexer
     embedder: Embedder
     meaning: Meaning
     extractor: Extractor
@@ -107,7 +110,7 @@ class Services:
     @property
     def has_a_vault(self) -> bool:
         """Whether there is one, or was: only then is its absence worth a word."""
-        return self.vault.root.is_dir() or bool(self.vault.known())
+        return self.vault.root.is_dir() or bool(self.vault.known.all())
 
     def init_vault(self) -> None:
         """Make the vault if there never was one. Raises `VaultMissing` where there was, and `VaultReadOnly`."""
@@ -123,94 +126,39 @@ def open_services(
     A vault that is not there does not keep the house shut: what needs it says so when it is asked.
     """
     with ExitStack() as closing:
-        protect(protected_literals(config.file))
-        closing.callback(seal, config.state)  # last, when all that is below is closed
-        timeline = Timeline(config.state / "timeline.sqlite")
-        closing.callback(timeline.close)
-        outbox = Outbox(config.state / "outbox.sqlite")
-        closing.callback(outbox.close)
-        vault = closing.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
+        stores = _open_stores(config, closing)
+        timeline, outbox, vault, keys = stores.timeline, stores.outbox, stores.vault, stores.keys
+        judge = judge_of(config, keys, outbox)
         embedder = LocalEmbedder()
-        kept = keys_beside(config.file)
-        judge = judge_of(config, kept, outbox)
-        meaning = Meaning(
-            space=embedder.space.tag,
-            of_texts=lambda texts: embedder.embed(texts, "document"),
-            of_question=lambda text: embedder.embed([text], "query")[0],
-        )
-        recall = Recall(
-            index=Index(
-                config.state / "index",
-                embedder=embedder,
-                beside=second_embedder(config, kept),
-                said=partial(said_about, timeline),
-            ),
-            memory=SessionMemory(config.state / "index" / "shown.sqlite"),
-            threshold=config.recall.threshold,
-            dial=config.recall.dial,
-            judged=judge is not None,
-            notes_per_prompt=config.recall.notes_per_prompt,
-            tokens_per_prompt=config.recall.tokens_per_prompt,
-            fixes=timeline,
-            commands=partial(commands_run, timeline),
-            cards=ConversationVoices(timeline=timeline, meaning=meaning),
-        )
-        closing.callback(recall.close)
-        extractor = extractor_of(config, kept)
+        meaning = _meaning(embedder)
+        recall = _open_recall(stores, embedder, meaning, closing, judged=judge is not None)
+        indexer = NoteIndexer(vault=vault, timeline=timeline, recall=recall)
+        extractor = extractor_of(config, keys)
         costs = extractor.name != "offline"
-        sources = sources_of(config, projects=timeline.folders)
-        scheduler = Scheduler(
-            outbox=outbox,
-            extractor=extractor,
-            budget=budget_of(config),
-        )
-        pipeline = Pipeline(
-            sources=sources,
-            timeline=timeline,
-            outbox=outbox,
-            scheduler=scheduler,
-            vault=vault,
-            recall=recall,
-            policy=chunk_policy(config, costs=costs),
-            remembers=isinstance(extractor, Sharing),
-        )
+        pipeline = _pipeline(stores, recall, indexer, extractor, costs=costs)
+        polisher = partial(polisher_of, config, keys, outbox)
         history = QuestionAnswering(
             timeline=timeline,
             vault=vault,
             recall=recall,
-            answerer=partial(answerer_of, config, kept, outbox),
-            polisher=partial(polisher_of, config, kept, outbox),
-            clock=lambda: datetime.now(UTC),
-            meaning=meaning,
+            answerer=partial(answerer_of, config, keys, outbox),
+            polisher=polisher,
+            clock=_now,
         )
         in_background = running is not None  # a daemon's own thread gives notes their vectors
-        gardening = VaultPages(
-            vault=vault,
-            lock=pipeline.vault_lock,
-            clock=lambda: datetime.now(UTC),
-            polisher=partial(polisher_of, config, kept, outbox),
-        )
-        letting_go = Forgetting(timeline=timeline, outbox=outbox, vault=vault, recall=recall)
-        store = _local_store(config.state, vault, recall, pipeline, letting_go, gardening, in_background=in_background)
+        pages = VaultPages(vault=vault, clock=_now, polisher=polisher)
+        forgetting = Forgetting(timeline=timeline, outbox=outbox, vault=vault, recall=recall, indexer=indexer)
+        store = _local_store(config.state, vault, recall, indexer, forgetting, pages, in_background=in_background)
         closing.callback(store.close)
         pipeline.after_deletions(store.tidy)
-        near = Near(
-            project_of=project_of,
-            known_project=partial(known_project, vault),
-            timeline=history.timeline,
-            resume=history.resume,
-            working=partial(working, timeline),
-            heard=partial(heard, timeline),
-            known_of=timeline.provenance,
-        )
+        near = _local_context(stores, history)
         bridge = Bridge(tools_of(store, near, saving=saving_of(config, extractor, outbox), age=age))
         consolidating = Consolidation(
             vault=vault,
-            refresh=recall.refresh,
-            gardening=gardening,
+            refresh=indexer.refresh,
+            gardening=pages,
             folder=config.state,
-            lock=pipeline.vault_lock,
-            clock=lambda: datetime.now(UTC),
+            clock=_now,
             committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
             used=partial(use_of_notes, timeline, recall.memory),
         )
@@ -220,46 +168,34 @@ def open_services(
             outbox=outbox,
             vault=vault,
             recall=recall,
+            indexer=indexer,
+            forgetting=forgetting,
             history=history,
             bridge=bridge,
             keep=store.keep,
             saved=store.evidence,
             forgot=store.forgot,
             erase=partial(_erase, consolidating, store),
-            gardening=gardening,
+            gardening=pages,
             more=consolidating.operations(),
-            reviewing=Review(vault=vault, recall=recall, timeline=timeline, lock=pipeline.vault_lock, dividing=consolidating),
-            taking_in=Importer(vault=vault, recall=recall, lock=pipeline.vault_lock),
+            reviewing=Review(vault=vault, recall=recall, indexer=indexer, timeline=timeline, dividing=consolidating),
+            taking_in=Importer(vault=vault, indexer=indexer),
             extractor=extractor.name,
             lack=extractor.lack if isinstance(extractor, Keyless) else None,
             meaning=meaning,
             budget_dollars=config.extractor.dollars_per_day if costs else 0.0,
             daemon=running or partial(_absent, config.state),
             idle=idle or (lambda: Idle(until=None, reason="")),
-            clock=lambda: datetime.now(UTC),
+            clock=_now,
         )
-        saying = PromptCapture(
-            vault=vault, recall=recall, lock=pipeline.vault_lock, report=report_error, provenance=timeline.provenance
-        )
-        closing.callback(saying.close)
-        moments = HookHandler(
-            recall=recall,
-            timeline=timeline,
-            judge=judge,
-            mode=config.judge,
-            report=report_error,
-            left_to_do=partial(left_to_do, store, near),
-            hear=saying.hear,
-            colleagues=colleagues_of(config, kept) if in_background else None,
-        )
-        closing.callback(moments.close)
         yield Services(
             config=config,
-            sources=sources,
+            sources=pipeline.sources,
             timeline=timeline,
             outbox=outbox,
             vault=vault,
             recall=recall,
+            indexer=indexer,
             embedder=embedder,
             meaning=meaning,
             extractor=extractor,
@@ -267,17 +203,119 @@ def open_services(
             pipeline=pipeline,
             operations=operations,
             bridge=bridge,
-            moments=moments,
+            moments=_open_hooks(stores, recall, indexer, judge, store, near, closing, in_background=in_background),
             consolidating=consolidating,
             saved=store.evidence,
-            anchoring=CodeAnchors(
-                vault=vault,
-                sessions=timeline,
-                refresh=lambda paths: recall.refresh(vault, hint=paths),
-                lock=pipeline.vault_lock,
-                clock=lambda: datetime.now(UTC),
-            ),
+            anchoring=CodeAnchors(vault=vault, sessions=timeline, refresh=indexer.refresh, clock=_now),
         )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stores:
+    """What everything else is built on."""
+
+    config: Config
+    keys: Keys
+    timeline: Timeline
+    outbox: Outbox
+    vault: Vault
+
+
+def _open_stores(config: Config, closing: ExitStack) -> _Stores:
+    protect(protected_literals(config.file))
+    closing.callback(seal, config.state)  # last, when all that is opened after it is closed
+    timeline = Timeline(config.state / "timeline.sqlite")
+    closing.callback(timeline.close)
+    outbox = Outbox(config.state / "outbox.sqlite")
+    closing.callback(outbox.close)
+    vault = closing.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
+    return _Stores(config=config, keys=keys_beside(config.file), timeline=timeline, outbox=outbox, vault=vault)
+
+
+def _open_recall(stores: _Stores, embedder: Embedder, meaning: Meaning, closing: ExitStack, *, judged: bool) -> Recall:
+    config = stores.config
+    recall = Recall(
+        index=Index(config.state / "index", embedder=embedder, beside=second_embedder(config, stores.keys)),
+        memory=SessionMemory(config.state / "index" / "shown.sqlite"),
+        threshold=config.recall.threshold,
+        dial=config.recall.dial,
+        judged=judged,
+        notes_per_prompt=config.recall.notes_per_prompt,
+        tokens_per_prompt=config.recall.tokens_per_prompt,
+        fixes=stores.timeline,
+        commands=partial(commands_run, stores.timeline),
+        cards=ConversationVoices(timeline=stores.timeline, meaning=meaning),
+    )
+    closing.callback(recall.close)
+    return recall
+
+
+def _pipeline(stores: _Stores, recall: Recall, indexer: NoteIndexer, extractor: Extractor, *, costs: bool) -> Pipeline:
+    config = stores.config
+    return Pipeline(
+        sources=sources_of(config, projects=stores.timeline.folders),
+        timeline=stores.timeline,
+        outbox=stores.outbox,
+        scheduler=Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget_of(config)),
+        vault=stores.vault,
+        recall=recall,
+        indexer=indexer,
+        policy=chunk_policy(config, costs=costs),
+        remembers=isinstance(extractor, Sharing),
+    )
+
+
+def _meaning(embedder: Embedder) -> Meaning:
+    return Meaning(
+        space=embedder.space.tag,
+        of_texts=lambda texts: embedder.embed(texts, "document"),
+        of_question=lambda text: embedder.embed([text], "query")[0],
+    )
+
+
+def _local_context(stores: _Stores, history: QuestionAnswering) -> Near:
+    return Near(
+        project_of=project_of,
+        known_project=partial(known_project, stores.vault),
+        timeline=history.timeline,
+        resume=history.resume,
+        working=partial(working, stores.timeline),
+        heard=partial(heard, stores.timeline),
+        known_of=stores.timeline.provenance,
+    )
+
+
+def _open_hooks(
+    stores: _Stores,
+    recall: Recall,
+    indexer: NoteIndexer,
+    judge: Judge | None,
+    store: LocalStore,
+    near: Near,
+    closing: ExitStack,
+    *,
+    in_background: bool,
+) -> HookHandler:
+    capture = PromptCapture(
+        vault=stores.vault, recall=recall, indexer=indexer, report=report_error, provenance=stores.timeline.provenance
+    )
+    closing.callback(capture.close)
+    hooks = HookHandler(
+        recall=recall,
+        timeline=stores.timeline,
+        judge=judge,
+        mode=stores.config.judge,
+        report=report_error,
+        left_to_do=partial(left_to_do, store, near),
+        hear=capture.hear,
+        colleagues=colleagues_of(stores.config, stores.keys) if in_background else None,
+    )
+    closing.callback(hooks.close)
+    return hooks
 
 
 def _erase(consolidating: Consolidation, store: LocalStore, letting_go: Forgetting) -> list[str]:
@@ -294,28 +332,27 @@ def _local_store(
     state: Path,
     vault: Vault,
     recall: Recall,
-    pipeline: Pipeline,
-    letting_go: Forgetting,
-    gardening: VaultPages,
+    indexer: NoteIndexer,
+    forgetting: Forgetting,
+    pages: VaultPages,
     *,
     in_background: bool,
 ) -> LocalStore:
     def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
-        recall.refresh(vault, hint=paths, meaning=meaning or not in_background)
+        indexer.refresh(paths, meaning=meaning or not in_background)
 
     def let_go(note: Note) -> None:
-        letting_go.let_go(letting_go.grounds([note]), blank=False)
+        forgetting.let_go(forgetting.grounds([note]), blank=False)
 
-    conversations = LocalConversations(vault=vault, folder=state / "conversations", lock=pipeline.vault_lock, take_up=take_up)
+    conversations = LocalConversations(vault=vault, folder=state / "conversations", take_up=take_up)
     return LocalStore(
         vault=vault,
         recall=recall,
         state=LocalState(state / "bridge.sqlite"),
         conversations=conversations,
-        lock=pipeline.vault_lock,
         take_up=take_up,
         let_go=let_go,
-        forgotten=lambda note: _remarked(gardening.let_go([note], wording=False)),
+        forgotten=lambda note: _remarked(pages.let_go([note], wording=False)),
     )
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 from kite_memory import assets
@@ -110,7 +109,7 @@ class Conversing:
 
     def files(self) -> dict[str, str]:
         """Every note that is not of the template, by its path."""
-        return {known.path: (self.vault.root / known.path).read_text() for known in self.vault.known() if known.id}
+        return {known.path: (self.vault.root / known.path).read_text() for known in self.vault.known.all() if known.id}
 
 
 def tools_over(store: Store, near: Near = Near(), clock: Callable[[], datetime] | None = None) -> Bridge:  # noqa: B008 - frozen
@@ -135,7 +134,6 @@ def conversing(
     """Lives in ``home``; opening it again goes on where it was."""
     state = home / "state"
     clock = Clock()
-    lock = RLock()
     vault = Vault(home / "vault", state / "vault.sqlite", step=step, clock=clock)
     vault.ensure(assets.folder("vault_template"))
     recall = Recall(
@@ -147,9 +145,9 @@ def conversing(
     def take_up(paths: Collection[str], *, meaning: bool) -> None:
         recall.refresh(vault, hint=paths)
 
-    kept = LocalConversations(vault=vault, folder=state / "conversations", lock=lock, take_up=partial(take_up, meaning=True))
+    kept = LocalConversations(vault=vault, folder=state / "conversations", take_up=partial(take_up, meaning=True))
     own = LocalState(state / "bridge.sqlite")
-    store = LocalStore(vault=vault, recall=recall, state=own, conversations=kept, lock=lock, take_up=take_up, clock=clock)
+    store = LocalStore(vault=vault, recall=recall, state=own, conversations=kept, take_up=take_up, clock=clock)
     try:
         yield Conversing(
             store=store,

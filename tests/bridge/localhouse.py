@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import RLock
 
 from kite_memory import assets
 from kite_memory.model.note import Note
@@ -48,7 +47,6 @@ def local_store(
         memory=SessionMemory(state / "index" / "shown.sqlite"),
         clock=clock,
     )
-    lock = RLock()
 
     def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
         recall.refresh(vault, hint=paths, meaning=meaning)
@@ -57,8 +55,7 @@ def local_store(
         vault=vault,
         recall=recall,
         state=LocalState(state / "bridge.sqlite"),
-        conversations=LocalConversations(vault=vault, folder=state / "conversations", lock=lock, take_up=take_up),
-        lock=lock,
+        conversations=LocalConversations(vault=vault, folder=state / "conversations", take_up=take_up),
         take_up=take_up,
         let_go=let_go,
         clock=clock,

@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from kite_memory.mcp_server.auth_middleware import Audit, Door
+from kite_memory.mcp_server.auth_middleware import AccessRules, Audit
 from kite_memory.mcp_server.http import serve
 from kite_memory.mcp_server.tokens import Tokens
 from kite_memory.tools.wire import Perform
@@ -85,7 +85,9 @@ def serving(
     tokens = Tokens(state) if clock is None else Tokens(state, clock=clock)
     listening = socket.create_server(("127.0.0.1", 0))
     port = int(listening.getsockname()[1])
-    door = Door.of(host="127.0.0.1", port=port, names=names, origins=origins, path=path, private=private, behind_proxy=behind_proxy)
+    rules = AccessRules.of(
+        host="127.0.0.1", port=port, names=names, origins=origins, path=path, private=private, behind_proxy=behind_proxy
+    )
     served = Served(port=port, path=path, tokens=tokens, state=state)
     stopping: list[Callable[[], None]] = []
     ready = threading.Event()
@@ -98,7 +100,7 @@ def serving(
         await serve(
             perform,
             listening=listening,
-            door=door,
+            rules=rules,
             tokens=tokens,
             audit=Audit(state / "logs" / "audit.log"),
             report=served.reported.append,

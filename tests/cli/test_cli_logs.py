@@ -10,7 +10,7 @@ from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine
 
 LOG = """2026-03-02T09:00:00Z INFO kite_memory started, pid 7
-2026-03-02T09:00:01Z DEBUG kite_memory.pipeline read a.jsonl to 80: 2 new events, 0 problems
+2026-03-02T09:00:01Z DEBUG kite_memory.app.pipeline read a.jsonl to 80: 2 new events, 0 problems
 2026-03-02T09:00:02Z ERROR kite_memory a request failed
   Traceback (most recent call last):
   ValueError: odd \x1b[31m

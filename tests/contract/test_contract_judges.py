@@ -15,7 +15,8 @@ from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
 from kite_memory.distill.backends.openai_api import OpenAiBackend
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.judge import ModelJudge
-from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.outbox import Outbox
+from kite_memory.distill.spending import Budget
 from kite_memory.model.hit import Judge
 from tests.contract.judge_contract import JudgeContract
 from tests.fakes.anthropic_server import anthropic_server, text_message

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import RLock
 
 import pytest
 from hypothesis import given
@@ -146,7 +145,7 @@ class Rounds:
         self.now = NOW
         self.sessions = Known(cwd)
         self._anchoring = CodeAnchors(
-            vault=self.vault, sessions=self.sessions, refresh=self.refreshed.append, lock=RLock(), clock=lambda: self.now,
+            vault=self.vault, sessions=self.sessions, refresh=self.refreshed.append, clock=lambda: self.now,
             monotonic=lambda: self.seconds,
         )  # fmt: skip
 
@@ -404,4 +403,4 @@ def test_a_merged_branch_is_noticed_at_the_next_look_however_many_notes_there_ar
     assert merged_now.branch == "fix/press"
     assert merged_now.path in marked
     assert rounds.vault.find(id).branch == ""
-    assert rounds.vault.on_branches() == []
+    assert rounds.vault.known.on_branches() == []

@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from kite_memory.app.pipeline import Pipeline
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.daemon.watch import Watch
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.outbox import Outbox
@@ -39,6 +40,7 @@ def pipeline_of(home: Path, *sources: Source, timeline: Timeline) -> Iterator[Pi
             scheduler=Scheduler(outbox=outbox, extractor=ScriptedExtractor(), budget=ROOMY),
             vault=vault,
             recall=recall,
+            indexer=NoteIndexer(vault=vault, timeline=timeline, recall=recall),
             policy=ChunkPolicy(idle=0.0),
         )
     finally:

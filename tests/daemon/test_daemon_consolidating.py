@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 import pytest
@@ -45,14 +44,12 @@ class Home:
         self.vault.ensure(assets.folder("vault_template"))
         index = Index(folder / "index", embedder=HashingEmbedder(dim=16))
         self.recall = Recall(index=index, memory=SessionMemory(folder / "shown.sqlite"), clock=self.clock)
-        lock = RLock()
         self.committed: list[str] = []
         self.consolidating = Consolidation(
             vault=self.vault,
-            refresh=self.recall.refresh,
-            gardening=VaultPages(vault=self.vault, lock=lock, clock=self.clock),
+            refresh=lambda paths: self.recall.refresh(self.vault, hint=paths),
+            gardening=VaultPages(vault=self.vault, clock=self.clock),
             folder=folder / "state",
-            lock=lock,
             clock=self.clock,
             committed=self._commit,
         )
@@ -346,12 +343,12 @@ def test_what_has_had_its_time_is_archived_beside_its_month_and_comes_back_by_un
 
     home.consolidating.consolidate()
     archived = home.vault.find(bug.id).status
-    archive = next(home.vault.find(known.id) for known in home.vault.known() if known.title.startswith("Archive of"))
+    archive = next(home.vault.find(known.id) for known in home.vault.known.all() if known.title.startswith("Archive of"))
     home.consolidating.undo()
 
     assert (archived, archive.links) == (NoteStatus.ARCHIVED, ("the-press-fails-on-line-12",))
     assert home.vault.find(bug.id).status is NoteStatus.ACCEPTED
-    assert home.vault.known_as(archive.id) is None
+    assert home.vault.known.by_id(archive.id) is None
 
 
 def test_what_waits_for_a_month_is_asked_about_no_more_however_old_it_was_when_it_came(home: Home) -> None:
@@ -369,7 +366,7 @@ def test_what_waits_for_a_month_is_asked_about_no_more_however_old_it_was_when_i
     assert [(note.status, note.review) for note in asked] == [(NoteStatus.PROPOSED, ""), (NoteStatus.ACCEPTED, "")]
     assert [(note.status, note.review) for note in after] == [(NoteStatus.ARCHIVED, ""), (NoteStatus.ACCEPTED, "lapsed")]
     assert after[1].conflicts == ("the-press",)
-    assert home.vault.review_count() == 0
+    assert home.vault.known.review_count() == 0
 
 
 class TestGit:

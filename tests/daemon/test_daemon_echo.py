@@ -104,21 +104,21 @@ class TestWhatWasSaid:
 class TestInTheIndex:
     @pytest.fixture
     def index(self, tmp_path: Path, timeline: Timeline) -> Iterator[Index]:
-        index = Index(tmp_path / "index", embedder=HashingEmbedder(dim=32), said=partial(said_about, timeline))
+        index = Index(tmp_path / "index", embedder=HashingEmbedder(dim=32))
         yield index
         index.close()
 
     def test_it_leads_to_the_note(self, timeline: Timeline, index: Index) -> None:
         there = event(1, SAID)
         happened(timeline, there)
-        index.refresh(Pile(note(there)))
+        index.refresh(Pile(note(there)), evidence=partial(said_about, timeline))
 
         assert (index.signals("espaliers fleece", meaning=False).bm25 > 0).tolist() == [True]
 
     def test_it_is_not_named_as_what_the_note_says(self, timeline: Timeline, index: Index) -> None:
         there = event(1, SAID)
         happened(timeline, there)
-        index.refresh(Pile(note(there)))
+        index.refresh(Pile(note(there)), evidence=partial(said_about, timeline))
         signals = index.signals("espaliers in spring")
         (number,) = signals.columns.notes["number"].tolist()
 
@@ -128,7 +128,7 @@ class TestInTheIndex:
     def test_none_of_it_is_shown(self, timeline: Timeline, index: Index) -> None:
         there = event(1, SAID)
         happened(timeline, there)
-        index.refresh(Pile(note(there)))
+        index.refresh(Pile(note(there)), evidence=partial(said_about, timeline))
 
         (hit,) = search(index, Query(text="espaliers fleece"), datetime(2026, 3, 3, tzinfo=UTC))
 
@@ -140,10 +140,10 @@ class TestInTheIndex:
         there = event(1, SAID)
         happened(timeline, there)
         pile = Pile(note(there))
-        index.refresh(pile)
+        index.refresh(pile, evidence=partial(said_about, timeline))
 
         pile.remove("facts/frost.md")
-        index.refresh(pile, hint={"facts/frost.md"})
+        index.refresh(pile, hint={"facts/frost.md"}, evidence=partial(said_about, timeline))
 
         assert index.signals("espaliers fleece", meaning=False).bm25.tolist() == []
         with sqlite3.connect(tmp_path / "index" / "catalogue.db") as catalogue:

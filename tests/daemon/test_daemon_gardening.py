@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from threading import RLock
 
 import pytest
 
@@ -13,8 +12,9 @@ from kite_memory.distill import prompts
 from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.polishing import Polisher
+from kite_memory.distill.spending import Budget
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import NoteKind
 from kite_memory.vault.vault import Vault
@@ -30,7 +30,7 @@ def vault(tmp_path: Path) -> Iterator[Vault]:
 
 
 def gardening(vault: Vault) -> VaultPages:
-    return VaultPages(vault=vault, lock=RLock(), clock=later)
+    return VaultPages(vault=vault, clock=later)
 
 
 PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"], "polish")
@@ -59,7 +59,7 @@ class Model:
 
 
 def polished_by(vault: Vault, model: Model) -> VaultPages:
-    return VaultPages(vault=vault, lock=RLock(), clock=later, polisher=model)
+    return VaultPages(vault=vault, clock=later, polisher=model)
 
 
 class TestPolished:

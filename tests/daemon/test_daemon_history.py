@@ -23,8 +23,8 @@ from kite_memory.distill.answering import Answerer
 from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.outbox import Budget, Spending
 from kite_memory.distill.polishing import Polisher
+from kite_memory.distill.spending import Budget, Spending
 from kite_memory.errors import UsageError
 from kite_memory.model.event import EvidenceReference, evidence_reference
 from kite_memory.wiring.services import Services, open_services

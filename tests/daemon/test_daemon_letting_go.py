@@ -13,7 +13,7 @@ import pytest
 
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.outbox import Budget
+from kite_memory.distill.spending import Budget
 from kite_memory.errors import NoteNotFound
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.record import Fact, Record, Topic
@@ -113,12 +113,12 @@ class TestForgetting:
         write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
         house.pipeline.compare_vault()
         perform(house, "synthesize")
-        before = house.vault.page("MEMORY.md")
+        before = house.vault.pages.read("MEMORY.md")
 
         house.bridge.perform("forget", {"note": "gate"}, Asker(grant=OWNER))
 
         assert "zanzib" in before
-        assert "zanzib" not in house.vault.page("MEMORY.md")
+        assert "zanzib" not in house.vault.pages.read("MEMORY.md")
 
     def test_what_was_kept_of_a_conversation_goes_with_a_journal_that_was_deleted_by_hand(self, house: Services) -> None:
         uuid = house.bridge.perform("generate-conversation-id", {}, Asker(grant=OWNER))["claude_conversation_uuid"]
@@ -195,14 +195,14 @@ class TestErasing:
             write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
             house.pipeline.compare_vault()
             perform(house, "synthesize")
-            page = house.vault.page("MEMORY.md")
+            page = house.vault.pages.read("MEMORY.md")
             (house.config.state / "consolidated.json").write_text(page)
             before = holding(house, b"zanzib")
             told = self.erased(house)
             at_once = holding(house, b"zanzib")
 
         assert {"vault.sqlite-wal", "consolidated.json"} <= before
-        assert "zanzib" in page and "zanzib" not in house.vault.page("MEMORY.md")
+        assert "zanzib" in page and "zanzib" not in house.vault.pages.read("MEMORY.md")
         assert told["problems"] == []
         assert at_once == set()
 
@@ -236,9 +236,9 @@ class TestErasing:
         free: list[bool] = []
 
         def tried() -> None:
-            free.append(house.pipeline.vault_lock.acquire(blocking=False))
+            free.append(house.vault.lock.acquire(blocking=False))
             if free[-1]:
-                house.pipeline.vault_lock.release()
+                house.vault.lock.release()
 
         def page(*arguments: Any, **more: Any) -> str:
             beside = threading.Thread(target=tried)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.app import pipeline
+from kite_memory.app import survey
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
 from tests.sources.transcript import Transcript
@@ -37,7 +37,7 @@ def write(home: Path, number: int) -> Path:
 
 
 def told(house: FakeHouse) -> tuple[int, int, int]:
-    survey, provider = house.pipeline.surveyed(), house.source.provider
+    survey, provider = house.pipeline.survey.now(), house.source.provider
     return survey.found[provider], survey.unread[provider], survey.behind[provider]
 
 
@@ -53,7 +53,7 @@ def test_files_and_sessions_are_looked_up_in_batches(house: FakeHouse, monkeypat
         sizes.append(None if sessions is None else len(sessions))
         return chunks(sessions)
 
-    monkeypatch.setattr(pipeline, "_AT_ONCE", 2)
+    monkeypatch.setattr(survey, "_AT_ONCE", 2)
     monkeypatch.setattr(house.timeline, "looked_at", looked_at)
     monkeypatch.setattr(house.outbox, "chunked_to", chunked_to)
 
@@ -75,7 +75,7 @@ def test_sessions_come_a_page_at_a_time(house: FakeHouse) -> None:
 def test_without_a_daemon_only_so_many_files_are_compared(house: FakeHouse) -> None:
     provider = house.source.provider
 
-    some, all = house.pipeline.surveyed(MANY - 1), house.pipeline.surveyed(MANY)
+    some, all = house.pipeline.survey.now(MANY - 1), house.pipeline.survey.now(MANY)
 
     assert (some.found[provider], some.more) == (MANY - 1, {provider})
     assert (all.found[provider], all.more) == (MANY, set())
@@ -84,7 +84,7 @@ def test_without_a_daemon_only_so_many_files_are_compared(house: FakeHouse) -> N
 def test_a_kept_survey_is_told_without_looking_at_any_transcript(
     home: Path, house: FakeHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.pipeline.keep_survey()
+    house.pipeline.survey.keep()
     unread = house.pipeline.unread()
     before = told(house)
     monkeypatch.setattr(house.source, "transcripts", lambda: pytest.fail("looked at every transcript"))

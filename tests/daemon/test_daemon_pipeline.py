@@ -101,7 +101,9 @@ def test_what_is_erased_while_a_model_reads_it_is_not_written(home: Path) -> Non
 
     transcript(home, SAID, "We mulch the young plums in March, when the ground has thawed and before it is dry.")
     with fake_house(home, ScriptedExtractor([erased_meanwhile, again])) as house:
-        letting_go = Forgetting(timeline=house.timeline, outbox=house.outbox, vault=house.vault, recall=house.recall)
+        letting_go = Forgetting(
+            timeline=house.timeline, outbox=house.outbox, vault=house.vault, recall=house.recall, indexer=house.indexer
+        )
         house.walk()
         titles = [note.title for path in notes(house) if (note := house.vault.read(path))]
 

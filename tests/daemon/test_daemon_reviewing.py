@@ -11,6 +11,7 @@ import pytest
 from kite_memory.app import review as reviewing_module
 from kite_memory.app.consolidation import Consolidation
 from kite_memory.app.review import Changed, Review
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import NoteNotFound, UsageError
 from kite_memory.model.event import EvidenceReference
@@ -45,16 +46,15 @@ def reviewing(house: FakeHouse) -> Review:
 
 
 def reviewing_of(house: FakeHouse, recall: Recall) -> Review:
-    lock = house.pipeline.vault_lock
+    indexer = NoteIndexer(vault=house.vault, timeline=house.timeline, recall=recall)
     consolidating = Consolidation(
         vault=house.vault,
-        refresh=recall.refresh,
-        gardening=VaultPages(vault=house.vault, lock=lock, clock=lambda: START),
+        refresh=indexer.refresh,
+        gardening=VaultPages(vault=house.vault, clock=lambda: START),
         folder=house.vault.root.parent / "state",
-        lock=lock,
         clock=lambda: START,
     )
-    return Review(vault=house.vault, recall=recall, timeline=house.timeline, lock=lock, dividing=consolidating)
+    return Review(vault=house.vault, recall=recall, indexer=indexer, timeline=house.timeline, dividing=consolidating)
 
 
 def propose(house: FakeHouse, *items: Any, name: str = "chunk-1") -> list[Note]:
@@ -438,7 +438,7 @@ def test_of_two_that_contradict_each_other_the_newer_holds_whichever_came_last(
     assert (older.status, newer.status) == (NoteStatus.SUPERSEDED if replaced else NoteStatus.ACCEPTED, NoteStatus.ACCEPTED)
     assert (older.valid_until, newer.valid_until) == (newer.created if replaced else None, None)
     assert (bool(older.superseded_by), bool(newer.supersedes), older.conflicts) == (replaced, replaced, ())
-    assert (newer.id, older.id) in house.vault.settled()
+    assert (newer.id, older.id) in house.vault.known.settled()
     assert "Nothing waits." in page(house).read_text(encoding="utf-8")
 
 

@@ -51,7 +51,7 @@ def errors() -> list[BaseException]:
 
 @pytest.fixture
 def saying(house: FakeHouse, errors: list[BaseException]) -> Iterator[PromptCapture]:
-    saying = PromptCapture(vault=house.vault, recall=house.recall, lock=house.pipeline.vault_lock, report=errors.append)
+    saying = PromptCapture(vault=house.vault, recall=house.recall, indexer=house.indexer, report=errors.append)
     yield saying
     saying.close()
 
@@ -103,9 +103,8 @@ def test_what_a_file_had_said_before_waits_for_review_though_a_prompt_asks_to_ke
         def traces(self, texts: Sequence[str]) -> Sequence[Trace]:
             return [Trace(pairs=12, foreign=0.9)] * len(texts)
 
-    lock = house.pipeline.vault_lock
     saying = PromptCapture(
-        vault=house.vault, recall=house.recall, lock=lock, report=errors.append, provenance=lambda project: ReadBefore()
+        vault=house.vault, recall=house.recall, indexer=house.indexer, report=errors.append, provenance=lambda project: ReadBefore()
     )
     hear(saying, f"From now on {wish}.")
     saying.close()
@@ -159,7 +158,7 @@ def test_the_rules_make_no_second_note_either(home: Path) -> None:
         "Use pnpm instead of npm from now on.",
     )
     with fake_house(home, OfflineExtractor(), policy=ChunkPolicy(idle=0.0)) as house:
-        saying = PromptCapture(vault=house.vault, recall=house.recall, lock=house.pipeline.vault_lock, report=print)
+        saying = PromptCapture(vault=house.vault, recall=house.recall, indexer=house.indexer, report=print)
         for text in said:
             hear(saying, text)
         transcript(home, *said)
@@ -257,7 +256,7 @@ def test_hearing_does_not_wait_for_the_vault(house: FakeHouse, saying: PromptCap
             saying.hear(f"Remember that bed {number} is sown with kale.", agent="claude-code", session=SESSION, cwd=CWD)
         heard.set()
 
-    with house.pipeline.vault_lock:
+    with house.vault.lock:
         threading.Thread(target=hear_many).start()
         assert heard.wait(PATIENT)
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.outbox import Budget, Outbox, Spending
+from kite_memory.distill.outbox import Outbox
+from kite_memory.distill.spending import Budget, Spending
 
 NOON = 1_772_366_400.0
 DAY = "2026-03-01"

@@ -19,7 +19,8 @@ from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.judge import ModelJudge
 from kite_memory.distill.judge_question import MOST_CANDIDATES, TASK, asked, read_answer, room
-from kite_memory.distill.outbox import Budget, Outbox, Spending
+from kite_memory.distill.outbox import Outbox
+from kite_memory.distill.spending import Budget, Spending
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.hit import Judged, Question, Unjudged, Verdict
 from tests.fakes.anthropic_server import Json, Raw, anthropic_server, api_error, message

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.outbox import Budget, Outbox, PutOff, WaitingChunk
+from kite_memory.distill.outbox import Outbox, PutOff, WaitingChunk
 from kite_memory.distill.record_json import from_json, to_json
+from kite_memory.distill.spending import Budget
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Rejected, Topic
 

@@ -13,8 +13,9 @@ from kite_memory.distill.answering import Unsaid
 from kite_memory.distill.backends.backend import Ending, Reply
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
-from kite_memory.distill.outbox import Budget, Outbox, Spending
+from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.polishing import Polished, Polisher, asked, read_polished, says_the_same
+from kite_memory.distill.spending import Budget, Spending
 from tests.fakes.judges import ScriptedBackend
 
 PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"], "polish")

@@ -7,8 +7,9 @@ import pytest
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.saving import Saving
+from kite_memory.distill.spending import Budget
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.record import Chunk, Decision, Fact, Record, Topic

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Busy, Extractor, Misconfigured, Outcome, Refused, Usage
-from kite_memory.distill.outbox import MOST_UNKNOWN, Budget, Outbox, WaitingChunk, utc_day
+from kite_memory.distill.outbox import MOST_UNKNOWN, Outbox, WaitingChunk
 from kite_memory.distill.scheduler import LONGEST_PAUSE, TOO_DEAR, Asked, Idle, Scheduler, pause_after
+from kite_memory.distill.spending import Budget, utc_day
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.record import Chunk
 from tests.fakes.events import SESSION, event

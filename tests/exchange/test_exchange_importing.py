@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from threading import RLock
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kite_memory.app.importer import Importer
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.exchange.exporting import as_json, jsonl, note_of, zipped
 from kite_memory.exchange.foreign import Foreign, Kept, PassedOver, drafts
@@ -26,6 +26,7 @@ from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.notefile import render
 from tests.contract.whole_note import ELSEWHERE, OTHERS, differing, whole_note
@@ -274,11 +275,13 @@ def vault_at(home: Path) -> Iterator[Vault]:
 
 def import_all(vault: Vault, home: Path, file: Path, *, trust: bool = True) -> None:
     recall = Recall(index=Index(home / "index", embedder=HashingEmbedder(dim=32)), memory=SessionMemory(home / "shown.sqlite"))
-    taking_in = Importer(vault=vault, recall=recall, lock=RLock())
+    timeline = Timeline(home / "timeline.sqlite")
+    taking_in = Importer(vault=vault, indexer=NoteIndexer(vault=vault, timeline=timeline, recall=recall))
     start: int | None = 0
     while start is not None:
         start = taking_in.take_in(path=str(file), start=start, accepted=trust)["next"]
     recall.close()
+    timeline.close()
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.zip"])
@@ -297,7 +300,7 @@ def test_all_that_a_note_holds_survives_an_export(tmp_path: Path, name: str, fir
     with vault_at(tmp_path / "there") as vault:
         import_all(vault, tmp_path, tmp_path / name)
         kept = vault.called(whole_note().id)
-        stems = [PurePosixPath(known.path).stem for each in OTHERS if (known := vault.known_as(each.id))]
+        stems = [PurePosixPath(known.path).stem for each in OTHERS if (known := vault.known.by_id(each.id))]
         unresolved = [each for each in vault.unresolved_links() if kept is not None and each.path == kept.path]
 
     assert kept is not None

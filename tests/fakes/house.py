@@ -8,10 +8,12 @@ from pathlib import Path
 
 from kite_memory import assets
 from kite_memory.app.pipeline import Pipeline
+from kite_memory.app.session_context import NoteIndexer
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Extractor
-from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler
+from kite_memory.distill.spending import Budget
 from kite_memory.recall.embedders.embedder import Embedder, HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
@@ -31,6 +33,7 @@ class FakeHouse:
     outbox: Outbox
     vault: Vault
     recall: Recall
+    indexer: NoteIndexer
     pipeline: Pipeline
 
     def walk(self) -> None:
@@ -67,6 +70,7 @@ def fake_house(
         index=Index(state / "index", embedder=embedder or HashingEmbedder(dim=32)),
         memory=SessionMemory(state / "index" / "shown.sqlite"),
     )
+    indexer = NoteIndexer(vault=vault, timeline=timeline, recall=recall)
     source = source or ClaudeCode(home / "claude", own_state=state)
     pipeline = Pipeline(
         sources=(source,),
@@ -75,12 +79,15 @@ def fake_house(
         scheduler=Scheduler(outbox=outbox, extractor=extractor, budget=ROOMY, clock=clock),
         vault=vault,
         recall=recall,
+        indexer=indexer,
         policy=policy,
         clock=clock,
         remembers=remembers,
     )
     try:
-        yield FakeHouse(source=source, timeline=timeline, outbox=outbox, vault=vault, recall=recall, pipeline=pipeline)
+        yield FakeHouse(
+            source=source, timeline=timeline, outbox=outbox, vault=vault, recall=recall, indexer=indexer, pipeline=pipeline
+        )
     finally:
         recall.close()
         vault.close()

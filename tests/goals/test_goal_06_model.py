@@ -20,8 +20,9 @@ from kite_memory.distill.backends.backend import Prices
 from kite_memory.distill.chunking import ChunkPolicy, Span
 from kite_memory.distill.extractor import Busy, Extractor, Outcome, Refused, Usage
 from kite_memory.distill.model_extractor import ModelExtractor
-from kite_memory.distill.outbox import Budget, Outbox
+from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Asked, Scheduler
+from kite_memory.distill.spending import Budget
 from kite_memory.model.record import Chunk
 from tests.counts import how_many
 from tests.crash.harness import Places, Writer

@@ -12,7 +12,7 @@ import pytest
 
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.outbox import Budget
+from kite_memory.distill.spending import Budget
 from kite_memory.model.event import Event
 from kite_memory.model.record import Decision, Fact, Insight, Record, Rejected, Topic
 from kite_memory.system import sqlite
@@ -123,7 +123,7 @@ def test_no_byte_of_the_state_folder_tells_what_was_forgotten(house: Services) -
 
     assert {"timeline.sqlite", "outbox.sqlite", "vault.sqlite", "shown.sqlite", "catalogue.db"} <= kept
     assert left == {}
-    assert [one.word for one in tried if one.word in house.vault.page("MEMORY.md")] == []
+    assert [one.word for one in tried if one.word in house.vault.pages.read("MEMORY.md")] == []
 
 
 def test_nor_does_the_vault_outside_of_its_trash(house: Services) -> None:

@@ -249,7 +249,7 @@ def walked(home: Path) -> tuple[Search, list[Planted], Repeating]:
     extractor = ModelExtractor(backend=model, prompt=Prompt(system="Note what is worth keeping.", schema={}, version="1"))
     with fake_house(home, extractor) as house:
         house.walk()
-        for note in list(house.vault.known())[:40]:
+        for note in list(house.vault.known.all())[:40]:
             if note.id:
                 house.vault.forget(note.id)
         house.recall.refresh(house.vault)

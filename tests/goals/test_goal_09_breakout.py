@@ -165,7 +165,7 @@ def asked_of(house: Services, count: int) -> Iterator[Answered]:
     def perform(tool: str, **arguments: Any) -> Answered:
         return Answered(tool, house.bridge.perform(tool, arguments, ASKER))
 
-    for note in [known for known in house.vault.known() if known.id][:count]:
+    for note in [known for known in house.vault.known.all() if known.id][:count]:
         yield perform("get_note", note=note.id)
     for number in range(0, count, 5):
         yield perform("read_memory", key=f"project.pear{number}")

@@ -111,7 +111,7 @@ def test_no_way_in_leaves_anything_that_acts(house: Services, tmp_path: Path) ->
 
     kept = list(house.vault.root.rglob("*.md"))
     assert len(kept) > 3 * TRIED
-    assert (house.vault.page("MEMORY.md"), house.vault.page("Review.md")) != ("", "")
+    assert (house.vault.pages.read("MEMORY.md"), house.vault.pages.read("Review.md")) != ("", "")
     assert wrong(house) == []
 
 

@@ -93,7 +93,7 @@ def written_under(vault: Vault, name: str, number: int) -> None:
                         doing(name)
             case _:
                 with contextlib.suppress(ValueError):  # only our own pages have names
-                    vault.put_page(name, "a page", before=vault.page(name))
+                    vault.pages.put(name, "a page", before=vault.pages.read(name))
 
 
 def escapes(root: Path, count: int, seed: int) -> list[str]:

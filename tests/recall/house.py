@@ -24,7 +24,7 @@ class Services:
 
     def opened(self, **settings: Any) -> Recall:
         return Recall(
-            index=Index(self.folder / "index", embedder=LOCAL, said=settings.pop("said", lambda note: "")),
+            index=Index(self.folder / "index", embedder=LOCAL),
             memory=SessionMemory(self.folder / "memory.db"),
             clock=self._clock,
             **settings,

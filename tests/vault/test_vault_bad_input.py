@@ -56,7 +56,7 @@ def test_a_note_that_icloud_keeps_elsewhere_is_not_taken_for_deleted(vault: Vaul
     assert written == []
     assert (later.deleted, later.returned) == ((), ())
     assert paths(vault) == sorted([kept, evicted])
-    assert not vault.is_buried(vault.find(evicted).id)
+    assert not vault.known.is_buried(vault.find(evicted).id)
 
 
 @pytest.mark.parametrize(

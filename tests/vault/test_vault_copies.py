@@ -1,7 +1,6 @@
 """What sync tools leave where two devices have changed one note: left alone, told, and neither a second note nor a deletion."""
 
 from pathlib import Path
-from threading import RLock
 
 import pytest
 
@@ -74,7 +73,7 @@ def test_a_copy_of_a_sync_tool_is_told_and_is_no_second_note(vault: Vault, name:
     inside = copy.relative_to(vault.root).as_posix()
 
     compared = vault.compare()
-    VaultPages(vault=vault, lock=RLock(), clock=later).synthesize()
+    VaultPages(vault=vault, clock=later).synthesize()
 
     assert (compared.added, compared.renamed, compared.deleted) == ((), (), ())
     assert {problem.file: problem.reason for problem in compared.problems} == {inside: REASON}
@@ -97,8 +96,8 @@ def test_a_copy_that_comes_or_goes_is_no_deletion_and_the_note_stays_the_note(va
     third = vault.compare()
 
     assert (first.deleted, second.deleted, third.deleted) == ((), (), ())
-    assert not vault.is_buried(id)
-    known = vault.known_as(id)
+    assert not vault.known.is_buried(id)
+    known = vault.known.by_id(id)
     assert known is not None and vault.root / known.path == file
     assert len(paths(vault)) == 2
 

@@ -11,7 +11,8 @@ from kite_memory.errors import KiteError
 from kite_memory.model.note import NoteStatus, Scope
 from kite_memory.vault import Vault
 from kite_memory.vault.keyed_notes import Changed, Kept, KeyPlace
-from kite_memory.vault.ledger import VERSION, Ledger
+from kite_memory.vault.ledger import Ledger
+from kite_memory.vault.ledger.schema import VERSION
 from tests.vault.building import START, TEMPLATE
 
 
@@ -314,7 +315,7 @@ def test_what_is_remembered_again_after_it_has_expired_is_there_to_stay(vault: V
 @pytest.fixture
 def first_ledger(tmp_path: Path) -> Iterator[Path]:
     """As version 1 of the ledger had a key."""
-    from kite_memory.vault.ledger import _VERSION_1
+    from kite_memory.vault.ledger.schema import _VERSION_1
 
     path = tmp_path / "first.sqlite"
     with sqlite3.connect(path) as database:
@@ -332,7 +333,7 @@ def first_ledger(tmp_path: Path) -> Iterator[Path]:
 def test_a_ledger_of_version_1_keeps_its_keys(first_ledger: Path) -> None:
     ledger = Ledger(first_ledger)
 
-    (known,) = ledger.keyed("port", "project", "orchard", "")
+    (known,) = ledger.keys.keyed("port", "project", "orchard", "")
 
     assert (known.id, known.size) == ("ID7", -1)
     ledger.close()

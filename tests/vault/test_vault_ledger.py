@@ -13,9 +13,11 @@ import pytest
 
 from kite_memory.errors import KiteError, StateDamaged, StateNewer, VaultReadOnly
 from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.system.locks import WriterLock
+from kite_memory.system.sqlite import migrate
 from kite_memory.vault.files import Stamp
-from kite_memory.vault.ledger import VERSION, Intent, Ledger
-from kite_memory.vault.lock import WriterLock
+from kite_memory.vault.ledger import Intent, Ledger
+from kite_memory.vault.ledger.schema import VERSION
 from tests.vault.building import START
 
 
@@ -47,7 +49,7 @@ def test_a_text_that_is_none_any_more_is_said(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     ledger = Ledger(path)
     ledger.set("x", "y")
-    ledger._run("UPDATE settings SET value = CAST(x'ff9f' AS TEXT)")
+    ledger._database.run("UPDATE settings SET value = CAST(x'ff9f' AS TEXT)")
 
     with pytest.raises(StateDamaged, match="not as it should be"):
         ledger.setting("x")
@@ -73,10 +75,10 @@ def test_a_change_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(ZeroDivisionError), ledger.changing():
         ledger.set("x", "y")
-        ledger.absorb("draft", "note")
+        ledger.relations.absorb("draft", "note")
         raise ZeroDivisionError
 
-    assert (ledger.setting("x"), ledger.absorbed_by("draft")) == ("", "")
+    assert (ledger.setting("x"), ledger.relations.absorbed_by("draft")) == ("", "")
     ledger.set("x", "z")
     assert ledger.setting("x") == "z"
     ledger.close()
@@ -84,13 +86,13 @@ def test_a_change_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_said_in_our_words(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger._run("PRAGMA max_page_count = 1")
+    ledger._database.run("PRAGMA max_page_count = 1")
 
     with pytest.raises(VaultReadOnly, match="no space left"), ledger.changing():
         for number in range(2_000):
-            ledger.absorb(f"draft {number}" * 20, "note")
+            ledger.relations.absorb(f"draft {number}" * 20, "note")
 
-    assert ledger.absorbed_by("draft 0" * 20) == ""
+    assert ledger.relations.absorbed_by("draft 0" * 20) == ""
     ledger.close()
 
 
@@ -104,12 +106,12 @@ def test_a_state_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 
 def test_a_change_that_could_not_begin_leaves_the_next_one_as_lasting_as_ever(tmp_path: Path) -> None:
     one, two = Ledger(tmp_path / "ledger.sqlite"), Ledger(tmp_path / "ledger.sqlite")
-    one._database.execute("PRAGMA busy_timeout = 1")
+    one._database.run("PRAGMA busy_timeout = 1")
     with two.changing(), pytest.raises(KiteError), one.changing(lasting=False):
         pass
 
     with one.changing():
-        (synchronous,) = one._database.execute("PRAGMA synchronous").fetchone()
+        (synchronous,) = one._database.run("PRAGMA synchronous")[0]
 
     assert synchronous == 2  # FULL
     one.close()
@@ -132,19 +134,19 @@ def test_what_was_begun_is_known_to_the_next_process(tmp_path: Path) -> None:
 
 def test_the_dead_are_known_by_id_and_by_every_title(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.bury("ID", ("Late Frost", "cold"), "orchard", at=START, because="deleted")
+    ledger.tombstones.bury("ID", ("Late Frost", "cold"), "orchard", at=START, because="deleted")
 
-    assert ledger.is_buried("ID")
-    assert ledger.is_title_buried("late frost!", "orchard") and ledger.is_title_buried("COLD", "orchard")
-    assert not ledger.is_title_buried("late frost", "meadow")
-    ledger.lift("ID")
-    assert not ledger.is_buried("ID") and not ledger.is_title_buried("cold", "orchard")
+    assert ledger.tombstones.is_buried("ID")
+    assert ledger.tombstones.is_title_buried("late frost!", "orchard") and ledger.tombstones.is_title_buried("COLD", "orchard")
+    assert not ledger.tombstones.is_title_buried("late frost", "meadow")
+    ledger.tombstones.lift("ID")
+    assert not ledger.tombstones.is_buried("ID") and not ledger.tombstones.is_title_buried("cold", "orchard")
     ledger.close()
 
 
 def test_a_state_folder_that_may_not_be_written_to_is_said(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger._run("PRAGMA query_only = ON")
+    ledger._database.run("PRAGMA query_only = ON")
 
     with pytest.raises(VaultReadOnly):
         ledger.set("x", "y")
@@ -153,7 +155,7 @@ def test_a_state_folder_that_may_not_be_written_to_is_said(tmp_path: Path) -> No
 
 def test_two_writers_wait_for_each_other_and_say_when_it_takes_too_long(tmp_path: Path) -> None:
     one, two = Ledger(tmp_path / "ledger.sqlite"), Ledger(tmp_path / "ledger.sqlite")
-    two._run("PRAGMA busy_timeout = 1")
+    two._database.run("PRAGMA busy_timeout = 1")
 
     with one.changing():
         one.set("x", "y")
@@ -190,7 +192,7 @@ def test_a_lock_is_for_one_at_a_time_and_may_be_taken_again_by_who_has_it(tmp_pa
 
 
 def test_a_ledger_of_the_second_version_learns_of_rulings(tmp_path: Path) -> None:
-    from kite_memory.vault.ledger import _VERSION_1, _VERSION_2
+    from kite_memory.vault.ledger.schema import _VERSION_1, _VERSION_2
 
     file = tmp_path / "vault.sqlite"
     with contextlib.closing(sqlite3.connect(file)) as database:
@@ -200,9 +202,9 @@ def test_a_ledger_of_the_second_version_learns_of_rulings(tmp_path: Path) -> Non
         database.commit()
 
     with contextlib.closing(Ledger(file)) as ledger:
-        ledger.rule("NEW", "OLD", "replaces")
+        ledger.relations.rule("NEW", "OLD", "replaces")
 
-        assert ledger.settled(["OLD"]) == {("NEW", "OLD")}
+        assert ledger.relations.settled(["OLD"]) == {("NEW", "OLD")}
 
 
 def test_what_waits_is_known_without_a_look_at_the_rest(tmp_path: Path) -> None:
@@ -211,38 +213,38 @@ def test_what_waits_is_known_without_a_look_at_the_rest(tmp_path: Path) -> None:
     plain = Note(id="A", path="a.md", kind=NoteKind.FACT, title="a", body="a", created=at, updated=at)
     with contextlib.closing(Ledger(tmp_path / "vault.sqlite")) as ledger:
         with ledger.changing():
-            ledger.see(plain, stamp, id="A")
-            ledger.see(replace(plain, id="B", path="b.md", status=NoteStatus.PROPOSED), stamp, id="B")
-            ledger.see(replace(plain, id="C", path="c.md", conflicts=("[[a]]",)), stamp, id="C")
-            ledger.see(replace(plain, id="D", path="d.md", review="split"), stamp, id="D")
-            ledger.see(replace(plain, id="E", path="e.md", review="split", status=NoteStatus.SUPERSEDED), stamp, id="E")
-            ledger.see(replace(plain, id="B", path="b copy.md", status=NoteStatus.PROPOSED), stamp, id="B", twin=True)
-        assert [each.path for each in ledger.waiting()] == ["b.md", "c.md", "d.md"]
+            ledger.notes.see(plain, stamp, id="A")
+            ledger.notes.see(replace(plain, id="B", path="b.md", status=NoteStatus.PROPOSED), stamp, id="B")
+            ledger.notes.see(replace(plain, id="C", path="c.md", conflicts=("[[a]]",)), stamp, id="C")
+            ledger.notes.see(replace(plain, id="D", path="d.md", review="split"), stamp, id="D")
+            ledger.notes.see(replace(plain, id="E", path="e.md", review="split", status=NoteStatus.SUPERSEDED), stamp, id="E")
+            ledger.notes.see(replace(plain, id="B", path="b copy.md", status=NoteStatus.PROPOSED), stamp, id="B", twin=True)
+        assert [each.path for each in ledger.notes.waiting()] == ["b.md", "c.md", "d.md"]
 
-        ledger.see(replace(plain, id="C", path="c.md"), stamp, id="C")
+        ledger.notes.see(replace(plain, id="C", path="c.md"), stamp, id="C")
 
-        assert [each.path for each in ledger.waiting()] == ["b.md", "d.md"]
+        assert [each.path for each in ledger.notes.waiting()] == ["b.md", "d.md"]
 
 
 def test_a_title_that_is_not_to_be_made_again_is_kept_unreadable(tmp_path: Path) -> None:
     file = tmp_path / "vault.sqlite"
     with contextlib.closing(Ledger(file)) as ledger:
-        ledger.bury("A", ["Zanzibar pepper"], "orchard", at=datetime(2026, 3, 1, tzinfo=UTC), because="forgotten")
-        assert ledger.is_title_buried("zanzibar Pepper!", "orchard")
-        ledger._run("UPDATE buried_titles SET title_key = 'zanzibar pepper'")  # as the fourth version had it
-        ledger._run("DROP INDEX files_by_time")
-        ledger._run("PRAGMA user_version = 6")
+        ledger.tombstones.bury("A", ["Zanzibar pepper"], "orchard", at=datetime(2026, 3, 1, tzinfo=UTC), because="forgotten")
+        assert ledger.tombstones.is_title_buried("zanzibar Pepper!", "orchard")
+        ledger._database.run("UPDATE buried_titles SET title_key = 'zanzibar pepper'")  # as the fourth version had it
+        ledger._database.run("DROP INDEX files_by_time")
+        ledger._database.run("PRAGMA user_version = 6")
 
     with contextlib.closing(Ledger(file)) as ledger:
-        assert ledger.is_title_buried("zanzibar Pepper!", "orchard")
+        assert ledger.tombstones.is_title_buried("zanzibar Pepper!", "orchard")
         ledger.purge()
         assert [path.name for path in tmp_path.iterdir() if b"zanzibar" in path.read_bytes()] == []
-        ledger.lift_title("Zanzibar pepper", "orchard")
-        assert not ledger.is_title_buried("Zanzibar pepper", "orchard")
+        ledger.tombstones.lift_title("Zanzibar pepper", "orchard")
+        assert not ledger.tombstones.is_title_buried("Zanzibar pepper", "orchard")
 
 
 def test_a_ledger_of_the_third_version_has_what_may_ask_read_again(tmp_path: Path) -> None:
-    from kite_memory.vault.ledger import _VERSION_1, _VERSION_2, _VERSION_3
+    from kite_memory.vault.ledger.schema import _VERSION_1, _VERSION_2, _VERSION_3
 
     file = tmp_path / "vault.sqlite"
     rows = [("a.md", "A", "accepted"), ("b.md", "B", "proposed"), ("c.md", "", "accepted")]
@@ -259,30 +261,27 @@ def test_a_ledger_of_the_third_version_has_what_may_ask_read_again(tmp_path: Pat
         database.commit()
 
     with contextlib.closing(Ledger(file)) as ledger:
-        known = {each.path: each.size for each in ledger.everything()}
+        known = {each.path: each.size for each in ledger.notes.everything()}
 
         assert known == {"a.md": -1, "b.md": 1, "c.md": 1}
-        assert [each.path for each in ledger.waiting()] == ["b.md"]
+        assert [each.path for each in ledger.notes.waiting()] == ["b.md"]
 
 
 def test_a_ledger_of_the_fourth_version_has_what_may_be_of_a_branch_read_again(tmp_path: Path) -> None:
-    from kite_memory.vault.ledger import _MIGRATIONS
+    from kite_memory.vault.ledger.schema import MIGRATIONS
 
     file = tmp_path / "vault.sqlite"
     with contextlib.closing(sqlite3.connect(file)) as database:
-        for version in range(1, 5):
-            for statement in _MIGRATIONS[version]:
-                database.execute(statement)
+        migrate(database, {version: MIGRATIONS[version] for version in range(1, 5)}, named="the ledger")
         for number, kind in enumerate(("decision", "fact", "insight")):
             database.execute(
                 "INSERT INTO files (path, id, twin, kind, title, title_key, stem_key, body_key, project, status, size, mtime_ns,"
                 " problem) VALUES (?, ?, 0, ?, '', '', '', '', '', 'accepted', 1, 1, '')",
                 (f"{kind}.md", f"ID{number}", kind),
             )
-        database.execute("PRAGMA user_version = 4")
         database.commit()
 
     with contextlib.closing(Ledger(file)) as ledger:
-        known = {each.path: each.size for each in ledger.everything()}
+        known = {each.path: each.size for each in ledger.notes.everything()}
 
     assert known == {"decision.md": -1, "fact.md": -1, "insight.md": 1}

@@ -437,7 +437,7 @@ def test_what_a_person_lets_stand_again_stands(vault: Vault) -> None:
     again, other = vault.find(older.id), vault.find(newer.id)
     assert (again.status, again.superseded_by, again.valid_until, other.supersedes) == (NoteStatus.ACCEPTED, "", None, ())
     assert vault.heed() == []
-    assert (newer.id, older.id) in vault.settled()
+    assert (newer.id, older.id) in vault.known.settled()
 
 
 def test_to_mute_what_was_replaced_takes_nothing_back(vault: Vault) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.vault import links
 from kite_memory.vault.notefile import Unreadable, body_of, parse, render, with_addition
-from kite_memory.vault.properties import lay_out
+from kite_memory.vault.properties import sheet_of
 from kite_memory.vault.wording import one_line, text_block
 from tests.vault.building import START, later, note
 
@@ -63,7 +63,7 @@ def test_a_note_looks_as_promised() -> None:
 
 
 def test_other_readers_find_the_types_they_expect() -> None:
-    front = yaml.safe_load(lay_out(render(note())).yaml)
+    front = yaml.safe_load(sheet_of(render(note())).yaml)
 
     assert front["created"] == START
     assert front["importance"] == 2

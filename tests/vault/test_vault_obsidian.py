@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from datetime import date, datetime
 from pathlib import Path, PurePosixPath
-from threading import RLock
 from typing import Any
 
 import frontmatter
@@ -65,7 +64,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     transcripts(home)
     with fake_house(home, OfflineExtractor()) as house:
         house.walk()
-        VaultPages(vault=house.vault, lock=RLock(), clock=later).synthesize()
+        VaultPages(vault=house.vault, clock=later).synthesize()
         yield house.vault.root
 
 

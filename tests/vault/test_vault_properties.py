@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.vault.properties import MAX_BYTES, PropertiesHandler, Raw, Refused, entry, lay_out, load, with_properties
+from kite_memory.vault.properties import MAX_BYTES, PropertiesHandler, Raw, Refused, entry, load, sheet_of, with_properties
 from kite_memory.vault.wording import one_line
 
 HOSTILE = [
@@ -135,7 +135,7 @@ def test_ordinary_titles_and_tags_need_no_quotes() -> None:
     ],
 )
 def test_the_fences_are_where_obsidian_sees_them(text: str, front: str, body: str) -> None:
-    sheet = lay_out(text)
+    sheet = sheet_of(text)
 
     assert (sheet.yaml, text[sheet.body :]) == (front, body)
 
@@ -144,7 +144,7 @@ def test_the_fences_are_where_obsidian_sees_them(text: str, front: str, body: st
     "text", ["", "body", "----\na: 1\n----\n", " ---\na: 1\n---\n", "---\nnever closed", "--- a: 1 ---", "body\n---\na: 1\n---\n"]
 )
 def test_without_fences_all_is_body(text: str) -> None:
-    assert (lay_out(text).yaml, text[lay_out(text).body :]) == ("", text)
+    assert (sheet_of(text).yaml, text[sheet_of(text).body :]) == ("", text)
 
 
 MESSY = """---
@@ -181,7 +181,7 @@ def test_every_way_to_write_a_property_can_be_replaced(name: str) -> None:
     changed = with_properties(MESSY, {name: "new"})
 
     assert changed is not None
-    before, after = load(lay_out(MESSY).yaml), load(lay_out(changed).yaml)
+    before, after = load(sheet_of(MESSY).yaml), load(sheet_of(changed).yaml)
     assert after == before | {name: "new"}
     assert list(after) == list(before)
     assert "# my own comment" in changed
@@ -232,7 +232,7 @@ def test_whatever_a_person_keeps_there_survives_a_change_of_ours(
 
     if changed is None:
         return
-    before, after = lay_out(text), lay_out(changed)
+    before, after = sheet_of(text), sheet_of(changed)
     assert changed[after.body :] == text[before.body :]
     assert load(after.yaml) == load(before.yaml) | {"status": one_line(value), "evidence": [one_line(value)]}
 
@@ -241,13 +241,13 @@ def test_whatever_a_person_keeps_there_survives_a_change_of_ours(
 def test_no_scribble_raises_anything_else_and_a_change_never_loses_the_body(front: str) -> None:
     text = f"---\n{front}\n---\nthe body"
     try:
-        load(lay_out(text).yaml)
+        load(sheet_of(text).yaml)
     except Refused:
         pass
 
     changed = with_properties(text, {"status": "muted"})
 
-    assert changed is None or changed.endswith(text[lay_out(text).body :])
+    assert changed is None or changed.endswith(text[sheet_of(text).body :])
 
 
 def test_frontmatter_of_just_under_the_limit_is_read() -> None:
@@ -261,7 +261,7 @@ def test_frontmatter_of_just_under_the_limit_is_read() -> None:
 def test_a_name_given_twice_has_its_last_value_and_can_be_changed() -> None:
     text = "---\na: 1\na: 2\n---\n"
 
-    assert load(lay_out(text).yaml) == {"a": "2"}
+    assert load(sheet_of(text).yaml) == {"a": "2"}
     assert with_properties(text, {"a": "three"}) == "---\na: 1\na: three\n---\n"
 
 

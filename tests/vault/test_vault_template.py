@@ -10,7 +10,7 @@ import yaml
 from kite_memory.vault import properties
 from kite_memory.vault.links import targets
 from kite_memory.vault.notefile import FOLDERS, written_properties
-from kite_memory.vault.properties import lay_out
+from kite_memory.vault.properties import sheet_of
 from kite_memory.vault.vault import Vault
 from tests.vault.building import TEMPLATE, note
 
@@ -56,7 +56,7 @@ def test_the_pages_lead_nowhere_that_is_not_there(name: str) -> None:
     text = (TEMPLATE / name).read_text(encoding="utf-8")
 
     assert targets(text) == ()
-    assert properties.load(lay_out(text).yaml) == {}
+    assert properties.load(sheet_of(text).yaml) == {}
 
 
 @pytest.mark.parametrize("path", sorted((TEMPLATE / "views").glob("*.base")), ids=lambda path: path.name)

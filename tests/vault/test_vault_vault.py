@@ -956,8 +956,8 @@ def test_notes_are_found_by_the_session_they_rest_on(vault: Vault) -> None:
     written = write(vault, fact("Frost"), fact("Ice"))
     vault.remember("By hand")
 
-    assert vault.notes_of("claude-code", "5e55-0001") == sorted(written)
-    assert vault.notes_of("codex", "5e55-0001") == []
+    assert vault.known.of_session("claude-code", "5e55-0001") == sorted(written)
+    assert vault.known.of_session("codex", "5e55-0001") == []
 
 
 def test_remembered_words_are_on_disk_at_once(vault: Vault) -> None:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from threading import RLock
 
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, VaultMissing
@@ -83,7 +82,7 @@ class Daemon:
     def supersedes(self) -> None:
         thought = self.dice.randrange(THOUGHTS)
         newer = drafts(fact(f"Second thought {thought}"), name=f"chunk-{thought}-newer")[0].note
-        known = self.vault.known_as(identity(thought))
+        known = self.vault.known.by_id(identity(thought))
         path = known.path if known else ""
         action = Supersede(note=newer, old_id=identity(thought), old_path=path, because="it is newer")
         self.unless_frozen(lambda vault: vault.carry_out([action]))
@@ -113,11 +112,11 @@ class Daemon:
         self.unless_frozen(lambda vault: self.asked_for.add(vault.keys.keep(place, lambda before: said).note.id))
 
     def synthesizes(self) -> None:
-        gardening = VaultPages(vault=self.vault, lock=RLock(), clock=later)
+        gardening = VaultPages(vault=self.vault, clock=later)
         self.unless_frozen(lambda vault: gardening.synthesize())
 
     def _any(self) -> str:
-        known = self.vault.known()
+        known = self.vault.known.all()
         return self.dice.choice(known).path if known else ""
 
     def unless_frozen(self, work: Callable[[Vault], object]) -> None:
@@ -391,7 +390,7 @@ class Sitting:
             yield f"deleted, and back: {sorted(back)}"
         if doubled := {id for id, count in ids.items() if count > 1 + self.copied[id]}:
             yield f"one id in several notes: {sorted(doubled)}"
-        holding = (known for known in vault.known() if known.id and not known.twin and known.status != NoteStatus.SUPERSEDED)
+        holding = (known for known in vault.known.all() if known.id and not known.twin and known.status != NoteStatus.SUPERSEDED)
         titles = (title_key(known.title) for known in holding)  # what was replaced, and is said again later, holds in a new note
         thoughts = Counter(title for title in titles if title.startswith("thought "))
         if twice := {title for title, count in thoughts.items() if count > 1}:

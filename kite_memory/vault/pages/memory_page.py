@@ -15,8 +15,8 @@ from kite_memory.text.quoting import quoted
 from kite_memory.vault import links
 from kite_memory.vault.pages.entities import deserves_a_page
 from kite_memory.vault.pages.graph import Graph, stem
-from kite_memory.vault.strength import is_worth_a_line, strength
 from kite_memory.vault.taming import tame_line
+from kite_memory.vault.upkeep.strength import is_worth_a_line, strength
 from kite_memory.vault.wording import digest, entity_key, one_line, shortened, stem_key, title_key
 
 PAGE = "MEMORY.md"

@@ -14,8 +14,9 @@ from urllib.parse import quote, unquote
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.text.quoting import quoted
-from kite_memory.vault import links, split
+from kite_memory.vault import links
 from kite_memory.vault.taming import tame, tame_line
+from kite_memory.vault.upkeep import split
 from kite_memory.vault.wording import digest, one_line
 
 PAGE = "Review.md"

@@ -11,12 +11,13 @@ from pathlib import PurePosixPath
 from typing import assert_never
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.vault import lifecycle, links, split
-from kite_memory.vault.fading import WAITING, Use, has_faded
+from kite_memory.vault import lifecycle, links
 from kite_memory.vault.ledger import link_key
 from kite_memory.vault.notefile import FOLDERS, body_of, render, with_addition
 from kite_memory.vault.planning import related
 from kite_memory.vault.properties import Raw, moment, with_properties
+from kite_memory.vault.upkeep import split
+from kite_memory.vault.upkeep.fading import WAITING, Use, has_faded
 from kite_memory.vault.wording import entity_key, note_id, shortened, slug, text_block, words
 
 ARCHIVE_TAG = "archive"

@@ -7,8 +7,8 @@ fragment of a plan, a line number and a sentence that points elsewhere speak aga
 import re
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.vault.fading import is_passing
 from kite_memory.vault.lifecycle import sessions_of
+from kite_memory.vault.upkeep.fading import is_passing
 
 WORTH_A_LINE, JUNK = 1.2, -1.2
 

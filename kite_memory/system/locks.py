@@ -1,4 +1,4 @@
-"""One writer to a vault at a time, over threads and processes; the kernel frees the lock of whoever dies."""
+"""Locks on open files: held until the file is closed, so the kernel frees those of whoever dies."""
 
 import contextlib
 import os
@@ -14,12 +14,37 @@ if sys.platform == "win32":
 else:
     import fcntl
 
+_FAR = 1 << 20
+"""Windows forbids others to read what is locked, so the locked byte lies far beyond the content."""
+
+
+def lock_now(handle: int, *, shared: bool = False) -> bool:
+    """Whether the lock was to be had at once. On Windows a shared one is exclusive, too."""
+    try:
+        if sys.platform == "win32":
+            os.lseek(handle, _FAR, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError as error:
+        raise KiteError(f"the state folder cannot be locked: {error.strerror}", hint="keep it on a local disk") from error
+    return True
+
+
+def lock(handle: int) -> None:
+    """Wait for an exclusive lock, for as long as it takes. On Windows none is taken."""
+    if sys.platform != "win32":
+        fcntl.flock(handle, fcntl.LOCK_EX)
+
+
 _PATIENCE = 30.0
 _PAUSE = 0.005
 
 
 class WriterLock:
-    """The thread that holds it may take it again."""
+    """One writer to a vault at a time, over threads and processes. The thread that holds it may take it again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -48,7 +73,7 @@ class WriterLock:
         waiting = threading.Event()
         waited = 0.0
         try:
-            while not _taken(handle):
+            while not lock_now(handle):
                 if waited > _PATIENCE:
                     raise KiteError("another process has been writing to the vault for too long", hint="see `kmem status`")
                 waiting.wait(_PAUSE)
@@ -57,16 +82,3 @@ class WriterLock:
             os.close(handle)
             raise
         return handle
-
-
-def _taken(handle: int) -> bool:
-    try:
-        if sys.platform == "win32":
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    except OSError as error:
-        raise KiteError(f"the state folder cannot be locked: {error.strerror}", hint="keep it on a local disk") from error
-    return True

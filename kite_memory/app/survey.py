@@ -1,0 +1,124 @@
+"""What transcripts there are, and how much of each is still to be read."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from kite_memory.sources.common.source import Compound, Source
+from kite_memory.timeline.store import Timeline
+from kite_memory.timeline.writing import LATEST_MTIME
+
+if TYPE_CHECKING:
+    from kite_memory.app.pipeline import PassedOver
+
+_COUNTED = 3_000
+"""So many files of a provider are compared while somebody waits: a twentieth of a second."""
+_AT_ONCE = 500
+"""Transcripts, or sessions, that are looked up together: of a hundred thousand no list is made."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Survey:
+    """What transcripts there are, by provider: how many were ``found``, how many of them are ``unread`` or were read in part, and
+    how many bytes ``behind`` that is. ``passed_over`` counts sessions. Of the providers in ``more`` not all files were counted.
+    """
+
+    found: Counter[str] = field(default_factory=Counter)
+    unread: Counter[str] = field(default_factory=Counter)
+    behind: Counter[str] = field(default_factory=Counter)
+    more: set[str] = field(default_factory=set)
+    passed_over: int = 0
+
+
+class TranscriptSurvey:
+    """Compares transcripts with what the timeline has read of them."""
+
+    def __init__(
+        self, *, sources: Sequence[Source], timeline: Timeline, passed_over: "Callable[[], Collection[PassedOver]]"
+    ) -> None:
+        self._sources = sources
+        self._timeline = timeline
+        self._passed_over = passed_over
+        self._survey: Survey | None = None
+
+    def compared(self) -> Iterator[tuple[Source, Path, int | None]]:
+        """Every transcript that is there, and by how many bytes about it differs from what was read; ``None`` for not at all."""
+        for source in self._sources:
+            for path, behind in self._compared_of(source):
+                yield source, path, behind
+
+    def _compared_of(self, source: Source) -> Iterator[tuple[Path, int | None]]:
+        stamp = source.stamp if isinstance(source, Compound) else _stamp
+        for paths in batches(source.transcripts()):
+            looked_at = self._timeline.looked_at([str(path) for path in paths])
+            for path in paths:
+                try:
+                    size, mtime_ns = stamp(path)
+                except OSError:
+                    continue
+                now, before = (size, min(mtime_ns, LATEST_MTIME)), looked_at.get(str(path), (0, 0))
+                yield path, max(0, now[0] - before[0]) if now != before else None
+
+    def made(self) -> Survey:
+        """Compare everything now."""
+        return self._filled(Survey())
+
+    def _filled(self, survey: Survey, most: int | None = None) -> Survey:
+        survey.passed_over = len({(each.provider, each.session) for each in self._passed_over()})
+        for source in self._sources:
+            for _, behind in self._compared_of(source):
+                if survey.found[source.provider] == most:
+                    survey.more.add(source.provider)
+                    break
+                survey.found[source.provider] += 1
+                if behind is not None:
+                    survey.unread[source.provider] += 1
+                    survey.behind[source.provider] += behind
+        return survey
+
+    def now(self, most: int = _COUNTED) -> Survey:
+        """What `keep` found, kept up with what was read since; where nobody keeps one, one of some made now."""
+        return self._survey or self._filled(Survey(), most)
+
+    def keep(self) -> None:
+        """Make a survey that is kept up from now on. The first can be seen while it is made: nobody is to wait for that."""
+        if self._survey is None:
+            self._survey = Survey()
+            self._filled(self._survey)
+        else:
+            self._survey = self.made()
+
+    def places(self) -> dict[str, bool]:
+        """Every provider, and whether any folder of it is there."""
+        found: dict[str, bool] = {}
+        for source in self._sources:
+            flat = source.flat_roots() if isinstance(source, Compound) else ()
+            found[source.provider] = any(map(os.path.isdir, (*source.roots(), *flat)))
+        return found
+
+    def read(self, provider: str, behind: int | None, *, new: bool) -> None:
+        """Keep the survey up with a transcript that was read; ``behind`` is what it was found to differ by, where it was found."""
+        if self._survey is None:
+            return
+        self._survey.found[provider] += new
+        if behind is not None:
+            self._survey.unread[provider] -= 1
+            self._survey.behind[provider] -= behind
+
+
+_Each = TypeVar("_Each")
+
+
+def batches(all: Iterable[_Each]) -> Iterator[list[_Each]]:
+    left = iter(all)
+    while batch := list(islice(left, _AT_ONCE)):
+        yield batch
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns

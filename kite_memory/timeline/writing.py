@@ -1,0 +1,175 @@
+"""What was read of a transcript, written into the timeline's tables."""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from itertools import chain
+
+from kite_memory.model.event import Event, Session
+from kite_memory.model.look import ReadResult
+from kite_memory.timeline import cards, passages, tombstones
+from kite_memory.timeline.fixes import sign
+from kite_memory.timeline.repeated import distinct
+
+LATEST_MTIME = 2**63 - 1
+"""What a file's time is kept as where it lies past the year 2262."""
+
+_EVENT = (
+    *("id", "session", "ordinal", "at", "role", "type", "text", "tool", "command"),
+    *("path", "status", "parent", "call", "file", "start", "end"),
+)
+_AMENDABLE = ("at", "role", "type", "text", "tool", "command", "path", "status", "parent", "call", "file", "start", "end")
+_AMENDS = (
+    f" ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _AMENDABLE)}"
+    f" WHERE session = excluded.session AND ({', '.join(_AMENDABLE)})"
+    f" IS NOT ({', '.join(f'excluded.{name}' for name in _AMENDABLE)})"
+)
+"""Its place in the order stays, and so does the session that told it first."""
+_AT_ONCE = 256
+
+
+def take(database: sqlite3.Connection, look: ReadResult, provider: str, now: float) -> int:
+    """Write what was read inside a transaction of the caller's. Returns how many events were new."""
+    cursor = look.cursor
+    # A look that ended on its budget is not the file's last: after a crash it must not be taken for one.
+    mtime = 0 if look.more else min(cursor.mtime_ns, LATEST_MTIME)
+    (file,) = database.execute(
+        "INSERT INTO files (path, provider, position, size, mtime_ns, identity, carry) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (path) DO UPDATE SET position = excluded.position, size = excluded.size,"
+        " mtime_ns = excluded.mtime_ns, identity = excluded.identity, carry = excluded.carry RETURNING key",
+        (look.path, provider, cursor.position, cursor.size, mtime, cursor.identity, cursor.carry),
+    ).fetchone()
+    for problem in look.problems:
+        database.execute(
+            "INSERT INTO problems VALUES (?, ?, 1, ?) ON CONFLICT (file, reason) DO UPDATE SET count = count + 1",
+            (file, problem.reason, problem.position),
+        )
+    if look.session is None:
+        return 0
+    session, told = tombstones.kept_back(database, look.session, look.events)
+    key = _session_key(database, session, now)
+    told = told if look.amends else distinct(database, file, told)
+    passages.keep(database, key, tombstones.still_heard(look.passages, told), now=now)
+    events = _in_line(database, key, told)
+    (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
+    changed = _write(database, [_row(event, key, file) for event in events], amends=look.amends)
+    if not changed:
+        return 0
+    sign(database, events, amended=look.amends)
+    cards.wait(database, key)
+    added = changed
+    if look.amends:
+        (added,) = database.execute("SELECT COUNT(*) FROM events WHERE seq > ?", (newest or 0,)).fetchone()
+    database.execute(
+        "UPDATE sessions SET last_ordinal = MAX(last_ordinal, ?), last_at = MAX(last_at, ?), committed_at = ?,"
+        " branch = IIF(? = '', branch, ?) WHERE key = ?",
+        (
+            max(event.ordinal for event in events),
+            _text_of(max(event.at for event in events)),
+            now,
+            session.branch,
+            session.branch,
+            key,
+        ),
+    )
+    database.execute(
+        "INSERT INTO totals VALUES (?, ?) ON CONFLICT (provider) DO UPDATE SET events = events + excluded.events",
+        (session.provider, added),
+    )
+    return int(added)
+
+
+def _session_key(database: sqlite3.Connection, session: Session, now: float) -> int:
+    """What is known first stays (project, start); what a later look learns (title, a missing cwd) is filled in.
+
+    The branch follows what is new of the session: a copy of its beginning, read later, does not set it back.
+    """
+    started = _text_of(session.started)
+    (key,) = database.execute(
+        "INSERT INTO sessions (provider, id, project, cwd, branch, started, parent, title, last_at, committed_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (provider, id) DO UPDATE SET"
+        " project = IIF(project = '', excluded.project, project), cwd = IIF(cwd = '', excluded.cwd, cwd),"
+        " parent = IIF(parent = '', excluded.parent, parent),"
+        " title = IIF(excluded.title = '', title, excluded.title) RETURNING key",
+        (
+            session.provider,
+            session.id,
+            session.project,
+            session.cwd,
+            session.branch,
+            started,
+            session.parent,
+            session.title,
+            started,
+            now,
+        ),
+    ).fetchone()
+    return int(key)
+
+
+def _in_line(database: sqlite3.Connection, session: int, events: Sequence[Event]) -> Sequence[Event]:
+    """The events with ordinals that go on from what the session holds already.
+
+    A rewritten transcript, or a second file of the same session, counts from the beginning again; but whoever follows a
+    session by its ordinals must find what is new after what is old.
+    """
+    (last,) = database.execute("SELECT last_ordinal FROM sessions WHERE key = ?", (session,)).fetchone()
+    behind = [event for event in events if event.ordinal <= last]
+    if not behind:
+        return events
+    new = [event for event in behind if not database.execute("SELECT 1 FROM events WHERE id = ?", (event.id,)).fetchone()]
+    if not new:
+        return events
+    shift = last + 1 - min(event.ordinal for event in new)
+    return [replace(event, ordinal=event.ordinal + shift) for event in events]
+
+
+def _write(database: sqlite3.Connection, rows: Sequence[tuple[object, ...]], *, amends: bool) -> int:
+    """How many rows are new or not what they were; what the triggers wrote does not count.
+
+    Many rows to a statement cost two thirds of what they cost one by one. The statements come in few sizes, since SQLite keeps
+    each of them ready.
+    """
+    changed = at = 0
+    while left := len(rows) - at:
+        count = min(_AT_ONCE, 1 << (left.bit_length() - 1))
+        changed += database.execute(_statement(count, amends), list(chain.from_iterable(rows[at : at + count]))).rowcount
+        at += count
+    return changed
+
+
+@cache
+def _statement(rows: int, amends: bool) -> str:
+    row = f"({', '.join('?' * len(_EVENT))})"
+    return (
+        f"INSERT{'' if amends else ' OR IGNORE'} INTO events ({', '.join(_EVENT)}) VALUES {', '.join([row] * rows)}"
+        f"{_AMENDS if amends else ''}"
+    )
+
+
+def _text_of(at: datetime) -> str:
+    """Fixed width and always UTC, so that text order is time order."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def _row(event: Event, session: int, file: int) -> tuple[object, ...]:
+    return (
+        event.id,
+        session,
+        event.ordinal,
+        _text_of(event.at),
+        event.role,
+        event.type.value,
+        event.text,
+        event.tool,
+        event.command,
+        event.path,
+        event.status,
+        event.parent,
+        event.call,
+        file,
+        event.where.start,
+        event.where.end,
+    )

@@ -1,0 +1,192 @@
+"""Notes with a key, and what each of them said before."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from kite_memory.model.note import Note
+from kite_memory.vault.ledger.database import LedgerDatabase
+from kite_memory.vault.ledger.values import FILE_COLUMNS, Keyed, Known, Wording, known, known_where, place_digest
+
+_FEW_KEYS = 500
+_AT_ONCE = 500
+_VERSIONS = 100
+_VERSION_CHARACTERS = 2_000_000
+"""Of all versions of one note together; the newest is kept whatever its size."""
+
+
+class KeyRows:
+    """The keys of notes, and the versions of what stands under each."""
+
+    def __init__(self, database: LedgerDatabase) -> None:
+        self._database = database
+
+    def see(self, note: Note, name: str, *, twin: bool, by: str) -> None:
+        """What the key says now is a version, if it is not the last one's words."""
+        if not note.key:
+            self._database.run("DELETE FROM keys WHERE file = (SELECT key FROM files WHERE path = ?)", note.path)
+            return
+        expires = note.expires.astimezone(UTC).isoformat() if note.expires else ""
+        place = (note.scope.value, note.project, note.session)
+        self._database.run(
+            "INSERT OR REPLACE INTO keys SELECT key, ?, ?, ?, ?, ?, ? FROM files WHERE path = ?",
+            *(note.key, *place, json.dumps(note.tags), expires, note.path),
+        )
+        if twin:
+            return
+        last = self.wording(name)
+        if last is not None and last.body == note.body and last.version > self.over(note.key, *place):
+            return
+        version = max(last.version if last else 0, self.last_version(note.key, *place)) + 1
+        self._database.run(
+            "INSERT INTO versions (id, version, at, by, body) VALUES (?, ?, ?, ?, ?)",
+            *(name, version, note.updated.isoformat(), by, note.body),
+        )
+        self._database.run("DELETE FROM versions WHERE id = ? AND version <= ?", name, self._oldest_kept(name, version))
+
+    def _oldest_kept(self, name: str, newest: int) -> int:
+        """Versions up to this one make room: so many are kept, and of large ones fewer."""
+        room = _VERSION_CHARACTERS
+        rows = self._database.run("SELECT version, length(body) FROM versions WHERE id = ? ORDER BY version DESC", name)
+        for count, (version, length) in enumerate(rows):
+            room -= length
+            if version != newest and (count >= _VERSIONS or room < 0):
+                return int(version)
+        return 0
+
+    def wording(self, name: str) -> Wording | None:
+        """The newest of a note, by its id, or its path where it has none."""
+        return next(iter(self.wordings(name, limit=1)), None)
+
+    def last_wordings(self, names: Sequence[str]) -> dict[str, Wording]:
+        """The newest of each of these notes."""
+        found: dict[str, Wording] = {}
+        for start in range(0, len(names), _AT_ONCE):
+            some = names[start : start + _AT_ONCE]
+            rows = self._database.run(
+                "SELECT id, version, at, by, body FROM versions AS v"  # noqa: S608 - question marks alone
+                f" WHERE id IN ({', '.join('?' * len(some))}) AND version = (SELECT max(version) FROM versions WHERE id = v.id)",
+                *some,
+            )
+            found |= {
+                id: Wording(version=version, at=datetime.fromisoformat(at), by=by, body=body) for id, version, at, by, body in rows
+            }
+        return found
+
+    def wordings(self, name: str, *, limit: int = -1) -> list[Wording]:
+        """Newest first."""
+        rows = self._database.run(
+            "SELECT version, at, by, body FROM versions WHERE id = ? ORDER BY version DESC LIMIT ?", name, limit
+        )
+        return [Wording(version=version, at=datetime.fromisoformat(at), by=by, body=body) for version, at, by, body in rows]
+
+    def keyed(self, key: str, scope: str, project: str, session: str) -> list[Known]:
+        """Who has this key in this place; no copies, and nothing that was turned down."""
+        return known_where(
+            self._database,
+            "status <> 'rejected' AND twin = 0"
+            " AND key IN (SELECT file FROM keys WHERE key = ? AND scope = ? AND project = ? AND session = ?)",
+            *(key, scope, project, session),
+        )
+
+    def called(self, key: str) -> list[Keyed]:
+        """Who has this key in whatever place."""
+        return self._keys("k.key = ?", key)
+
+    def page(self, prefix: str, *, after: tuple[str, str], limit: int) -> list[Keyed]:
+        """Those that begin so, in the order of keys and paths, behind ``after``."""
+        return self._keys("k.key >= ? AND k.key < ? AND (k.key, path) > (?, ?)", prefix, prefix + "\U0010ffff", *after, limit=limit)
+
+    def newest(self, prefix: str, *, project: str, session: str, before: tuple[int, str] | None, limit: int) -> list[Keyed]:
+        """Those that begin so, of this project or none and this session or none (empty: of any), the newest files first.
+
+        Where many begin so the files are walked from the newest on, else these few are sorted.
+        """
+        ends = (prefix, prefix + "\U0010ffff")
+        few = self._database.run(
+            "SELECT count(*) FROM (SELECT 1 FROM keys WHERE key >= ? AND key < ? LIMIT ?)", *ends, _FEW_KEYS + 1
+        )
+        walked = "files AS f INDEXED BY files_by_time CROSS JOIN keys AS k"
+        source = "keys AS k CROSS JOIN files AS f" if few[0][0] <= _FEW_KEYS else walked
+        return self._keys(
+            "k.key >= ? AND k.key < ? AND (? = '' OR k.project IN ('', ?)) AND (? = '' OR session IN ('', ?))"
+            " AND (mtime_ns, path) < (?, ?)",
+            *(*ends, project, project, session, session, *(before or (1 << 62, ""))),
+            limit=limit,
+            source=f"{source} ON f.key = k.file",
+            order="mtime_ns DESC, path DESC",
+        )
+
+    def _keys(
+        self,
+        where: str,
+        *values: object,
+        limit: int = -1,
+        source: str = "keys AS k JOIN files AS f ON f.key = k.file",
+        order: str = "k.key, path",
+    ) -> list[Keyed]:
+        rows = self._database.run(
+            f"SELECT k.key, scope, k.project, session, tags, expires, {FILE_COLUMNS}"  # noqa: S608 - all but the values is ours
+            f" FROM {source} WHERE {where} AND status <> 'rejected' AND twin = 0 ORDER BY {order} LIMIT ?",
+            *(*values, limit),
+        )
+        return [
+            Keyed(
+                key=key,
+                scope=scope,
+                project=project,
+                session=session,
+                tags=tuple(json.loads(tags)),
+                expires=expires,
+                known=known(file),
+            )
+            for key, scope, project, session, tags, expires, *file in rows
+        ]
+
+    def count(self, now: datetime) -> int:
+        """Not those that have expired."""
+        counted = self._database.run(
+            "SELECT count(*) FROM keys AS k JOIN files AS f ON f.key = k.file"
+            " WHERE twin = 0 AND status <> 'rejected' AND (expires = '' OR expires > ?)",
+            now.astimezone(UTC).isoformat(),
+        )
+        return int(counted[0][0])
+
+    def last_version(self, key: str, *place: str) -> int:
+        """Of whatever has the key in this place, or had it before; 0 where nothing had."""
+        scope, project, session = place
+        found = self._database.run(
+            "SELECT MAX(version) FROM (SELECT version FROM last_versions WHERE place = ? UNION ALL SELECT version FROM versions"
+            " WHERE id IN (SELECT IIF(id = '', path, id) FROM keys AS k JOIN files AS f ON f.key = k.file"
+            " WHERE k.key = ? AND scope = ? AND k.project = ? AND session = ?))",
+            *(place_digest(scope, project, session, key), key, *place),
+        )
+        return int(found[0][0] or 0)
+
+    def over(self, key: str, *place: str) -> int:
+        """The last version of what the key once said in this place and says no longer; 0 for none."""
+        scope, project, session = place
+        found = self._database.run("SELECT version FROM last_versions WHERE place = ?", place_digest(scope, project, session, key))
+        return int(found[0][0]) if found else 0
+
+    def begin_anew(self, name: str, place: str) -> None:
+        """What a key said so far is over, though still known; the next version has a number that was never there."""
+        last = self.wording(name)
+        if last is not None:
+            with self._database.changing():
+                self._database.run(
+                    "INSERT INTO last_versions (place, version) VALUES (?, ?)"
+                    " ON CONFLICT (place) DO UPDATE SET version = max(version, excluded.version)",
+                    *(place, last.version),
+                )
+
+    def forget(self, name: str) -> None:
+        rows = self._database.run(
+            "SELECT scope, k.project, session, k.key FROM keys AS k JOIN files AS f ON f.key = k.file"
+            " WHERE IIF(id = '', 'path:' || path, id) = ? AND twin = 0",
+            name,
+        )
+        name = name.removeprefix("path:")
+        for scope, project, session, key in rows:
+            self.begin_anew(name, place_digest(scope, project, session, key))
+        self._database.run("DELETE FROM versions WHERE id = ?", name)

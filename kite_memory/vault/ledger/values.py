@@ -1,0 +1,128 @@
+"""What the ledger knows, as values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from kite_memory.model.note import Note
+from kite_memory.vault.files import Stamp
+from kite_memory.vault.ledger.database import LedgerDatabase
+from kite_memory.vault.notefile import Unreadable
+from kite_memory.vault.wording import digest, stem_key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A file as it was when last looked at. ``twin``: a copy of a note whose id belongs to an older file."""
+
+    path: str
+    id: str
+    twin: bool
+    kind: str
+    title: str
+    project: str
+    status: str
+    size: int
+    mtime_ns: int
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """What was about to be done to the vault when this was committed."""
+
+    id: str
+    doing: Literal["create", "forget"]
+    path: str
+    temporary: str
+    title: str
+    project: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """A file that was opened: its note, or why there is none to be had. ``known`` is what was known of it before."""
+
+    path: str
+    stamp: Stamp
+    note: Note | Unreadable
+    id: str
+    twin: bool
+    known: Known | None = None
+
+    def as_known(self) -> Known:
+        """Of a file that cannot be read any more, everything that was known stays known."""
+        return Known(
+            path=self.path,
+            id=self.id,
+            twin=self.twin,
+            kind=self.known.kind if self.known else "",
+            title=self.known.title if self.known else PurePosixPath(self.path).stem,
+            project=self.known.project if self.known else "",
+            status=self.known.status if self.known else "",
+            size=self.stamp.size,
+            mtime_ns=self.stamp.mtime_ns,
+            problem=self.note.reason if isinstance(self.note, Unreadable) else "",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyed:
+    """A file with a key, as it was when last looked at. ``expires`` is ISO 8601, or empty."""
+
+    key: str
+    scope: str
+    project: str
+    session: str
+    tags: tuple[str, ...]
+    expires: str
+    known: Known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """What a keyed note said from ``at`` on. ``by`` is empty where nobody told: mostly a person in an editor."""
+
+    version: int
+    at: datetime
+    by: str
+    body: str
+
+
+def link_key(target: str) -> str:
+    """What a link's target and the file it leads to have in common."""
+    return stem_key(target.rpartition("/")[2].removesuffix(".md"))
+
+
+def place_digest(scope: str, project: str, session: str, key: str) -> str:
+    """What a key is unique within, told to nobody: it is kept when the key is forgotten."""
+    return digest("\0".join((scope, project, session, key)))
+
+
+_COLUMNS = "path, id, twin, kind, title, project, status, size, mtime_ns, problem"
+FILE_COLUMNS = ", ".join(f"f.{name}" for name in _COLUMNS.split(", "))
+"""Of the table ``files AS f``, as `known` reads them."""
+
+
+def known_where(database: LedgerDatabase, where: str, *values: object, limit: int = -1) -> list[Known]:
+    """Originals before copies, then by path."""
+    rows = database.run(f"SELECT {_COLUMNS} FROM files WHERE {where} ORDER BY twin, path LIMIT ?", *values, limit)  # noqa: S608 - `where` is ours
+    return list(map(known, rows))
+
+
+def known(row: Sequence[Any]) -> Known:
+    path, id, twin, kind, title, project, status, size, mtime_ns, problem = row
+    return Known(
+        path=path,
+        id=id,
+        twin=bool(twin),
+        kind=kind,
+        title=title,
+        project=project,
+        status=status,
+        size=size,
+        mtime_ns=mtime_ns,
+        problem=problem,
+    )

@@ -1,0 +1,1 @@
+"""Notes that are merged, split, archived or let fade."""

@@ -1,0 +1,55 @@
+"""Operations that need the timeline or the vault alone, for a command that no daemon answers.
+
+All `Services` take longer to open than such a query takes, so nothing is imported here before it is needed.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from typing import Any
+
+from kite_memory.config import Config
+
+_OF_THE_TIMELINE = frozenset({"timeline", "resume", "threads", "how", "fix", "blame", "became"})
+_OF_THE_VAULT = frozenset({"show", "open", "graph"})
+
+
+def is_light(op: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether `perform_light` can carry it out: not what a model is asked to word."""
+    return op in _OF_THE_TIMELINE | _OF_THE_VAULT and not arguments.get("polish")
+
+
+def perform_light(config: Config, op: str, arguments: Mapping[str, Any]) -> Any:
+    """The operation's JSON value."""
+    with ExitStack() as opened:
+        operations = _timeline_queries if op in _OF_THE_TIMELINE else _vault_queries
+        return operations(config, op, arguments, opened)[op](**arguments)
+
+
+def _timeline_queries(config: Config, op: str, arguments: Mapping[str, Any], opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
+    from kite_memory.app.timeline_queries import NoShelf, TimelineQueries
+    from kite_memory.timeline.store import Timeline
+
+    timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
+    if op != "timeline" or not arguments.get("session"):
+        return TimelineQueries(timeline=timeline, vault=NoShelf()).operations()
+    from kite_memory.vault import Vault  # brings YAML along
+
+    vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
+    return TimelineQueries(timeline=timeline, vault=vault).operations()
+
+
+def _vault_queries(config: Config, op: str, arguments: Mapping[str, Any], opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
+    from datetime import UTC, datetime
+    from functools import partial
+
+    from kite_memory.vault import Vault
+
+    clock = partial(datetime.now, UTC)
+    vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
+    if op in ("show", "open"):
+        from kite_memory.app.note_view import Showing
+
+        return Showing(vault=vault, clock=clock).operations()
+    from kite_memory.app.vault_pages import VaultPages
+
+    return VaultPages(vault=vault, clock=clock).operations()
