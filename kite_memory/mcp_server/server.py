@@ -151,10 +151,9 @@ def _declared(tool: Declared) -> types.Tool:
         input_schema=tool.takes,
         output_schema=tool.answers,
         annotations=types.ToolAnnotations(
-            title=tool.title,
-            read_only_hint=tool.reads,
-            destructive_hint=tool.destroys,
-            idempotent_hint=tool.reads or tool.repeatable,
+            read_only_hint=tool.reads or None,
+            destructive_hint=None if tool.reads else tool.destroys,  # said of writing tools alone, as is the next
+            idempotent_hint=True if tool.repeatable and not tool.reads else None,
             open_world_hint=False,
         ),
         _meta={"anthropic/alwaysLoad": True} if tool.daily else None,

@@ -20,8 +20,8 @@ from tests.fakes.performers import Performer
 
 CONTRACT = (
     "generate-conversation-id", "get-context", "save-conversation", "write_memory", "read_memory", "list_memories", "delete_memory",
-    "smart_resume", "ai_state_save", "ai_state_get", "ai_state_transfer", "ai_state_list", "search_notes", "get_note", "timeline",
-    "resume_brief", "remember", "forget",
+    "smart_resume", "ai_state_save", "ai_state_get", "ai_state_transfer", "ai_state_list", "search_notes", "get_note",
+    "show_notes", "timeline", "resume_brief", "remember", "forget",
 )  # fmt: skip
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "auto"])

@@ -127,5 +127,5 @@ def test_debug_shows_where_it_comes_from(
 
 
 def test_behind_two_dashes_debug_is_a_word_like_any_other(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", "--", "--debug", "x"]) == 2
+    assert main(["edit", "--", "--debug", "x"]) == 2
     assert "unexpected extra argument" in capsys.readouterr().err

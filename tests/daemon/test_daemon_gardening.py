@@ -67,7 +67,7 @@ class TestPolished:
 
     @pytest.fixture
     def vault(self, vault: Vault) -> Vault:
-        write(vault, decision("The worn belt", f"{PLAIN}. And so on.", evidence=2), name="chunk-2")
+        write(vault, decision("The press always stops when its belt is worn", f"{PLAIN}. And so on.", evidence=2), name="chunk-2")
         return vault
 
     @pytest.fixture
@@ -96,7 +96,11 @@ class TestPolished:
     def test_only_what_is_new_is_asked_about(self, vault: Vault, model: Model) -> None:
         polished_by(vault, model).synthesize(polish=True)
         model.asked.clear()
-        write(vault, decision("The new belt", "The mill was mended with a belt of hemp.", evidence=3), name="chunk-3")
+        write(
+            vault,
+            decision("The mill always runs on a belt of hemp", "The mill was mended with a belt of hemp.", evidence=3),
+            name="chunk-3",
+        )
 
         polished_by(vault, model).synthesize(polish=True)
 
@@ -176,7 +180,7 @@ def test_a_vault_that_moved_to_another_machine_has_its_page_kept_up_there(vault:
     shutil.copytree(vault.root, tmp_path / "there" / "vault")
 
     with vault_in(tmp_path / "there") as moved:
-        write(moved, decision("Quince", "Quince as rootstock."), name="chunk-9")
+        write(moved, decision("Quince is always used as rootstock", "Quince as rootstock."), name="chunk-9")
         gardening(moved).synthesize()
 
         assert "Quince" in page(moved).read_text()
@@ -225,7 +229,7 @@ def test_somebody_who_saves_while_the_page_is_made_is_not_written_over(tmp_path:
     with vault_in(tmp_path) as first:
         write(first, decision())
         gardening(first).synthesize()
-        write(first, decision("Quince", "Quince as rootstock."), name="chunk-9")
+        write(first, decision("Quince is always used as rootstock", "Quince as rootstock."), name="chunk-9")
     with vault_in(tmp_path, laid_out=False, step=saves) as vault:
         gardening(vault).synthesize()
 

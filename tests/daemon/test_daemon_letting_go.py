@@ -29,7 +29,7 @@ from tests.fakes.events import SESSION
 from tests.fakes.work import Work
 
 HOME = SESSION.cwd
-GATE = "The gate of the orchard opens with zanzibar pepper"
+GATE = "The gate of the orchard is always opened with zanzibar pepper"
 SHARED = "Quinces stand on their own roots, whatever the catalogue of Xylander says"
 OTHER = "The pump wants oil every third week"
 
@@ -67,7 +67,14 @@ def cited(text: str) -> str:
 
 
 def write(house: Services, folder: str, name: str, body: str, *evidence: str, kind: str = "fact") -> None:
-    told = ["---", f"id: {name}", f"kind: {kind}", f"title: About the {name}", "project: orchard", "created: 2026-03-01T10:00:00Z"]
+    told = [
+        "---",
+        f"id: {name}",
+        f"kind: {kind}",
+        f"title: The {name} of the orchard is always kept that way",
+        "project: orchard",
+        "created: 2026-03-01T10:00:00Z",
+    ]
     told += ["evidence:", *(f'  - "{each}"' for each in evidence), "---", body, ""]
     (house.vault.root / "projects").mkdir(exist_ok=True)
     (house.vault.root / "projects" / f"{name}.md").write_text("\n".join(told))

@@ -62,21 +62,21 @@ def walk(house: FakeHouse, home: Path) -> None:
     house.walk()
 
 
-def test_what_a_later_decision_turns_down_is_not_said_any_more(tmp_path: Path) -> None:
+def test_what_a_later_decision_turns_down_stands_until_a_person_says(tmp_path: Path) -> None:
     with fake_house(tmp_path, ScriptedExtractor([OLD, NEW])) as house:
         walk(house, tmp_path)
 
         old, new = house.vault.find("SQLite for the job queue"), house.vault.find("PostgreSQL over SQLite for the job queue")
-        given = house.recall.weigh(Prompt(text="SQLite for the job queue of the orchard, in one file?", project="orchard"))
-    assert (old.status, old.superseded_by) == (NoteStatus.SUPERSEDED, Path(new.path).stem)
-    assert new.supersedes == (Path(old.path).stem,)
-    assert [hit.note.id for hit in given.candidates] == [new.id]
+    assert (old.status, new.status) == (NoteStatus.ACCEPTED, NoteStatus.ACCEPTED)
+    assert new.conflicts == (Path(old.path).stem,)
 
 
 def test_what_a_person_lets_stand_again_is_said_again(tmp_path: Path) -> None:
-    with fake_house(tmp_path, ScriptedExtractor([OLD, NEW])) as house:
+    moved = changing("PostgreSQL for the job queue", "The job queue of the orchard lives in PostgreSQL.", "replaces")
+    with fake_house(tmp_path, ScriptedExtractor([OLD, moved]), remembers=True) as house:
         walk(house, tmp_path)
         old = house.vault.find("SQLite for the job queue")
+        assert old.status is NoteStatus.SUPERSEDED
         file = house.vault.root / old.path
         file.write_text(file.read_text().replace("status: superseded", "status: accepted"))
 
