@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kite_memory.cli.console import counted, remark, talk, tell
 from kite_memory.distill.backends.backend import Keyless
 from kite_memory.distill.scheduler import Asked, Idle
-from kite_memory.errors import KiteError
+from kite_memory.errors import KiteError, VaultMissing
 from kite_memory.sources.common.source import Source
 
 if TYPE_CHECKING:
@@ -172,6 +172,8 @@ def _bring_pages_up_to_date(house: "Services") -> None:
     for page in ("review_page", "synthesize"):
         try:
             house.operations.perform(page, {})
+        except VaultMissing:
+            return  # reported when the vault was opened
         except KiteError as error:
             remark(error)
 

@@ -425,12 +425,13 @@ class Recall:
             else:
                 quotes, others = self._cards.opening(prompt.text, **asked)
         said = {name(hit.note) for hit in chosen}.union(shown)
-        quotes = [quote for quote in quotes if quote.id not in shown]
+        cited = {each for hit in (*chosen, *weighed.near) if name(hit.note) in said for each in hit.note.evidence}
+        quotes = [quote for quote in quotes if quote.id not in shown and cited.isdisjoint(quote.evidence)]
         quoted = {quote.id for quote in quotes}
         return quotes, pointing.pointers(
             prompt.text,
             [hit for hit in weighed.near if name(hit.note) not in said],
-            [other for other in others if other.id not in quoted and other.id not in shown],
+            [each for each in others if each.id not in quoted and each.id not in shown and cited.isdisjoint(each.evidence)],
             listed=listed,
         )
 
