@@ -1,6 +1,6 @@
-"""Which of Claude Code's record types are passed over on purpose. Whatever is neither read nor named here is counted.
+"""Claude Code's record types that are skipped on purpose. Types neither parsed nor listed here are counted as problems.
 
-Versions 1.0 to 2.1.328. A name that moves out of this table is read from then on; nothing else needs to change.
+Covers versions 1.0 to 2.1.328. A name removed from these sets is reported again; nothing else needs to change.
 """
 
 SKIPPED_TYPES = frozenset(
@@ -269,4 +269,4 @@ SKIPPED_BLOCKS = frozenset(
         "advisor_tool_result",
     }
 )
-"""Blocks of a message: what the agent thought, data that is no text, and what its own server's tools gave it."""
+"""Blocks of a message: the agent's thoughts, data that is not text, and results of its own server's tools."""

@@ -338,8 +338,9 @@ def compact(value: object) -> str:
 
 
 def title_of(text: object) -> str:
-    """Return a title on one line. Redacted before lines are joined, since a secret wrapped over two lines would not be recognized
-    later.
+    """Return a title on one line, redacted.
+
+    Redacted before its lines are joined, since a secret wrapped over two lines would not be recognized later.
     """
     if not isinstance(text, str):
         return ""

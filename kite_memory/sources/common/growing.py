@@ -87,8 +87,9 @@ class CompressedLines:
         return self._stretch(cut)
 
     def _stretch(self, cut: int) -> Stretch:
-        """Return the lines up to the line end at ``cut``, or without one the last line, which ends with the file unless that is
-        damaged.
+        """Return the lines up to the line end at ``cut``.
+
+        Without one there is only the last line, which ends with the file unless that is damaged.
         """
         if cut < 0 and not self.damage:
             cut = len(self._ready)
@@ -214,10 +215,10 @@ def read_on(
     budget: int,
     wanted: bool = True,
 ) -> tuple[int, bool]:
-    """Parse the next lines and call ``tell`` with each object, its line's position and the line; stop before it if ``tell`` returns
-    true.
+    """Parse the next lines and call ``tell`` with each object, the position of its line, and the line.
 
-    Returns the position after the last object that was read, and whether there is more. Lines are skipped unless ``wanted``.
+    If ``tell`` returns true, reading stops before that object. Returns the position after the last object that was read, and
+    whether there is more. Lines are skipped unless ``wanted``.
     """
     stretch = file.lines(position, budget, to_the_end=True)
     if stretch.torn and wanted:

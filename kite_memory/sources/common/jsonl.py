@@ -161,8 +161,9 @@ def _holds_whole_objects(line: bytes) -> bool:
 
 
 def open_regular(path: Path, within: Path) -> int:
-    """Open a regular file below ``within`` and return its descriptor. Links may point elsewhere inside, not outside; pipes never
-    block.
+    """Open a regular file below ``within`` and return its descriptor.
+
+    Links may point elsewhere inside ``within``, not outside; opening a pipe never blocks.
     """
     flags = os.O_RDONLY
     for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"):

@@ -30,8 +30,9 @@ class Source(Protocol):
         ...
 
     def in_order(self, paths: Iterable[Path]) -> list[Path]:
-        """Sort transcripts so that those whose lines others may repeat come first: a line belongs to the first transcript that has
-        it.
+        """Sort transcripts so that those whose lines others may repeat come first.
+
+        A line belongs to the first transcript that contains it.
         """
         ...
 
@@ -54,8 +55,9 @@ class Compound(Protocol):
     """
 
     def stamp(self, path: Path) -> tuple[int, int]:
-        """Return size and time (ns) to compare with a cursor's. May raise `OSError`; cheap, since all are compared every few
-        minutes.
+        """Return size and time (ns) to compare with a cursor's. May raise `OSError`.
+
+        Must be cheap, since all transcripts are compared every few minutes.
         """
         ...
 

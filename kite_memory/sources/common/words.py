@@ -114,8 +114,9 @@ def _line_start(text: str, at: int) -> int:
 
 
 def without_blocks(text: str, tag: str, *, unclosed_too: bool = False) -> str:
-    """Return ``text`` without every ``<tag>…</tag>``; an unclosed one stays, or is removed with the rest of the text
-    (``unclosed_too``).
+    """Return ``text`` without every ``<tag>…</tag>``.
+
+    An unclosed block stays, or with ``unclosed_too`` is removed with the rest of the text.
     """
     opening, closing = f"<{tag}>", f"</{tag}>"
     begin = text.find(opening)
