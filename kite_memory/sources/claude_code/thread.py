@@ -57,8 +57,9 @@ def queued(row: Mapping[str, Any], start: int, end: int) -> Queued:
 
 
 def typed(text: str) -> str:
-    """Return the part of a queued text that a user typed; empty for a command without words of theirs and for the client's own
-    text.
+    """Return the part of a queued text that a user typed.
+
+    Empty for a command without words of theirs, and for text queued by the client.
     """
     if _BARE_COMMAND.fullmatch(text.strip()) or _is_task(text):
         return ""
@@ -108,8 +109,9 @@ class PromptQueue:
             entry.stage, entry.handed_over = Stage.HANDED_OVER, at
 
     def _leaving(self, text: str) -> Queued | None:
-        """Return the waiting prompt with that text, or the longest waiting one; ``None`` if it was found already or no user typed
-        it.
+        """Return the waiting prompt with that text, or the longest waiting one.
+
+        Return ``None`` if it was found in the transcript already, or if no user typed it.
         """
         waiting = [entry for entry in self._entries if entry.stage is Stage.WAITING]
         entry = next((entry for entry in waiting if _same(entry.text, text)), None) if text else None

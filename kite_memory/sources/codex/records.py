@@ -1,6 +1,6 @@
-"""Which of Codex's record types are passed over on purpose. Whatever is neither read nor named here is counted.
+"""Codex's record types that are skipped on purpose. Types neither parsed nor listed here are counted as problems.
 
-Versions 0.2 to 0.169. A name that moves out of these tables is read from then on; nothing else needs to change.
+Covers versions 0.2 to 0.169. A name removed from these sets is reported again; nothing else needs to change.
 """
 
 import re
@@ -40,7 +40,7 @@ _REQUEST = "\n## My request for Codex:"
 
 
 def persons_part(item: Mapping[str, Any]) -> str:
-    """What of a ``user`` message a person wrote. Since 0.16x each part says whether the client's harness did."""
+    """Return the part of a ``user`` message that the user wrote. Since 0.16x each part names the client's harness if it wrote it."""
     content = item.get("content")
     if isinstance(content, str):
         return person_said(content)
@@ -58,7 +58,7 @@ def persons_part(item: Mapping[str, Any]) -> str:
 
 
 def person_said(text: str) -> str:
-    """A prompt without what an editor wraps around it; empty when the client wrote it."""
+    """Return a prompt without an editor's wrapper; empty if the client wrote it."""
     if _injected(text):
         return ""
     if text.startswith("# "):
@@ -67,7 +67,7 @@ def person_said(text: str) -> str:
 
 
 def shell_command(text: str) -> tuple[str, str] | None:
-    """The command that the person ran past the agent, and what it printed."""
+    """Return the command that the user ran directly, and its output."""
     if not text.startswith("<user_shell_command>"):
         return None
     command = text.partition("<command>")[2].partition("</command>")[0]

@@ -1,4 +1,4 @@
-"""Codex's rollouts: where they lie, and reading them on from a cursor. The same for its CLI, its desktop and its editor."""
+"""Codex's rollouts, of its CLI, desktop app and editor extension: their location, and reading them from a cursor."""
 
 import os
 import re
@@ -21,11 +21,11 @@ _ID_AT_END = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
 class Codex:
-    """Reads ``<root>/sessions`` and ``<root>/archived_sessions``, where ``root`` is ``${CODEX_HOME:-~/.codex}``.
+    """Source that reads ``<root>/sessions`` and ``<root>/archived_sessions``, where ``root`` is ``${CODEX_HOME:-~/.codex}``.
 
-    A session is a thread: its id stands in the file's first line. A fork's file repeats what was said before it; that is told
-    as what it is, a part of the session it was said in, under the ids it has there. A look at such a file ends where another
-    session begins. ``own_state`` is our state folder, whose sessions are never read.
+    A session is a thread, with its id in the file's first line. A fork's file repeats the messages before it; their events belong
+    to the session they were first written in, with the same ids. Reading such a file stops where another session begins.
+    ``own_state`` is our state folder, whose sessions are never read.
     """
 
     def __init__(self, root: Path, *, own_state: Path, line_limit: int = LINE_LIMIT) -> None:
@@ -172,7 +172,7 @@ class Codex:
 
 
 def _is_text(path: str) -> bool:
-    """Names that are not UTF-8 cannot be written down, so such files cannot be read on from where we were."""
+    """Return whether the name is valid UTF-8; other names cannot be stored, so such files cannot be read from a cursor."""
     return path.isascii() or path.encode("utf-8", "replace").decode() == path
 
 
@@ -183,7 +183,7 @@ def _id_of(path: Path) -> str:
 
 
 def _unpacked(identity: str, known: str) -> int:
-    """The unpacked position that stands behind what tells the file."""
+    """Return the unpacked position appended to a file's identity."""
     told = identity.removeprefix(known).removeprefix("@")
     return int(told) if told.isdecimal() and len(told) < 20 else 0
 
