@@ -40,7 +40,10 @@ _REQUEST = "\n## My request for Codex:"
 
 
 def persons_part(item: Mapping[str, Any]) -> str:
-    """Return the part of a ``user`` message that the user wrote. Since 0.16x each part names the client's harness if it wrote it."""
+    """Return the part of a ``user`` message that the user wrote.
+
+    Since 0.16x each part says whether the client's harness wrote it.
+    """
     content = item.get("content")
     if isinstance(content, str):
         return person_said(content)

@@ -47,13 +47,13 @@ def born(id: str) -> int | None:
 
 @dataclass(slots=True, kw_only=True)
 class Thread:
-    """State of a rollout at a line. A fork's rollout starts with its own header, its parent's header and messages, then its own
-    turns.
+    """State of a rollout at a line.
 
-    ``headers`` has the file's own first; ``speaking`` is the index of the header whose turn is being read. ``messages`` counts
-    recent messages in both of their renderings, as an item and as an event; ``answered`` names calls whose results have arrived.
-    ``elsewhere`` are open calls that run in another folder than the session's. ``processes`` are commands that still run, by the
-    name under which a later call requests their output.
+    A fork's rollout starts with its own header, then its parent's header and messages, then its own turns. ``headers`` has the
+    file's own first; ``speaking`` is the index of the header whose turn is being read. ``messages`` counts recent messages in both
+    of their renderings, as an item and as an event; ``answered`` names calls whose results have arrived. ``elsewhere`` are open
+    calls that run in another folder than the session's. ``processes`` are commands that still run, by the name under which a later
+    call requests their output.
     """
 
     headers: list[Header] = field(default_factory=list)
