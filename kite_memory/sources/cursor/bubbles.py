@@ -247,7 +247,10 @@ def decided(
 
 
 def _arguments(former: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a call's arguments as the agent gave them, completed by the client's parsed ones, which some versions store in full."""
+    """Return a call's arguments as the agent gave them, completed by the client's parsed ones.
+
+    In some versions only the latter are complete.
+    """
     raw, params = (object_in(former.get(key)) for key in ("rawArgs", "params"))
     given = dict(raw) if isinstance(raw, dict) else {}
     understood = params if isinstance(params, dict) else {}

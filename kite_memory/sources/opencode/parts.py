@@ -87,7 +87,10 @@ class Conversation:
 
 
 def conversation(info: Mapping[str, Any], messages: Iterable[Mapping[str, Any]]) -> Conversation | None:
-    """Build the conversation from a session's record; ``None`` without a name. The folder is ``/`` if the client did not know it."""
+    """Build the conversation from a session's record; ``None`` without a name.
+
+    The folder is ``/`` if the client did not know it.
+    """
     name = short(info.get("id"))
     if not name:
         return None
