@@ -7,7 +7,7 @@ from typing import Literal
 
 
 class EdgeKind(StrEnum):
-    """Relation that an edge stands for."""
+    """Kind of relation between two events."""
 
     NEXT = "next"
     CALLS = "calls"

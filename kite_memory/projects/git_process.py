@@ -108,7 +108,7 @@ class Git:
             child.stdin.write(given)
             child.stdin.close()
         except OSError:
-            pass  # it has ended before it was told everything, and says why
+            pass  # git ended before it read everything; its error output gives the reason
         told = child.stdout.read(self._output + 1)
         if len(told) > self._output:
             raise GitFailed("git says too much")

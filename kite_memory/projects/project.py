@@ -67,7 +67,7 @@ def _repository(folder: str, home: str) -> Path | None:
                 return Path(here)
             if stat.S_ISREG(found.st_mode):
                 return _main_folder(Path(here), found.st_ino, found.st_mtime_ns, found.st_size)
-        except OSError:  # none; or a name that this system finds too long, or a folder that may not be looked into
+        except OSError:  # missing, a name too long for this system, or a folder that may not be read
             pass
         below, here = here, os.path.dirname(here)  # noqa: PTH120
         if here == below:

@@ -73,7 +73,7 @@ def repository_of(cwd: str) -> Path | None:
 
 
 def merged(cwd: str, branch: str, environment: Mapping[str, str], *, seconds: float = 5.0) -> bool | None:
-    """Return whether a branch is part of the default one, is the default one, or is gone; ``None`` if git cannot tell.
+    """Return whether a branch is part of the default one, is the default one, or is gone; ``None`` if git does not know.
 
     A branch at the same commit as the default one that never pointed elsewhere counts as new, not as merged.
     """
@@ -141,7 +141,7 @@ def repository_around(folder: str, *, home: Path) -> Repository | None:
                 return _known(marker, here)
             if marker.is_file():
                 return _linked(here, marker)
-        except OSError:  # a name that this system finds too long, or a folder that may not be looked into
+        except OSError:  # the name is too long for this system, or the folder may not be read
             continue
     return None
 
@@ -162,7 +162,7 @@ def _linked(here: Path, marker: Path) -> Repository | None:
 def _known(kept: Path, folder: Path) -> Repository | None:
     try:
         str(kept).encode()
-    except UnicodeEncodeError:  # a name that cannot be written down
+    except UnicodeEncodeError:  # a name that is not UTF-8 cannot be stored
         return None
     return Repository(kept=kept, folder=folder) if (kept / "HEAD").is_file() else None
 
@@ -190,7 +190,7 @@ def stamp(head: Path) -> tuple[int, int]:
 
 
 def _first_line(path: Path) -> str:
-    if not is_file(path):  # a pipe in its place would be waited on
+    if not is_file(path):  # reading a pipe in its place would block
         return ""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:

@@ -50,7 +50,7 @@ def broken(folder: Path) -> list[str]:
                 found.append(name)
         except FileNotFoundError:
             continue
-        except OSError:  # a disk that cannot read it
+        except OSError:  # the disk cannot read it
             found.append(name)
     return found
 

@@ -68,7 +68,7 @@ def make_private_folder(folder: Path) -> None:
     """
     make_folder(folder)
     if sys.platform == "win32":
-        return  # folders below the user's profile are the user's
+        return  # folders in the user's profile are private already
     found = folder.stat()
     if found.st_uid != os.getuid():
         raise NotPrivate(f"{folder} belongs to another user", hint="set KMEM_HOME to a folder of yours")
@@ -83,7 +83,7 @@ def make_folder(folder: Path) -> None:
     make_folder(folder.parent)
     try:
         folder.mkdir(0o700)
-        folder.chmod(0o700)  # a umask can also take away too much
+        folder.chmod(0o700)  # the umask may have removed permissions of the owner, too
     except FileExistsError:
         if not folder.is_dir():
             raise

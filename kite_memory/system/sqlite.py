@@ -67,7 +67,7 @@ def migrate(connection: sqlite3.Connection, migrations: Migrations, *, named: st
     if version_of(connection) == known:
         return
     with transaction(connection):
-        found = version_of(connection)  # another process may have been faster
+        found = version_of(connection)  # another process may have migrated it meanwhile
         if found > known:
             raise StateNewer(
                 f"{named} was written by a newer kite-memory (schema {found}, this one knows {known})", hint="upgrade kite-memory"
@@ -93,7 +93,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         yield connection
         connection.execute("COMMIT")
     finally:
-        if connection.in_transaction:  # SQLite has rolled back by itself where the disk is full
+        if connection.in_transaction:  # if the disk is full, SQLite has rolled back already
             connection.execute("ROLLBACK")
 
 
@@ -118,7 +118,7 @@ def is_whole(error: sqlite3.DatabaseError) -> bool:
 
 
 def _code(error: sqlite3.DatabaseError) -> int:
-    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF  # Python's own findings have none
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF  # errors raised by Python itself have none
 
 
 def purge(database: sqlite3.Connection) -> bool:
@@ -141,7 +141,7 @@ def connect_to_look(path: Path, *, timeout: float) -> sqlite3.Connection:
 def is_damage(error: sqlite3.Error) -> bool:
     """Return whether only a new file helps; a full disk, a lock or a mode can be fixed by a person, or later."""
     name: str = getattr(error, "sqlite_errorname", "")
-    no_text = not name and str(error).startswith("Could not decode to UTF-8")  # of a text in a row, which is Python's own finding
+    no_text = not name and str(error).startswith("Could not decode to UTF-8")  # raised by Python for a text in a row
     return name in ("SQLITE_ERROR", "SQLITE_NOTADB") or name.startswith("SQLITE_CORRUPT") or no_text
 
 

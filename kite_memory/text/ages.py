@@ -26,5 +26,5 @@ def age(text: str, now: datetime) -> datetime | None:
     try:
         at = datetime.fromisoformat(text.strip())
         return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (ValueError, OverflowError):  # the latter for the first and the last day there is, as seen from elsewhere
+    except (ValueError, OverflowError):  # the latter if the conversion to UTC leaves the range of dates
         raise UsageError(f"{text!r} is neither an age nor a date", hint="write 12h, 30d, 8w or 2026-03-01") from None

@@ -137,14 +137,14 @@ _AT_START: tuple[tuple[re.Pattern[str], _Told], ...] = tuple(
         (r"(?:[\w.-]{1,40}: |< )?HTTP(?:/[\d.]{1,3})? (?P<code>[45]\d\d)(?: (?P<of>[A-Z][\w ]{1,40}))?\.?$", "HTTP {code} {of}"),
         (r"(?:[\w.-]{1,40}: )HTTP (?P<code>[45]\d\d):? (?P<said>.{1,200})$", "HTTP {code} {said}"),
         (r"(?P<said>The requested URL returned error: [45]\d\d)", "{said}"),
-        # how a program was called
+        # wrong arguments of a program
         (r"(?:[\w./-]{1,60}: ){0,3}(?i:error: )?(?P<said>(?i:unknown|unrecogni[sz]ed|no such|invalid|illegal|unexpected) (?i:(?:long |shorthand )?flag|option|command|subcommand|arguments?|(?:JSON )?field|switch|choice)s?\b(?::| -|['\" `]).{1,200})", "{said}"),  # noqa: E501
         (r"(?P<said>flag provided but not defined: .{1,100})", "{said}"),
         # logs
         (r".{0,200}\blevel=\"?(?i:error|fatal|critical|panic)\b", _logged),
         (r".{0,400}\"(?:level|severity|lvl|loglevel)\"\s?:\s?\"(?i:error|fatal|critical|panic)\"", _logged),
         (r"[EF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ \S{1,120}:\d+\] (?P<said>.{1,300})", "{said}"),
-        # what calls itself an error
+        # lines that start with "error"
         (r"(?:remote: )?(?P<kind>fatal error|Fatal error|fatal|error|Error|ERROR|Fatal|FATAL|CRITICAL)(?P<code>\[\w{1,40}\]| \[\w{1,60}\]| TS\d{3,5})?:\s{1,4}(?P<said>\S.{0,500})", _named),  # noqa: E501
         (rf"{_STAMP}[\[(]?(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC)[\])]?(?:[:|]| -|\s)\s{{0,8}}(?P<said>\S.{{0,300}})", "{said}"),
     )

@@ -60,7 +60,7 @@ def plain_line(text: str, length: int = 200) -> str:
 
 
 def quoted(text: str) -> str:
-    """Make a text safe to stand inside the injected block."""
+    """Make a text safe inside the injected block."""
     text = plain(text)
     if not text.isascii():
         text = _without_stray_marks("".join(map(_ordinary, text)))

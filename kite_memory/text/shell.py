@@ -264,7 +264,7 @@ def _invoked(words: list[str], nested: int = 0) -> Iterator[Invocation]:
     arguments = [first, *words[1:]] if first else words[1:]
     if program in _CARRIERS:
         if program == "command" and arguments[:1] in (["-v"], ["-V"]):
-            return  # it only asks where the other one is
+            return  # it only looks up the other program
         rest = _after_flags(arguments)[_CARRIERS[program] :]
         yield from _invoked([*settings, *rest], nested + 1)
         return

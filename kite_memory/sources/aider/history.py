@@ -355,7 +355,7 @@ class Reading:
             provider=PROVIDER, session=run.session, file=str(self._path), tools=TOOLS, calls=run.calls, ordinal=run.ordinal
         )
 
-    # What a person typed
+    # User's input
 
     def _said(self, text: str) -> None:
         text = text.strip()
@@ -373,7 +373,7 @@ class Reading:
             return
         self._teller.said(text)
 
-    # What Aider printed
+    # Aider's output
 
     def _printed(self, lines: list[str]) -> None:
         teller = self._teller

@@ -164,7 +164,7 @@ class Aider:
 def _places(folder: str) -> Iterator[str]:
     """Yield the folders that may contain a history for work in ``folder``: itself, and the repository around it."""
     if not Path(folder).is_absolute() or folder.startswith(("\\\\", "//")) or "\x00" in folder:
-        return  # another system's, or a share on a network, which merely asking for would call upon
+        return  # a path of another system, or on a network share, which a lookup would contact
     yield folder
     repository = _repository(folder)
     if repository and repository != folder:

@@ -157,11 +157,11 @@ class AntigravityInterpreter:
             case "PLANNER_RESPONSE", "MODEL":
                 self._planned(text, row)
             case "CHECKPOINT", _:
-                pass  # what was dropped of the conversation stands above; who goes on is told it anew
+                pass  # the dropped messages precede it in the transcript
             case str(), "SYSTEM" if kind in _SKIPPED:
                 pass
             case "USER_INPUT", _:
-                pass  # nobody says that a person wrote it
+                pass  # not marked as written by the user
             case str(), "MODEL":
                 self._result(kind, text, row.get("status"))
             case str(), _ if kind in _RESULTS:
@@ -270,8 +270,9 @@ _NAMED = re.compile(rb'conversationId[\\": ]{1,16}([\w-]{8,128})')
 
 
 class Places:
-    """Workspaces and parents of one program's conversations (``~/.gemini/antigravity-cli``). Files are read again only after a
-    change.
+    """Workspaces and parents of one program's conversations.
+
+    The program is a folder such as ``~/.gemini/antigravity-cli``. Files are read again only after a change.
     """
 
     def __init__(self, program: Path, *, clock: Callable[[], float]) -> None:
@@ -343,7 +344,7 @@ class Places:
                 if (child := name.decode("ascii", "replace")) != parent:
                     self._parents.setdefault(child, parent)
             found = data.find(_BEGAN, end, whole)
-        return begin + (whole or (len(data) if len(data) == _TRANSCRIPT else 0))  # a line as long as that is not read at all
+        return begin + (whole or (len(data) if len(data) == _TRANSCRIPT else 0))  # a line of that length is skipped
 
 
 _FULL, _PLAIN = "transcript_full.jsonl", "transcript.jsonl"
@@ -356,11 +357,10 @@ _FRESH = 60.0
 
 
 class Antigravity:
-    """Source that reads ``<root>/<program>/brain/<conversation>/.system_generated/logs``, where ``root`` is the folder
-    ``~/.gemini``.
+    """Source that reads ``<root>/<program>/brain/<conversation>/.system_generated/logs``.
 
-    Its own store, ``conversations/<id>.db`` or ``.pb``, is protobuf without a published schema, or encrypted: one without a
-    transcript is counted as a problem and not parsed.
+    ``root`` is the folder ``~/.gemini``. The programs' own store, ``conversations/<id>.db`` or ``.pb``, is protobuf without a
+    published schema, or encrypted: one without a transcript beside it is counted as a problem and not parsed.
     """
 
     def __init__(

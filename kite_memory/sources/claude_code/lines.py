@@ -111,7 +111,7 @@ class ClaudeCodeInterpreter:
     def problem(self, position: int, reason: str) -> None:
         self.problems.append(Problem(file=self._file, position=position, reason=reason))
 
-    # What lines say of their session
+    # Session
 
     def _moment(self) -> datetime:
         thread = self._thread
@@ -145,7 +145,7 @@ class ClaudeCodeInterpreter:
             self._thread.title_rank = rank
             self._thread.title = title_of(title)
 
-    # What a person said
+    # Messages of the user
 
     def _user(self) -> None:
         row = self._row
@@ -244,7 +244,7 @@ class ClaudeCodeInterpreter:
             case operation:
                 self.problem(self._start, f"unknown queue operation {safe(operation)}")
 
-    # What the agent said and did
+    # Messages and tool calls of the agent
 
     def _assistant(self) -> None:
         row, thread = self._row, self._thread
@@ -359,7 +359,7 @@ class ClaudeCodeInterpreter:
             )
         return event
 
-    # What the client notes
+    # Lines of the client
 
     def _system(self) -> None:
         row = self._row
@@ -372,7 +372,7 @@ class ClaudeCodeInterpreter:
             case "local_command":
                 for utterance in utterances(text):
                     self._utterance(utterance, self._line_before())
-            case None:  # before 2.0.5 these lines had a text for the screen, and no more
+            case None:  # before 2.0.5 these lines had only a text for the screen
                 pass
             case str() if subtype in SKIPPED_SYSTEM:
                 pass
@@ -408,7 +408,7 @@ class ClaudeCodeInterpreter:
                 case _:
                     self._utterance(utterance, parent)
 
-    # Making events
+    # Events
 
     def _tell(
         self,

@@ -81,7 +81,7 @@ def result_of(block: Mapping[str, Any], structured: object, *, refused: bool) ->
         return Result(text=text, status="denied" if refused or _DENIED.match(text) else "failed")
     match structured:
         case {"status": "async_launched"} if text.startswith(_AGENT_LAUNCHED):
-            return Result(text=_AGENT_LAUNCHED, status="", running=True)  # the rest tells the agent how to wait for it
+            return Result(text=_AGENT_LAUNCHED, status="", running=True)  # the rest is instructions to the agent
         case _:
             pass
     if task := _task_begun(structured, text):

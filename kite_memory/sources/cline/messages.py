@@ -208,13 +208,13 @@ class ClineInterpreter:
         """Return the messages shown between the first message and the first one that remains after a summary."""
         rows = [message for message in messages if isinstance(message, dict)]
         if any("condenseParent" in row for row in rows):
-            return []  # since then they are only marked, and stay
+            return []  # these versions mark dropped messages and keep them
         begin = 0 if rows and rows[0].get("isSummary") is True else next((row["ts"] for row in rows if _has_time(row)), 0)
         end = next((row["ts"] for row in rows if row.get("isSummary") is True and _has_time(row)), 0)
         dropped = [each for each in self._shown if begin < each.at < end and each.kind != "task"]
         return [each for each in dropped if each.at > self._told_to or each.kind in ("user_feedback", "followup")]
 
-    # What was exchanged with the model
+    # Messages exchanged with the model
 
     @property
     def last(self) -> int:
@@ -395,7 +395,7 @@ class ClineInterpreter:
         """Add the user's words. An answer to a question becomes a decision."""
         heard, self._heard = self._heard, True
         if self._origin.by_an_agent and not heard:
-            self._teller.answered(text, parent=parent)  # the first words of a task that another gives out are that task's
+            self._teller.answered(text, parent=parent)  # written by the parent task
             return
         name, back = self._name, self._at
         near = round(back.timestamp() * 1000) if at is None else at
@@ -415,7 +415,7 @@ class ClineInterpreter:
         count = self._names[name] = self._names.get(name, 0) + 1
         return name if count == 1 else f"{name} #{count}"
 
-    # What was shown
+    # Messages shown to the user
 
     def shown_only(self) -> None:
         """Parse ``ui_messages.json`` of a task that has nothing else."""

@@ -38,7 +38,7 @@ from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 PROVIDER = "codex"
 
 _ITEM, _EVENT = 0, 1
-"""The two renderings of a message."""
+"""Indices of the two renderings of a message."""
 
 _OLD_ITEMS = frozenset({"message", "reasoning", "function_call", "function_call_output", "local_shell_call", "custom_tool_call"})
 
@@ -117,7 +117,7 @@ class CodexInterpreter:
         if self._thread.new_to_us(reason):
             self.problem(self._start, reason)
 
-    # What lines say of their session
+    # Session
 
     def _moment(self, kind: object, payload: Mapping[str, Any]) -> datetime:
         """Return the event's time: a line that a fork repeats has the time of the fork, so its turn's time is used instead."""
@@ -180,7 +180,7 @@ class CodexInterpreter:
             self._record(named(self._turn_key(), "compacted", message))
             self._teller.tell(EventType.RESUME_POINT, "system", told, parent=self._thread.message)
 
-    # What was said
+    # Messages
 
     def _turn_key(self) -> str:
         thread = self._thread
@@ -239,7 +239,7 @@ class CodexInterpreter:
         self._record(name)
         self._thread.message = self._teller.answered(text, parent=self._thread.message)
 
-    # What the agent did
+    # Tool calls and results
 
     def _item(self, item: Mapping[str, Any]) -> None:
         kind = item.get("type")
@@ -310,7 +310,7 @@ class CodexInterpreter:
             decided = kept(f"{opened.detail}\nAnswer: {result.text}".strip(), ANSWER_LIMIT)
             self._teller.tell(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
 
-    # What the client notes
+    # Events of the client
 
     def _event(self, payload: Mapping[str, Any]) -> None:
         kind = payload.get("type")

@@ -42,7 +42,7 @@ _REQUEST = "\n## My request for Codex:"
 def persons_part(item: Mapping[str, Any]) -> str:
     """Return the part of a ``user`` message that the user wrote.
 
-    Since 0.16x each part says whether the client's harness wrote it.
+    Since 0.16x each part is marked if the client's harness wrote it.
     """
     content = item.get("content")
     if isinstance(content, str):
@@ -113,7 +113,7 @@ SKIPPED_TYPES = frozenset(
 
 SKIPPED_ITEMS = frozenset(
     {
-        # What the agent thought, and its context as the server sees it.
+        # The agent's thoughts, and its context on the server.
         "reasoning",
         "compaction",
         "compaction_summary",
@@ -121,12 +121,12 @@ SKIPPED_ITEMS = frozenset(
         "context_compaction",
         "ghost_snapshot",
         "additional_tools",
-        # Between agents; each one's own rollout holds what it did.
+        # Messages between agents; each has its own rollout.
         "agent_message",
         "other",
     }
 )
-"""Kinds of ``response_item``."""
+"""Skipped kinds of ``response_item``."""
 
 SKIPPED_EVENTS = frozenset(
     {
@@ -143,7 +143,7 @@ SKIPPED_EVENTS = frozenset(
         "model_reroute",
         "model_verification",
         "turn_moderation_metadata",
-        # Turns begin and end; what they hold is told by its own lines.
+        # Starts and ends of turns; their content is in separate lines.
         "task_complete",
         "turn_complete",
         "context_compacted",
@@ -164,7 +164,7 @@ SKIPPED_EVENTS = frozenset(
         "agent_reasoning_raw_content",
         "agent_reasoning_section_break",
         "agent_message_delta",
-        # Beginnings and progress; the calls themselves and their outputs are read.
+        # Starts and progress of calls; the calls themselves and their outputs are parsed.
         "codex/event/raw_item",
         "raw_response_item",
         "item_started",
@@ -196,7 +196,7 @@ SKIPPED_EVENTS = frozenset(
         "skills_update_available",
         "entered_review_mode",
         "exited_review_mode",
-        # Agents that work for this one.
+        # Sub-agents.
         "sub_agent_activity",
         "collab_agent_spawn_begin",
         "collab_agent_spawn_end",
@@ -210,7 +210,7 @@ SKIPPED_EVENTS = frozenset(
         "collab_resume_end",
     }
 )
-"""Kinds of ``event_msg``."""
+"""Skipped kinds of ``event_msg``."""
 
 SKIPPED_COMPLETED = frozenset(
     {
@@ -233,4 +233,4 @@ SKIPPED_COMPLETED = frozenset(
         "Error",
     }
 )
-"""Kinds of items in ``item_completed`` (since 0.147)."""
+"""Skipped kinds of items in ``item_completed`` (since 0.147)."""

@@ -53,7 +53,7 @@ class Codex:
         yield from (Path(folder, name) for name, folder in sorted(found))
 
     def in_order(self, paths: Iterable[Path]) -> list[Path]:
-        """By the time in their names: a fork comes after what it was forked from."""
+        """Sort transcripts by the time in their names, so that a fork comes after the session it was forked from."""
         return sorted(paths, key=lambda path: (path.name, str(path)))
 
     def owns(self, path: Path) -> bool:
@@ -75,7 +75,7 @@ class Codex:
         return ReadResult(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved)
 
     def _around(self, path: Path) -> Path:
-        """The folder of sessions that a rollout lies in: it may be a link, and links must not lead out of it."""
+        """Return the folder of sessions that contains a rollout: it may be a link, and links must not lead out of it."""
         return next((folder for folder in self._folders if path.is_relative_to(folder)), self._root)
 
     def _read(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
@@ -91,7 +91,7 @@ class Codex:
         return replace(look, cursor=moved)
 
     def _read_compressed(self, path: Path, cursor: Cursor | None, budget: int) -> ReadResult:
-        """What is compressed is finished: it is read through once, and anew if it is another file."""
+        """Read a compressed file, which no longer grows: it is read once, and again if it is another file."""
         file = self._unpack(path)
         identity = file.identity()
         position, thread = 0, None
@@ -112,7 +112,7 @@ class Codex:
         return replace(look, cursor=moved, problems=problems)
 
     def _unpack(self, path: Path) -> CompressedLines:
-        """The file, open still where the last look at it left off: unpacking cannot begin in the middle."""
+        """Return the file, still open where the last read ended, since unpacking cannot start in the middle."""
         if self._unpacking is not None:
             known, file = self._unpacking
             if known == path and file.is_still(path):
@@ -150,7 +150,10 @@ class Codex:
         return look, position
 
     def _read_lines(self, data: bytes, position: int, interpreter: CodexInterpreter, thread: Thread) -> int:
-        """The position after the last object that was read: the end, unless another session begins or too much was told at once."""
+        """Parse lines and return the position after the last object that was read.
+
+        This is the end of ``data``, unless another session begins or a limit is reached.
+        """
         for line in data.split(b"\n"):
             if len(interpreter.problems) >= _PROBLEMS_AT_ONCE or len(interpreter.events) >= _EVENTS_AT_ONCE:
                 return position

@@ -59,7 +59,7 @@ def _value(data: bytes) -> Any:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
         pass
-    try:  # texts that were cut amid a character, which orjson refuses
+    try:  # a text cut within a character, which orjson rejects
         return mended(json.loads(data.decode("utf-8", "replace"), strict=False))[0]
     except (ValueError, RecursionError):
         return None

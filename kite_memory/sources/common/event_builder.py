@@ -333,7 +333,7 @@ class EventBuilder:
 def compact(value: object) -> str:
     try:
         return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:  # nested deeper, or a number larger, than orjson goes
+    except orjson.JSONEncodeError:  # nested too deeply, or a number too large, for orjson
         return "[…]"
 
 

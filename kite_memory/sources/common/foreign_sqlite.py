@@ -33,7 +33,7 @@ _LOGGED = 2
 _REASONS = {
     sqlite3.SQLITE_BUSY: BUSY,
     sqlite3.SQLITE_LOCKED: BUSY,
-    sqlite3.SQLITE_READONLY: BUSY,  # its owner died amid a change, which only a writer may take back
+    sqlite3.SQLITE_READONLY: BUSY,  # its owner died during a write, which only a writer can roll back
     sqlite3.SQLITE_CANTOPEN: BUSY,
     sqlite3.SQLITE_PROTOCOL: BUSY,
     sqlite3.SQLITE_INTERRUPT: "took too long",
@@ -140,7 +140,7 @@ def opened(path: Path, *, within: Path, seconds: float = _SECONDS, value_limit: 
             raise Unreadable(reason_of(error)) from error
         except TooLong as error:
             raise Unreadable(TOO_LONG) from error
-        except UnicodeDecodeError as error:  # a complaint of SQLite's that quotes the damage
+        except UnicodeDecodeError as error:  # from an error message of SQLite that quotes the damage
             raise Unreadable("damaged database") from error
         except FileNotFoundError as error:
             raise Unreadable("file is gone") from error
@@ -149,7 +149,7 @@ def opened(path: Path, *, within: Path, seconds: float = _SECONDS, value_limit: 
 
 
 def _as_it_lies(real: Path, closing: ExitStack) -> tuple[str, bool]:
-    """Return a URI that creates no files beside the database, and whether the result is valid only if nobody opens it meanwhile."""
+    """Return a URI that creates no files beside the database, and whether the result is valid only if the database stays closed."""
     with real.open("rb") as file:
         header = file.read(20)
     if not header.startswith(_MAGIC) or len(header) < 20:

@@ -63,7 +63,7 @@ class AppendOnlyFile:
         self.size = found.st_size
         self._at_rest = time.time() - found.st_mtime > _AT_REST
         self.unfinished = False
-        """Whether a line was left for later because the rest of it may still come."""
+        """Whether a line was not read because the rest of it may still be written."""
         self.mtime_ns = found.st_mtime_ns
         self._place = [found.st_dev, found.st_ino]
 
@@ -253,7 +253,7 @@ def _salvage(line: bytes) -> list[Found | Damage]:
         if not isinstance(row, dict):
             out.append(Damage(start=start, reason="not an object"))
         elif not failures or _is_whole(row):
-            # After a cut, a part of the cut record can look like a line of its own: a sub-agent's message is no user's.
+            # A part of a record that was cut off can look like a whole line, such as a sub-agent's message like a user's.
             if values == 2:
                 out.append(Damage(start=start, reason="glued objects"))
             if halves and not explained:

@@ -321,7 +321,7 @@ def _of_go(line: str) -> str:
     """Return the line that «go test» would print without «-json»."""
     try:
         told = orjson.loads(line)
-    except orjson.JSONDecodeError:  # cut off, or nothing that go writes
+    except orjson.JSONDecodeError:  # cut off, or not written by go
         return ""
     match told:
         case {"Action": "output" | "build-output", "Output": str(text)}:

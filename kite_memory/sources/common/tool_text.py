@@ -128,7 +128,7 @@ def rendered_call(tool: str, tool_input: Mapping[str, Any]) -> str:
 def _compact(value: object) -> str:
     try:
         return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:  # nested deeper, or a number larger, than orjson goes
+    except orjson.JSONEncodeError:  # nested too deeply, or a number too large, for orjson
         return "[…]"
 
 

@@ -22,9 +22,9 @@ from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, made_by_our_ext
 from kite_memory.system.private_files import is_file, is_text, names_in
 
 SKIPPED_FAMILIES = (
-    # What hooks were given and gave: they repeat prompts and commands, and our own memory may be among it.
+    # Input and output of hooks: repeats prompts and commands, and may contain our own memory.
     "hook.",
-    # Who may do what; a refusal is told by the result of the call. What the person said with it is read.
+    # Permissions; a denial is in the result of the call. The user's words with it are parsed.
     "permission.",
     "sandbox.",
     "mcp.",
@@ -46,7 +46,7 @@ SKIPPED_FAMILIES = (
 
 SKIPPED_TYPES = frozenset(
     {
-        # What is put before the agent, and what it is told of its surroundings.
+        # The agent's context and descriptions of its environment.
         "system.message",
         "system.notification",
         "skill.invoked",
@@ -55,7 +55,7 @@ SKIPPED_TYPES = frozenset(
         "skill.context_delivered_ref",
         "session.mode_notice_delivered",
         "session.custom_notification",
-        # Turns, pieces of what follows whole, thoughts.
+        # Turns, fragments of messages that follow as a whole, thoughts.
         "assistant.turn_start",
         "assistant.turn_end",
         "assistant.turn_retry",
@@ -74,7 +74,7 @@ SKIPPED_TYPES = frozenset(
         "tool.execution_progress",
         "tool.shell_output",
         "prompt_cache_break",
-        # Sub-agents begin and end with calls of a tool, which are told; so are questions, plans and completed tasks.
+        # Sub-agents begin and end with tool calls, which are parsed; so do questions, plans and completed tasks.
         "subagent.started",
         "subagent.configured",
         "subagent.completed",
@@ -328,7 +328,7 @@ class CopilotInterpreter:
         if not isinstance(content, str):
             return
         if isinstance(row.get("agentId"), str) or told.get("parentToolCallId"):
-            self._teller.answered(content, parent=before)  # an agent's words to one that works for it
+            self._teller.answered(content, parent=before)  # an agent's message to its sub-agent
         elif told.get("isAutopilotContinuation") is not True and source in (None, "", "user"):
             for tag in ("current_datetime", "system_reminder"):
                 content = without_blocks(content, tag)

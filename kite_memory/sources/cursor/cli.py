@@ -239,7 +239,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         at += 1
         if not data[at - 1] & 128:
             return value, at
-    return 7, len(data)  # no kind of field: it ends here
+    return 7, len(data)  # an invalid field type, which ends the parsing
 
 
 def tell_message(teller: EventBuilder, role: object, content: object, position: int, *, helper: bool = False) -> None:

@@ -320,7 +320,7 @@ class _Looking:
         row = whole(self._database.value("SELECT rowid FROM cursorDiskKV WHERE key = ?", (key,)))
         about = self.object("SELECT value FROM cursorDiskKV WHERE key = ?", key, row) if name and row else None
         if not about:
-            return None  # its bubbles came first: with its own row they are told
+            return None  # its bubbles were written first: they are returned once its own row exists
         parent = self.helpers.get(name, "") or _works_for(about)
         folder = self._folders.of_conversation(name, about)
         found = conversation(name, about, folder=folder, parent=parent, helper=bool(parent) or _is_helper(about))

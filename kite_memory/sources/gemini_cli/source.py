@@ -119,7 +119,7 @@ class Gemini:
             amends=not reading.checkpoint,
         )
 
-    # What lies beside them
+    # Files beside the sessions
 
     def _settle(self, path: Path, conversation: Conversation) -> None:
         """Fill in the session's id and folder if the file does not name them."""

@@ -123,7 +123,7 @@ class GitLog:
                 return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor)
             repository = self._known.get(path) or _repository_of(path)
             return _Looking(path, repository, self._git, self._most).look(_Reading.resumed(cursor), now)
-        except GitFailed as error:  # as it would be again until the repository changes
+        except GitFailed as error:  # it would fail again until the repository changes
             unmoved = replace(unmoved, position=now[0], size=now[0], mtime_ns=now[1])
             if (reason := str(error)) == NO_COMMITS:
                 return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=unmoved)
@@ -212,7 +212,7 @@ class _Looking:
     def _events(self, names: Sequence[str], month: str, before: int) -> Iterator[Event]:
         try:
             told = self._shown(names, ("--name-status", "--no-renames", "-z"))
-        except GitFailed:  # trees that a partial clone has not fetched, or a change of a million files: then without the files
+        except GitFailed:  # trees missing in a partial clone, or a million files: retry without files
             told = self._shown(names, ())
         for number, record in enumerate(told):
             yield from self._commit(record, month, before + number)

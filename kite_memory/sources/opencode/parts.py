@@ -233,7 +233,7 @@ class _Telling:
             teller.problem(part.row, "tool without a state")
             return
         status = state.get("status")
-        if status == "pending":  # what it is called with is still being written
+        if status == "pending":  # its arguments are still being written
             return
         given = state.get("input")
         self._begin(part, name, state, ordinal)

@@ -125,7 +125,7 @@ class _Looking:
         self._read = 0
         goal = sweep.goal or self._goal(sweep.mark)
         if goal.message < sweep.mark.message or goal.part < sweep.mark.part:
-            sweep = replace(sweep, mark=_Mark())  # rows were taken away, so the numbers of new ones may have been used before
+            sweep = replace(sweep, mark=_Mark())  # rows were deleted, so new ones may reuse their numbers
         self._sweep, self._goal_now = replace(sweep, goal=goal), goal
 
     def look(self, budget: int) -> ReadResult:
