@@ -27,7 +27,8 @@ class Fixes(Protocol):
     """Lookup of earlier fixes."""
 
     def fix(self, *, project: str, session: str, signatures: Sequence[str], command: str) -> Fix | None:
-        """Return the latest fix in ``project`` of one of these failures of such a ``command``, in a session other than ``session``.
+        """Return the latest fix in ``project`` of one of these failures, for a similar ``command`` in another session than
+        ``session``.
 
         Answers in milliseconds, from stored data; returns ``None`` if no fix is known.
         """

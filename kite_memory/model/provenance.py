@@ -41,5 +41,5 @@ class Provenance(Protocol):
     """Lookup of where texts occurred before."""
 
     def traces(self, texts: Sequence[str]) -> Sequence[Trace]:
-        """Return one trace for each text, from one consistent read of the stored texts."""
+        """Return one trace for each text, from one search in all stored texts."""
         ...

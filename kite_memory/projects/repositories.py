@@ -25,9 +25,9 @@ _OUTPUT = 20_000
 
 
 def branch_told(command: str, output: str) -> str:
-    """Return the branch that git was on after a successful command; empty if neither it nor its ``output`` shows that.
+    """Return the branch that git was on after a successful command.
 
-    Output about a repository in another folder is ignored.
+    Empty if neither the command nor its ``output`` shows it. Output about a repository in another folder is ignored.
     """
     if not _GIT.search(command) or _ELSEWHERE.search(command):
         return ""

@@ -38,7 +38,10 @@ def seal(folder: Path) -> None:
 
 
 def broken(folder: Path) -> list[str]:
-    """Return the files, relative to ``folder``, whose content differs from their seal although size and time do not."""
+    """Return the files, relative to ``folder``, whose content differs from their seal although size and time do not.
+
+    Includes files that cannot be read. If the seals themselves are damaged, only their own file is returned.
+    """
     known = _known(folder)
     if known is None:
         return [_NAME]

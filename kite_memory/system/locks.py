@@ -19,7 +19,10 @@ _FAR = 1 << 20
 
 
 def lock_now(handle: int, *, shared: bool = False) -> bool:
-    """Return whether the lock was acquired without waiting. On Windows a shared lock is exclusive, too."""
+    """Return whether the lock was acquired without waiting. On Windows a shared lock is exclusive, too.
+
+    Raises `KiteError` if the file cannot be locked at all.
+    """
     try:
         if sys.platform == "win32":
             os.lseek(handle, _FAR, os.SEEK_SET)
@@ -53,7 +56,10 @@ class WriterLock:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[bool]:
-        """Hold the lock; yield whether this is the outermost hold, in which leftovers of a crashed writer can be cleaned up."""
+        """Hold the lock; yield whether this is the outermost hold, in which leftovers of a crashed writer can be cleaned up.
+
+        Raises `VaultReadOnly` if the lock file cannot be opened, `KiteError` after about 30 seconds of waiting.
+        """
         with self._thread, contextlib.ExitStack() as outermost:
             if not self._depth:
                 outermost.callback(os.close, self._lock())

@@ -63,6 +63,7 @@ def open_store(
 
 
 def migrate(connection: sqlite3.Connection, migrations: Migrations, *, named: str) -> None:
+    """Apply the migrations that the database lacks, in one transaction. Raises `StateNewer` for a newer version."""
     known = max(migrations)
     if version_of(connection) == known:
         return
@@ -128,7 +129,7 @@ def purge(database: sqlite3.Connection) -> bool:
 
 
 def rewrite(database: sqlite3.Connection) -> bool:
-    """`purge` after rewriting the whole file: an earlier version may not have overwritten what it deleted."""
+    """Rewrite the whole file, then `purge`: an earlier version may not have overwritten what it deleted."""
     database.execute("VACUUM")
     return purge(database)
 

@@ -169,7 +169,7 @@ def may_tell(line: str) -> bool:
 
 
 def told_of(line: str, *, traced: bool = False, following: str = "") -> str:
-    """Return the failure message on a line, verbatim; empty if there is none.
+    """Return the failure message on a line; empty if there is none.
 
     ``traced`` means that the line is inside a traceback: there the bare name of an exception counts. ``following`` is the next
     line: a linter's rule counts if the next line names the place that violates it.

@@ -122,7 +122,7 @@ def _end(lines: list[bytes], at: int, kind: Kind, place: Place) -> int | None:
 
 
 def _end_of_output(lines: list[bytes], at: int) -> int | None:
-    """Output of several lines has its mark only at its start and its blanks only at its end."""
+    """Return the index after output of several lines, which has its mark only at its start and its blanks only at its end."""
     for index in range(at + 1, len(lines)):
         line = lines[index]
         if line.startswith(HEADER) or (_is_said(line) and _marked(line)):

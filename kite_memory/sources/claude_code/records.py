@@ -1,6 +1,6 @@
 """Claude Code's record types that are skipped on purpose. Types neither parsed nor listed here are counted as problems.
 
-Covers versions 1.0 to 2.1.328. A name removed from these sets is reported again; nothing else needs to change.
+Covers versions 1.0 to 2.1.328. A name removed from these sets is no longer skipped; nothing else needs to change.
 """
 
 SKIPPED_TYPES = frozenset(

@@ -409,7 +409,7 @@ def _turn_begun(row: Mapping[str, Any]) -> str:
 
 
 def _of_old(row: Mapping[str, Any], kind: object) -> tuple[object, Mapping[str, Any]]:
-    """Before 0.4 a line was an item itself, and the first line the header."""
+    """Return type and content of a line from before 0.4, which was an item itself, and the first line the header."""
     if isinstance(kind, str) and kind in _OLD_ITEMS:
         return "response_item", row
     if kind is None and "id" in row and "timestamp" in row:

@@ -1,6 +1,6 @@
 """Codex's record types that are skipped on purpose. Types neither parsed nor listed here are counted as problems.
 
-Covers versions 0.2 to 0.169. A name removed from these sets is reported again; nothing else needs to change.
+Covers versions 0.2 to 0.169. A name removed from these sets is no longer skipped; nothing else needs to change.
 """
 
 import re

@@ -195,7 +195,7 @@ def words_of(text: str) -> str:
 
 
 def _said_at(content: Mapping[str, Any]) -> datetime | None:
-    """Return the time a message was started; old versions store a duration there, which is skipped."""
+    """Return the time a message was started. Old versions store a duration there; then the time it ended is used."""
     if (at := moment(content.get("createdAt"))) is not None:
         return at
     timing = content.get("timingInfo")
