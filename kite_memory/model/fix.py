@@ -27,9 +27,9 @@ class Fixes(Protocol):
     """Lookup of earlier fixes."""
 
     def fix(self, *, project: str, session: str, signatures: Sequence[str], command: str) -> Fix | None:
-        """Return the latest fix in ``project`` of one of these failures, for a similar ``command`` in another session than
-        ``session``.
+        """Return the latest fix in ``project`` of one of these failures, from a session other than ``session``.
 
-        Answers in milliseconds, from stored data; returns ``None`` if no fix is known.
+        The failed command must share a purpose with ``command`` (`text.shell.purposes`). Answers in milliseconds, from stored data;
+        returns ``None`` if no fix is known.
         """
         ...
