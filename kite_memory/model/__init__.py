@@ -1,1 +1,1 @@
-"""The values that walk through the house. No I/O here, and no imports of ours from outside this folder."""
+"""Data types shared by all packages. No I/O, and no imports of this project's modules from outside this package."""

@@ -1,4 +1,4 @@
-"""What an agent's transcript says happened, line by line."""
+"""Events and sessions read from an agent's transcript."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,6 +7,8 @@ from typing import Literal
 
 
 class EdgeKind(StrEnum):
+    """Kind of relation between two events."""
+
     NEXT = "next"
     CALLS = "calls"
     RETURNS = "returns"
@@ -19,10 +21,10 @@ class EdgeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """``source`` and ``target`` are event ids (JSON calls them ``from`` and ``to``).
+    """Directed edge between two event ids (``from`` and ``to`` in JSON).
 
-    A file that is touched, a command that is run and a failure's signature are targets by their own names. A session decides
-    and resumes: it is the source, by its id.
+    The target of an edge to a touched file, a command or an error signature is its own name. The source of ``decides`` and
+    ``resumes_at`` is a session id.
     """
 
     kind: EdgeKind
@@ -49,9 +51,9 @@ Status = Literal["", "ok", "failed", "denied", "interrupted"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """The bytes ``[start, end)`` of ``file`` that an event was read from.
+    """Byte range ``[start, end)`` of ``file`` that an event was read from.
 
-    For sources that are not append-only files, ``start`` counts messages instead of bytes and ``end`` is ``start``.
+    For sources that are not append-only files, ``start`` counts messages instead of bytes and ``end`` equals ``start``.
     """
 
     file: str
@@ -61,13 +63,13 @@ class Where:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that happened.
+    """One event of a session.
 
-    ``id`` is unique over all sessions: the agent's own uuid where it has one, else a hash of what cannot change.
-    Several events read from one line are ``<uuid>``, ``<uuid>:1``, ``<uuid>:2``: the first eight characters always
-    lead back to the line. ``ordinal`` rises with the position in the source; ``at`` need not. ``call`` is the agent's
-    own name of a tool call, shared by the call and its result. ``parent`` is an event id, or empty. ``whole`` is the text before it
-    was cut, where it was; it is not redacted, and never stored.
+    ``id`` is unique over all sessions: the agent's own uuid where it has one, else a hash of what cannot change. Several events
+    read from one line are ``<uuid>``, ``<uuid>:1``, ``<uuid>:2``: the first eight characters always identify the line. ``ordinal``
+    rises with the position in the source; ``at`` may not. ``call`` is the agent's own name of a tool call, shared by the call and
+    its result. ``parent`` is an event id, or empty. ``whole`` is the text before it was shortened, if it was; it is not redacted
+    and never stored.
     """
 
     id: str
@@ -89,20 +91,21 @@ class Event:
 
 
 PLANNING = "ExitPlanMode"
-"""The tool of a `EventType.DECISION` that is a plan which the person approved."""
+"""Tool name of a `EventType.DECISION` that is a plan approved by the user."""
 
 
 def opens_turn(event: Event) -> bool:
-    """Whether a person set the agent to work with it: by a prompt, or by approving a plan."""
+    """Return whether the user starts a turn with this event: by a prompt, or by approving a plan."""
     plan = event.type is EventType.DECISION and event.tool == PLANNING
     return event.role == "user" and (event.type is EventType.USER_MESSAGE or plan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One conversation with an agent. ``parent`` names the session that a sub-agent works for, or a fork comes from.
+    """One conversation with an agent.
 
-    ``project`` is a short name of the repository (or folder) it works on; worktrees of one repository share it.
+    ``parent`` is the id of the session that this sub-agent works for, or that this session was forked from. ``project`` is a short
+    name of the repository (or folder) it works on; worktrees of one repository share it.
     """
 
     id: str
@@ -116,19 +119,21 @@ class Session:
 
 
 def evidence_reference(provider: str, session: str, event: str) -> str:
-    """How notes name an event: ``claude-code:<session>#<first eight characters of the event's id>``."""
+    """Return how notes refer to an event: ``claude-code:<session>#<first eight characters of the event's id>``."""
     return f"{provider}:{session}#{event[:8]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceReference:
+    """Parsed reference of a note to an event."""
+
     provider: str
     session: str
     event: str
 
     @staticmethod
     def parse(text: str) -> "EvidenceReference | None":
-        """The inverse of `evidence_reference`; ``None`` for anything a person has mangled."""
+        """Parse what `evidence_reference` returned; return ``None`` for anything else."""
         provider, colon, rest = text.partition(":")
         session, sharp, event = rest.rpartition("#")
         if not (colon and sharp and provider and session and event):

@@ -1,4 +1,4 @@
-"""How a failure went away the last time."""
+"""How a failure was fixed in an earlier session."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix:
-    """The same failure earlier, and the same command succeeding after it.
+    """An earlier occurrence of a failure, and a later success of the same command.
 
-    ``failed`` and ``worked`` are the two command lines; ``steps`` are the commands run between them and ``files`` those
-    changed between them, both in order. ``evidence`` refers to the success, which was ``at``.
+    ``failed`` and ``worked`` are the two command lines. ``steps`` are the commands run between them and ``files`` the files changed
+    between them, both in order. ``evidence`` refers to the success, which happened at ``at``.
     """
 
     signature: str
@@ -24,9 +24,12 @@ class Fix:
 
 
 class Fixes(Protocol):
-    def fix(self, *, project: str, session: str, signatures: Sequence[str], command: str) -> Fix | None:
-        """The latest fix in ``project`` of one of these failures of such a ``command``, in a session other than ``session``.
+    """Lookup of earlier fixes."""
 
-        Answers in milliseconds, from what is known; ``None`` if it is known of none.
+    def fix(self, *, project: str, session: str, signatures: Sequence[str], command: str) -> Fix | None:
+        """Return the latest fix in ``project`` of one of these failures, from a session other than ``session``.
+
+        The failed command must share a purpose with ``command`` (`text.shell.purposes`). Answers in milliseconds, from stored data;
+        returns ``None`` if no fix is known.
         """
         ...

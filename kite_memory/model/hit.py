@@ -1,4 +1,4 @@
-"""What recall found, and what it says."""
+"""Results of a recall, and what is injected into a prompt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,10 @@ from kite_memory.model.note import Note
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """``score`` is absolute, 0 to 1, comparable between queries of one embedding space. ``why`` names what spoke for it."""
+    """A note found by recall.
+
+    ``score`` is absolute, 0 to 1, and comparable between queries of one embedding space. ``why`` names the reasons for the match.
+    """
 
     note: Note
     score: float
@@ -20,10 +23,11 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Would one of these notes help with this prompt? ``candidates`` are at most twenty, best first.
+    """Question to a judge: would one of these notes help with this prompt?
 
-    ``exchange`` is the end of what the agent said last, redacted; ``prompt`` is redacted and bounded. ``head`` is what the
-    log may keep of it. ``features`` are the gate's own figures, to be logged with the verdict.
+    ``candidates`` are at most twenty, best first. ``exchange`` is the end of the agent's last message, redacted; ``prompt`` is
+    redacted and bounded. ``head`` is the part of the prompt that may be logged. ``features`` are the gate's figures, logged with
+    the verdict.
     """
 
     session: str
@@ -37,10 +41,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pointer:
-    """What an agent is pointed at by one line: a note, or a conversation.
+    """One-line pointer to a note or a conversation.
 
-    ``id`` is what `kmem show` takes: a note's id (path where it has none), or a conversation's citation. ``title`` is one line.
-    ``score`` is the probability that it bears on the prompt, 0 to 1. ``evidence`` are citations of events.
+    ``id`` is what `kmem show` takes: a note's id (its path if it has none), or a conversation's citation. ``title`` is one line.
+    ``score`` is the probability that it is relevant to the prompt, 0 to 1. ``evidence`` are citations of events.
     """
 
     id: str
@@ -54,7 +58,10 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """A conversation's opening line and how it ended. ``text`` is plain and within 200 tokens; ``id`` is its citation."""
+    """A conversation's first line and how it ended.
+
+    ``text`` is plain text of at most 200 tokens; ``id`` is the conversation's citation.
+    """
 
     id: str
     text: str
@@ -65,22 +72,26 @@ class Quote:
 
 
 class Cards(Protocol):
-    """What the timeline adds to the voices. Never raises; bounded in time; nothing forgotten, nothing of ``session`` itself."""
+    """Search in conversation cards for the prompt hooks.
+
+    Never raises and is bounded in time. Results contain nothing forgotten and nothing of ``session`` itself.
+    """
 
     def near(self, text: str, *, project: str, session: str, limit: int) -> Sequence[Pointer]:
-        """Conversations nearest to a prompt, best first, the newer of two before the older."""
+        """Return the conversations nearest to a prompt, best first; of two equal ones the newer comes first."""
         ...
 
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
-        """With a session's first prompt: at most two conversations above the project's own bar, and those to be pointed at."""
+        """Return, for a session's first prompt, at most two quotes above the project's own threshold, and further pointers."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """What a prompt is given: ``block`` is empty when there is nothing to say. ``tokens`` is an estimate from above.
+    """What is injected into a prompt.
 
-    ``question`` is there where the gate is not sure: a judge may find more.
+    ``block`` is empty if nothing is injected. ``tokens`` is an upper estimate. ``question`` is set if the gate is not sure and a
+    judge may find more.
     """
 
     block: str
@@ -98,7 +109,10 @@ class Injection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """``note`` is one of the question's candidates, by id (or path, where it has none); ``probability`` 0 to 1."""
+    """A judge's verdict on one note.
+
+    ``note`` is the id of one of the question's candidates (its path if it has none); ``probability`` is 0 to 1.
+    """
 
     note: str
     probability: float
@@ -106,9 +120,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Notes that are not among the verdicts would not help. ``anything``: how likely it is that any of them does, 0 to 1.
+    """A judge's answer. Candidates without a verdict would not help.
 
-    ``by_gate`` says that no judge could be had, and that the probabilities are the gate's own.
+    ``anything`` is the probability that any candidate helps, 0 to 1. ``by_gate`` means that no judge was available and the
+    probabilities are the gate's own.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -121,16 +136,20 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unjudged:
-    """No verdict, and why: over budget, too slow, refused, not understood."""
+    """No verdict, and the reason: over budget, too slow, refused, or an unreadable answer."""
 
     reason: str
 
 
 class Judge(Protocol):
+    """A model that judges a `Question`."""
+
     @property
     def name(self) -> str: ...
 
     def judge(self, question: Question, *, seconds: float) -> Judged | Unjudged:
-        """Takes no longer than about ``seconds``, books what it costs against the day's budget, and never raises for what a
-        model or a network does."""
+        """Answer within about ``seconds`` and count the cost against the day's budget.
+
+        Never raises for errors of a model or a network.
+        """
         ...

@@ -1,4 +1,4 @@
-"""What one look at a transcript yields: events, problems, and where to go on from."""
+"""Result of reading one transcript: events, problems, and the cursor to continue from."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -9,13 +9,13 @@ from kite_memory.model.provenance import Passage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """Where reading a source stopped. Committed together with the events it covers.
+    """Position at which reading a source stopped. Committed together with the events it covers.
 
-    ``position`` is a byte offset in append-only files; of a document that is rewritten, how many of its bytes were taken in.
-    ``identity`` and ``carry`` belong to the source that wrote them (JSON text, each a few kB at most): what tells this file
-    from another one under the same name, and what a later line needs to know of earlier ones (open tool calls, prompts
-    waiting in a queue, counters; which messages of a document were told already).
-    ``size`` and ``mtime_ns`` are the file's when looked at: equal ones mean that there is nothing to do.
+    ``position`` is a byte offset in append-only files; for a document that is rewritten, the number of its bytes that were read.
+    ``identity`` and ``carry`` are defined by the source that wrote them (JSON text, each a few kB at most): what distinguishes this
+    file from another one of the same name, and the state that later lines need (open tool calls, queued prompts, counters, which
+    messages of a document were returned already). ``size`` and ``mtime_ns`` are the file's when it was read: if they are unchanged,
+    there is nothing to do.
     """
 
     position: int
@@ -27,7 +27,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing that could not be understood; ``reason`` is short and comes from a small set, so that it can be counted."""
+    """Something in a transcript that could not be parsed; ``reason`` is short and from a small set, so that it can be counted."""
 
     file: str
     position: int
@@ -36,12 +36,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadResult:
-    """``more`` says that the look ended on its byte budget, not at the end of the file.
+    """Result of reading one transcript once.
 
-    ``session`` is ``None`` while nothing has told who is speaking (an empty file, or metadata only).
-    ``amends`` says that the agent rewrites what it has written: an event whose id the session holds already is what the
-    transcript says of it now, and replaces what was known in its place. Without it, what was told first stays.
-    ``passages`` are texts that no events were made of, whole and unredacted.
+    ``more`` means that reading stopped at its byte budget, not at the end of the file. ``session`` is ``None`` while the session is
+    unknown (an empty file, or metadata only). ``amends`` means that the agent rewrites its records: an event whose id is stored
+    already replaces the stored one. Without it, the event stored first stays. ``passages`` are texts that became no events, whole
+    and unredacted.
     """
 
     path: str
@@ -55,17 +55,17 @@ class ReadResult:
 
 
 EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
-"""Before this no agent wrote a transcript."""
+"""No agent wrote transcripts before this."""
 IMPOSSIBLE_TIME = "impossible time"
 _UNDATED = datetime.fromtimestamp(0, UTC)
-"""What sources give to a record that has no time; that is no problem."""
+"""Time that sources give to a record without one; not counted as a problem."""
 
 
 def in_time(look: ReadResult, *, latest: datetime, before: datetime | None) -> ReadResult:
-    """The look with each time before `EARLIEST` or after ``latest`` replaced by a neighbour's, and counted as a problem.
+    """Return the result with every time before `EARLIEST` or after ``latest`` replaced, and counted as a problem.
 
-    The neighbour is the event before it, else the next one, else the session's last event ``before`` this look. Where there is
-    none, nothing is known that would be better, and the time stays.
+    The replacement is the time of the previous event (``before`` is that of the session's last event before this result), else of
+    the next one. Without either the time stays.
     """
 
     def possible(at: datetime) -> bool:

@@ -1,4 +1,4 @@
-"""A note in the vault: the one kind of memory."""
+"""Notes, the only kind of memory stored in the vault."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,6 +8,8 @@ from kite_memory.model.record import Origin
 
 
 class Scope(StrEnum):
+    """Where a note applies."""
+
     GLOBAL = "global"
     PROJECT = "project"
     SESSION = "session"
@@ -35,17 +37,17 @@ class NoteStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """``path`` is relative to the vault, with ``/`` between parts. ``body`` is markdown without the frontmatter.
+    """A note of the vault.
 
-    ``id`` is empty for a file that a person made without one; its path is then its name. ``links`` are the targets of the
-    wikilinks in the body; ``supersedes`` and ``superseded_by`` are targets of the same sort, without brackets. ``entities``
-    are the names of what it speaks about, linked or not. ``evidence`` holds references as
-    `model.event.evidence_reference` writes them.
+    ``path`` is relative to the vault, with ``/`` between parts. ``body`` is markdown without the frontmatter. ``id`` is empty for a
+    file that a person created without one; its path then identifies it. ``links`` are the targets of the wikilinks in the body;
+    ``supersedes`` and ``superseded_by`` are such targets without brackets. ``entities`` are the names it mentions, linked or not.
+    ``evidence`` holds references as `model.event.evidence_reference` writes them.
 
-    ``conflicts`` are notes that this one may contradict, which a person is to say. It was true until ``valid_until``, where
-    something has replaced it. ``anchors`` are files that it speaks of with their hash when it was made (``path@hash``), and
-    ``drifted`` is when one of them was first found to be another. ``branch`` is empty for what holds on all of them.
-    ``review`` is what else a person is asked about it.
+    ``conflicts`` are notes that this one may contradict, for a person to decide. It was true until ``valid_until``, if something
+    has replaced it. ``anchors`` are files it mentions with their hash when it was created (``path@hash``), and ``drifted`` is when
+    one of them was first found changed. ``branch`` is empty for what holds on all branches. ``review`` is any other question to a
+    person about it.
     """
 
     id: str
@@ -80,13 +82,13 @@ class Note:
     importance: int = 2
 
     def has_expired(self, now: datetime) -> bool:
-        """From then on it counts for nothing, whoever asks; only its owner finds the file."""
+        """Return whether it has expired. An expired note is ignored everywhere; only its file remains for its owner."""
         return self.expires is not None and self.expires <= now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A note's file as a listing of the vault shows it, unread."""
+    """A note's file as listed in the vault, without its content."""
 
     path: str
     size: int

@@ -1,4 +1,4 @@
-"""What the vault should become: decided first, done after, printed by ``--dry-run``."""
+"""Planned changes of the vault: computed first, applied later, printed by ``--dry-run``."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Literal
 from kite_memory.model.note import Note
 
 Ruling = Literal["replaces", "conflicts", "neither"]
-"""Of two notes, what the newer does to the older."""
+"""What the newer of two notes does to the older."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Near:
-    """A note that is there, and how near its meaning comes to that of the one asked about: 1 for the same."""
+    """An existing note and its similarity to the note in question: ``cosine`` is 1 for the same meaning."""
 
     note: Note
     cosine: float
@@ -20,9 +20,10 @@ class Near:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """``near`` with the likeliest first. ``rarity`` says how much each of the words of all these notes tells, in small letters.
+    """Existing notes near a note.
 
-    A word that is not in it tells nothing.
+    ``near`` is sorted, likeliest first. ``rarity`` is the weight of each word of all these notes, in lower case; a word missing
+    from it has no weight.
     """
 
     near: tuple[Near, ...] = ()
@@ -34,7 +35,7 @@ Surround = Callable[[Note], Surroundings]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """Two notes of which the newer may make the older untrue."""
+    """Two notes of which the newer may invalidate the older; ``likely`` is how likely that is."""
 
     newer: Note
     older: Note
@@ -43,16 +44,17 @@ class Contest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
+    """Create a new note."""
+
     note: Note
     because: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amend:
-    """Add to a note that is there: evidence, and ``addition`` (markdown, may be empty) at its end.
+    """Add to an existing note: evidence, and ``addition`` (markdown, may be empty) at its end.
 
-    ``absorbs`` is the id of the draft that ends here instead of becoming a note of its own. ``importance`` is what it has at least
-    from now on.
+    ``absorbs`` is the id of the draft that is merged instead of becoming its own note. ``importance`` is the note's new minimum.
     """
 
     id: str
@@ -66,9 +68,10 @@ class Amend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supersede:
-    """Create ``note`` and mark the old one as replaced by it. Several may name the same note, which is created once.
+    """Create ``note`` and mark the old one as replaced by it.
 
-    ``late``: the one that is there is the newer, and ``note`` comes in as replaced by it.
+    Several may name the same note, which is created once. ``late`` means that the existing note is the newer one, and ``note`` is
+    created as replaced by it.
     """
 
     note: Note
@@ -80,6 +83,8 @@ class Supersede:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
+    """Write nothing for this item."""
+
     title: str
     because: str
 

@@ -1,19 +1,19 @@
-"""Who said something first, as far as is known of all that was said in a project."""
+"""Who stated something first, as far as the stored texts of a project show."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 Speaker = Literal["user", "assistant", "tool", "failure"]
-"""``failure`` is a tool that failed: what it printed is quoted by whoever found out why."""
+"""``failure`` is a tool that failed: whoever explains the failure quotes its output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A text of a transcript, whole: also what becomes no event, or one that is cut.
+    """A whole text of a transcript, including one that became no event or was shortened.
 
-    It is not redacted: nothing of it may be stored but hashes. ``at`` is Unix time, ``start`` the place of its record in the file,
-    ``tool`` the tool that brought it in, where that has a name.
+    It is not redacted: only hashes of it may be stored. ``at`` is Unix time, ``start`` the position of its record in the file,
+    ``tool`` the name of the tool that returned it, if it has one.
     """
 
     text: str
@@ -25,10 +25,10 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Where a text stood before: shares from 0 to 1 of its ``pairs`` of words, each the most that stands in one place.
+    """Where a text occurred before: shares from 0 to 1 of its ``pairs`` of words, each the highest share found in one place.
 
-    ``foreign`` is what a tool or a file said, unless an agent or a person had said nearly as much before; ``failure`` the same of
-    what failed; ``person`` is what a person said, whenever that was.
+    ``foreign`` is the share from a tool or a file, unless an agent or a person had written nearly as much before; ``failure`` the
+    same for tools that failed; ``person`` is the share written by a person at any time.
     """
 
     pairs: int
@@ -38,6 +38,8 @@ class Trace:
 
 
 class Provenance(Protocol):
+    """Lookup of where texts occurred before."""
+
     def traces(self, texts: Sequence[str]) -> Sequence[Trace]:
-        """Of each text, in one look at all that is known."""
+        """Return one trace for each text, from one search in all stored texts."""
         ...

@@ -1,4 +1,4 @@
-"""What distillation yields for a chunk of a session."""
+"""Result of extracting a chunk of a session."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -10,7 +10,7 @@ from kite_memory.model.provenance import Provenance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """A note that is there, as whoever distils a chunk gets to see it. ``here``: it was made of the same session."""
+    """An existing note as shown to the extractor. ``here`` means that it came from the same session."""
 
     id: str
     kind: str
@@ -22,11 +22,12 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """``id`` depends only on the session and the ids of its first and last event, so a rebuilt timeline names it the same.
+    """Part of a session that is extracted in one go.
 
-    ``before`` is what happened in the session just before, as far as it is at hand: it explains what these events answer,
-    and is not to be told again. ``noted`` is how many notes the session has given already. ``provenance`` knows who had
-    said something in the project before, where that is known. ``remembered`` are the session's notes and those nearest to it.
+    ``id`` depends only on the session and the ids of its first and last event, so a rebuilt timeline gives it the same id.
+    ``before`` holds the available events just before it: context that explains these events and is not extracted again. ``noted``
+    is how many notes the session has yielded already. ``provenance`` looks up who stated something in the project before, if
+    available. ``remembered`` are the session's notes and those nearest to it.
     """
 
     id: str
@@ -39,25 +40,27 @@ class Chunk:
 
 
 Origin = Literal["user", "assistant", "tool"]
-"""Whose word an item rests on. What only a tool's output says is never taken for the person's."""
+"""Who stated an item. What only a tool's output states is never attributed to the user."""
 
 SAID_TO_A_REFUSAL = "said to a refused call of"
-"""After a person's quoted words in a body: from here on the words are not theirs."""
+"""Follows a user's quoted words in a body: the words after it are not the user's."""
 
 
 TURNED_DOWN = "Turned down: "
-"""How the title of a decision begins that says only what was not chosen."""
+"""Prefix of the title of a decision that states only what was not chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
+    """An alternative that was not chosen, and why."""
+
     alternative: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What an item does to a note that was there before it. ``note`` is that one's id, of those that were offered."""
+    """Effect of an item on an existing note. ``note`` is the id of one of the offered notes."""
 
     note: str
     does: Literal["replaces", "amends"]
@@ -66,11 +69,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """What every kind of item carries.
+    """Fields common to all kinds of items.
 
-    ``evidence`` holds full event ids, at least one. ``importance`` is 1 to 3; 3 would hurt to lose. ``triggers`` are
-    short phrases in a person's words that say when this is useful. ``doubt`` says, where it is not empty, why a person
-    should look at it first.
+    ``evidence`` holds full event ids, at least one. ``importance`` is 1 to 3; 3 is a serious loss if missing. ``triggers`` are
+    short phrases in a person's words for when this is useful. ``doubt`` is, if not empty, the reason why a person should review it
+    first.
     """
 
     title: str
@@ -86,14 +89,14 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision(Item):
-    """A choice made, or an approach turned down. ``body`` includes the reasoning."""
+    """A choice made, or an approach rejected. ``body`` includes the reasoning."""
 
     rejected: tuple[Rejected, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insight(Item):
-    """A verified cause; ``symptom`` is what one sees when meeting it again, word for word where it is an error."""
+    """A verified cause. ``symptom`` is what is visible when it occurs again, verbatim if it is an error."""
 
     symptom: str = ""
 
@@ -105,7 +108,7 @@ class Fact(Item):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preference(Item):
-    """How the person wants things done. ``everywhere`` lifts it out of its project."""
+    """How the user wants things done. ``everywhere`` means that it applies in all projects."""
 
     everywhere: bool = False
 
@@ -120,7 +123,7 @@ RecordItem = Decision | Insight | Fact | Preference | OpenQuestion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """``name`` is two to five words."""
+    """Items about one topic. ``name`` is two to five words."""
 
     name: str
     summary: str
@@ -131,9 +134,9 @@ class Topic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """No topics means: nothing here is worth keeping. That is a complete answer.
+    """Everything extracted from a chunk. A record without topics is complete: nothing is worth keeping.
 
-    ``weighed`` are the ids of the notes that the items were held against: where one says nothing of a `Change`, both hold.
+    ``weighed`` are the ids of the notes that the items were compared with: without a `Change` for one of them, both hold.
     """
 
     topics: tuple[Topic, ...]

@@ -1,1 +1,1 @@
-"""Which project, repository and branch a path belongs to."""
+"""Find the project, repository and branch of a path."""

@@ -1,4 +1,4 @@
-"""Asking git about a repository that we do not trust: no hooks, no pager, no network, nothing written, bounded in time and size."""
+"""Run git on an untrusted repository: no hooks, pager or network, no writes, bounded in time and output size."""
 
 import shutil
 import subprocess
@@ -43,11 +43,14 @@ NO_COMMITS = "no commits yet"
 
 
 class GitFailed(Exception):
-    """The message is the reason to count."""
+    """A git command failed. The message is a short reason that can be counted."""
 
 
 class Git:
-    """``environment`` is the process's; what of it is git's own is not passed on: it may point to another repository."""
+    """Runner for git commands.
+
+    ``environment`` is the process's; its ``GIT_`` variables are not passed on, because they may point to another repository.
+    """
 
     def __init__(self, environment: Mapping[str, str], *, seconds: float = _SECONDS, output: int = _OUTPUT) -> None:
         kept = {name: value for name, value in environment.items() if not name.upper().startswith("GIT_")}
@@ -57,9 +60,9 @@ class Git:
         self._output = output
 
     def ask(self, folder: Path, words: Sequence[str], *, given: Sequence[str] = ()) -> bytes:
-        """What it prints, with each of ``given`` on a line of its standard input. Raises `GitFailed`.
+        """Return the output of git, run with each of ``given`` as a line of its standard input. Raises `GitFailed`.
 
-        The repository is found from ``folder`` itself and nowhere above it, which lets git refuse one that is another's
+        The repository is looked up in ``folder`` itself and in no parent, so that git refuses one that belongs to another user
         (``safe.directory``).
         """
         if self._program is None:
@@ -105,7 +108,7 @@ class Git:
             child.stdin.write(given)
             child.stdin.close()
         except OSError:
-            pass  # it has ended before it was told everything, and says why
+            pass  # git ended before it read everything; its error output gives the reason
         told = child.stdout.read(self._output + 1)
         if len(told) > self._output:
             raise GitFailed("git says too much")
@@ -119,7 +122,7 @@ class Git:
 
 
 def _drain(pipe: IO[bytes], complaint: list[bytes]) -> None:
-    """Read what it complains of, so that it never waits for somebody to; keep the beginning."""
+    """Read all of standard error, so that git never blocks on it; keep the beginning."""
     while piece := pipe.read(4096):
         if len(complaint) < 4:
             complaint.append(piece)

@@ -1,4 +1,4 @@
-"""Which project a session belongs to, told from the folder it ran in. Looks at the disk, starts no process."""
+"""Name of the project that a session belongs to, derived from its folder. Reads the disk, starts no process."""
 
 import os
 import re
@@ -15,11 +15,11 @@ _AGENTS_WORKTREE = re.compile(r"[\\/](?:\.claude[\\/]worktrees|\.worktrees)[\\/]
 
 
 def project_of(cwd: str) -> str:
-    """The name of the repository around ``cwd``, in lower case and fit for a file name; empty for the home folder.
+    """Return the name of the repository around ``cwd``, in lower case and safe as a file name; empty for the home folder.
 
-    Worktrees of one repository are one project, even when their folder is gone but its path says whose it was. Without a
-    repository it is the folder's own name. Two repositories of one name in different places share it: what is known of
-    the one is then offered in the other. Asked of the disk each time: a repository may come into being, or go, at any moment.
+    Worktrees of one repository are one project, even if their folder is gone but its path shows the repository. Without a
+    repository the name is the folder's own. Two repositories of one name in different places share a project: what is known of one
+    is then offered in the other. The disk is read on each call, because a repository may appear or disappear at any time.
     """
     home = _home()
     if not cwd or "\x00" in cwd or len(cwd) > 4096 or _same(cwd, home):
@@ -32,9 +32,9 @@ def project_of(cwd: str) -> str:
 
 
 def project_with_remote(cwd: str, url: str) -> str:
-    """As `project_of`, but the repository that ``url`` fetches from names it where ``cwd`` is no repository here, or no more.
+    """As `project_of`, but use the name in the remote ``url`` if ``cwd`` is not, or no longer, a repository here.
 
-    Agents work in copies whose folders are named at random.
+    Agents work in copies whose folders have random names.
     """
     home = _home()
     if cwd and _can_be_walked(cwd) and "\x00" not in cwd and len(cwd) <= 4096 and _repository(cwd, home) is not None:
@@ -51,12 +51,12 @@ def _home() -> str:
 
 
 def _can_be_walked(folder: str) -> bool:
-    """Not a path of another system, and not a share on a network, which merely asking for would call upon."""
+    """Return whether the path is of this system and not on a network share, which a mere lookup would contact."""
     return Path(folder).is_absolute() and not folder.startswith(("\\\\", "//"))
 
 
 def _repository(folder: str, home: str) -> Path | None:
-    """The main folder of the nearest repository, unless that is the home folder with its dotfiles."""
+    """Return the main folder of the nearest repository; ``None`` if that is the home folder with its dotfiles."""
     here, end = str(Path(folder)), os.path.normcase(home)
     for _ in range(_DEEPEST):
         if end and os.path.normcase(here) == end:
@@ -67,7 +67,7 @@ def _repository(folder: str, home: str) -> Path | None:
                 return Path(here)
             if stat.S_ISREG(found.st_mode):
                 return _main_folder(Path(here), found.st_ino, found.st_mtime_ns, found.st_size)
-        except OSError:  # none; or a name that this system finds too long, or a folder that may not be looked into
+        except OSError:  # missing, a name too long for this system, or a folder that may not be read
             pass
         below, here = here, os.path.dirname(here)  # noqa: PTH120
         if here == below:
@@ -77,7 +77,7 @@ def _repository(folder: str, home: str) -> Path | None:
 
 @lru_cache(maxsize=4096)
 def _main_folder(worktree: Path, inode: int, mtime_ns: int, size: int) -> Path:
-    """Where the ``.git`` file of a linked worktree leads; a submodule is a repository of its own."""
+    """Return the folder that the ``.git`` file of a linked worktree points to; a submodule is its own repository."""
     with (worktree / ".git").open(encoding="utf-8", errors="replace") as file:
         first = file.readline(4096).strip()
     if not first.startswith("gitdir:"):

@@ -1,4 +1,4 @@
-"""Which repository a folder belongs to, and what of it changes when a commit is made. Looks at the disk, starts no process."""
+"""Find a folder's repository and branch, and detect new commits. Starts git only for `merged`."""
 
 import os
 import re
@@ -25,9 +25,9 @@ _OUTPUT = 20_000
 
 
 def branch_told(command: str, output: str) -> str:
-    """The branch that git stood on after a command that went well; empty where neither it nor its ``output`` says so.
+    """Return the branch that git was on after a successful command.
 
-    What another folder's repository says does not count.
+    Empty if neither the command nor its ``output`` shows it. Output about a repository in another folder is ignored.
     """
     if not _GIT.search(command) or _ELSEWHERE.search(command):
         return ""
@@ -38,7 +38,7 @@ def branch_told(command: str, output: str) -> str:
 
 
 def branch_of(cwd: str) -> str:
-    """Told from the disk alone, without starting a process; empty where it stands on none, or nothing can be told."""
+    """Return the current branch, read from the disk without starting a process; empty if there is none or it cannot be read."""
     if not cwd or "\0" in cwd or len(cwd) > 4096 or not Path(cwd).is_absolute() or cwd.startswith(("\\\\", "//")):
         return ""
     here = Path(cwd)
@@ -67,15 +67,15 @@ def _first_head_line(file: Path) -> str:
 
 
 def repository_of(cwd: str) -> Path | None:
-    """The folder that git itself would start from."""
+    """Return the folder in which git itself would find the repository."""
     here = Path(cwd)
     return next((folder for folder in (here, *list(here.parents)[:_DEEPEST]) if (folder / ".git").exists()), None)
 
 
 def merged(cwd: str, branch: str, environment: Mapping[str, str], *, seconds: float = 5.0) -> bool | None:
-    """Whether a branch is part of the default one, is the default one, or is gone; ``None`` where git cannot tell.
+    """Return whether a branch is part of the default one, is the default one, or is gone; ``None`` if git does not know.
 
-    One that stands where the default one does, and never stood elsewhere, has only just begun.
+    A branch at the same commit as the default one that never pointed elsewhere counts as new, not as merged.
     """
     if branch in USUAL:
         return True
@@ -110,19 +110,25 @@ _LINE = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
-    """``kept`` is where git keeps it, shared by all its worktrees; ``folder`` its main worktree, or ``kept`` where it has none."""
+    """A repository on this disk.
+
+    ``kept`` is git's own folder, shared by all its worktrees; ``folder`` is its main worktree, or ``kept`` if it has none.
+    """
 
     kept: Path
     folder: Path
 
     @property
     def head(self) -> Path:
-        """The file that stands for it."""
+        """Path of its ``HEAD`` file, which identifies the repository."""
         return self.kept / "HEAD"
 
 
 def repository_around(folder: str, *, home: Path) -> Repository | None:
-    """Not that of the home folder with its dotfiles, nor anything on a share of the network: asking for it would call upon it."""
+    """Return the repository around ``folder``; ``None`` for that of the home folder, and on a network share.
+
+    The home folder's repository holds dotfiles; a lookup would contact the network share.
+    """
     if not folder or "\0" in folder or folder.startswith(("\\\\", "//")) or not Path(folder).is_absolute():
         return None
     start = Path(os.path.normpath(folder))
@@ -135,13 +141,13 @@ def repository_around(folder: str, *, home: Path) -> Repository | None:
                 return _known(marker, here)
             if marker.is_file():
                 return _linked(here, marker)
-        except OSError:  # a name that this system finds too long, or a folder that may not be looked into
+        except OSError:  # the name is too long for this system, or the folder may not be read
             continue
     return None
 
 
 def _linked(here: Path, marker: Path) -> Repository | None:
-    """Where the ``.git`` file of a worktree leads, or of a submodule, which is a repository of its own."""
+    """Return the repository that a worktree's ``.git`` file points to; a submodule is its own repository."""
     first = _first_line(marker)
     if not first.startswith("gitdir:"):
         return None
@@ -156,13 +162,13 @@ def _linked(here: Path, marker: Path) -> Repository | None:
 def _known(kept: Path, folder: Path) -> Repository | None:
     try:
         str(kept).encode()
-    except UnicodeEncodeError:  # a name that cannot be written down
+    except UnicodeEncodeError:  # a name that is not UTF-8 cannot be stored
         return None
     return Repository(kept=kept, folder=folder) if (kept / "HEAD").is_file() else None
 
 
 def stamp(head: Path) -> tuple[int, int]:
-    """What tells that there may be new commits: the logs of all its heads, else the branches. May raise `OSError`."""
+    """Return size and time that change with new commits: of the logs of all heads, else of the branches. May raise `OSError`."""
     kept = head.parent
     status = head.stat()
     places = [kept / "logs" / "HEAD", kept / "packed-refs", kept / "refs" / "heads"]
@@ -184,7 +190,7 @@ def stamp(head: Path) -> tuple[int, int]:
 
 
 def _first_line(path: Path) -> str:
-    if not is_file(path):  # a pipe in its place would be waited on
+    if not is_file(path):  # reading a pipe in its place would block
         return ""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:

@@ -1,1 +1,1 @@
-"""One file per agent: its transcripts read into events."""
+"""Transcripts of agents parsed into events, one module or folder per agent."""

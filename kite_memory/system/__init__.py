@@ -1,1 +1,1 @@
-"""The operating system: private files, SQLite, checksums, directory listings, editors' folders."""
+"""Access to the operating system: private files, locks, SQLite, checksums, directory listings, editors' folders."""

@@ -1,7 +1,7 @@
-"""What our files looked like when we last closed them: a bit that has turned over since, on a disk that says nothing, is found.
+"""Detect files changed on disk without a write, such as flipped bits, by recorded checksums.
 
-SQLite notices damage to its structure, not to the words it holds. A seal is a file's size, time and hash; it binds for as long as
-size and time are what they were, since whoever writes to the file moves its time.
+SQLite detects damage to its structure, not to stored text. A seal is a file's size, time and hash. It is valid while size and time
+are unchanged, since any write to the file changes its time.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ _VERSION = 1
 _PASSED_OVER = frozenset({"logs", "backups", "extractor"})
 _COMES_AND_GOES = ("-wal", "-shm", "-journal", ".lock", ".sock", ".log", ".port", ".patience", _NAME)
 _A_TICK_NS = 50_000_000
-"""File systems' clocks tick every few milliseconds: what was written within one tick after the seal would bear the same time."""
+"""Resolution of file systems' clocks: a write within one tick after the seal would leave the time unchanged."""
 
 
 def seal(folder: Path) -> None:
-    """Take down every file of ours below ``folder`` that has changed since the last time. A disk that says no is no matter here."""
+    """Record the checksum of every file below ``folder`` that has changed since the last call. Errors of the disk are ignored."""
     known = _known(folder) or {}
     try:
         now = {name: _sealed(path, known.get(name)) for name, path in _files(folder)}
@@ -38,7 +38,10 @@ def seal(folder: Path) -> None:
 
 
 def broken(folder: Path) -> list[str]:
-    """The files, relative to ``folder``, that hold something else than when they were sealed, though nobody wrote to them."""
+    """Return the files, relative to ``folder``, whose content differs from their seal although size and time do not.
+
+    Includes files that cannot be read. If the seals themselves are damaged, only their own file is returned.
+    """
     known = _known(folder)
     if known is None:
         return [_NAME]
@@ -50,13 +53,13 @@ def broken(folder: Path) -> list[str]:
                 found.append(name)
         except FileNotFoundError:
             continue
-        except OSError:  # a disk that cannot read it
+        except OSError:  # the disk cannot read it
             found.append(name)
     return found
 
 
 def _known(folder: Path) -> dict[str, list[Any]] | None:
-    """``None`` where the seals themselves are damaged; nothing where there are none yet."""
+    """Return the recorded seals: ``None`` if they are damaged, empty if there are none yet."""
     try:
         whole = json.loads((folder / _NAME).read_bytes())
         files: dict[str, list[Any]] = whole["files"]
@@ -79,7 +82,7 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _sealed(path: Path, known: list[Any] | None) -> list[Any] | None:
-    """``None`` for a file that is being written to."""
+    """Return the seal of a file; ``None`` if it is being written to."""
     before = _stamp(path)
     if known is not None and before == (known[0], known[1]):
         return known

@@ -1,4 +1,4 @@
-"""Where editors keep what their extensions store: Code and its kin, here and on machines they are connected to."""
+"""Folders in which VS Code and its variants store extension data, locally and on remote machines."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,9 +24,9 @@ _SERVERS = (
 
 
 def extension_storages(extension: str, *, environment: Mapping[str, str], home: Path, platform: str) -> tuple[Path, ...]:
-    """The folders that ``extension`` may have, whether or not they exist. ``platform`` is ``sys.platform``'s word.
+    """Return the folders that ``extension`` may have, whether or not they exist. ``platform`` is the value of ``sys.platform``.
 
-    The editors' own variables are heeded: ``VSCODE_PORTABLE``, ``VSCODE_APPDATA``.
+    Respects the editors' own variables ``VSCODE_PORTABLE`` and ``VSCODE_APPDATA``.
     """
     applications = _named(environment, "VSCODE_APPDATA") or _applications(environment, home, platform)
     users = [applications / editor / "User" for editor in _EDITORS]
@@ -38,7 +38,7 @@ def extension_storages(extension: str, *, environment: Mapping[str, str], home: 
 
 
 def user_folder(editor: str, *, environment: Mapping[str, str], home: Path, platform: str) -> Path:
-    """Where one editor keeps what is the person's, on this machine."""
+    """Return the folder of one editor's user settings on this machine."""
     return _applications(environment, home, platform) / editor / "User"
 
 

@@ -1,4 +1,4 @@
-"""Locks on open files: held until the file is closed, so the kernel frees those of whoever dies."""
+"""Locks on open files, released when the file is closed, so that the kernel frees those of a process that dies."""
 
 import contextlib
 import os
@@ -15,11 +15,14 @@ else:
     import fcntl
 
 _FAR = 1 << 20
-"""Windows forbids others to read what is locked, so the locked byte lies far beyond the content."""
+"""Windows forbids reading a locked range, so the locked byte is far beyond the content."""
 
 
 def lock_now(handle: int, *, shared: bool = False) -> bool:
-    """Whether the lock was to be had at once. On Windows a shared one is exclusive, too."""
+    """Return whether the lock was acquired without waiting. On Windows a shared lock is exclusive, too.
+
+    Raises `KiteError` if the file cannot be locked at all.
+    """
     try:
         if sys.platform == "win32":
             os.lseek(handle, _FAR, os.SEEK_SET)
@@ -34,7 +37,7 @@ def lock_now(handle: int, *, shared: bool = False) -> bool:
 
 
 def lock(handle: int) -> None:
-    """Wait for an exclusive lock, for as long as it takes. On Windows none is taken."""
+    """Wait without limit for an exclusive lock. On Windows none is taken."""
     if sys.platform != "win32":
         fcntl.flock(handle, fcntl.LOCK_EX)
 
@@ -44,7 +47,7 @@ _PAUSE = 0.005
 
 
 class WriterLock:
-    """One writer to a vault at a time, over threads and processes. The thread that holds it may take it again."""
+    """Lock for a single writer to a vault, across threads and processes. The thread that holds it may acquire it again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -53,7 +56,10 @@ class WriterLock:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[bool]:
-        """Yields whether this is the outermost hold: the moment to look for what a dead writer left behind."""
+        """Hold the lock; yield whether this is the outermost hold, in which leftovers of a crashed writer can be cleaned up.
+
+        Raises `VaultReadOnly` if the lock file cannot be opened, `KiteError` after about 30 seconds of waiting.
+        """
         with self._thread, contextlib.ExitStack() as outermost:
             if not self._depth:
                 outermost.callback(os.close, self._lock())

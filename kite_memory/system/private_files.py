@@ -1,4 +1,4 @@
-"""Files and folders for this user's eyes only, whole or not at all, whatever the umask."""
+"""Files and folders private to this user, written atomically, whatever the umask."""
 
 import os
 import stat
@@ -12,7 +12,7 @@ from kite_memory.errors import KiteError
 
 
 def is_text(path: Path) -> bool:
-    """Names that are not UTF-8 cannot be written down, so such files cannot be read on from where we were."""
+    """Return whether the name is valid UTF-8; other names cannot be stored, so such files cannot be read from a cursor."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -21,7 +21,7 @@ def is_text(path: Path) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Links followed; what may not be looked at, or is too long a name to be one, is none."""
+    """Return whether it is a regular file, following links; ``False`` if it may not be read or its name is too long."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except (OSError, ValueError):
@@ -29,7 +29,7 @@ def is_file(path: Path) -> bool:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Sorted; none of what is no folder."""
+    """Return the sorted names in a folder; none if it is not a folder."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries)
@@ -38,7 +38,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """Links to folders are folders too; one that leads to itself is none."""
+    """Return the sorted folders in a folder, including links to folders, except links to themselves."""
     try:
         with os.scandir(folder) as entries:
             names = sorted(entry.name for entry in entries if _is_folder(entry))
@@ -58,17 +58,17 @@ PRIVATE = 0o600
 
 
 class NotPrivate(KiteError):
-    """A folder or file that should be this user's alone is not."""
+    """A folder or file that must be private to this user is not."""
 
 
 def make_private_folder(folder: Path) -> None:
-    """A folder of our own: there, and closed to others even if it was not.
+    """Create a folder, or close an existing one to other users.
 
-    Raises `NotPrivate` for another user's, `OSError` where none can be made.
+    Raises `NotPrivate` if it belongs to another user, `OSError` if it cannot be created.
     """
     make_folder(folder)
     if sys.platform == "win32":
-        return  # folders below the user's profile are the user's
+        return  # folders in the user's profile are private already
     found = folder.stat()
     if found.st_uid != os.getuid():
         raise NotPrivate(f"{folder} belongs to another user", hint="set KMEM_HOME to a folder of yours")
@@ -77,30 +77,30 @@ def make_private_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """What is missing, up to the root, is made closed to others; what is there stays as its owner has it."""
+    """Create a folder and its missing parents closed to others; existing ones keep their mode."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
     try:
         folder.mkdir(0o700)
-        folder.chmod(0o700)  # a umask can also take away too much
+        folder.chmod(0o700)  # the umask may have removed permissions of the owner, too
     except FileExistsError:
         if not folder.is_dir():
             raise
 
 
 def make_private_file(path: Path) -> None:
-    """There afterwards, for its owner alone if it was not before: SQLite gives its companions the mode of the database."""
+    """Create a file for its owner alone if it is missing: SQLite gives companion files the mode of the database."""
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE))
 
 
 def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
-    """The file is the old one or the new one, never half of either, and the new one outlives a power cut."""
+    """Write a file atomically and durably: it holds the old or the new content, never a mix, and survives a power cut."""
     publish(write_aside(path.parent, lambda file: file.write(content), mode=mode), path)
 
 
 def write_aside(folder: Path, write: Callable[[IO[bytes]], object], *, mode: int = PRIVATE) -> Path:
-    """A finished, synced file under a passing name, for `publish`."""
+    """Write and sync a file under a temporary name, for `publish`."""
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".kmem-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -116,7 +116,7 @@ def write_aside(folder: Path, write: Callable[[IO[bytes]], object], *, mode: int
 
 
 def publish(aside: Path, path: Path) -> None:
-    """Give the file its name, replacing what bore it, and make that last."""
+    """Rename a file to its final name, replacing any other, and sync the folder."""
     try:
         aside.replace(path)
     except BaseException:
@@ -126,7 +126,7 @@ def publish(aside: Path, path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """What was created, renamed or removed in it stays so after a power cut."""
+    """Sync a folder, so that files created, renamed or removed in it stay so after a power cut."""
     if sys.platform == "win32":
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

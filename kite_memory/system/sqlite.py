@@ -1,4 +1,4 @@
-"""Databases of our own, opened alike."""
+"""Open, migrate and maintain this project's SQLite databases."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,11 +10,14 @@ from kite_memory.errors import StateNewer, StateNotWritten
 
 Step = str | Callable[[sqlite3.Connection], object]
 Migrations = Mapping[int, Sequence[Step]]
-"""What makes each version out of the one before; the first, out of an empty file."""
+"""Steps from each version to the next; those of the first start from an empty file."""
 
 
 class _Connection(sqlite3.Connection):
-    """What SQLite says of a damaged schema quotes the damage: where that is no UTF-8, it is an error like any other."""
+    """Connection that reports a damaged schema as a database error.
+
+    SQLite's message quotes the damaged schema, and Python fails to decode it if it is not UTF-8.
+    """
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         try:
@@ -30,9 +33,9 @@ class _Connection(sqlite3.Connection):
 
 
 def connect(path: Path, *, timeout: float) -> sqlite3.Connection:
-    """For any thread, and without transactions that nobody began. Waits ``timeout`` seconds for another who writes.
+    """Open a database for use from any thread, without implicit transactions. Waits ``timeout`` seconds for another writer.
 
-    What is deleted is overwritten: see `purge` for what the write-ahead log still holds of it.
+    Deleted content is overwritten; see `purge` for copies in the write-ahead log.
     """
     connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False, factory=_Connection)
     try:
@@ -46,7 +49,7 @@ def connect(path: Path, *, timeout: float) -> sqlite3.Connection:
 def open_store(
     path: Path, migrations: Migrations, *, named: str, timeout: float = 30.0, journal: str = "WAL", synchronous: str = "NORMAL"
 ) -> sqlite3.Connection:
-    """`connect`, and bring the file up to the last version. Raises `StateNewer`; SQLite's errors are the caller's."""
+    """Open a database with `connect` and migrate it to the latest version. Raises `StateNewer`; SQLite's errors are passed on."""
     connection = connect(path, timeout=timeout)
     try:
         connection.execute(f"PRAGMA journal_mode = {journal}")
@@ -60,11 +63,12 @@ def open_store(
 
 
 def migrate(connection: sqlite3.Connection, migrations: Migrations, *, named: str) -> None:
+    """Apply the migrations that the database lacks, in one transaction. Raises `StateNewer` for a newer version."""
     known = max(migrations)
     if version_of(connection) == known:
         return
     with transaction(connection):
-        found = version_of(connection)  # another process may have been faster
+        found = version_of(connection)  # another process may have migrated it meanwhile
         if found > known:
             raise StateNewer(
                 f"{named} was written by a newer kite-memory (schema {found}, this one knows {known})", hint="upgrade kite-memory"
@@ -84,13 +88,13 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """All or nothing. Waits for another writer before the first statement, not in the middle."""
+    """Run the block as one transaction: all or nothing. Waits for another writer before the first statement, not later."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
         connection.execute("COMMIT")
     finally:
-        if connection.in_transaction:  # SQLite has rolled back by itself where the disk is full
+        if connection.in_transaction:  # if the disk is full, SQLite has rolled back already
             connection.execute("ROLLBACK")
 
 
@@ -99,7 +103,7 @@ _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def not_written(error: sqlite3.DatabaseError, path: Path, *, named: str) -> StateNotWritten:
-    """What to do about it depends on who said no: its owner, another process, or the disk."""
+    """Return an error whose hint depends on the cause: its owner, another process, or the disk."""
     code = _code(error)
     if code in _CLOSED:
         return StateNotWritten(f"{named} may not be opened or written: {error}", hint=f"see who owns it: ls -la {path.parent}")
@@ -110,35 +114,35 @@ def not_written(error: sqlite3.DatabaseError, path: Path, *, named: str) -> Stat
 
 
 def is_whole(error: sqlite3.DatabaseError) -> bool:
-    """Whether the file is undamaged for all we know: it is closed to us, busy, or its disk is full."""
+    """Return whether the file is probably undamaged: it is not accessible, busy, or its disk is full."""
     return _code(error) in (*_CLOSED, *_BUSY, sqlite3.SQLITE_FULL)
 
 
 def _code(error: sqlite3.DatabaseError) -> int:
-    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF  # Python's own findings have none
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)) & 0xFF  # errors raised by Python itself have none
 
 
 def purge(database: sqlite3.Connection) -> bool:
-    """Empty the write-ahead log, which holds pages as they were before a deletion. ``False`` while another process reads them."""
+    """Empty the write-ahead log, which holds pages from before a deletion. Return ``False`` while another process reads them."""
     busy, *_ = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     return not busy
 
 
 def rewrite(database: sqlite3.Connection) -> bool:
-    """`purge`, and write the whole file anew: it may be of a version that did not overwrite what it deleted."""
+    """Rewrite the whole file, then `purge`: an earlier version may not have overwritten what it deleted."""
     database.execute("VACUUM")
     return purge(database)
 
 
 def connect_to_look(path: Path, *, timeout: float) -> sqlite3.Connection:
-    """Read only, whatever state the database is in."""
+    """Open a database read-only, whatever its version or state."""
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=timeout, factory=_Connection)
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether only a new file helps; a full disk, a lock or a mode is for a person, or for later."""
+    """Return whether only a new file helps; a full disk, a lock or a mode can be fixed by a person, or later."""
     name: str = getattr(error, "sqlite_errorname", "")
-    no_text = not name and str(error).startswith("Could not decode to UTF-8")  # of a text in a row, which is Python's own finding
+    no_text = not name and str(error).startswith("Could not decode to UTF-8")  # raised by Python for a text in a row
     return name in ("SQLITE_ERROR", "SQLITE_NOTADB") or name.startswith("SQLITE_CORRUPT") or no_text
 
 

@@ -1,1 +1,1 @@
-"""Pure text: shell command lines, failure lines, error signatures, quoting, ages, Unicode. No I/O."""
+"""Pure functions on text: shell command lines, error signatures, quoting, ages, Unicode. No I/O."""

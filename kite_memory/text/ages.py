@@ -1,4 +1,4 @@
-"""Ages as people write them: ``12h``, ``30d``, ``8w``, or a date."""
+"""Parse ages as people write them: ``12h``, ``30d``, ``8w``, or a date."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,7 +10,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 def duration(text: str) -> timedelta:
-    """Raises `UsageError` for what is no age."""
+    """Parse an age. Raises `UsageError` for anything else."""
     match = _AGE.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"{text!r} is not an age", hint="write 12h, 30d or 8w")
@@ -18,7 +18,7 @@ def duration(text: str) -> timedelta:
 
 
 def age(text: str, now: datetime) -> datetime | None:
-    """The moment so long ago, or the date itself, in UTC; ``None`` for nothing said. Raises `UsageError`."""
+    """Return the moment that long before ``now``, or the given date, in UTC; ``None`` for an empty text. Raises `UsageError`."""
     if not text.strip():
         return None
     if _AGE.fullmatch(text.strip()):
@@ -26,5 +26,5 @@ def age(text: str, now: datetime) -> datetime | None:
     try:
         at = datetime.fromisoformat(text.strip())
         return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (ValueError, OverflowError):  # the latter for the first and the last day there is, as seen from elsewhere
+    except (ValueError, OverflowError):  # the latter if the conversion to UTC leaves the range of dates
         raise UsageError(f"{text!r} is neither an age nor a date", hint="write 12h, 30d, 8w or 2026-03-01") from None

@@ -1,14 +1,14 @@
-"""The same failure by the same name, whatever the month, the machine and the agent.
+"""Normalize failure messages, so that the same failure has the same signature on any day, machine and agent.
 
-A signature is one line: what a tool, compiler, shell, runtime or server says of a failure, without what differs from
-one occurrence to the next (places in files, numbers, times, hashes, temporary names).
+A signature is one line: the message of a tool, compiler, shell, runtime or server, without what differs from one occurrence to the
+next (places in files, numbers, times, hashes, temporary names).
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 
 PANICKED = "panicked"
-"""What `told_of` says of a line whose message stands on the next one."""
+"""Returned by `told_of` for a line whose message is on the next one."""
 
 _Told = Callable[[re.Match[str]], str]
 
@@ -22,11 +22,11 @@ _HINTS = (
     "Bus ", "Abort", "YN0", "ERR_", "_test.go:", "getaddrinfo", "file system", "long", "not provided", "not known", "allocate",
     "exit", "'E", '"E', " › ",
 )  # fmt: skip
-"""No line without one of them has any of the forms below, but for a compiler's."""
+"""Every line of one of the forms below contains one of these, except a compiler's."""
 
 _POSITION = r"[^\s:()'\"]{1,200}\.\w{1,6}(?::\d{1,7}:\d{1,6}|\(\d{1,7}(?:,\d{1,6})?\))(?::| -)\s?"
 _TASK = r"(?:\[(?!(?i:info|warn|warning|debug|note|trace)\])[\w:.@/-]{1,40}\] )"
-"""Before every line of a task that is run with others."""
+"""Prefix of every line of a task that runs together with others."""
 _POSITIONED = re.compile(rf"{_TASK}?\s{{0,8}}(?:vet: )?{_POSITION}")
 _RULE = re.compile(r"[A-Z]{1,4}\d{3,4} (?:\[\*\] )?\S")
 _FRAME = re.compile(rf"(?:{_TASK}[\s│┃║|>╷╵×✖✘✗❌●]{{0,40}}|[\s│┃║|>╷╵×✖✘✗❌●]{{1,40}})(?=\S)")
@@ -137,19 +137,19 @@ _AT_START: tuple[tuple[re.Pattern[str], _Told], ...] = tuple(
         (r"(?:[\w.-]{1,40}: |< )?HTTP(?:/[\d.]{1,3})? (?P<code>[45]\d\d)(?: (?P<of>[A-Z][\w ]{1,40}))?\.?$", "HTTP {code} {of}"),
         (r"(?:[\w.-]{1,40}: )HTTP (?P<code>[45]\d\d):? (?P<said>.{1,200})$", "HTTP {code} {said}"),
         (r"(?P<said>The requested URL returned error: [45]\d\d)", "{said}"),
-        # how a program was called
+        # wrong arguments of a program
         (r"(?:[\w./-]{1,60}: ){0,3}(?i:error: )?(?P<said>(?i:unknown|unrecogni[sz]ed|no such|invalid|illegal|unexpected) (?i:(?:long |shorthand )?flag|option|command|subcommand|arguments?|(?:JSON )?field|switch|choice)s?\b(?::| -|['\" `]).{1,200})", "{said}"),  # noqa: E501
         (r"(?P<said>flag provided but not defined: .{1,100})", "{said}"),
         # logs
         (r".{0,200}\blevel=\"?(?i:error|fatal|critical|panic)\b", _logged),
         (r".{0,400}\"(?:level|severity|lvl|loglevel)\"\s?:\s?\"(?i:error|fatal|critical|panic)\"", _logged),
         (r"[EF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ \S{1,120}:\d+\] (?P<said>.{1,300})", "{said}"),
-        # what calls itself an error
+        # lines that start with "error"
         (r"(?:remote: )?(?P<kind>fatal error|Fatal error|fatal|error|Error|ERROR|Fatal|FATAL|CRITICAL)(?P<code>\[\w{1,40}\]| \[\w{1,60}\]| TS\d{3,5})?:\s{1,4}(?P<said>\S.{0,500})", _named),  # noqa: E501
         (rf"{_STAMP}[\[(]?(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC)[\])]?(?:[:|]| -|\s)\s{{0,8}}(?P<said>\S.{{0,300}})", "{said}"),
     )
 )  # fmt: skip
-"""Read from a line's beginning; the first form that it has says what is told of it, and an empty word that nothing is."""
+"""Forms matched at a line's beginning. The first match defines the message; an empty template means no failure."""
 
 _ANYWHERE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), template)
@@ -164,15 +164,15 @@ _ANYWHERE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def may_tell(line: str) -> bool:
-    """A quick look that lets nothing through that `told_of` would know; most lines end here."""
+    """Return whether a line may hold a failure: a fast filter that drops no line `told_of` would match; most lines end here."""
     return any(hint in line for hint in _HINTS) or _POSITIONED.match(line) is not None or _RULE.match(line) is not None
 
 
 def told_of(line: str, *, traced: bool = False, following: str = "") -> str:
-    """The failure that a line tells of, in its own words; empty for one that tells of none.
+    """Return the failure message on a line; empty if there is none.
 
-    ``traced`` says that a traceback stands around it: there the bare name of an exception is one. ``following`` is the next line:
-    a linter's rule is one where that says which place breaks it.
+    ``traced`` means that the line is inside a traceback: there the bare name of an exception counts. ``following`` is the next
+    line: a linter's rule counts if the next line names the place that violates it.
     """
     if _RULE.match(line) and following.lstrip().startswith("--> "):
         return line
@@ -194,7 +194,7 @@ def told_of(line: str, *, traced: bool = False, following: str = "") -> str:
 
 _LENGTH = 160
 _LINE = 600
-"""What is looked at of a line: one without an end, as in minified or binary output, costs no more than that."""
+"""Only this much of a line is read, which bounds the cost of minified or binary output."""
 _TOKEN = 64
 _END = 1 << 20
 _LOOKED_AT = 4_000
@@ -245,7 +245,7 @@ _CODED = re.compile(
     r"(?:\b(?:status|code|HTTP(?:/\d(?:\.\d)?)?|errno|signal|exited|exit|curl:|error)(?: code| status| with)?[:=]?\s?|curl: \()$",
     re.IGNORECASE,
 )
-"""Before a number that says what happened."""
+"""Before a number that identifies the failure, which is kept."""
 _INNER = re.compile(r"\b[A-Za-z_]\w{0,63}?\d{4}\w{0,63}")
 _DIGITS = re.compile(r"\d{4,}")
 _ERROR_CODE = re.compile(r"[A-Z]{1,6}\d{4,5}")
@@ -263,14 +263,14 @@ _GENERIC = re.compile(
     r"|ld returned .{0,40}|could not compile .{0,80}|aborting due to .{0,60}|some errors? .{0,40}|too many errors"
     r"|<n> errors?.{0,20})"
 )
-"""Says no more than that something failed: it stands beside the cause, and beside every other cause too."""
+"""Messages that state only that something failed: they occur with any cause."""
 
 
 def signatures(text: str, limit: int = 8) -> tuple[str, ...]:
-    """The distinct failures that a text tells of, in its order; of more than ``limit`` the first ones and the last two.
+    """Return the distinct failures in a text, in order; of more than ``limit`` the first ones and the last two.
 
-    Linear in the text, whatever it holds, and never raises. A signature has at most 160 characters, and at most 64 of them
-    without a blank. Of a text without end, both ends are looked at.
+    Takes time linear in the text and never raises. A signature has at most 160 characters, and no run without a blank of more than
+    64. Of a very long text, only both ends are read.
     """
     if len(text) > 2 * _END:
         text = f"{text[:_END]}\n{text[-_END:]}"
@@ -294,7 +294,7 @@ def signatures(text: str, limit: int = 8) -> tuple[str, ...]:
 
 
 def first_failure(text: str) -> str:
-    """The line, as it stands, that the first of `signatures` was made of; empty where a text tells of no failure."""
+    """Return the line, verbatim, that the first of `signatures` was made of; empty if there is no failure."""
     lines = text[:_END].split("\n")
     for place, _ in _told(lines, "Traceback (most recent call last)" in text):
         return _CONTROL.sub("", lines[place][:_LINE]).strip()
@@ -302,7 +302,7 @@ def first_failure(text: str) -> str:
 
 
 def normal(message: str) -> str:
-    """What a message comes down to. A signature is normal already."""
+    """Normalize a message. A signature stays as it is."""
     text = _CONTROL.sub(" ", message[: _LINE * 2])[:_LINE]
     for pattern, instead in _SURROUNDINGS:
         text = pattern.sub(instead, text)
@@ -313,7 +313,7 @@ def normal(message: str) -> str:
 
 
 def _told(lines: Sequence[str], traced: bool, *, backwards: bool = False) -> Iterator[tuple[int, str]]:
-    """Signatures, and the numbers of their lines. Where thousands of lines tell of failures, the first thousands do."""
+    """Yield signatures with their line numbers. Stops after the first few thousand distinct lines that may hold a failure."""
     known: dict[str, str] = {}
     for place in range(len(lines) - 1, -1, -1) if backwards else range(len(lines)):
         line = lines[place]
@@ -346,7 +346,7 @@ def _says_something(signature: str) -> bool:
 
 
 def _last_part(path: re.Match[str]) -> str:
-    """Of what is a path: «linux/amd64» and «i/o» are not, and neither is a word with a point in it."""
+    """Return the last part of a path; leave «linux/amd64», «i/o» and words with a dot in them as they are."""
     bare = _PLACED.sub("", path.group().rstrip(".")).rstrip("/\\")
     parts = re.split(r"[/\\]", bare)
     name = parts[-1]
@@ -356,12 +356,12 @@ def _last_part(path: re.Match[str]) -> str:
 
 
 def _inner(found: re.Match[str]) -> str:
-    """Numbers within words go; those of an error's code stay."""
+    """Replace numbers within words, except in error codes."""
     return found.group() if _ERROR_CODE.fullmatch(found.group()) else _DIGITS.sub("<n>", found.group())
 
 
 def _drawn(found: re.Match[str]) -> str:
-    """Long names that people gave stay; what is drawn by chance does not."""
+    """Replace random identifiers; keep long names that people chose."""
     text = found.group()
     if sum(char.isdigit() for char in text) >= 3 and any(char.isalpha() for char in text):
         return "<id>"
@@ -393,4 +393,4 @@ _SURROUNDINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
     (_INNER, _inner),
     (_QUOTED, _quoted),
 )
-"""What of the surroundings stands in a message, and what stands for it afterwards; in this order."""
+"""Patterns of what differs between occurrences, and their replacements, applied in this order."""

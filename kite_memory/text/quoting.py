@@ -1,10 +1,9 @@
-"""The one function by which text that anybody may have written becomes part of what an agent or a person reads.
+"""Make untrusted text safe to include in what an agent or a person reads.
 
-Every way out comes here: the hook's block, what MCP answers, the terminal, the pages that we write into the vault. Nothing of
-a text that was `quoted` can end a block, open another, look like one of a block's own lines or steer a terminal. The hundred
-ways to spell a tag come down to two questions, asked once invisible characters are gone: does this read as ``<``, and does
-something follow that reads as a name? Then it becomes ``‹``, which no reader takes for markup. A lone ``<`` between numbers
-or operators stays.
+Used for every output: the hook's block, MCP responses, the terminal, and the pages written into the vault. A text that was `quoted`
+cannot end a block, open another, imitate a block's own lines or control a terminal. All spellings of a tag reduce to two questions,
+asked once invisible characters are removed: does this read as ``<``, and is it followed by what reads as a name? Then it becomes
+``‹``, which no reader takes for markup. A lone ``<`` between numbers or operators stays.
 """
 
 import re
@@ -20,7 +19,7 @@ _LINE_ENDS = re.compile("\r\n?|[\v\f\x85\u2028\u2029]")
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\ufdd0-\ufdef\uffa0\U000e0000-\U000e0fff]"
 )
-"""Of categories that are seen elsewhere: fillers, blanks that are none, variation selectors, tag characters."""
+"""Invisible characters of categories that are otherwise visible: fillers, false blanks, variation selectors, tag characters."""
 
 _LESS = (
     "(?:[<\u2039\u00ab\u226a\u226e\u227a\u2329\u276c\u276e\u2770\u27e8\u27ea\u29fc\u3008\u300a\u1438\u02c2]"
@@ -47,7 +46,7 @@ _TURN = re.compile(r"^[ \t]*(?=(?:human|assistant|system)[ \t]*:)", re.IGNORECAS
 
 
 def plain(text: str) -> str:
-    """Fit for a terminal: no control, escape, bidirectional or invisible characters; lines and tabs stay."""
+    """Remove control, escape, bidirectional and invisible characters, for a terminal; newlines and tabs stay."""
     if text.isascii() and text.isprintable():
         return text
     text = _LINE_ENDS.sub("\n", _ANSI.sub("", text))
@@ -55,13 +54,13 @@ def plain(text: str) -> str:
 
 
 def plain_line(text: str, length: int = 200) -> str:
-    """`plain`, on one line and no longer than asked for."""
+    """Return `plain` text on one line of at most ``length`` characters."""
     line = " ".join(plain(text[: length * 8]).split())
     return line if len(line) <= length else line[: length - 1].rstrip() + "…"
 
 
 def quoted(text: str) -> str:
-    """Fit to stand inside the block."""
+    """Make a text safe inside the injected block."""
     text = plain(text)
     if not text.isascii():
         text = _without_stray_marks("".join(map(_ordinary, text)))
@@ -75,7 +74,7 @@ def quoted(text: str) -> str:
 
 
 def _without_stray_marks(text: str) -> str:
-    """Accents belong on letters, and those that ASCII letters bear have letters of their own; on a ``<`` they only hide it."""
+    """Remove combining marks that are not on a letter: on a ``<`` they would only hide it. Composed letters stay."""
     kept = []
     bearing = False
     for char in unicodedata.normalize("NFC", text):
@@ -101,7 +100,7 @@ def _visible(char: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _ordinary(char: str) -> str:
-    """Full-width, mathematical and other dressed-up letters and signs undressed; raised and lowered digits keep their meaning."""
+    """Return the ASCII form of a full-width, mathematical or otherwise styled letter or sign; super- and subscript digits stay."""
     if char.isascii() or unicodedata.category(char)[0] not in "LPS":
         return char
     bare = unicodedata.normalize("NFKC", char)

@@ -1,4 +1,4 @@
-"""What an agent is about to do, or has just tried in vain; and what of a shell's line is a program, what its arguments."""
+"""Parse shell command lines into programs, arguments and purposes."""
 
 import re
 from collections.abc import Iterator
@@ -8,10 +8,9 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One call of a tool. ``error`` is what it said when it failed, and empty before it is run.
+    """One tool call, redacted by its creator. ``error`` is its output if it failed, and empty before it is run.
 
-    ``command`` is the line that a shell is given; ``files`` are those that another tool reads or writes. Redacted by whoever
-    makes it.
+    ``command`` is the line given to a shell; ``files`` are those that another tool reads or writes.
     """
 
     session: str = ""
@@ -25,10 +24,10 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """One program of a command line. ``program`` is its bare name; ``words`` are its arguments that are no flags, in order.
+    """One program of a command line. ``program`` is its bare name; ``words`` are its arguments other than flags, in order.
 
-    The first ``depth`` of them say what it is to do («push» of git, «run lint» of npm). Flags come without their values;
-    ``-am`` is there as itself and as both letters. ``settings`` are variables set for it alone.
+    The first ``depth`` words name the subcommand («push» of git, «run lint» of npm). Flags come without their values; ``-am`` is
+    listed as itself and as both letters. ``settings`` are variables set for this program alone.
     """
 
     program: str
@@ -39,7 +38,7 @@ class Invocation:
 
     @property
     def purpose(self) -> str:
-        """«git push», «npm run lint», «pytest»: what stays the same when it is tried again."""
+        """Program and subcommand, such as «git push», «npm run lint», «pytest»: the same when the command is tried again."""
         return " ".join((self.program, *self.words[: self.depth]))
 
 
@@ -68,10 +67,10 @@ _LOOKERS = frozenset(_LOOKING.split())
 _DEPTHS = (
     dict.fromkeys(_ONE_WORD_WHATEVER_IT_IS.split(), 1) | dict.fromkeys(_TWO_WORDS.split(), 2) | dict.fromkeys(_NO_WORD.split(), 0)
 )
-"""How many words say what a program is to do: none, where the first argument is a file, a text or a host."""
+"""Number of words that form the subcommand: none if the first argument is a file, a text or a host."""
 _DEEPER = frozenset({"run", "compose", "exec", "x", "stash", "worktree", "remote", "submodule", "workspace", "tool", "mod", "pip"})
 _BEFORE_A_FILE = frozenset({"go", "docker", "podman", "kubectl", "cargo", "golangci-lint", "deno"})
-"""Their «run» and «exec» are followed by what is run, not by the name of a task."""
+"""Programs whose «run» and «exec» are followed by what is run, not by the name of a task."""
 _NO_PROGRAMS = frozenset({"for", "case", "select", "function", "done", "fi", "esac", "in", "[", "[["})
 _TAKES_VALUE = {
     "git": frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"}),
@@ -89,16 +88,16 @@ _TAKES_VALUE = {
     "gh": frozenset({"-R", "--repo"}),
     "terraform": frozenset({"-chdir"}),
 }
-"""Flags before the purpose whose value is a word of its own."""
+"""Flags before the subcommand whose value is a separate word."""
 _CARRIERS = dict.fromkeys(["sudo", "doas", "nohup", "nice", "time", "command", "exec", "env", "stdbuf"], 0) | {"timeout": 1}
-"""What only runs another program, and how many words of its own it takes first."""
+"""Programs that only run another one, and the number of their own words before it."""
 _RUNNERS = {
     ("mise", "exec"), ("poetry", "run"), ("uv", "run"), ("pipenv", "run"), ("hatch", "run"), ("pdm", "run"), ("rye", "run"),
     ("bundle", "exec"), ("pnpm", "exec"), ("pnpm", "dlx"), ("npm", "exec"), ("yarn", "dlx"), ("bun", "x"), ("asdf", "exec"),
 }  # fmt: skip
 _RUN_AT_ONCE = frozenset({"npx", "bunx", "uvx"})
 _NESTED = 8
-"""So many programs may each run the next one; who writes «sudo» a thousand times runs nothing."""
+"""Limit of programs that each run the next one; deeper ones are ignored."""
 _ALIASES = {
     "python3": "python",
     "pip3": "pip",
@@ -115,7 +114,7 @@ _VERSIONED = re.compile(r"(python|pip)\d(?:\.\d{1,2})?")
 
 
 def invocations(command: str) -> tuple[Invocation, ...]:
-    """The programs that a shell's line runs, in order, as far as it can be read without running it; the first two dozen."""
+    """Return the first two dozen programs that a command line runs, in order, as far as can be parsed without running it."""
     found: list[Invocation] = []
     for words, _ in _simple_commands(_without_documents(command[:_LENGTH])):
         found.extend(_invoked(words))
@@ -125,12 +124,15 @@ def invocations(command: str) -> tuple[Invocation, ...]:
 
 
 def purposes(command: str) -> frozenset[str]:
-    """What a line is for: its programs and what they are to do, without those that only look, move about or shape output."""
+    """Return the purposes of a line's programs, without those that only read, change folder or format output."""
     return frozenset(each.purpose for each in invocations(command) if each.program not in _LOOKERS)
 
 
 def acting(command: str) -> list[str]:
-    """The programs of a line, each with its arguments, without those that only look: what is named to them is not run."""
+    """Return the programs of a line with their arguments, without those that only read.
+
+    A command named in the arguments of a program that only reads is not run.
+    """
     return [" ".join(words) for words, _ in _simple_commands(_without_documents(command[:_LENGTH])) if not _only_looks(words)]
 
 
@@ -141,15 +143,17 @@ def _only_looks(words: list[str]) -> bool:
 
 
 Ending = Literal["told", "shown", "hidden"]
-"""What is known of how the programs of a line ended when it is known how the line did: as much; no more than what they print
-tells; or nothing, for that was made into something else."""
+"""How much a line's exit status reveals about its programs.
+
+``told``: the same as the status. ``shown``: only what they print. ``hidden``: nothing, since their output was transformed.
+"""
 
 _PASSES_ON = frozenset({"cat", "head", "less", "more", "tail", "tee"})
 _GOES_ON = frozenset({";", "||", "&", "\n", ";;"})
 
 
 def ending(command: str) -> Ending:
-    """Of the programs that do something, the one of which least is known: a pipe ends as its last program does."""
+    """Return the least known ending of the programs that act; a pipe has the exit status of its last program."""
     line = _without_documents(command[:_LENGTH])
     if not re.search(r"[|;\n]|(?<![&>])&(?![&>])", line):
         return "told"
@@ -174,7 +178,7 @@ def ending(command: str) -> Ending:
 
 
 def _without_documents(command: str) -> str:
-    """Here-documents left out: what is written into a file is not run."""
+    """Remove here-documents: text written into a file is not run."""
     if "<<" not in command:
         return command
     kept: list[str] = []
@@ -198,7 +202,7 @@ _PIECE = re.compile(
 
 
 def _simple_commands(line: str) -> Iterator[tuple[list[str], str]]:
-    """Words between the operators, and the one that follows them; a subshell's words are its own, and what follows it, too."""
+    """Yield the words between operators and the operator that follows; a subshell's words are separate from those around it."""
     words: list[str] = []
     word: str | None = None
     ended: list[str] = []
@@ -260,7 +264,7 @@ def _invoked(words: list[str], nested: int = 0) -> Iterator[Invocation]:
     arguments = [first, *words[1:]] if first else words[1:]
     if program in _CARRIERS:
         if program == "command" and arguments[:1] in (["-v"], ["-V"]):
-            return  # it only asks where the other one is
+            return  # it only looks up the other program
         rest = _after_flags(arguments)[_CARRIERS[program] :]
         yield from _invoked([*settings, *rest], nested + 1)
         return
@@ -276,7 +280,7 @@ def _invoked(words: list[str], nested: int = 0) -> Iterator[Invocation]:
 
 
 def _after_flags(arguments: list[str]) -> list[str]:
-    """What follows the flags and settings that stand first."""
+    """Return the arguments from the first one that is no flag."""
     for place, argument in enumerate(arguments):
         if not argument.startswith("-"):
             return arguments[place:]

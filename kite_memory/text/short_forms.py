@@ -1,4 +1,4 @@
-"""What people call things for short, and what notes call them."""
+"""Abbreviations and full forms of common technical terms."""
 
 _FORMS = """
 postgres postgresql pg psql
@@ -39,5 +39,5 @@ _TOO_COMMON = frozenset({"go"})
 
 
 def others(word: str) -> tuple[str, ...]:
-    """Other forms of the same name, in small letters; none for a word that mostly means something else."""
+    """Return other forms of the same name, in lower case; none for a word that mostly means something else."""
     return () if word in _TOO_COMMON else tuple(form for form in _OF.get(word, ()) if form != word and "-" not in form)

@@ -1,4 +1,4 @@
-"""Words cut to their stems, so that a question finds what was said in another form; and how far apart two spellings are."""
+"""Stem words, so that a query matches other forms of a word, and measure the distance of two spellings."""
 
 import re
 import unicodedata
@@ -23,10 +23,10 @@ EMPTY_WORDS = frozenset(_EMPTY_WORDS.split())
 
 
 def stems(text: str) -> list[str]:
-    """Those that tell something, in the order of the text, as often as they stand there.
+    """Return the stems of a text in order, with repetitions, without stop words.
 
-    A name in parts (``retryAfter``) is told by its parts and, as one word, by itself; scripts without blanks between words by pairs
-    of letters.
+    A compound name (``retryAfter``) yields its parts and the whole as one word; scripts without blanks between words yield pairs of
+    letters.
     """
     found: list[str] = []
     for word in _WORD.findall(folded(text)):
@@ -47,7 +47,7 @@ def stems(text: str) -> list[str]:
 
 
 def folded(text: str) -> str:
-    """Without accents."""
+    """Return the text without accents."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
@@ -55,7 +55,7 @@ def folded(text: str) -> str:
 
 @lru_cache(maxsize=1 << 15)
 def stem(word: str) -> str:
-    """The first step of Porter's, and its last: plurals, tenses, a final «y» or «e»."""
+    """Return the stem of a word by the first and last step of Porter's algorithm: plurals, tenses, a final «y» or «e»."""
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word
     if word.endswith("sses") or word.endswith("ies"):
@@ -77,7 +77,10 @@ def stem(word: str) -> str:
 
 
 def edits(one: str, other: str, most: int) -> int:
-    """Letters added, dropped, replaced, or swapped with their neighbour to make one of the other; ``most + 1`` for any more."""
+    """Return the edit distance of two words, or ``most + 1`` if it is more than ``most``.
+
+    Counts letters added, dropped, replaced, or swapped with their neighbour.
+    """
     if abs(len(one) - len(other)) > most:
         return most + 1
     before: list[int] = []

@@ -1,4 +1,4 @@
-"""Text that is none: a surrogate without its other half, which no file and no database takes."""
+"""Replace lone surrogates, which no file and no database accepts, and serialize text safely."""
 
 import json
 import re
@@ -10,7 +10,7 @@ _TAG = re.compile(r"<(?=[/!?|\s]{0,8}[^\W\d]|!-)")
 
 
 def written(value: object) -> str:
-    """As JSON in which what reads as a tag, and what cannot be seen, is spelled out: the value is the same."""
+    """Serialize as JSON with escapes for what reads as a tag and for invisible characters; the value is unchanged."""
     text = _TAG.sub(r"\\u003c", json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
     return text if text.isprintable() else "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
 
@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 
 def mended(value: _T) -> _T:
-    """With U+FFFD for every half, wherever it stands in texts, tuples and dataclasses; two halves that make one become it."""
+    """Return the value with U+FFFD for every lone surrogate in texts, tuples and dataclasses; joined pairs become one character."""
     whole: Any = value
     match value:
         case Enum():

@@ -1,1 +1,1 @@
-"""Aider's chat histories read into events."""
+"""Parse Aider's chat histories into events."""

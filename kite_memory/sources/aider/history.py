@@ -1,4 +1,4 @@
-"""What a block of Aider's chat history tells."""
+"""Parse blocks of Aider's chat history into events."""
 
 import os
 import re
@@ -25,17 +25,17 @@ _SAID, _PRINTED = b"####", b">"
 _MARK = b"  "
 _FENCES = (b"```", b"~~~")
 _UNMISTAKABLE = re.compile(rb"> (?:Tokens: |Applied edit to |Commit [0-9a-f]{7}|\^C|litellm\.|Retrying in |Add file to the chat\?)")
-"""What Aider prints after an answer, even after one that was cut off inside of a code block."""
+"""Lines that Aider prints after an answer, even after one that was cut off within a code block."""
 
 _RUNS = re.compile(rb"#### (?:/(?:run|test|git) |!)")
-"""How a person's line begins that runs a command: what Aider prints next is its output."""
+"""Start of a user's line that runs a command, whose output follows."""
 
 Kind = Literal["run", "said", "printed", "answer", "foreign", "blank"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """The bytes ``[start, end)`` without their last newline. ``foreign`` is what stands before the first run."""
+    """A block of a history: the bytes ``[start, end)`` without their last newline. ``foreign`` is text before the first run."""
 
     kind: Kind
     start: int
@@ -45,10 +45,10 @@ class Block:
 
 @dataclass(slots=True, kw_only=True)
 class Place:
-    """What has to be known of a history before a block to tell what the next one is.
+    """State of a history before a block, needed to classify the next one.
 
-    ``marked`` says that this file has its blanks at the ends of lines; tools that strip them make files that have not.
-    ``gathers`` says that the output of a command that the person ran may follow: its lines belong together.
+    ``marked`` means that lines in this file end with blanks; tools that strip them remove these marks. ``gathers`` means that the
+    output of the user's command may follow, whose lines belong together.
     """
 
     in_run: bool = False
@@ -58,9 +58,9 @@ class Place:
 
 
 def blocks(data: bytes, position: int, place: Place, *, forced: bool = False) -> Iterator[Block]:
-    """Every block that begins in ``data``, whole lines standing at ``position``, and is known to have ended.
+    """Yield every complete block in ``data``, whole lines that start at ``position``.
 
-    ``place`` is moved past a block when the next one is asked for. With ``forced`` the last one counts as ended too.
+    ``place`` moves past a block when the next one is requested. With ``forced`` the last block counts as complete, too.
     """
     lines = data.split(b"\n")
     at = 0
@@ -105,7 +105,7 @@ def _move(place: Place, kind: Kind, line: bytes) -> None:
 
 
 def _end(lines: list[bytes], at: int, kind: Kind, place: Place) -> int | None:
-    """The index of the line after the block that begins with line ``at``; ``None`` while that is not known."""
+    """Return the index of the line after the block that starts with line ``at``; ``None`` while that is unknown."""
     match kind:
         case "run" | "foreign" | "blank":
             return at + 1
@@ -122,7 +122,7 @@ def _end(lines: list[bytes], at: int, kind: Kind, place: Place) -> int | None:
 
 
 def _end_of_output(lines: list[bytes], at: int) -> int | None:
-    """Output of several lines has its mark at its beginning and its blanks at its end only."""
+    """Return the index after output of several lines, which has its mark only at its start and its blanks only at its end."""
     for index in range(at + 1, len(lines)):
         line = lines[index]
         if line.startswith(HEADER) or (_is_said(line) and _marked(line)):
@@ -133,7 +133,7 @@ def _end_of_output(lines: list[bytes], at: int) -> int | None:
 
 
 def _end_of_answer(lines: list[bytes], at: int, place: Place) -> int | None:
-    """Without the blank lines behind it."""
+    """Return the end of an answer, without the blank lines after it."""
     fence = b""
     inside = Place(in_run=True, marked=place.marked, after_answer=True)
     full = at + 1
@@ -179,10 +179,10 @@ TOOLS = Toolbox(shells=frozenset({_SHELL}))
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """Where a cursor stands: in which run of Aider, and what it has to know of it. ``began`` is its header's position.
+    """State of a cursor: the current run of Aider. ``began`` is the position of its header.
 
-    What begins before ``foreign_to`` was not seen to be written; -1 while that is not known. ``seen`` is the Unix time of the first
-    look at the file.
+    Text before ``foreign_to`` was not observed while it was written; -1 while that is unknown. ``seen`` is the Unix time of the
+    first read of the file.
     """
 
     session: str = ""
@@ -214,7 +214,7 @@ class Run:
 
     @staticmethod
     def resumed(carry: str) -> "Run | None":
-        """The inverse of `carried`, ``None`` for what another version wrote."""
+        """Parse what `carried` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:
@@ -237,7 +237,7 @@ class Run:
 
 _COMMAND = re.compile(r"(?:/(?:run|test)\s+|!)(?P<run>.+)|/(?P<git>git\s.+)", re.DOTALL)
 _ADDRESSED = re.compile(r"/(?:ask|code|architect|context|help)\s+\S")
-"""Commands whose words are meant for the model; those of others are arguments."""
+"""Commands with a message to the model; the words after other commands are arguments."""
 _CHOICE = re.compile(r"\(Y\)es/\(N\)o.{0,80}\]: ?\w{0,10}\Z")
 _NOBODYS = (
     "# Fix any errors below",
@@ -247,7 +247,7 @@ _NOBODYS = (
     "I updated the files in git",
     "# 1 SEARCH/REPLACE block failed",
 )
-"""Some versions write down, in the person's place, what Aider itself says to the model next."""
+"""Texts that some versions write in the user's role, although Aider itself sends them to the model."""
 
 _EDITED = re.compile(r"Applied edit to (?P<path>.+)")
 _CREATED = re.compile(r"Creating empty file (?P<path>.+)")
@@ -263,7 +263,7 @@ _CODE = re.compile(r"(?:exit|exited with|return) (?:code|status):? (\d{1,5})\b")
 
 
 class Reading:
-    """One look at a history: blocks in order, until the look has told of one run and another begins, or of enough."""
+    """One read of a history: blocks in order, up to the next run after any events, or to the limit."""
 
     def __init__(self, *, path: Path, run: Run) -> None:
         self.run = run
@@ -279,7 +279,7 @@ class Reading:
 
     @property
     def session(self) -> Session | None:
-        """The run that was told of; one that nothing was said in is no session."""
+        """The run that was read; ``None`` for one without events."""
         run = self.run
         if not run.told:
             return None
@@ -289,7 +289,7 @@ class Reading:
         self.problems.append(Problem(file=str(self._path), position=position, reason=reason))
 
     def read(self, data: bytes, position: int, *, forced: bool) -> int:
-        """The position after the last block that was read."""
+        """Read blocks and return the position after the last one."""
         for block in blocks(data, position, self.run.place, forced=forced):
             full = len(self.events) >= EVENTS_AT_ONCE or len(self.problems) >= PROBLEMS_AT_ONCE
             if full or (block.kind == "run" and self.events):
@@ -355,7 +355,7 @@ class Reading:
             provider=PROVIDER, session=run.session, file=str(self._path), tools=TOOLS, calls=run.calls, ordinal=run.ordinal
         )
 
-    # What a person typed
+    # User's input
 
     def _said(self, text: str) -> None:
         text = text.strip()
@@ -373,7 +373,7 @@ class Reading:
             return
         self._teller.said(text)
 
-    # What Aider printed
+    # Aider's output
 
     def _printed(self, lines: list[str]) -> None:
         teller = self._teller
@@ -398,14 +398,14 @@ class Reading:
             teller.tell(EventType.ERROR, "tool", short, tool=_EDITOR, status="failed")
 
     def _whole(self, named: str) -> str:
-        """The path of a file that Aider names from the folder its history is in."""
+        """Return the full path of a file that Aider names relative to its history's folder."""
         if "\x00" in named or len(named) > PATH_LIMIT:
             return ""
         return os.path.normpath(Path(self._folder, named))
 
 
 def _as_document(event: Event) -> Event:
-    """In which nobody spoke, nothing was run and nothing failed, as far as we know."""
+    """Return the event as part of a document: no role, command or status in it can be trusted."""
     text = event.text or event.command or event.path
     return replace(
         event,
@@ -422,7 +422,7 @@ def _as_document(event: Event) -> Event:
 
 
 def _moment(began: str) -> datetime | None:
-    """Local time, as far as this machine knows what that was."""
+    """Parse local time in this machine's current time zone."""
     try:
         return datetime.strptime(began, "%Y-%m-%d %H:%M:%S").astimezone(UTC)
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""Aider's chat histories: finding them in the projects that are known, and reading them on from a cursor."""
+"""Find Aider's chat histories in known projects and read them from a cursor."""
 
 import os
 import time
@@ -17,23 +17,24 @@ HISTORY = ".aider.chat.history.md"
 
 _DEEPEST = 64
 _MOST_FOLDERS = 1 << 15
-"""Whose repository is remembered: with fewer than there are, a comparison would look for each of them anew."""
+"""Size of the cache of repositories: if it were smaller than their number, each comparison would look all of them up again."""
 _ARRIVES = 60.0
 """Seconds in which a file that is being copied or unpacked may still grow."""
 _PIECE = 16 * 1024
-"""Read at once: runs are short, and a look ends with each."""
+"""Bytes read at once: runs are short, and reading stops after each."""
 
 
 class Aider:
-    """Reads ``.aider.chat.history.md``, which lies in the repository, or the folder, that Aider was started in.
+    """Source that reads ``.aider.chat.history.md`` in the repository, or the folder, that Aider was started in.
 
-    Nobody lists those folders, and a home is not searched for them: ``folders`` names the ones that other agents have
-    worked in, ``always`` those that the person configured. ``history`` is the file's name where they chose one, or its whole path.
-    A run of Aider is a session; a look ends where another run begins.
+    There is no list of these folders, and the home folder is not searched: ``folders`` returns those that other agents have worked
+    in, ``always`` are those that the user configured. ``history`` is the file's name if the user chose another, or its full path. A
+    run of Aider is a session; reading stops where another run begins.
 
-    A file in a project folder may be anybody's: it may have come with a clone or out of an archive. What stood in it when it was
-    first seen, and all of one that git tracks, is told as a document, in which nobody speaks: only what is written while we watch
-    is the person's. In the folders of ``own``, and in a file that ``history`` names by its whole path, what stood there is, too.
+    A file in a project folder may have been written by anyone: it may come from a clone or an archive. Its content at the first
+    read, and all of a file that git tracks, becomes events of a document without a user; only what is written while it is watched
+    is the user's. In the folders of ``own``, and in a file that ``history`` names by its full path, the earlier content is the
+    user's, too.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Aider:
         return ()
 
     def flat_roots(self) -> tuple[Path, ...]:
-        """Of a project only the folder that the history is in: what happens below is none of our business."""
+        """Return only the folders that contain a history; changes in their subfolders are irrelevant."""
         return tuple(dict.fromkeys((*self._always, *(path.parent for path in self.transcripts()))))
 
     def stamp(self, path: Path) -> tuple[int, int]:
@@ -135,7 +136,7 @@ class Aider:
             run.foreign_to = file.size
 
     def _is_tracked(self, path: Path) -> bool:
-        """Where git cannot be asked, it may be."""
+        """Return whether git tracks the file; true if git cannot be asked."""
         repository = _repository(str(path.parent))
         if not repository:
             return False
@@ -146,7 +147,7 @@ class Aider:
             return True
 
     def _piece(self, file: AppendOnlyFile, position: int, size: int, reading: Reading) -> tuple[int, bool]:
-        """Read on for about ``size`` bytes, or as many as one block has. How far that went, and whether there is more."""
+        """Read about ``size`` bytes, or one block if it is longer; return the position reached, and whether there is more."""
         while True:
             stretch = file.lines(position, size)
             if stretch.too_long:
@@ -161,9 +162,9 @@ class Aider:
 
 
 def _places(folder: str) -> Iterator[str]:
-    """Where a history may lie for someone who works in ``folder``: there, and in the repository around it."""
+    """Yield the folders that may contain a history for work in ``folder``: itself, and the repository around it."""
     if not Path(folder).is_absolute() or folder.startswith(("\\\\", "//")) or "\x00" in folder:
-        return  # another system's, or a share on a network, which merely asking for would call upon
+        return  # a path of another system, or on a network share, which a lookup would contact
     yield folder
     repository = _repository(folder)
     if repository and repository != folder:

@@ -1,1 +1,1 @@
-"""Google Antigravity's conversations read into events."""
+"""Parse Google Antigravity's conversations into events."""

@@ -1,4 +1,4 @@
-"""Google Antigravity's conversations, of its command line and its editor: where they lie, and reading them on from a cursor."""
+"""Conversations of Google Antigravity's command line and editor: their location, and reading them from a cursor."""
 
 import re
 import time
@@ -50,11 +50,11 @@ _RESULTS = {
     "INVOKE_SUBAGENT": ("invoke_subagent",),
     "ASK_QUESTION": ("ask_question",),
 }
-"""Step types by the tools they answer; any other of the model's that is no message answers what is left."""
+"""Step types and the tools whose results they are. Any other step of the model belongs to one of the remaining calls."""
 
 _SKIPPED = frozenset({"CONVERSATION_HISTORY", "SYSTEM_MESSAGE", "EPHEMERAL_MESSAGE", "KNOWLEDGE_ARTIFACTS"})
 _ONLY_MESSAGES = {"USER_EXPLICIT": "USER_INPUT", "MODEL": "PLANNER_RESPONSE"}
-"""What a step without a type is."""
+"""Types of steps without a type, by source."""
 
 _NOISE = ("toolAction", "toolSummary", "WaitMsBeforeAsync")
 _VERSION = 1
@@ -70,7 +70,10 @@ _INTERNAL = ("ADDITIONAL_METADATA", "USER_SETTINGS_CHANGE", "USER_INFORMATION", 
 
 @dataclass(slots=True, kw_only=True)
 class Thread:
-    """What a later line needs to know of earlier ones, small enough to travel in a cursor. ``parent`` has it work for another."""
+    """State carried from earlier lines to later ones, small enough for a cursor.
+
+    ``parent`` is the conversation that this sub-agent works for.
+    """
 
     started: datetime | None = None
     last_at: datetime = _EPOCH
@@ -94,7 +97,7 @@ class Thread:
 
     @staticmethod
     def resumed(carry: str) -> "Thread | None":
-        """The inverse of `carried`, ``None`` for what another version wrote."""
+        """Parse what `carried` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:
@@ -112,7 +115,7 @@ class Thread:
 
 
 class AntigravityInterpreter:
-    """Reads steps in file order and collects what they tell. It changes the `Thread` it was given, and nothing else."""
+    """Parses steps in file order and collects their events. Changes only the `Thread` it was given."""
 
     def __init__(self, *, file: str, session: str, thread: Thread) -> None:
         self._thread = thread
@@ -133,7 +136,7 @@ class AntigravityInterpreter:
         self._teller.problem(position, reason)
 
     def step(self, row: Mapping[str, Any], start: int, end: int) -> None:
-        """One step, standing at the bytes ``[start, end)`` of the file. Its two renderings have one name."""
+        """Parse one step at the bytes ``[start, end)`` of the file. Both renderings of a step get the same id."""
         thread, teller = self._thread, self._teller
         source = row.get("source")
         kind = row.get("type", _ONLY_MESSAGES.get(source) if isinstance(source, str) else None)
@@ -154,11 +157,11 @@ class AntigravityInterpreter:
             case "PLANNER_RESPONSE", "MODEL":
                 self._planned(text, row)
             case "CHECKPOINT", _:
-                pass  # what was dropped of the conversation stands above; who goes on is told it anew
+                pass  # the dropped messages precede it in the transcript
             case str(), "SYSTEM" if kind in _SKIPPED:
                 pass
             case "USER_INPUT", _:
-                pass  # nobody says that a person wrote it
+                pass  # not marked as written by the user
             case str(), "MODEL":
                 self._result(kind, text, row.get("status"))
             case str(), _ if kind in _RESULTS:
@@ -217,7 +220,7 @@ class AntigravityInterpreter:
             self._teller.tell(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
 
     def _answered(self, kind: str) -> tuple[str, OpenCall]:
-        """The call that a result of this type is of: the oldest open one of the tools it goes with."""
+        """Return the call that a result of this type belongs to: the oldest open one of its tools."""
         open_calls = self._thread.calls.by_name
         tools = _RESULTS.get(kind)
         for name, call in open_calls.items():
@@ -227,7 +230,7 @@ class AntigravityInterpreter:
 
 
 def _arguments(given: object) -> dict[str, Any]:
-    """In ``transcript.jsonl`` each value is JSON text once more."""
+    """Return a call's arguments; in ``transcript.jsonl`` each value is encoded as JSON a second time."""
     if not isinstance(given, dict):
         return {}
     return {key: _unwrapped(value) for key, value in given.items() if isinstance(key, str)}
@@ -243,7 +246,7 @@ def _unwrapped(value: object) -> object:
 
 
 def _without_frame(text: str) -> tuple[str, bool]:
-    """A result as the tool gave it, and whether a command failed: its step is ``DONE`` either way."""
+    """Return a result's own text, and whether a command failed: its step is ``DONE`` either way."""
     if stamps := _STAMPS.match(text):
         text = text[stamps.end() :]
     ran = _RAN.match(text)
@@ -256,18 +259,21 @@ def _without_frame(text: str) -> tuple[str, bool]:
 _HISTORY = 8 * 1024 * 1024
 _TRANSCRIPT = 64 * 1024 * 1024
 _AGAIN = 0.2
-"""Seconds between two searches for whom helpers work for: many new conversations are first looked at one after another."""
+"""Minimum seconds between two searches for parents, since many new conversations are read one after another."""
 _IDLE = 4
-"""So many times as long as a search took there is none: where conversations are many it takes a second."""
+"""Minimum pause between searches as a multiple of a search's duration, which is a second if there are many conversations."""
 
 _BEGINS, _BEGAN = b'"invoke_subagent"', b'"INVOKE_SUBAGENT"'
-"""The call for a helper, and the step that says under which name one began. The helper may be prompted before that is written."""
+"""The call of a sub-agent, and the step that names its conversation. The sub-agent may be prompted before that is written."""
 
 _NAMED = re.compile(rb'conversationId[\\": ]{1,16}([\w-]{8,128})')
 
 
 class Places:
-    """Of one program (``~/.gemini/antigravity-cli``). What it looked up it looks up again only where files have changed."""
+    """Workspaces and parents of one program's conversations.
+
+    The program is a folder such as ``~/.gemini/antigravity-cli``. Files are read again only after a change.
+    """
 
     def __init__(self, program: Path, *, clock: Callable[[], float]) -> None:
         self._program = program
@@ -279,7 +285,7 @@ class Places:
         self._beginning: set[Path] = set()
 
     def workspace_of(self, conversation: str) -> str:
-        """As the history of typed prompts has it; empty for one that was started by a script."""
+        """Return the workspace in the history of typed prompts; empty for a conversation started by a script."""
         path = self._program / "history.jsonl"
         try:
             status = path.stat()
@@ -301,13 +307,13 @@ class Places:
 
     @property
     def one_is_begun(self) -> bool:
-        """Whether, when last searched, an agent had called for a helper and was not told yet which one it is."""
+        """Whether, at the last search, an agent had called a sub-agent whose conversation was not named yet."""
         return bool(self._beginning)
 
     def parent_of(self, conversation: str, *, anew: bool) -> str:
-        """The conversation that began this one. A helper is prompted by its agent, in the words and the form of a person.
+        """Return the conversation that started this one. A sub-agent is prompted by its agent in the format of a user's prompt.
 
-        ``anew`` searches even just after a search: what began a moment ago was not to be found then.
+        ``anew`` searches even right after a search, which could not find what began a moment ago.
         """
         began = self._clock()
         if conversation in self._parents or (began < self._search_after and not anew):
@@ -323,7 +329,7 @@ class Places:
         return self._parents.get(conversation, "")
 
     def _search(self, path: Path, begin: int) -> int:
-        """Returns where to go on: behind the last line that was whole."""
+        """Search a transcript and return where to continue: after the last complete line."""
         parent = path.parent.parent.parent.name
         with AppendOnlyFile(path, within=self._program) as file:
             begin = begin if begin <= file.size else 0
@@ -338,7 +344,7 @@ class Places:
                 if (child := name.decode("ascii", "replace")) != parent:
                     self._parents.setdefault(child, parent)
             found = data.find(_BEGAN, end, whole)
-        return begin + (whole or (len(data) if len(data) == _TRANSCRIPT else 0))  # a line as long as that is not read at all
+        return begin + (whole or (len(data) if len(data) == _TRANSCRIPT else 0))  # a line of that length is skipped
 
 
 _FULL, _PLAIN = "transcript_full.jsonl", "transcript.jsonl"
@@ -347,14 +353,14 @@ _CONVERSATION = re.compile(r"[\w-]{1,128}")
 _ANSWER = b'"PLANNER_RESPONSE"'
 _BEGINNING = 1 << 20
 _FRESH = 60.0
-"""Seconds within which a prompt without an answer may be a helper's, of whom its agent's transcript has not told yet."""
+"""Seconds in which a prompt without an answer may be a sub-agent's that its agent's transcript does not name yet."""
 
 
 class Antigravity:
-    """Reads ``<root>/<program>/brain/<conversation>/.system_generated/logs``, where ``root`` is the folder ``~/.gemini``.
+    """Source that reads ``<root>/<program>/brain/<conversation>/.system_generated/logs``.
 
-    Its own store, ``conversations/<id>.db`` or ``.pb``, is protobuf without a published schema, or encrypted: one without a
-    transcript beside it is counted, not guessed at.
+    ``root`` is the folder ``~/.gemini``. The programs' own store, ``conversations/<id>.db`` or ``.pb``, is protobuf without a
+    published schema, or encrypted: one without a transcript beside it is counted as a problem and not parsed.
     """
 
     def __init__(
@@ -449,7 +455,7 @@ class Antigravity:
 
 
 def _left(path: Path, file: AppendOnlyFile, reason: str) -> ReadResult:
-    """Looked at and left, until it changes."""
+    """Return a result without events, so that the file is read again only after a change."""
     cursor = Cursor(position=file.size, size=file.size, mtime_ns=file.mtime_ns)
     problems = (Problem(file=str(path), position=0, reason=reason),) if reason else ()
     return ReadResult(path=str(path), session=None, events=(), problems=problems, cursor=cursor)

@@ -1,1 +1,1 @@
-"""Claude Code's transcripts read into events."""
+"""Parse Claude Code's transcripts into events."""

@@ -1,4 +1,4 @@
-"""From one line of a Claude Code transcript to the events it tells."""
+"""Parse lines of a Claude Code transcript into events."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -52,7 +52,7 @@ _TITLES = {"summary": (1, "summary"), "ai-title": (2, "aiTitle"), "custom-title"
 
 
 class ClaudeCodeInterpreter:
-    """Reads lines in file order and collects what they tell. It changes the `Thread` it was given, and nothing else."""
+    """Parses lines in file order and collects their events. Changes only the `Thread` it was given."""
 
     def __init__(self, *, file: str, session: str, sub_agent: bool, thread: Thread) -> None:
         self.events: list[Event] = []
@@ -69,7 +69,7 @@ class ClaudeCodeInterpreter:
         self._told_of_line = 0
 
     def line(self, row: Mapping[str, Any], start: int, end: int, line: bytes) -> None:
-        """One object, standing at the bytes ``[start, end)`` of the file, on ``line``."""
+        """Parse one object at the bytes ``[start, end)`` of the file, on ``line``."""
         self._row, self._start, self._end = row, start, end
         self._told_of_line = 0
         self._thread.ordinal = max(start, self._thread.ordinal)
@@ -101,7 +101,7 @@ class ClaudeCodeInterpreter:
             self.problem(start, f"unknown type {safe(kind)}")
 
     def _late_results(self) -> None:
-        """Tell results that stood before their calls, as if they stood here."""
+        """Add the events of results that preceded their calls, as if they were on this line."""
         for early in self._thread.due():
             self._row, self._start, self._end, self._id = early.row, early.start, early.end, early.line
             self._at = moment(early.row.get("timestamp")) or self._at
@@ -111,7 +111,7 @@ class ClaudeCodeInterpreter:
     def problem(self, position: int, reason: str) -> None:
         self.problems.append(Problem(file=self._file, position=position, reason=reason))
 
-    # What lines say of their session
+    # Session
 
     def _moment(self) -> datetime:
         thread = self._thread
@@ -134,7 +134,7 @@ class ClaudeCodeInterpreter:
             thread.parent = "" if parent == self._session else parent
 
     def _in_the_project(self, cwd: object) -> bool:
-        """A line written while the agent stood in another repository names that one's branch."""
+        """Return whether ``cwd`` is in the session's project: a line written in another repository has that one's branch."""
         first = self._thread.cwd
         return not isinstance(cwd, str) or cwd == first or project_of(beginning(cwd, 4096)) == project_of(first)
 
@@ -145,7 +145,7 @@ class ClaudeCodeInterpreter:
             self._thread.title_rank = rank
             self._thread.title = title_of(title)
 
-    # What a person said
+    # Messages of the user
 
     def _user(self) -> None:
         row = self._row
@@ -177,7 +177,7 @@ class ClaudeCodeInterpreter:
             self._heard(text)
 
     def _heard(self, text: str, tool: str = "") -> None:
-        """What nobody is said to have said: a skill's body, a reminder, what a hook put there."""
+        """Add text that is attributed to no one as a passage: a skill's body, a reminder, a hook's output."""
         if (text := without_echo(text)) and not text.isspace():
             self.passages.append(Passage(text=text, said_by="tool", at=self._at.timestamp(), start=self._start, tool=tool))
 
@@ -206,7 +206,10 @@ class ClaudeCodeInterpreter:
                 assert_never(utterance)
 
     def _notifications(self, text: str) -> bool:
-        """Tell the results of tasks in the background, if that is what ``text`` is; the client may mark it as nobody's words."""
+        """Add the results of background tasks and return true, if that is what ``text`` is.
+
+        The client may mark such a line as not from the user.
+        """
         if not text.startswith("<task-notification>"):
             return False
         for utterance in utterances(text):
@@ -214,7 +217,7 @@ class ClaudeCodeInterpreter:
         return True
 
     def _background_result(self, told: Notified) -> None:
-        """Known by its task and its words: it stands in the queue, in a line of its own, or in both."""
+        """Add a background result once, identified by task and text: it is in the queue, in its own line, or in both."""
         name = digest(f"{told.task}\n{told.result}".encode())
         if not self._thread.new_notification(name):
             return
@@ -241,7 +244,7 @@ class ClaudeCodeInterpreter:
             case operation:
                 self.problem(self._start, f"unknown queue operation {safe(operation)}")
 
-    # What the agent said and did
+    # Messages and tool calls of the agent
 
     def _assistant(self) -> None:
         row, thread = self._row, self._thread
@@ -356,7 +359,7 @@ class ClaudeCodeInterpreter:
             )
         return event
 
-    # What the client notes
+    # Lines of the client
 
     def _system(self) -> None:
         row = self._row
@@ -369,7 +372,7 @@ class ClaudeCodeInterpreter:
             case "local_command":
                 for utterance in utterances(text):
                     self._utterance(utterance, self._line_before())
-            case None:  # before 2.0.5 these lines had a text for the screen, and no more
+            case None:  # before 2.0.5 these lines had only a text for the screen
                 pass
             case str() if subtype in SKIPPED_SYSTEM:
                 pass
@@ -391,7 +394,7 @@ class ClaudeCodeInterpreter:
             self.problem(self._start, f"unknown attachment {safe(kind)}")
 
     def _handed_over(self, text: str) -> None:
-        """What was said amid a turn: by the person to the agent, or by the agent to one that works for it."""
+        """Add a message sent during a turn: from the user to the agent, or from the agent to its sub-agent."""
         parent = self._line_before()
         if self._sub_agent or self._row.get("isSidechain") is True:
             if told := tools.kept(text, _MESSAGE_LIMIT).strip():
@@ -405,7 +408,7 @@ class ClaudeCodeInterpreter:
                 case _:
                     self._utterance(utterance, parent)
 
-    # Making events
+    # Events
 
     def _tell(
         self,
@@ -421,7 +424,10 @@ class ClaudeCodeInterpreter:
         call: str = "",
         whole: str = "",
     ) -> str:
-        """Add an event of this line; returns its id. The first has the line's own, the others count on from it."""
+        """Add an event of this line and return its id.
+
+        The first event has the line's own id; a counter is appended to the others.
+        """
         name = f"{self._id}:{self._told_of_line}" if self._told_of_line else self._id
         self._told_of_line += 1
         self.events.append(
@@ -448,7 +454,7 @@ class ClaudeCodeInterpreter:
         return name
 
     def _tell_queued(self, entries: Iterable[Queued]) -> None:
-        """Tell prompts that stand nowhere but in the queue; their ids come from what cannot change about them."""
+        """Add prompts found only in the queue; their ids are hashes of what cannot change about them."""
         for entry in entries:
             self.events.append(
                 Event(
@@ -469,7 +475,7 @@ class ClaudeCodeInterpreter:
         return as_id(self._row.get("parentUuid"))
 
     def _text(self, blocks: Iterable[Mapping[str, Any]], *, beside: tuple[str, ...] = ()) -> str:
-        """The text blocks together; what is neither text nor known is counted."""
+        """Return the joined text blocks; count blocks that are neither text nor known."""
         parts: list[str] = []
         for block in blocks:
             match block:

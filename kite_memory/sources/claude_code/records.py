@@ -1,13 +1,13 @@
-"""Which of Claude Code's record types are passed over on purpose. Whatever is neither read nor named here is counted.
+"""Claude Code's record types that are skipped on purpose. Types neither parsed nor listed here are counted as problems.
 
-Versions 1.0 to 2.1.328. A name that moves out of this table is read from then on; nothing else needs to change.
+Covers versions 1.0 to 2.1.328. A name removed from these sets is no longer skipped; nothing else needs to change.
 """
 
 SKIPPED_TYPES = frozenset(
     {
         # Progress of a running tool, and copies of a sub-agent's messages (2.1.12 to 2.1.62).
         "progress",
-        # What the client needs to go on: backups of files, its own state, its requests word for word, costs.
+        # State of the client: backups of files, settings, verbatim requests, costs.
         "file-history-snapshot",
         "file-history-delta",
         "last-prompt",
@@ -55,7 +55,7 @@ SKIPPED_SYSTEM = frozenset(
         "turn_duration",
         "bridge_status",
         "bridge_state",
-        # Trouble between the client and its server, not in the work.
+        # Errors between the client and its server, not in the work.
         "api_error",
         "api_retry",
         "model_fallback",
@@ -120,7 +120,7 @@ SKIPPED_SYSTEM = frozenset(
 
 SKIPPED_ATTACHMENTS = frozenset(
     {
-        # What hooks put before the agent; our own memory may be among it.
+        # Input from hooks to the agent; may contain our own memory.
         "hook_success",
         "hook_additional_context",
         "hook_system_message",
@@ -134,7 +134,7 @@ SKIPPED_ATTACHMENTS = frozenset(
         "hook_stopped_continuation",
         "async_hook_response",
         "async_hook_response_batch",
-        # The agent's surroundings, instructions and memories.
+        # The agent's environment, instructions and memories.
         "environment",
         "model",
         "date",
@@ -162,7 +162,7 @@ SKIPPED_ATTACHMENTS = frozenset(
         "credential_org",
         "companion_intro",
         "context_tip",
-        # Lists of what it can do.
+        # Lists of the agent's capabilities.
         "agent_listing_delta",
         "deferred_tools_delta",
         "deferred_tools_record",
@@ -178,7 +178,7 @@ SKIPPED_ATTACHMENTS = frozenset(
         "tool_hosts_notice",
         "tool_hosts_correction",
         "tool_host_result_lines",
-        # Files and selections that came with a prompt; their text is on the disk.
+        # Files and selections attached to a prompt; their text is on the disk.
         "file",
         "directory",
         "edited_text_file",
@@ -269,4 +269,4 @@ SKIPPED_BLOCKS = frozenset(
         "advisor_tool_result",
     }
 )
-"""Blocks of a message: what the agent thought, data that is no text, and what its own server's tools gave it."""
+"""Blocks of a message: the agent's thoughts, data that is not text, and results of its own server's tools."""

@@ -1,4 +1,4 @@
-"""Claude Code's tool results: what came of a call, what it did to a file, what a person decided in it."""
+"""Parse Claude Code's tool results: a call's outcome, its effect on a file, and the user's decisions in it."""
 
 import re
 from collections.abc import Mapping
@@ -16,10 +16,11 @@ _ANSWERS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """``said`` is what the person answered when asked for permission, word for word.
+    """Outcome of a tool call.
 
-    ``answered`` are the questions they answered before they asked to talk about the rest.
-    What went to the background is ``running``, and ``task`` is the name under which a later call asks for its output.
+    ``said`` is the user's verbatim answer to a permission request. ``answered`` are the questions they answered before they asked
+    to discuss the rest. ``running`` means that the command continues in the background; ``task`` is the name by which a later call
+    gets its output.
     """
 
     text: str
@@ -31,7 +32,7 @@ class Result:
 
 
 BACKGROUND_STATUS: Mapping[str, Status] = {"completed": "ok", "failed": "failed", "killed": "interrupted", "stopped": "interrupted"}
-"""How a task in the background ended, by the client's word for it."""
+"""How a background task ended, by the client's word for it."""
 
 _REFUSED = "The user doesn't want to "
 _THE_USER_SAID = "the user said:\n"
@@ -60,9 +61,9 @@ _PERSISTED = re.compile(r"Preview \(first [^)]{1,40}\):\n")
 
 
 def result_of(block: Mapping[str, Any], structured: object, *, refused: bool) -> Result:
-    """Read one ``tool_result`` block; ``structured`` is the line's ``toolUseResult``, a fallback for its text.
+    """Parse one ``tool_result`` block; ``structured`` is the line's ``toolUseResult``, a fallback for its text.
 
-    ``refused`` says that the line itself names a denial (``toolDenialKind``, since 2.1.205).
+    ``refused`` means that the line itself names a denial (``toolDenialKind``, since 2.1.205).
     """
     text = _content(block.get("content"))
     if not text:
@@ -80,7 +81,7 @@ def result_of(block: Mapping[str, Any], structured: object, *, refused: bool) ->
         return Result(text=text, status="denied" if refused or _DENIED.match(text) else "failed")
     match structured:
         case {"status": "async_launched"} if text.startswith(_AGENT_LAUNCHED):
-            return Result(text=_AGENT_LAUNCHED, status="", running=True)  # the rest tells the agent how to wait for it
+            return Result(text=_AGENT_LAUNCHED, status="", running=True)  # the rest is instructions to the agent
         case _:
             pass
     if task := _task_begun(structured, text):
@@ -90,7 +91,7 @@ def result_of(block: Mapping[str, Any], structured: object, *, refused: bool) ->
 
 
 def _answered_before(said: str) -> tuple[str, ...]:
-    """The answers in what the client writes where a person wants to talk about its questions; the rest of it is nobody's words."""
+    """Return the answers in the client's text for a user who wants to discuss its questions; the rest of it is the client's."""
     found = _ANSWERED_QUESTION.findall(said)[:_ANSWERS]
     return tuple(
         kept(f"{question}\nAnswer: {answer.strip()}" + (f"\nIn their words: {notes.strip()}" if notes else ""), _ANSWER_LIMIT)
@@ -108,7 +109,7 @@ def _task_begun(structured: object, text: str) -> str:
 
 
 def of_a_task(result: Result) -> Result:
-    """What a call for a task's output says of the task itself: the call is well also where the task is not."""
+    """Return the task's own status from the result of a call for its output: the call succeeds even if the task failed."""
     head = result.text[:_TASK_HEAD]
     state, code = _TASK_STATUS.search(head), _TASK_EXIT.search(head)
     if result.status != "ok" or state is None:
@@ -152,7 +153,7 @@ def _structured_text(structured: object) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """The output itself: without reminders that the client put inside, and of a large one only the preview."""
+    """Return the output without the client's reminders; of a large output only the preview."""
     if "<system-reminder>" in text:
         text = without_blocks(text, "system-reminder", unclosed_too=True)
     if text.startswith("<tool_use_error>"):
@@ -165,12 +166,14 @@ def _unwrapped(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileAction:
+    """Effect of a call on a file."""
+
     path: str
     text: str
 
 
 def file_action(tool: str, path: str, structured: object) -> FileAction | None:
-    """What a call that succeeded did to which file."""
+    """Return the effect of a successful call on a file; ``None`` for other tools."""
     if tool not in READERS and tool not in WRITERS:
         return None
     facts: Mapping[str, Any] = structured if isinstance(structured, dict) else {}
@@ -203,7 +206,7 @@ def _patched(patch: object) -> tuple[int, int]:
 
 
 def decisions(tool: str, structured: object, text: str) -> list[str]:
-    """What the person chose when asked, or the plan that they approved; for a call that succeeded."""
+    """Return the user's answers to a question, or the plan they approved, for a successful call."""
     facts: Mapping[str, Any] = structured if isinstance(structured, dict) else {}
     if tool == PLANNING:
         return [kept(_plan(facts.get("plan"), text), PLAN_LIMIT)]
@@ -240,7 +243,7 @@ def _answered(question: str, answer: object, asked: Mapping[str, Any], note: obj
 
 
 def _named(entries: object, key: str) -> list[Mapping[str, Any]]:
-    """The objects of a list that have a text under ``key``."""
+    """Return the objects of a list that have a text under ``key``."""
     if not isinstance(entries, list):
         return []
     return [entry for entry in entries[:_ANSWERS] if isinstance(entry, dict) and isinstance(entry.get(key), str)]

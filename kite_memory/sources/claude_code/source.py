@@ -1,4 +1,4 @@
-"""Claude Code's transcripts: where they lie, and reading them on from a cursor."""
+"""Claude Code's transcripts: their location, and reading them from a cursor."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,10 +19,10 @@ _OTHERS_FOLDERS = frozenset({"memory", "tool-results"})
 
 
 class ClaudeCode:
-    """Reads ``<root>/projects``, where ``root`` is ``${CLAUDE_CONFIG_DIR:-~/.claude}``.
+    """Source that reads ``<root>/projects``, where ``root`` is ``${CLAUDE_CONFIG_DIR:-~/.claude}``.
 
-    A session is a file: its id is the file's stem, since the lines of a sub-agent name their parent's session and those
-    of a fork may name the old one. ``own_state`` is our state folder, whose sessions are never read.
+    Each file is a session, and its id is the file's stem: the lines of a sub-agent name their parent's session, and those of a fork
+    may name the old one. ``own_state`` is our state folder, whose sessions are never read.
     """
 
     def __init__(self, root: Path, *, own_state: Path, line_limit: int = LINE_LIMIT) -> None:
@@ -44,7 +44,7 @@ class ClaudeCode:
             yield from self.in_order(paths)
 
     def in_order(self, paths: Iterable[Path]) -> list[Path]:
-        """Sub-agents come after the sessions they work for: some inherit their lines."""
+        """Sort sub-agents after the sessions they work for: some repeat their lines."""
         return sorted(paths, key=lambda path: (_is_sub_agent(path), str(path)))
 
     def owns(self, path: Path) -> bool:

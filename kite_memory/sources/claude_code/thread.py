@@ -1,4 +1,4 @@
-"""What a later line of a Claude Code transcript needs to know of earlier ones, small enough to travel in a cursor."""
+"""State carried from earlier lines of a Claude Code transcript to later ones, small enough for a cursor."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,6 +18,8 @@ _BARE_COMMAND = re.compile(r"/[\w:.-]{1,100}")
 
 
 class Stage(StrEnum):
+    """Stage of a queued prompt."""
+
     WAITING = "w"
     STARTING = "s"
     HANDED_OVER = "h"
@@ -26,9 +28,10 @@ class Stage(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class Queued:
-    """``start`` and ``end`` are where its queue line stands; ``text`` is empty for what no person typed.
+    """A queued prompt.
 
-    ``passed_by`` counts a person's messages that came meanwhile and were others. ``handed_over`` is when the agent got it.
+    ``start`` and ``end`` are the position of its queue line; ``text`` is empty if no user typed it. ``passed_by`` counts other
+    messages of the user in the meantime. ``handed_over`` is when the agent received it.
     """
 
     start: int
@@ -42,7 +45,7 @@ class Queued:
 
 
 def queued(row: Mapping[str, Any], start: int, end: int) -> Queued:
-    """An ``enqueue`` line as an entry."""
+    """Parse an ``enqueue`` line."""
     content, session = row.get("content"), row.get("sessionId")
     return Queued(
         start=start,
@@ -54,14 +57,17 @@ def queued(row: Mapping[str, Any], start: int, end: int) -> Queued:
 
 
 def typed(text: str) -> str:
-    """What of a queued text a person typed. A command without words of theirs is none, nor is what the client queues."""
+    """Return the part of a queued text that a user typed.
+
+    Empty for a command without words of theirs, and for text queued by the client.
+    """
     if _BARE_COMMAND.fullmatch(text.strip()) or _is_task(text):
         return ""
     return "\n".join(utterance.text for utterance in utterances(text) if isinstance(utterance, Said))
 
 
 def _is_task(text: str) -> bool:
-    """Whether it is a task in the background, as clients before 2.1.4x queue it: ``{"task_id": …, "task_type": …}``."""
+    """Return whether it is a background task as queued by clients before 2.1.4x: ``{"task_id": …, "task_type": …}``."""
     if not text.lstrip().startswith('{"task_id"'):
         return False
     try:
@@ -72,6 +78,8 @@ def _is_task(text: str) -> bool:
 
 
 class PromptQueue:
+    """The client's queue of prompts that the agent has not received yet."""
+
     def __init__(self, entries: list[Queued] | None = None, ahead: int = 0) -> None:
         self._entries = entries or []
         self._ahead = ahead
@@ -82,11 +90,11 @@ class PromptQueue:
 
     @property
     def ahead(self) -> int:
-        """How many prompts were met again before the queue said that they left it."""
+        """Number of prompts found in the transcript before the queue reported that they left it."""
         return self._ahead
 
     def enqueue(self, entry: Queued) -> list[Queued]:
-        """What must be told now, since no more can be remembered, comes back."""
+        """Add an entry and return those that no longer fit, whose events are due now."""
         self._entries.append(entry)
         forgotten = self._entries[:-_LONGEST_QUEUE]
         del self._entries[:-_LONGEST_QUEUE]
@@ -101,7 +109,10 @@ class PromptQueue:
             entry.stage, entry.handed_over = Stage.HANDED_OVER, at
 
     def _leaving(self, text: str) -> Queued | None:
-        """The prompt of that text, or the longest waiting one; not one that was met, nor what no person typed."""
+        """Return the waiting prompt with that text, or the longest waiting one.
+
+        Return ``None`` if it was found in the transcript already, or if no user typed it.
+        """
         waiting = [entry for entry in self._entries if entry.stage is Stage.WAITING]
         entry = next((entry for entry in waiting if _same(entry.text, text)), None) if text else None
         if entry is None and self._ahead:
@@ -115,7 +126,7 @@ class PromptQueue:
         return entry
 
     def pop_all(self, text: str) -> None:
-        """The person took them back into the editor; what they send in the end is another message."""
+        """Remove prompts that the user took back into the editor; what they finally send is another message."""
         back = _plain(text)
         self._entries = [
             entry
@@ -124,9 +135,9 @@ class PromptQueue:
         ]
 
     def met(self, text: str, *, attached: bool) -> Literal["new", "queued", "told"]:
-        """A person's message stands in the transcript itself: ``told`` when it had been told from the queue already.
+        """Match a user's message in the transcript with the queue: ``told`` if its event was created from the queue already.
 
-        Only an attachment can be a second telling; a person may well type the same words again.
+        Only an attachment can repeat a message; a user may well type the same words again.
         """
         for entry in self._entries:
             told = entry.stage is Stage.TOLD
@@ -138,9 +149,10 @@ class PromptQueue:
         return "new"
 
     def passed(self) -> list[Queued]:
-        """A turn began with another message of the person's. What was starting was that one, in other words.
+        """Update the queue when a turn begins with another message of the user; return the entries whose events are due now.
 
-        What two such messages left behind never started a turn: the client ended before. It is told now.
+        A prompt that was starting is this message in other words. A prompt passed by two such messages never started a turn,
+        because the client ended before, so its event is due.
         """
         starting = next((entry for entry in self._entries if entry.stage is Stage.STARTING), None)
         if starting:
@@ -158,9 +170,9 @@ class PromptQueue:
         return [entry for entry in left if entry.text]
 
     def answered(self, at: datetime) -> list[Queued]:
-        """The agent answers. What it had been handed before, and nothing else tells, is told now.
+        """Return the prompts that the agent received before it answered at ``at``, and that have no event yet.
 
-        By the clock, since lines are written out of order: an answer can stand after a prompt that it did not know of.
+        Compared by time, since lines are written out of order: an answer can follow a prompt that it did not know of.
         """
         told = [
             entry for entry in self._entries if entry.stage is Stage.HANDED_OVER and entry.handed_over and entry.handed_over < at
@@ -175,7 +187,7 @@ def _plain(text: str) -> str:
 
 
 def _same(queued: str, met: str) -> bool:
-    """Equal but for blanks, and for what the client puts in the place of ``[Pasted text #1]`` and ``[Image #1]``."""
+    """Compare texts, ignoring blanks and what the client inserts for ``[Pasted text #1]`` and ``[Image #1]``."""
     queued, met = _plain(queued), _plain(met)
     if queued == met:
         return True
@@ -195,7 +207,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCall:
-    """A tool call whose result has not come. ``detail`` is the command of a shell, of a call for its output too, or a path."""
+    """A tool call without a result yet. ``detail`` is the command of a shell (or whose output is requested), or a path."""
 
     event: str
     tool: str
@@ -204,7 +216,7 @@ class OpenCall:
 
 @dataclass(slots=True, kw_only=True)
 class EarlyResult:
-    """A line with the result of a call that stands behind it: lines are written out of order.
+    """A line with a result that precedes its call, since lines are written out of order.
 
     ``line`` is its id. ``age`` counts the lines since.
     """
@@ -218,12 +230,12 @@ class EarlyResult:
 
 @dataclass(slots=True, kw_only=True)
 class Thread:
-    """``title_rank`` says who gave the title: a person's outranks the client's, which outranks an old summary's.
+    """State of a transcript at a line.
 
-    ``ordinal`` is the next event's: its line's position, or more where much was told of little.
-    ``tasks`` are the commands that went to the background, by their names there. ``notifications`` are the ids of results that
-    came from there: the client writes each down more than once.
-    ``ours`` is set when the session turned out to be our own extractor's; ``answered`` when the agent first spoke.
+    ``title_rank`` is the rank of the title's source: the user's outranks the client's, which outranks an old summary's. ``ordinal``
+    is the next event's: its line's position, or higher if earlier lines yielded many events. ``tasks`` are background commands by
+    their names. ``notifications`` are the ids of background results, which the client writes more than once. ``ours`` is set if the
+    session is our own extractor's; ``answered`` once the agent has written something.
     """
 
     started: datetime | None = None
@@ -261,9 +273,9 @@ class Thread:
         return True
 
     def due(self) -> list[EarlyResult]:
-        """Early results whose calls have come by now, and those that waited long enough; they are no longer kept.
+        """Remove and return the early results whose calls have arrived, and those that have waited long enough.
 
-        Asked once a line.
+        Called once per line.
         """
         due: list[EarlyResult] = []
         staying: list[EarlyResult] = []
@@ -303,9 +315,9 @@ class Thread:
 
     @staticmethod
     def resumed(carry: str, read_again: Callable[[int, int], Mapping[str, Any]]) -> "Thread | None":
-        """The inverse of `carried`, ``None`` for what another version wrote.
+        """Parse what `carried` returned; return ``None`` if another version wrote it.
 
-        Queued prompts and early results are fetched from where they stand in the file: they may be long, a cursor not.
+        Queued prompts and early results are read again from the file, since they may be too long for a cursor.
         """
         try:
             known: dict[str, Any] = orjson.loads(carry)

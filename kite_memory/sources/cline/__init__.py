@@ -1,1 +1,1 @@
-"""The tasks of Cline and Roo Code read into events."""
+"""Parse the tasks of Cline and Roo Code into events."""

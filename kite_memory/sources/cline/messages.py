@@ -1,4 +1,4 @@
-"""From the documents of one task of Cline or Roo Code to the events they tell."""
+"""Parse the documents of one task of Cline or Roo Code into events."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ from kite_memory.sources.common.fields import blocks_of, digest, moment, safe, s
 from kite_memory.sources.common.tool_text import kept
 
 _SAME_WORDS = 1_000
-"""Showings of the same words that are told apart."""
+"""Limit of shown messages with the same words that are distinguished."""
 
 SKIPPED_SAYS = frozenset(
     {
@@ -56,12 +56,12 @@ SKIPPED_SAYS = frozenset(
         "info",
     }
 )
-"""Says and asks that do not come between a question and its answer."""
+"""Kinds of shown messages that may be between a question and its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A message as it was shown."""
+    """A message as shown to the user."""
 
     at: int
     kind: str
@@ -69,7 +69,7 @@ class Shown:
 
 
 def shown_of(document: object) -> list[Shown]:
-    """The finished messages of ``ui_messages.json``. The first text is the task itself."""
+    """Return the finished messages of ``ui_messages.json``. The first text is the task itself."""
     found: list[Shown] = []
     for message in document if isinstance(document, list) else []:
         match message:
@@ -84,7 +84,7 @@ def shown_of(document: object) -> list[Shown]:
 
 
 class Person:
-    """When a person's words were first shown: that moment names them, whichever document is read."""
+    """Times at which the user's words were first shown, which identify them in each document."""
 
     def __init__(self, shown: Iterable[Shown]) -> None:
         self._moments: dict[str, list[int]] = {}
@@ -95,7 +95,7 @@ class Person:
                     moments.append(each.at)
 
     def moment_of(self, words: str, at: int) -> int | None:
-        """The time of the nearest showing that is not taken yet, and takes it; ``None`` where the words were not shown."""
+        """Return the time of the nearest unused showing and mark it as used; ``None`` if the words were not shown."""
         moments = self._moments.get(_plain(words))
         if not moments:
             return None
@@ -129,18 +129,19 @@ _WORKSPACE = re.compile(r"# Current (?:Workspace|Working) Directory \((?P<path>[
 _WORKSPACES = re.compile(
     r'# Workspace Configuration\s{1,8}\{\s{0,20}"workspaces"\s{0,4}:\s{0,4}\{\s{0,20}"(?P<path>[^"\n]{1,1024})"'
 )
-"""Where several folders may be open, the first is the one that tasks work in."""
+"""If several folders are open, tasks work in the first one."""
 _READ_AT_ONCE = 20
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _APART = 1_000
-"""Ordinals between two messages: no real one tells of more."""
+"""Ordinals between two messages; no real message has more events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What the task's own documents do not say. ``by_an_agent``: its first words are those of the task it works for.
+    """Facts about a task that its own documents lack.
 
-    ``bare`` says that a person's words stand there without any wrapper.
+    ``by_an_agent`` means that its first message was written by its parent task. ``bare`` means that the user's words have no
+    wrapper.
     """
 
     provider: str
@@ -153,9 +154,9 @@ class Origin:
 
 
 class ClineInterpreter:
-    """Reads the messages that a task exchanged with its model, in order, and what was shown of those it has dropped since.
+    """Parses the messages that a task exchanged with its model, in order, and the shown messages dropped from that since.
 
-    What the agent did up to ``told_to`` (Unix ms) was told while its messages were still there.
+    The agent's events up to ``told_to`` (Unix ms) were returned while its messages still existed.
     """
 
     def __init__(self, origin: Origin, shown: Sequence[Shown], *, told_to: int = 0) -> None:
@@ -182,7 +183,7 @@ class ClineInterpreter:
 
     @property
     def events(self) -> list[Event]:
-        """Each once: what a person said just before a summary can stand behind it as well."""
+        """Events without duplicates: a message just before a summary can be repeated after it."""
         last = {event.id: event.ordinal for event in self._teller.events}
         return [event for event in self._teller.events if last[event.id] == event.ordinal]
 
@@ -191,7 +192,7 @@ class ClineInterpreter:
         return self._teller.problems
 
     def history(self, messages: Sequence[object]) -> None:
-        """``api_conversation_history.json``."""
+        """Parse ``api_conversation_history.json``."""
         dropped = self._dropped(messages)
         for index, message in enumerate(messages):
             self._index = index
@@ -204,20 +205,20 @@ class ClineInterpreter:
             self._message(message)
 
     def _dropped(self, messages: Sequence[object]) -> list[Shown]:
-        """What was shown between the first message and the first that is still there behind a summary."""
+        """Return the messages shown between the first message and the first one that remains after a summary."""
         rows = [message for message in messages if isinstance(message, dict)]
         if any("condenseParent" in row for row in rows):
-            return []  # since then they are only marked, and stay
+            return []  # these versions mark dropped messages and keep them
         begin = 0 if rows and rows[0].get("isSummary") is True else next((row["ts"] for row in rows if _has_time(row)), 0)
         end = next((row["ts"] for row in rows if row.get("isSummary") is True and _has_time(row)), 0)
         dropped = [each for each in self._shown if begin < each.at < end and each.kind != "task"]
         return [each for each in dropped if each.at > self._told_to or each.kind in ("user_feedback", "followup")]
 
-    # What was exchanged with the model
+    # Messages exchanged with the model
 
     @property
     def last(self) -> int:
-        """When the last message was written that has been read, in Unix ms."""
+        """Time of the last message that was read, in Unix ms."""
         return round(self._at.timestamp() * 1000)
 
     def _record(self, name: str, at: int | None) -> None:
@@ -274,7 +275,7 @@ class ClineInterpreter:
             self._read_together[name] = self._read
 
     def _placed(self, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With a whole path where one is named from the workspace on, and one command where there are several."""
+        """Return the arguments with full paths, and several commands joined into one."""
         placed = dict(given)
         paths = _paths(given)
         if paths and not TOOLS.path_of(given):
@@ -371,7 +372,7 @@ class ClineInterpreter:
             self._words_in(result.text, call, event)
 
     def _words_in(self, text: str, call: OpenCall, event: str) -> None:
-        """What a person said as they were asked, or as they agreed or refused: it comes with the result."""
+        """Add the user's words in a result: an answer, or a comment on approving or denying the call."""
         if feedback := feedback_of(text):
             self._say(feedback, parent=event)
         asked = call.tool in TOOLS.asking
@@ -391,10 +392,10 @@ class ClineInterpreter:
                 self._say(words.text, at=at)
 
     def _say(self, text: str, *, at: int | None = None, parent: str = "", answered: OpenCall | None = None) -> None:
-        """A person's words. Those that answer a question are a decision."""
+        """Add the user's words. An answer to a question becomes a decision."""
         heard, self._heard = self._heard, True
         if self._origin.by_an_agent and not heard:
-            self._teller.answered(text, parent=parent)  # the first words of a task that another gives out are that task's
+            self._teller.answered(text, parent=parent)  # written by the parent task
             return
         name, back = self._name, self._at
         near = round(back.timestamp() * 1000) if at is None else at
@@ -410,20 +411,20 @@ class ClineInterpreter:
         self._record(f"{name}, then", None)
 
     def _unique(self, name: str) -> str:
-        """Two messages of one moment are two."""
+        """Number repeated names, so that two messages of one moment stay distinct."""
         count = self._names[name] = self._names.get(name, 0) + 1
         return name if count == 1 else f"{name} #{count}"
 
-    # What was shown
+    # Messages shown to the user
 
     def shown_only(self) -> None:
-        """``ui_messages.json``, of a task of which there is nothing else."""
+        """Parse ``ui_messages.json`` of a task that has nothing else."""
         self._alone = 1
         self._index = -1
         self.show(self._shown)
 
     def show(self, shown: Iterable[Shown]) -> None:
-        """Messages of which nothing but the showing is left."""
+        """Add the events of messages that remain only as shown to the user."""
         asked, command, output = "", "", list[str]()
         for each in shown:
             self._index += self._alone
@@ -497,7 +498,7 @@ def _has_time(message: Mapping[str, Any]) -> bool:
 
 
 def _paths(given: Mapping[str, Any]) -> list[str]:
-    """The files that a call names as a list, in any of the ways that versions have named them."""
+    """Return the files that a call lists, in any form that versions have used."""
     listed: list[object] = next((given[key] for key in ("files", "paths", "file_paths") if isinstance(given.get(key), list)), [])
     named = (each.get("path") if isinstance(each, dict) else each for each in listed[:_READ_AT_ONCE])
     return [path for path in named if isinstance(path, str) and path]

@@ -1,4 +1,4 @@
-"""Cline's tasks, in editors and in the terminal."""
+"""Cline's and Roo Code's tasks, in editors and in the terminal."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -26,10 +26,10 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class VscodeTasks:
-    """Reads ``<storage>/tasks/<task>/``, a session each, where a storage is what an editor gave the extension for itself.
+    """Source that reads ``<storage>/tasks/<task>/``, one session each; a storage is the folder that an editor gives the extension.
 
-    The transcript is what was exchanged with the model; where that is missing, what was shown. The other documents of a task
-    only add to it. ``own_state`` is our state folder: sessions that ran there are never read.
+    The transcript is the conversation with the model, or, if it is missing, the messages shown. A task's other documents only add
+    to it. ``own_state`` is our state folder: sessions that ran there are never read.
     """
 
     def __init__(self, provider: str, storages: Iterable[Path], *, own_state: Path, limit: int = DOCUMENT_LIMIT) -> None:
@@ -50,7 +50,7 @@ class VscodeTasks:
         return ()
 
     def stamp(self, path: Path) -> tuple[int, int]:
-        """Newer, too, when the editor has shown more since."""
+        """Return size and time; the time also changes when the editor has shown more messages."""
         found = path.stat()
         return found.st_size, max(found.st_mtime_ns, _changed(path.with_name(SHOWN)))
 
@@ -62,14 +62,14 @@ class VscodeTasks:
                     yield path
 
     def in_order(self, paths: Iterable[Path]) -> list[Path]:
-        """What was shown counts only where there is nothing better beside it."""
+        """Sort transcripts, without shown messages that have a conversation beside them."""
         return sorted(path for path in paths if path.name != SHOWN or not is_file(path.with_name(HISTORY)))
 
     def owns(self, path: Path) -> bool:
         return path.name in (HISTORY, SHOWN) and is_text(path) and path.parent.parent in self._tasks and path.parent.name != ".."
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
-        """A document is taken in as a whole, whatever the budget."""
+        """Read a document as a whole, whatever the budget."""
         beside = _changed(path.with_name(SHOWN))
         look = look_at(path, cursor, within=path.parent.parent, limit=self._limit, tell=partial(self._tell, path))
         return replace(look, cursor=replace(look.cursor, mtime_ns=max(look.cursor.mtime_ns, beside))) if look.cursor.size else look
@@ -121,7 +121,7 @@ class VscodeTasks:
         )
 
     def _document(self, path: Path) -> object:
-        """What else is told of a task: a reason to wait where it is being written, nothing where it is not there."""
+        """Return another document of a task, a reason to wait while it is being written, or nothing if it is missing."""
         if not is_file(path):
             return []
         try:
@@ -131,7 +131,7 @@ class VscodeTasks:
         return "half-written document" if value is None else value
 
     def _facts(self, task: Path) -> dict[str, str]:
-        """Where the task worked, what it works for, what it is called."""
+        """Return a task's folder, parent task and title."""
         facts = texts_of(self._fact(task / "history_item.json"))
         if not facts:
             listed = self._fact(task.parent.parent / "state" / "taskHistory.json")
@@ -154,12 +154,12 @@ def _changed(path: Path) -> int:
 
 
 def _named_moment(task: str) -> datetime | None:
-    """Cline names a task after the millisecond it began in."""
+    """Return when a task began: Cline names it after the millisecond."""
     return moment(int(task)) if task.isdecimal() and 12 <= len(task) <= 14 else None
 
 
 def fact(path: Path, *, within: Path) -> object:
-    """A small document, or ``None``: nobody waits for those."""
+    """Return the content of a small document; ``None`` if it is missing or still being written."""
     try:
         return read_document(path, within=within, limit=_FACTS_LIMIT).value if is_file(path) else None
     except (Unreadable, OSError):
@@ -175,7 +175,7 @@ ROO_EXTENSION = "rooveterinaryinc.roo-cline"
 
 
 class RooCode(VscodeTasks):
-    """``storages`` are the folders named `EXTENSION` that editors keep."""
+    """Roo Code's tasks. ``storages`` are the editors' folders named `EXTENSION`."""
 
     def __init__(self, storages: Iterable[Path], *, own_state: Path) -> None:
         super().__init__(ROO_PROVIDER, storages, own_state=own_state)
@@ -188,9 +188,9 @@ _MESSAGES = ".messages.json"
 
 
 class Cline(VscodeTasks):
-    """``storages`` are the folders named `EXTENSION` that editors keep, and Cline's own ``~/.cline/data``.
+    """Cline's tasks. ``storages`` are the editors' folders named `EXTENSION`, and Cline's own ``~/.cline/data``.
 
-    The last also has ``sessions/<session>/<session>.messages.json``, each with its facts beside it.
+    The latter also has ``sessions/<session>/<session>.messages.json``, each with its metadata beside it.
     """
 
     def __init__(self, storages: Iterable[Path], *, own_state: Path) -> None:

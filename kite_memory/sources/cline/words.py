@@ -1,4 +1,4 @@
-"""What Cline and Roo Code put around words: the wrappers of a person's, the headings of results, tool calls written as XML."""
+"""Parse what Cline and Roo Code put around text: wrappers of the user's words, headings of results, tool calls written as XML."""
 
 import json
 import re
@@ -41,7 +41,7 @@ TOOLS = Toolbox(
     asking={"ask_followup_question": "question", "ask_question": "question"},
 )
 SPEAKING = {"attempt_completion": "result", "plan_mode_respond": "response", "submit_and_exit": "summary"}
-"""Tools by which the agent speaks: what it says, and no call."""
+"""Tools by which the agent writes to the user: treated as messages, not as calls."""
 
 
 _WRAPPER = re.compile(r"<(task|user_message|feedback|answer|user_input)(?: mode=\"[^\"\n]{0,40}\")?>")
@@ -52,7 +52,7 @@ _HEADING_LIMIT = 20_000
 _MENTIONED = re.compile(
     r"\n\n<(?:file_content|folder_content|url_content|workspace_diagnostics|git_working_state|git_commit|terminal_output)[ >]"
 )
-"""What ``@file`` and the like in a person's words are spelled out to, behind them."""
+"""Content of ``@file`` and similar mentions, inserted after the user's words."""
 
 _EXIT = re.compile(r"(?:[Ee]xit code|[Ee]xited with code|exit status)[: ]{1,2}(-?\d{1,10})")
 _COMMAND_HEAD = re.compile(r"Command (?:was )?(?:executed|failed|completed|exited)[^\n]{0,1000}\n+(?:Output:\n?)?")
@@ -64,7 +64,7 @@ _OPENING = re.compile(r"^<([a-z][a-z0-9_]{1,40})>", re.MULTILINE)
 _PARAMETERS = 20
 _ANSWERS = 100
 _LONG = frozenset({"content", "diff", "arguments", "result", "message", "response"})
-"""Parameters that may hold their own closing tag; nothing of interest comes after them."""
+"""Parameters that may contain their own closing tag; nothing relevant follows them."""
 _PARAMETER = re.compile(r"<([a-z][a-z0-9_]{1,40})>")
 _THINKING = ("thinking", "think")
 _TOOLS = frozenset(
@@ -110,7 +110,7 @@ _TOOLS = frozenset(
         "generate_explanation",
     }
 )
-"""Other tags at the beginning of a line are code that the model writes about."""
+"""Other tags at the beginning of a line are code in the model's text."""
 
 _INTERRUPTED = "[Response interrupted by "
 _BY_THE_PERSON = "[Response interrupted by user"
@@ -128,7 +128,7 @@ _OF_THE_PERSON = re.compile(
 _AS_JSON = re.compile(
     r'\{"status":"(denied|approved|guidance)","message":"(?:The user (?:denied|approved) this|You seem to be having trouble )'
 )
-"""What the client says of the person, as JSON. A tool may answer with a status and with feedback too, and that is nobody's."""
+"""The client's report about the user, as JSON. A tool's result may have a status and feedback, too, which are not the user's."""
 _CONSENT = re.compile(r"The user approved this operation and provided the following context:\s{0,4}<feedback>")
 _STILL_RUNNING = "Command is still running in "
 _MEANWHILE = "The user provided the following feedback:"
@@ -137,21 +137,21 @@ _DECODER = json.JSONDecoder(strict=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """``answer`` says that they answer a question of the agent's."""
+    """A user's words. ``answer`` means that they answer a question of the agent."""
 
     text: str
     answer: bool = False
 
 
 def without_surroundings(text: str) -> str:
-    """``text`` without what the client tells the model of the editor around it."""
+    """Return ``text`` without the client's description of the editor."""
     for tag in _SURROUNDINGS:
         text = without_blocks(text, tag, unclosed_too=tag == _SURROUNDINGS[0])
     return text
 
 
 def persons_words(text: str) -> Iterator[Words]:
-    """What a person typed, from inside the wrappers that the client marks it with. Nothing else in ``text`` is theirs."""
+    """Yield what a user typed, from inside the client's wrappers. Nothing else in ``text`` is theirs."""
     at = 0
     while wrapper := _WRAPPER.search(text, at):
         closing = f"</{wrapper[1]}>"
@@ -165,23 +165,23 @@ def persons_words(text: str) -> Iterator[Words]:
 
 
 def starts_with_persons_words(text: str) -> bool:
-    """Whether the client marks ``text``, which stands by itself, as holding a person's words."""
+    """Return whether the client marks a separate ``text`` as containing a user's words."""
     return _BEFORE_WORDS.match(text) is not None
 
 
 def tells_of_the_person(text: str) -> bool:
-    """Whether a result begins with what the client says of the person; a file that was read may hold the wrappers too."""
+    """Return whether a result starts with the client's report about the user; a file's content may contain the wrappers, too."""
     return _OF_THE_PERSON.match(text) is not None
 
 
 def feedback_of(text: str) -> str:
-    """What a person said with a refusal, or to help an agent that was at a loss, where the client tells it as JSON."""
+    """Return the user's words on a denial, or to help a stuck agent, if the client wrote them as JSON."""
     told = _AS_JSON.match(text)
     return _feedback_in(text)[0] if told and told[1] != "approved" else ""
 
 
 def _feedback_in(text: str) -> tuple[str, str]:
-    """The feedback of the object that ``text`` begins with, and what stands behind that."""
+    """Return the feedback in the object that ``text`` starts with, and the text after it."""
     try:
         told, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
@@ -192,7 +192,7 @@ def _feedback_in(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accompanied:
-    """A result, and what the person said as they agreed to its call, or while it still ran."""
+    """A result, and the user's words on approving its call or while it still ran."""
 
     text: str
     words: str = ""
@@ -200,7 +200,7 @@ class Accompanied:
 
 
 def accompanied(text: str, *, of_command: bool) -> Accompanied:
-    """Tell what a person said from the result that it came with: that may hold any wrapper, and nobody said what is in those."""
+    """Separate the user's words from a result. Wrappers inside the result itself are not the user's words."""
     text = text.strip()
     if (told := _AS_JSON.match(text)) and told[1] == "approved":
         words, rest = _feedback_in(text)
@@ -219,19 +219,21 @@ def accompanied(text: str, *, of_command: bool) -> Accompanied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
+    """A result's heading, parsed."""
+
     tool: str
     rest: str
 
 
 def heading(text: str) -> Heading | None:
-    """``[read_file for 'a.py'] Result:`` and what follows it; ``None`` for text that no result begins with."""
+    """Parse ``[read_file for 'a.py'] Result:`` and what follows it; ``None`` for text that starts no result."""
     begin = _HEADING.match(text)
     end = text.find(_AFTER_HEADING, begin.end(), begin.end() + _HEADING_LIMIT) if begin and begin[1] in _TOOLS else -1
     return Heading(tool=begin[1], rest=text[end + len(_AFTER_HEADING) :].lstrip()) if begin and end >= 0 else None
 
 
 def outcome(text: str, *, failed: bool, of_command: bool) -> tuple[str, Status]:
-    """A result's own text and how the call ended."""
+    """Return a result's own text and status."""
     text = text.strip()
     if text.startswith(_DENIED):
         return text.partition("\n")[0], "denied"
@@ -248,10 +250,10 @@ def outcome(text: str, *, failed: bool, of_command: bool) -> tuple[str, Status]:
 
 
 def returned_text(content: object) -> tuple[str, bool]:
-    """A native result as text, and whether all that was asked for failed.
+    """Return a native result as text, and whether all its parts failed.
 
-    A tool that is asked for several things at once answers with a list: ``{"query": …, "result": …, "success": …}`` each, as
-    blocks or as JSON.
+    A tool called with several requests at once returns a list: ``{"query": …, "result": …, "success": …}`` each, as blocks or as
+    JSON.
     """
     if isinstance(content, str) and content.lstrip().startswith('[{"query"'):
         try:
@@ -273,7 +275,7 @@ def _answer(part: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spoken:
-    """An answer of the model's in which a tool is called by XML: the words before, the tool and what it was given."""
+    """A message of the model with a tool call as XML: the words before it, the tool and its arguments."""
 
     text: str
     tool: str = ""
@@ -282,7 +284,7 @@ class Spoken:
 
 
 def spoken(text: str, *, calls: bool = True) -> Spoken:
-    """Only one call of an answer is carried out: the first. Without ``calls`` there are none to be found in words."""
+    """Parse a message; only the first call in it is executed. Without ``calls`` none is looked for."""
     interrupted = _BY_THE_PERSON in text[-300:]
     cut = _INTERRUPTED in text[-300:]
     if cut:
@@ -305,7 +307,7 @@ def spoken(text: str, *, calls: bool = True) -> Spoken:
 
 
 def _parameters(body: str) -> dict[str, str]:
-    """The parameters between a call's tags. One that is wrapped in ``args`` and ``file`` counts as the call's own."""
+    """Return the parameters between a call's tags. One wrapped in ``args`` and ``file`` counts as the call's own."""
     given: dict[str, str] = {}
     at = 0
     for _ in range(_PARAMETERS):

@@ -1,1 +1,1 @@
-"""Codex's rollouts read into events."""
+"""Parse Codex's rollouts into events."""

@@ -1,4 +1,4 @@
-"""From one line of a Codex rollout to the events it tells."""
+"""Parse lines of a Codex rollout into events."""
 
 import hashlib
 from collections.abc import Mapping
@@ -38,20 +38,20 @@ from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 PROVIDER = "codex"
 
 _ITEM, _EVENT = 0, 1
-"""The two renderings of a message."""
+"""Indices of the two renderings of a message."""
 
 _OLD_ITEMS = frozenset({"message", "reasoning", "function_call", "function_call_output", "local_shell_call", "custom_tool_call"})
 
 
 def named(*parts: str) -> str:
-    """An id out of what a fork's copy of a line keeps of it."""
+    """Return an id derived from what stays the same in a fork's copy of a line."""
     return hashlib.blake2b("\x1f".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 class CodexInterpreter:
-    """Reads lines in file order and collects what they tell. It changes the `Thread` it was given, and nothing else.
+    """Parses lines in file order and collects their events. Changes only the `Thread` it was given.
 
-    ``file_id`` is the session's id where no header says one.
+    ``file_id`` is the session's id if no header names one.
     """
 
     def __init__(self, *, file: str, file_id: str, thread: Thread) -> None:
@@ -82,12 +82,12 @@ class CodexInterpreter:
         self._teller.problem(position, reason)
 
     def ends_here(self, row: Mapping[str, Any]) -> bool:
-        """Whether another session's turn begins with this line, so that this look must end before it."""
+        """Return whether another session's turn begins with this line, so that reading must stop before it."""
         turn = _turn_begun(row)
         return bool(turn and self.events and self._thread.headers) and self._thread.owner(turn) != self._thread.speaking
 
     def line(self, row: Mapping[str, Any], start: int, end: int) -> None:
-        """One object, standing at the bytes ``[start, end)`` of the file."""
+        """Parse one object at the bytes ``[start, end)`` of the file."""
         self._row, self._start, self._end = row, start, end
         self._thread.ordinal = self._teller.ordinal = max(start, self._teller.ordinal)
         kind, payload = row.get("type"), row.get("payload")
@@ -117,10 +117,10 @@ class CodexInterpreter:
         if self._thread.new_to_us(reason):
             self.problem(self._start, reason)
 
-    # What lines say of their session
+    # Session
 
     def _moment(self, kind: object, payload: Mapping[str, Any]) -> datetime:
-        """When it happened: a line that a fork repeats bears the time of the fork, but its turn knows better."""
+        """Return the event's time: a line that a fork repeats has the time of the fork, so its turn's time is used instead."""
         thread = self._thread
         found = moment(self._row.get("timestamp")) or moment(payload.get("timestamp"))
         if found is not None:
@@ -133,7 +133,7 @@ class CodexInterpreter:
         return thread.last_at
 
     def _speak(self) -> None:
-        """Tell in the name of whoever is speaking now; nothing has been told in another's yet."""
+        """Switch to the session of the current header; no event of another session has been added yet."""
         problems = self._teller.problems
         self._teller = self._new_teller()
         self._teller.problems = problems
@@ -180,7 +180,7 @@ class CodexInterpreter:
             self._record(named(self._turn_key(), "compacted", message))
             self._teller.tell(EventType.RESUME_POINT, "system", told, parent=self._thread.message)
 
-    # What was said
+    # Messages
 
     def _turn_key(self) -> str:
         thread = self._thread
@@ -192,7 +192,7 @@ class CodexInterpreter:
         self._teller.record(name, self._at, self._start, self._end)
 
     def _said(self, role: str, text: str, rendering: int) -> str:
-        """The id of a message that was not told in its other rendering; empty for one that was."""
+        """Return the id of a message; empty if its other rendering was read already."""
         thread = self._thread
         if role == "user" and thread.agent_spoke and not thread.turn:
             thread.turns += 1
@@ -224,7 +224,7 @@ class CodexInterpreter:
             thread.message = name
 
     def _ran(self, command: str, output: str) -> None:
-        """What the person ran past the agent."""
+        """Add a command that the user ran directly, and its result."""
         if not command:
             return
         command = kept(command, COMMAND_LIMIT)
@@ -239,7 +239,7 @@ class CodexInterpreter:
         self._record(name)
         self._thread.message = self._teller.answered(text, parent=self._thread.message)
 
-    # What the agent did
+    # Tool calls and results
 
     def _item(self, item: Mapping[str, Any]) -> None:
         kind = item.get("type")
@@ -284,7 +284,7 @@ class CodexInterpreter:
         return named(self._thread.header.id if self._thread.headers else self._file_id, "call", call)
 
     def _unnamed(self, item: Mapping[str, Any]) -> str:
-        """An id for a call that has none, out of all that it says."""
+        """Return an id for a call that has none, derived from its content."""
         said = {key: item.get(key) for key in ("type", "name", "action", "arguments", "status", "id")}
         text = orjson.dumps(said, option=orjson.OPT_SORT_KEYS, default=str).decode()
         return self._said("call", text, _ITEM)
@@ -310,7 +310,7 @@ class CodexInterpreter:
             decided = kept(f"{opened.detail}\nAnswer: {result.text}".strip(), ANSWER_LIMIT)
             self._teller.tell(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
 
-    # What the client notes
+    # Events of the client
 
     def _event(self, payload: Mapping[str, Any]) -> None:
         kind = payload.get("type")
@@ -362,9 +362,9 @@ class CodexInterpreter:
         self._teller.tell(EventType.RESUME_POINT, "system", said, status="interrupted", parent=self._thread.message)
 
     def _told_elsewhere(self, call: str) -> bool:
-        """Whether a call that was executed stands in the rollout as an item too. Those that scripts make do not.
+        """Return whether an executed call is also an item of the rollout. Calls made by scripts are not.
 
-        What a person runs past the agent stands in a message.
+        A command that the user ran directly is in a message.
         """
         return not call or call in self._thread.calls.by_name or call[-12:] in self._thread.answered
 
@@ -409,7 +409,7 @@ def _turn_begun(row: Mapping[str, Any]) -> str:
 
 
 def _of_old(row: Mapping[str, Any], kind: object) -> tuple[object, Mapping[str, Any]]:
-    """Before 0.4 a line was an item itself, and the first one the header."""
+    """Return type and content of a line from before 0.4, which was an item itself, and the first line the header."""
     if isinstance(kind, str) and kind in _OLD_ITEMS:
         return "response_item", row
     if kind is None and "id" in row and "timestamp" in row:
@@ -433,7 +433,7 @@ def _is_sub_agent(payload: Mapping[str, Any]) -> bool:
 
 
 def _joined(content: object) -> str:
-    """The text of an item's content, whatever case its parts are written in."""
+    """Return the text of an item's content, whatever case its part types are written in."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
     return "\n".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))

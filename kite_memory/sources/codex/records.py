@@ -1,6 +1,6 @@
-"""Which of Codex's record types are passed over on purpose. Whatever is neither read nor named here is counted.
+"""Codex's record types that are skipped on purpose. Types neither parsed nor listed here are counted as problems.
 
-Versions 0.2 to 0.169. A name that moves out of these tables is read from then on; nothing else needs to change.
+Covers versions 0.2 to 0.169. A name removed from these sets is no longer skipped; nothing else needs to change.
 """
 
 import re
@@ -40,7 +40,10 @@ _REQUEST = "\n## My request for Codex:"
 
 
 def persons_part(item: Mapping[str, Any]) -> str:
-    """What of a ``user`` message a person wrote. Since 0.16x each part says whether the client's harness did."""
+    """Return the part of a ``user`` message that the user wrote.
+
+    Since 0.16x each part is marked if the client's harness wrote it.
+    """
     content = item.get("content")
     if isinstance(content, str):
         return person_said(content)
@@ -58,7 +61,7 @@ def persons_part(item: Mapping[str, Any]) -> str:
 
 
 def person_said(text: str) -> str:
-    """A prompt without what an editor wraps around it; empty when the client wrote it."""
+    """Return a prompt without an editor's wrapper; empty if the client wrote it."""
     if _injected(text):
         return ""
     if text.startswith("# "):
@@ -67,7 +70,7 @@ def person_said(text: str) -> str:
 
 
 def shell_command(text: str) -> tuple[str, str] | None:
-    """The command that the person ran past the agent, and what it printed."""
+    """Return the command that the user ran directly, and its output."""
     if not text.startswith("<user_shell_command>"):
         return None
     command = text.partition("<command>")[2].partition("</command>")[0]
@@ -110,7 +113,7 @@ SKIPPED_TYPES = frozenset(
 
 SKIPPED_ITEMS = frozenset(
     {
-        # What the agent thought, and its context as the server sees it.
+        # The agent's thoughts, and its context on the server.
         "reasoning",
         "compaction",
         "compaction_summary",
@@ -118,12 +121,12 @@ SKIPPED_ITEMS = frozenset(
         "context_compaction",
         "ghost_snapshot",
         "additional_tools",
-        # Between agents; each one's own rollout holds what it did.
+        # Messages between agents; each has its own rollout.
         "agent_message",
         "other",
     }
 )
-"""Kinds of ``response_item``."""
+"""Skipped kinds of ``response_item``."""
 
 SKIPPED_EVENTS = frozenset(
     {
@@ -140,7 +143,7 @@ SKIPPED_EVENTS = frozenset(
         "model_reroute",
         "model_verification",
         "turn_moderation_metadata",
-        # Turns begin and end; what they hold is told by its own lines.
+        # Starts and ends of turns; their content is in separate lines.
         "task_complete",
         "turn_complete",
         "context_compacted",
@@ -161,7 +164,7 @@ SKIPPED_EVENTS = frozenset(
         "agent_reasoning_raw_content",
         "agent_reasoning_section_break",
         "agent_message_delta",
-        # Beginnings and progress; the calls themselves and their outputs are read.
+        # Starts and progress of calls; the calls themselves and their outputs are parsed.
         "codex/event/raw_item",
         "raw_response_item",
         "item_started",
@@ -193,7 +196,7 @@ SKIPPED_EVENTS = frozenset(
         "skills_update_available",
         "entered_review_mode",
         "exited_review_mode",
-        # Agents that work for this one.
+        # Sub-agents.
         "sub_agent_activity",
         "collab_agent_spawn_begin",
         "collab_agent_spawn_end",
@@ -207,7 +210,7 @@ SKIPPED_EVENTS = frozenset(
         "collab_resume_end",
     }
 )
-"""Kinds of ``event_msg``."""
+"""Skipped kinds of ``event_msg``."""
 
 SKIPPED_COMPLETED = frozenset(
     {
@@ -230,4 +233,4 @@ SKIPPED_COMPLETED = frozenset(
         "Error",
     }
 )
-"""Kinds of items in ``item_completed`` (since 0.147)."""
+"""Skipped kinds of items in ``item_completed`` (since 0.147)."""

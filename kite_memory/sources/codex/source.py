@@ -1,4 +1,4 @@
-"""Codex's rollouts: where they lie, and reading them on from a cursor. The same for its CLI, its desktop and its editor."""
+"""Codex's rollouts, of its CLI, desktop app and editor extension: their location, and reading them from a cursor."""
 
 import os
 import re
@@ -21,11 +21,11 @@ _ID_AT_END = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
 class Codex:
-    """Reads ``<root>/sessions`` and ``<root>/archived_sessions``, where ``root`` is ``${CODEX_HOME:-~/.codex}``.
+    """Source that reads ``<root>/sessions`` and ``<root>/archived_sessions``, where ``root`` is ``${CODEX_HOME:-~/.codex}``.
 
-    A session is a thread: its id stands in the file's first line. A fork's file repeats what was said before it; that is told
-    as what it is, a part of the session it was said in, under the ids it has there. A look at such a file ends where another
-    session begins. ``own_state`` is our state folder, whose sessions are never read.
+    A session is a thread, with its id in the file's first line. A fork's file repeats the messages before it; their events belong
+    to the session they were first written in, with the same ids. Reading such a file stops where another session begins.
+    ``own_state`` is our state folder, whose sessions are never read.
     """
 
     def __init__(self, root: Path, *, own_state: Path, line_limit: int = LINE_LIMIT) -> None:
@@ -53,7 +53,7 @@ class Codex:
         yield from (Path(folder, name) for name, folder in sorted(found))
 
     def in_order(self, paths: Iterable[Path]) -> list[Path]:
-        """By the time in their names: a fork comes after what it was forked from."""
+        """Sort transcripts by the time in their names, so that a fork comes after the session it was forked from."""
         return sorted(paths, key=lambda path: (path.name, str(path)))
 
     def owns(self, path: Path) -> bool:
@@ -75,7 +75,7 @@ class Codex:
         return ReadResult(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved)
 
     def _around(self, path: Path) -> Path:
-        """The folder of sessions that a rollout lies in: it may be a link, and links must not lead out of it."""
+        """Return the folder of sessions that contains a rollout: it may be a link, and links must not lead out of it."""
         return next((folder for folder in self._folders if path.is_relative_to(folder)), self._root)
 
     def _read(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
@@ -91,7 +91,7 @@ class Codex:
         return replace(look, cursor=moved)
 
     def _read_compressed(self, path: Path, cursor: Cursor | None, budget: int) -> ReadResult:
-        """What is compressed is finished: it is read through once, and anew if it is another file."""
+        """Read a compressed file, which no longer grows: it is read once, and again if it is another file."""
         file = self._unpack(path)
         identity = file.identity()
         position, thread = 0, None
@@ -112,7 +112,7 @@ class Codex:
         return replace(look, cursor=moved, problems=problems)
 
     def _unpack(self, path: Path) -> CompressedLines:
-        """The file, open still where the last look at it left off: unpacking cannot begin in the middle."""
+        """Return the file, still open where the last read ended, since unpacking cannot start in the middle."""
         if self._unpacking is not None:
             known, file = self._unpacking
             if known == path and file.is_still(path):
@@ -150,7 +150,10 @@ class Codex:
         return look, position
 
     def _read_lines(self, data: bytes, position: int, interpreter: CodexInterpreter, thread: Thread) -> int:
-        """The position after the last object that was read: the end, unless another session begins or too much was told at once."""
+        """Parse lines and return the position after the last object that was read.
+
+        This is the end of ``data``, unless another session begins or a limit is reached.
+        """
         for line in data.split(b"\n"):
             if len(interpreter.problems) >= _PROBLEMS_AT_ONCE or len(interpreter.events) >= _EVENTS_AT_ONCE:
                 return position
@@ -172,7 +175,7 @@ class Codex:
 
 
 def _is_text(path: str) -> bool:
-    """Names that are not UTF-8 cannot be written down, so such files cannot be read on from where we were."""
+    """Return whether the name is valid UTF-8; other names cannot be stored, so such files cannot be read from a cursor."""
     return path.isascii() or path.encode("utf-8", "replace").decode() == path
 
 
@@ -183,7 +186,7 @@ def _id_of(path: Path) -> str:
 
 
 def _unpacked(identity: str, known: str) -> int:
-    """The unpacked position that stands behind what tells the file."""
+    """Return the unpacked position appended to a file's identity."""
     told = identity.removeprefix(known).removeprefix("@")
     return int(told) if told.isdecimal() and len(told) < 20 else 0
 

@@ -1,4 +1,4 @@
-"""What a later line of a Codex rollout needs to know of earlier ones, small enough to travel in a cursor."""
+"""State carried from earlier lines of a Codex rollout to later ones, small enough for a cursor."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,9 +21,9 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 @dataclass(slots=True, kw_only=True)
 class Header:
-    """Whose lines they are, as a ``session_meta`` says. ``sub_agent`` when an agent gives the prompts.
+    """Session that lines belong to, from a ``session_meta``. ``sub_agent`` means that an agent writes the prompts.
 
-    ``branch`` is the one that the repository stood on last.
+    ``branch`` is the last known branch of the repository.
     """
 
     id: str
@@ -36,7 +36,7 @@ class Header:
 
 
 def born(id: str) -> int | None:
-    """The milliseconds that a UUIDv7 was made at; ``None`` for any other id."""
+    """Return the creation time in milliseconds in a UUIDv7; ``None`` for any other id."""
     if len(id) != 36 or id[14] != "7":
         return None
     try:
@@ -47,12 +47,13 @@ def born(id: str) -> int | None:
 
 @dataclass(slots=True, kw_only=True)
 class Thread:
-    """A fork's rollout begins with its own header, then its parent's, then all its parent said; only then come its own turns.
+    """State of a rollout at a line.
 
-    ``headers`` holds the file's own first; ``speaking`` is the one whose turn is being told. ``messages`` counts each message
-    of late in both of its renderings, as an item and as an event; ``answered`` names calls whose results have come.
-    ``elsewhere`` are open calls that run in another folder than the session's.
-    ``processes`` are commands that still run, by the name under which a later call asks for their output.
+    A fork's rollout starts with its own header, then its parent's header and messages, then its own turns. ``headers`` has the
+    file's own first; ``speaking`` is the index of the header whose turn is being read. ``messages`` counts recent messages in both
+    of their renderings, as an item and as an event; ``answered`` names calls whose results have arrived. ``elsewhere`` are open
+    calls that run in another folder than the session's. ``processes`` are commands that still run, by the name under which a later
+    call requests their output.
     """
 
     headers: list[Header] = field(default_factory=list)
@@ -78,9 +79,9 @@ class Thread:
         return self.headers[self.speaking]
 
     def add(self, header: Header) -> None:
-        """Take a header in; one that repeats another, or cannot be an ancestor's, changes nothing.
+        """Add a header; ignore one that repeats another or cannot be an ancestor's.
 
-        The first one's is the file's own; those of whom it was forked from follow before any turn does.
+        The first header is the file's own; those of the threads it was forked from follow before any turn.
         """
         own = self.headers[0] if self.headers else None
         known = next((each for each in self.headers if each.id == header.id), None)
@@ -97,11 +98,11 @@ class Thread:
 
     @property
     def _begun(self) -> bool:
-        """Whether anything was told."""
+        """Whether any turn, message or call was read."""
         return bool(self.turn or self.messages or self.answered or self.calls.by_name)
 
     def owner(self, turn: str) -> int:
-        """Which header a turn belongs to: of the threads that were there when it began, the youngest."""
+        """Return the index of the header that a turn belongs to: of the threads that existed when it began, the youngest."""
         at = born(turn)
         if len(self.headers) < 2 or at is None:
             return self.speaking
@@ -109,7 +110,7 @@ class Thread:
         return max(born_before, default=(0, self.speaking))[1]
 
     def counted(self, key: str, rendering: int) -> int | None:
-        """Which telling of a message this is, counted from 0; ``None`` when its other rendering has told it."""
+        """Return the message's number, counted from 0; ``None`` if its other rendering was read already."""
         counts = self.messages.pop(key, [0, 0])
         self.messages[key] = counts
         while len(self.messages) > _MESSAGES:
@@ -137,7 +138,7 @@ class Thread:
             del self.patches[next(iter(self.patches))]
 
     def new_to_us(self, what: str) -> bool:
-        """Whether this unknown thing is met for the first time."""
+        """Return whether this unknown name occurs for the first time."""
         if what in self.unknown or len(self.unknown) >= _UNKNOWN:
             return False
         self.unknown.append(what)
@@ -170,7 +171,7 @@ class Thread:
 
     @staticmethod
     def resumed(carry: str) -> "Thread | None":
-        """The inverse of `carried`, ``None`` for what another version wrote."""
+        """Parse what `carried` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:

@@ -1,4 +1,4 @@
-"""Codex's tools: what a call asks for, what came of it, which files a patch changes."""
+"""Codex's tools: their arguments, results, and the files that a patch changes."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -36,10 +36,10 @@ _NOISE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A call as the rest of the house knows calls: a command under ``command``, a path under ``path``.
+    """A call in the form shared by all sources: a command under ``command``, a path under ``path``.
 
-    ``files`` are those that a patch would change, and how; ``process`` is the running one that a call writes to; ``elsewhere``
-    says that a command runs in another folder than the session's.
+    ``files`` are those that a patch would change, and how; ``process`` is the running process that a call writes to; ``elsewhere``
+    means that a command runs in another folder than the session's.
     """
 
     tool: str
@@ -50,7 +50,7 @@ class Asked:
 
 
 def asked(item: Mapping[str, Any], cwd: str) -> Asked:
-    """Read one ``…_call`` item."""
+    """Parse one ``…_call`` item."""
     match item:
         case {"type": "local_shell_call", "action": dict(action)}:
             return _command("local_shell", action, cwd)
@@ -85,7 +85,7 @@ def arguments(told: object) -> Mapping[str, Any]:
 
 
 def command_line(command: object) -> str:
-    """What was typed, without the shell that it was handed to."""
+    """Return the command without the shell that runs it."""
     if isinstance(command, str):
         return command.strip()
     if not isinstance(command, list):
@@ -126,7 +126,7 @@ _PATCH_LINE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.{1,1024})|\*\*\* M
 
 
 def patched(text: str, cwd: str) -> tuple[tuple[str, str], ...]:
-    """The files that an ``apply_patch`` text changes, and how: whole paths where it is known what they are relative to."""
+    """Return the files that an ``apply_patch`` text changes, and how: full paths if it is known what they are relative to."""
     begin = text.find("*** Begin Patch", 0, _PATCH_SEEN)
     if begin < 0:
         return ()
@@ -151,7 +151,7 @@ def patched(text: str, cwd: str) -> tuple[tuple[str, str], ...]:
 
 
 def changed(changes: object, cwd: str) -> tuple[tuple[str, str], ...]:
-    """The same, as the client tells it after the fact: ``{path: {type, …}}``."""
+    """As `patched`, from the client's later report: ``{path: {type, …}}``."""
     if not isinstance(changes, dict):
         return ()
     done: list[tuple[str, str]] = []
@@ -178,7 +178,7 @@ def how(kind: str, added: int, removed: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """``process`` is the name of one that still runs when its first output is told."""
+    """Result of a call. ``process`` is the name of a process that still runs when its first output is recorded."""
 
     text: str
     status: Status
@@ -202,7 +202,7 @@ _INTERRUPTED = re.compile(r"aborted(?: by user)?\b|interrupted\b|Script (?:termi
 
 
 def output_of(told: object) -> Output:
-    """Read the ``output`` of a result, in every dress it has worn."""
+    """Parse the ``output`` of a result in all formats used so far."""
     said_so: bool | None = None
     match told:
         case {"content": content, "success": bool(success)}:
@@ -240,7 +240,7 @@ def _status(code: int | None, said_so: bool | None, text: str) -> Status:
 
 
 def _of_json(text: str) -> tuple[str, int | None]:
-    """``{"output": …, "metadata": {"exit_code": …}}``, before 0.14x; other JSON is the output itself."""
+    """Parse ``{"output": …, "metadata": {"exit_code": …}}``, written before 0.14x; other JSON is the output itself."""
     if not text.startswith("{"):
         return text, None
     try:
@@ -257,7 +257,7 @@ def _of_json(text: str) -> tuple[str, int | None]:
 
 
 def text_of(content: object) -> str:
-    """The text of a message's or a result's content; images are named, not kept."""
+    """Return the text of a message's or a result's content; images are named, not kept."""
     if isinstance(content, str):
         return content
     if isinstance(content, dict):

@@ -1,1 +1,1 @@
-"""What every agent's reader needs: files and databases read on from a cursor, fields taken out of rows, events built."""
+"""Code shared by all sources: reading files and databases from a cursor, extracting fields from records, building events."""

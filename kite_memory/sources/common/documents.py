@@ -1,4 +1,4 @@
-"""Reading JSON documents that their owner writes anew as a whole, and telling only what has changed of them."""
+"""Read JSON documents that are rewritten as a whole, and return only what has changed in them."""
 
 import codecs
 import hashlib
@@ -18,7 +18,7 @@ from kite_memory.sources.common.growing import unread
 from kite_memory.sources.common.jsonl import Unreadable, mended, open_regular
 
 DOCUMENT_LIMIT = 32 * 1024 * 1024
-"""Larger ones are passed over: a document is in memory as a whole, and as objects it is several times its size."""
+"""Larger documents are skipped: a document is read into memory as a whole, and its objects take several times its size."""
 
 _VERSION = 1
 _TAIL = 200
@@ -27,7 +27,7 @@ _MARK = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """``value`` is ``None`` where there is no JSON yet: it is being written."""
+    """A document's content. ``value`` is ``None`` if it is not valid JSON yet, because it is being written."""
 
     size: int
     mtime_ns: int
@@ -35,7 +35,7 @@ class Document:
 
 
 class TooLarge(Unreadable):
-    """``size`` and ``mtime_ns`` tell when it is another one."""
+    """A document over the limit. ``size`` and ``mtime_ns`` show when it has changed."""
 
     def __init__(self, size: int, mtime_ns: int) -> None:
         super().__init__("document too large")
@@ -44,7 +44,7 @@ class TooLarge(Unreadable):
 
 
 def read_document(path: Path, *, within: Path, limit: int = DOCUMENT_LIMIT) -> Document:
-    """Raises `Unreadable` for what is no file below ``within``, and `OSError`."""
+    """Read a document. Raises `Unreadable` if it is not a file below ``within``, and `OSError`."""
     with os.fdopen(open_regular(path, within), "rb") as file:
         found = os.fstat(file.fileno())
         if found.st_size > limit:
@@ -59,7 +59,7 @@ def _value(data: bytes) -> Any:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
         pass
-    try:  # texts that were cut amid a character, which orjson refuses
+    try:  # a text cut within a character, which orjson rejects
         return mended(json.loads(data.decode("utf-8", "replace"), strict=False))[0]
     except (ValueError, RecursionError):
         return None
@@ -67,9 +67,9 @@ def _value(data: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """All that a document says now. A problem's position is the index of its message, of which there are ``messages``.
+    """The current content of a document. A problem's position is the index of its message, of which there are ``messages``.
 
-    ``note`` is given back to whoever reads the next version of it.
+    ``note`` is passed on when the next version of the document is read.
     """
 
     session: Session | None
@@ -80,10 +80,10 @@ class Told:
 
 
 def look_at(path: Path, cursor: Cursor | None, *, within: Path, limit: int, tell: Callable[[Any, str], Told | str]) -> ReadResult:
-    """One look at the document at ``path``: the events of the messages that are new, or not what they were.
+    """Read the document at ``path`` and return the events of messages that are new or changed.
 
-    ``tell`` says what a whole document means, given the note of the version before, or why it must be waited for. Then, and
-    while the document is half written, the cursor keeps what is known, and only a change is a reason to look again.
+    ``tell`` parses a whole document, given the note of the previous version, or returns why it has to wait. Then, and while the
+    document is half written, the cursor keeps its state, and the document is read again only after a change.
     """
     unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
     try:
@@ -111,7 +111,7 @@ def look_at(path: Path, cursor: Cursor | None, *, within: Path, limit: int, tell
 
 
 def only_changed(events: Iterable[Event], known: "Known") -> tuple[tuple[Event, ...], "Known"]:
-    """Those events of a document that stand in messages which were not told as they are now, and what is known then."""
+    """Return the events of messages that are new or changed, and the new state."""
     messages = [tuple(group) for _, group in groupby(events, key=lambda event: event.where.start)]
     marks = [_mark(repr(message), 6) for message in messages]
     same = known.head if len(marks) >= known.head and _mark("".join(marks[: known.head]), 8) == known.together else 0
@@ -128,8 +128,10 @@ def only_changed(events: Iterable[Event], known: "Known") -> tuple[tuple[Event, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What was told of a document. Its last messages are remembered one by one, the ``head`` of them before together: when
-    anything has changed there all is told again, which costs time and nothing else. ``seen`` messages were there.
+    """What was returned of a document so far.
+
+    Its last messages are stored one by one, the ``head`` messages before them as one hash: if any of those has changed, all events
+    are returned again, which costs only time. ``seen`` is the number of messages.
     """
 
     seen: int = 0
@@ -152,7 +154,7 @@ class Known:
 
     @staticmethod
     def resumed(carry: str) -> "Known":
-        """The inverse of `carried`; nothing is known of what another version wrote."""
+        """Parse what `carried` returned; return an empty state if another version wrote it."""
         try:
             known = orjson.loads(carry)
             seen, head, together, tail, note = known["seen"], known["head"], known["together"], known["tail"], known["note"]

@@ -1,4 +1,4 @@
-"""Making events of what an agent's records say: what is alike whichever agent wrote them."""
+"""Build events from an agent's records: the part shared by all agents."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -46,18 +46,17 @@ _QUESTION_LIMIT = 600
 _VALUE_LIMIT = 400
 _VALUES = 20
 _TODOS = frozenset({"todos", "task_progress"})
-"""Arguments that hold a list as Markdown."""
+"""Names of arguments that hold a to-do list as Markdown."""
 _OPEN_CALLS = 200
 _WHOLE_CALLS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolbox:
-    """An agent's tools by name: which run commands, which look at things, which change files and how one says so.
+    """An agent's tools by name: those that run commands, read, or change files, and how each change is worded.
 
-    ``outputs`` are those that show what an earlier command printed. ``paths`` are the arguments that hold a path, the likeliest
-    first; a reader's path is a file that it read. ``asking`` names those that ask the person, and the argument that holds the
-    question.
+    ``outputs`` are tools that return the output of an earlier command. ``paths`` are arguments that hold a path, likeliest first; a
+    reader's path is a file that it read. ``asking`` maps tools that ask the user to the argument that holds the question.
     """
 
     shells: frozenset[str] = frozenset()
@@ -79,7 +78,7 @@ class Toolbox:
         return kept(command.strip(), COMMAND_LIMIT) if isinstance(command, str) else ""
 
     def rendered(self, tool: str, given: Mapping[str, Any]) -> str:
-        """What a call asks for, but for its path and for a shell's command, which have places of their own."""
+        """Return the arguments of a call as text, without its path and a shell's command, which have their own fields."""
         lines: list[str] = []
         limit = _CALL_LIMIT
         for key in list(given)[:_VALUES]:
@@ -96,7 +95,7 @@ class Toolbox:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCall:
-    """A tool call whose result has not come. ``detail`` is a shell's command, a file tool's path, or what was asked."""
+    """A tool call without a result yet. ``detail`` is a shell's command, a file tool's path, or the question asked."""
 
     event: str
     tool: str
@@ -112,7 +111,10 @@ _Call = TypeVar("_Call", bound=_Detailed)
 
 
 def shorten_older(calls: dict[str, _Call], limit: int) -> None:
-    """Keep the details of the last few calls whole. Asked at each call that is opened: those of which no result comes pile up."""
+    """Shorten the details of all but the last few calls to ``limit``.
+
+    Runs whenever a call is opened, since calls that never get a result accumulate.
+    """
     if len(calls) > _WHOLE_CALLS:
         name = next(islice(reversed(calls), _WHOLE_CALLS, None))
         if len(calls[name].detail) > limit:
@@ -121,7 +123,7 @@ def shorten_older(calls: dict[str, _Call], limit: int) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class OpenCalls:
-    """By the agent's own names of them; the oldest are forgotten where too many stay open, and before that shortened."""
+    """Open calls by the agent's own names; if too many stay open, the oldest are shortened, then dropped."""
 
     by_name: dict[str, OpenCall] = field(default_factory=dict)
 
@@ -132,7 +134,7 @@ class OpenCalls:
             del self.by_name[next(iter(self.by_name))]
 
     def close(self, name: str) -> OpenCall:
-        """What was called so; a call of nothing where nobody remembers."""
+        """Remove and return the call of that name; an empty call if it is unknown."""
         return self.by_name.pop(name, None) or OpenCall(event="", tool="", detail="")
 
     def carried(self) -> list[list[str]]:
@@ -144,7 +146,7 @@ class OpenCalls:
 
 
 class EventBuilder:
-    """Collects the events of one session. Say which record is being read with `record`, then tell what it says."""
+    """Collects the events of one session. Call `record` for each record, then the other methods for its content."""
 
     def __init__(self, *, provider: str, session: str, file: str, tools: Toolbox, calls: OpenCalls, ordinal: int = 0) -> None:
         self.events: list[Event] = []
@@ -161,9 +163,9 @@ class EventBuilder:
         self._told = 0
 
     def record(self, name: str, at: datetime, start: int, end: int, *, ordinal: int | None = None) -> None:
-        """The record that stands at ``[start, end)``: its events have its name, its time and its place.
+        """Start a record that spans ``[start, end)``: its events get its name, time and position.
 
-        Their ordinals go on from ``ordinal``, or from ``start``, where those before do not reach farther.
+        Their ordinals continue from ``ordinal``, or from ``start``, unless earlier ones are already higher.
         """
         self._id, self._at, self._start, self._end = name, at, start, end
         self._told = 0
@@ -186,7 +188,10 @@ class EventBuilder:
         call: str = "",
         whole: str = "",
     ) -> str:
-        """Add an event of this record; returns its id. The first has the record's own, the others count on from it."""
+        """Add an event of this record and return its id.
+
+        The first event has the record's own id; a counter is appended to the others.
+        """
         name = f"{self._id}:{self._told}" if self._told else self._id
         self._told += 1
         self.events.append(
@@ -213,7 +218,7 @@ class EventBuilder:
         return name
 
     def said(self, text: str, *, parent: str = "") -> None:
-        """What stands in a person's place: their words, or what machines put there."""
+        """Add the events of a user message: the user's words, or text inserted in their place by programs."""
         for utterance in utterances(text):
             self._utterance(utterance, parent)
 
@@ -240,12 +245,12 @@ class EventBuilder:
             self.tell(EventType.RESUME_POINT, "system", told, status=status, parent=parent)
 
     def answered(self, text: str, *, parent: str = "") -> str:
-        """The agent's words; the id of their event, or ``parent`` where there are none."""
+        """Add the agent's message; return the id of its event, or ``parent`` if it is empty."""
         told = kept(text, MESSAGE_LIMIT).strip()
         return self.tell(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent) if told else parent
 
     def called(self, name: str, tool: str, given: Mapping[str, Any], *, parent: str = "", by_a_person: bool = False) -> OpenCall:
-        """A call of ``tool``, open under ``name`` from now on."""
+        """Add a call of ``tool`` and keep it open under ``name``."""
         command, path = self._tools.command_of(tool, given), self._tools.path_of(given)
         role: Role = "user" if by_a_person else "assistant"
         event = self.tell(
@@ -277,9 +282,9 @@ class EventBuilder:
         done: Iterable[tuple[str, str]] = (),
         running: bool = False,
     ) -> str:
-        """What came of ``call``. ``done`` are the files it changed and how, where the record says more than the call did.
+        """Add the result of ``call``. ``done`` are the files it changed and how, if the record has more detail than the call.
 
-        While it is still ``running``, what it printed so far says nothing of the tests.
+        While the call is still ``running``, its output gives no test result.
         """
         tools, tool = self._tools, call.tool
         of_command = tool in tools.shells or tool in tools.outputs
@@ -328,12 +333,15 @@ class EventBuilder:
 def compact(value: object) -> str:
     try:
         return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:  # nested deeper, or a number larger, than orjson goes
+    except orjson.JSONEncodeError:  # nested too deeply, or a number too large, for orjson
         return "[…]"
 
 
 def title_of(text: object) -> str:
-    """On one line. Looked through before: a secret that is wrapped over two would not be known any more."""
+    """Return a title on one line, redacted.
+
+    Redacted before its lines are joined, since a secret wrapped over two lines would not be recognized later.
+    """
     if not isinstance(text, str):
         return ""
     return " ".join(redact(drop_private(kept(beginning(text, 8 * TITLE_LIMIT), 4 * TITLE_LIMIT))).split())[:TITLE_LIMIT]

@@ -1,4 +1,4 @@
-"""Taking what is needed out of a row of Claude Code's, whatever else it holds and whatever is missing."""
+"""Extract fields from a Claude Code record, whatever else it holds and whatever is missing."""
 
 import hashlib
 import re
@@ -10,7 +10,7 @@ from kite_memory.redaction.cutting import beginning
 
 
 def scalar(value: object) -> str:
-    """As Python writes it. What holds other values may hold them deeper than Python can follow: it is only said to be there."""
+    """Return ``str(value)``; "…" for a list or dict, which may be nested too deeply for Python."""
     return "…" if isinstance(value, dict | list) else str(value)
 
 
@@ -21,7 +21,7 @@ _ODD = re.compile(r"[^A-Za-z0-9_./-]+")
 
 
 def moment(value: object) -> datetime | None:
-    """A line's time in UTC; ``None`` where there is none to be read."""
+    """Parse a line's time as UTC; return ``None`` if it cannot be parsed."""
     try:
         match value:
             case str():
@@ -44,7 +44,7 @@ _DEEPEST = 12
 
 
 def texts_in(value: object, deepest: int = _DEEPEST) -> Iterator[str]:
-    """Every text in a JSON value, in order; no names of its members, and no data."""
+    """Yield every text in a JSON value, in order, without member names and binary data."""
     match value:
         case str():
             yield value
@@ -65,7 +65,7 @@ def content_of(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def blocks_of(content: object) -> list[Mapping[str, Any]]:
-    """A message's blocks; a bare text is one."""
+    """Return a message's blocks; a plain text is one block."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     if not isinstance(content, list):
@@ -75,14 +75,14 @@ def blocks_of(content: object) -> list[Mapping[str, Any]]:
 
 
 def calls_answered(row: Mapping[str, Any]) -> list[str]:
-    """Names of the calls whose results stand on a line."""
+    """Return the names of the calls whose results are on a line."""
     return [short(block.get("tool_use_id")) for block in content_of(row) if block.get("type") == "tool_result"]
 
 
 def may_be_a_person(row: Mapping[str, Any]) -> bool:
-    """Whether the client names nobody else as the origin. Versions before 2.1.168 name none.
+    """Return whether the client names no other origin than the user. Versions before 2.1.168 name none.
 
-    ``isMeta`` marks what the client adds on its own, such as a skill's body; ``turnCompanion`` an expanded command (2.1.258).
+    ``isMeta`` marks text the client adds itself, such as a skill's body; ``turnCompanion`` an expanded command (2.1.258).
     """
     if row.get("isMeta") is True or row.get("turnCompanion") is True:
         return False
@@ -104,7 +104,7 @@ def short(value: object) -> str:
 
 
 def safe(value: object) -> str:
-    """A name out of a transcript, fit to be counted and printed."""
+    """Return a name from a transcript in a form that is safe to count and print."""
     return (_ODD.sub("?", beginning(value, 40)) if isinstance(value, str) else "") or "without a name"
 
 

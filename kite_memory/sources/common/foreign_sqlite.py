@@ -1,8 +1,8 @@
-"""Reading a database that belongs to another program: never written to, never held for long, never believed.
+"""Read a database that belongs to another program: never write to it, never hold it for long, never trust it.
 
-`mode=ro` is not enough for that. On a database with a write-ahead log SQLite makes the log's files anew where its owner has
-put them away; so one that rests is read as it lies (``immutable``), and what was read is thrown away when it turns out that it
-was touched meanwhile. One that is open is read through its log like any reader would: a reader neither waits nor is waited for.
+`mode=ro` is not enough for that. For a database with a write-ahead log, SQLite would create the log's files again after their owner
+has removed them. So a database that is not open is read with ``immutable``, and the result is discarded if it was changed
+meanwhile. A database that is open is read through its log as by any reader, which neither waits nor blocks others.
 """
 
 import shutil
@@ -21,7 +21,7 @@ BUSY = "busy, later"
 UNKNOWN_SCHEMA = "unknown schema"
 TOO_LONG = "value too long"
 VALUE_LIMIT = 16 * 1024 * 1024
-"""Longer values are passed over: a conversation's longest message stays far below."""
+"""Longer values are skipped: a conversation's longest message is far shorter."""
 
 _SECONDS = 20.0
 _WAIT = 0.25
@@ -33,7 +33,7 @@ _LOGGED = 2
 _REASONS = {
     sqlite3.SQLITE_BUSY: BUSY,
     sqlite3.SQLITE_LOCKED: BUSY,
-    sqlite3.SQLITE_READONLY: BUSY,  # its owner died amid a change, which only a writer may take back
+    sqlite3.SQLITE_READONLY: BUSY,  # its owner died during a write, which only a writer can roll back
     sqlite3.SQLITE_CANTOPEN: BUSY,
     sqlite3.SQLITE_PROTOCOL: BUSY,
     sqlite3.SQLITE_INTERRUPT: "took too long",
@@ -50,7 +50,7 @@ class TooLong(Exception):
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether it is this place of the database that cannot be read, and another may well be."""
+    """Return whether only this place of the database is unreadable, so that others may still be read."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_TOOBIG)
 
 
@@ -59,7 +59,7 @@ def reason_of(error: sqlite3.Error) -> str:
 
 
 def stamp(path: Path) -> tuple[int, int]:
-    """Size and time of a database together with its log, where what was written last stands. May raise `OSError`."""
+    """Return size and time of a database including its log, which holds the last writes. May raise `OSError`."""
     status = path.stat()
     try:
         log = _beside(path, "-wal").stat()
@@ -69,7 +69,7 @@ def stamp(path: Path) -> tuple[int, int]:
 
 
 def database_of(path: Path) -> Path:
-    """The database that a file belongs to whose change was noticed: itself, or the one that it is the log of."""
+    """Return the database that a changed file belongs to: itself, or the one whose log it is."""
     for ending in ("-wal", "-shm", "-journal"):
         if path.name.endswith(ending):
             return path.with_name(path.name.removesuffix(ending))
@@ -77,14 +77,14 @@ def database_of(path: Path) -> Path:
 
 
 class ForeignDatabase:
-    """One snapshot of a database. Queries may raise `sqlite3.Error`: `opened` makes an `Unreadable` of that and of `TooLong`."""
+    """One snapshot of a database. Queries may raise `sqlite3.Error`; `opened` turns that and `TooLong` into `Unreadable`."""
 
     def __init__(self, connection: sqlite3.Connection, found: tuple[int, int]) -> None:
         self._connection = connection
         self.size, self.mtime_ns = found
 
     def columns(self, table: str) -> frozenset[str]:
-        """Of a real table; none where there is no such, or something else by that name."""
+        """Return the columns of a table; none if it is missing or not a real table."""
         (known,) = self._connection.execute(
             "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)
         ).fetchone()
@@ -96,11 +96,11 @@ class ForeignDatabase:
         return self._connection.execute(query, values).fetchmany(limit)
 
     def each(self, query: str, values: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
-        """Row by row, for what is only counted or sorted out: there may be millions."""
+        """Yield row by row, for queries that may return millions of rows."""
         return iter(self._connection.execute(query, values))
 
     def value(self, query: str, values: Sequence[object] = ()) -> Any:
-        """The first column of the first row, ``None`` without one. Raises `TooLong`."""
+        """Return the first column of the first row, ``None`` without a row. Raises `TooLong`."""
         try:
             row = self._connection.execute(query, values).fetchone()
         except sqlite3.DataError as error:
@@ -109,15 +109,15 @@ class ForeignDatabase:
 
 
 def select(columns: str | Iterable[str], table: str, rest: str = "") -> str:
-    """A query out of names that are our own; whatever is foreign is bound to it, never written into it."""
+    """Build a query from this project's own names; foreign values are always bound as parameters."""
     return " ".join(("SELECT", columns if isinstance(columns, str) else ", ".join(columns), "FROM", table, rest))
 
 
 @contextmanager
 def opened(path: Path, *, within: Path, seconds: float = _SECONDS, value_limit: int = VALUE_LIMIT) -> Iterator[ForeignDatabase]:
-    """A snapshot of the database at ``path``, below ``within``, for at most ``seconds``. Raises `Unreadable`.
+    """Open a snapshot of the database at ``path``, below ``within``, for at most ``seconds``. Raises `Unreadable`.
 
-    Raised at the end, too: then the database was changed under a reader who could not know, and what was read is void.
+    May also raise on exit: then the database was changed during reading, and what was read is invalid.
     """
     real = _regular(path, within)
     with ExitStack() as closing:
@@ -140,7 +140,7 @@ def opened(path: Path, *, within: Path, seconds: float = _SECONDS, value_limit: 
             raise Unreadable(reason_of(error)) from error
         except TooLong as error:
             raise Unreadable(TOO_LONG) from error
-        except UnicodeDecodeError as error:  # a complaint of SQLite's that quotes the damage
+        except UnicodeDecodeError as error:  # from an error message of SQLite that quotes the damage
             raise Unreadable("damaged database") from error
         except FileNotFoundError as error:
             raise Unreadable("file is gone") from error
@@ -149,7 +149,7 @@ def opened(path: Path, *, within: Path, seconds: float = _SECONDS, value_limit: 
 
 
 def _as_it_lies(real: Path, closing: ExitStack) -> tuple[str, bool]:
-    """How to open it so that nothing is made beside it, and whether only its resting allows that."""
+    """Return a URI that creates no files beside the database, and whether the result is valid only if the database stays closed."""
     with real.open("rb") as file:
         header = file.read(20)
     if not header.startswith(_MAGIC) or len(header) < 20:
@@ -166,7 +166,7 @@ def _as_it_lies(real: Path, closing: ExitStack) -> tuple[str, bool]:
 
 
 def _copy(real: Path, log: Path, closing: ExitStack) -> str:
-    """A log without its index was left behind; reading it makes one, so that is done on a copy."""
+    """Copy a database with a leftover log but no index, since reading it would create the index."""
     if real.stat().st_size + log.stat().st_size > _COPIED:
         raise Unreadable("left open by its owner")
     folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="kmem-", ignore_cleanup_errors=True)))
@@ -199,7 +199,7 @@ def _text(data: bytes) -> str:
 
 
 def object_in(value: object) -> dict[str, Any] | str:
-    """The object that a value holds as JSON, or why there is none."""
+    """Parse the JSON object in a value, or return why there is none."""
     data = value.encode("utf-8", "replace") if isinstance(value, str) else value
     if not isinstance(data, bytes) or not data:
         return "no text"
@@ -214,5 +214,5 @@ def object_in(value: object) -> dict[str, Any] | str:
 
 
 def whole(value: object) -> int:
-    """A number of another program's as a row number or a moment may be; 0 for what is none."""
+    """Return a foreign number as an integer usable as row number or time; 0 for anything else."""
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**62 else 0

@@ -1,4 +1,4 @@
-"""One look at a file of JSON lines that only ever grows: what is alike whichever agent writes it."""
+"""Read append-only files of JSON lines from a cursor: the part shared by all agents."""
 
 import json
 import os
@@ -18,7 +18,7 @@ _PIECE = 1 << 20
 
 
 def _decompressor() -> tuple[Callable[[], Any], type[Exception]]:
-    """Loaded where it is used: few sessions are compressed."""
+    """Import zstd on first use, since few sessions are compressed."""
     if sys.version_info >= (3, 14):
         from compression.zstd import ZstdDecompressor, ZstdError
     else:
@@ -27,10 +27,10 @@ def _decompressor() -> tuple[Callable[[], Any], type[Exception]]:
 
 
 class CompressedLines:
-    """One file, open while its lines are read one after the other. Positions count unpacked bytes.
+    """A compressed file of lines, read in order. Positions count unpacked bytes.
 
-    Raises `Unreadable` on opening; reads may raise `OSError`. Where the rest cannot be unpacked, the lines end, and `damage`
-    says why.
+    Raises `Unreadable` on opening; reads may raise `OSError`. If the rest cannot be unpacked, the lines end and `damage` holds the
+    reason.
     """
 
     def __init__(self, path: Path, *, within: Path, line_limit: int = LINE_LIMIT) -> None:
@@ -53,7 +53,7 @@ class CompressedLines:
         self._file.close()
 
     def is_still(self, path: Path) -> bool:
-        """Whether that name leads to the file that is open, as it was."""
+        """Return whether ``path`` is still the open file, unchanged."""
         try:
             found = path.stat()
         except OSError:
@@ -65,11 +65,11 @@ class CompressedLines:
 
     @property
     def read_of_it(self) -> int:
-        """How much of the compressed file was read; less than all while there is more."""
+        """Number of compressed bytes read; less than the size while there is more."""
         return self.size if self._ended and not self._ready else max(0, min(self._file.tell(), self.size - 1))
 
     def lines(self, position: int, budget: int) -> Stretch:
-        """As `AppendOnlyFile.lines`. Going back starts over; going on from where the last stretch ended costs nothing."""
+        """As `AppendOnlyFile.lines`. Going back starts over; continuing from the end of the last stretch costs nothing."""
         if position < self._at:
             self._restart()
         while self._at < position and self._fill(1):
@@ -87,7 +87,10 @@ class CompressedLines:
         return self._stretch(cut)
 
     def _stretch(self, cut: int) -> Stretch:
-        """Up to the line end at ``cut``. Without one there is but the last line: it ends with the file, unless that is damaged."""
+        """Return the lines up to the line end at ``cut``.
+
+        Without one there is only the last line, which ends with the file unless that is damaged.
+        """
         if cut < 0 and not self.damage:
             cut = len(self._ready)
         start, data = self._at, bytes(self._ready[: max(cut, 0)])
@@ -118,7 +121,7 @@ class CompressedLines:
         self._at += count
 
     def _fill(self, wanted: int) -> bool:
-        """Unpack until ``wanted`` bytes are ready; whether any are."""
+        """Unpack until ``wanted`` bytes are ready; return whether any are."""
         while len(self._ready) < wanted and not self._ended:
             try:
                 if self._unpacking.eof:  # frames may follow one another
@@ -147,13 +150,13 @@ class CompressedLines:
 
 PROBLEMS_AT_ONCE = 1_000
 EVENTS_AT_ONCE = 20_000
-"""A look ends with so many, for a hostile line may hold a thousand of them."""
+"""Limit of events in one result, since a malicious line may hold a thousand of them."""
 
 Carried = TypeVar("Carried")
 
 
 class Telling(Protocol):
-    """Collects what the lines of a look tell."""
+    """Collector of events and problems while lines are parsed."""
 
     @property
     def events(self) -> Sequence[Event]: ...
@@ -173,7 +176,7 @@ def look_at(
     look: Callable[[AppendOnlyFile], ReadResult],
     amends: bool = False,
 ) -> ReadResult:
-    """``look`` at the file while it is open. Where it cannot be read that is a problem, and the cursor stays."""
+    """Open the file and call ``look``. If it cannot be read, return a problem and the same cursor."""
     try:
         with AppendOnlyFile(path, within=within, line_limit=line_limit) as file:
             return look(file)
@@ -185,7 +188,7 @@ def look_at(
 
 
 def unread(path: Path, cursor: Cursor | None, reason: str, *, amends: bool = False) -> ReadResult:
-    """Where nothing could be read."""
+    """Return a result that holds only a problem and the same cursor."""
     unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
     problem = Problem(file=str(path), position=unmoved.position, reason=reason)
     return ReadResult(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved, amends=amends)
@@ -194,7 +197,7 @@ def unread(path: Path, cursor: Cursor | None, reason: str, *, amends: bool = Fal
 def resumed(
     file: AppendOnlyFile, cursor: Cursor | None, begin: Callable[[], Carried], resume: Callable[[str], Carried | None]
 ) -> tuple[int, Carried, str]:
-    """Where to go on and with what; from the beginning, and why, when the file is not the one that was read."""
+    """Return the position and state to continue with, and why reading starts over if the file is not the one that was read."""
     if cursor is None or not cursor.position:
         return 0, begin(), ""
     if changed := file.changed(cursor.identity, cursor.position):
@@ -212,9 +215,10 @@ def read_on(
     budget: int,
     wanted: bool = True,
 ) -> tuple[int, bool]:
-    """Tell the objects of the next lines, each with where its line begins and the line itself; true ends the look before it.
+    """Parse the next lines and call ``tell`` with each object, the position of its line, and the line.
 
-    Returns the position after the last object that was read, and whether there is more. What is not ``wanted`` is passed over.
+    If ``tell`` returns true, reading stops before that object. Returns the position after the last object that was read, and
+    whether there is more. Lines are skipped unless ``wanted``.
     """
     stretch = file.lines(position, budget, to_the_end=True)
     if stretch.torn and wanted:
@@ -255,9 +259,9 @@ def looked(
     amends: bool = False,
     passages: Sequence[Passage] = (),
 ) -> ReadResult:
-    """What a look comes to that went as far as ``position``; nothing but its cursor where it was not ``wanted``.
+    """Return the result of reading up to ``position``; only its cursor if it was not ``wanted``.
 
-    While the file ends amid a line, the cursor keeps no time, so that it is looked at again once it is at rest.
+    While the file ends within a line, the cursor keeps no time, so that it is read again once it no longer changes.
     """
     mtime_ns = 0 if file.unfinished else file.mtime_ns
     return ReadResult(

@@ -1,4 +1,4 @@
-"""Reading append-only files of JSON lines by byte position: complete lines once, whatever happened to the file meanwhile."""
+"""Read append-only files of JSON lines by byte position: complete lines once, even if the file is changed meanwhile."""
 
 import hashlib
 import json
@@ -14,10 +14,10 @@ from typing import Any
 import orjson
 
 LINE_LIMIT = 32 * 1024 * 1024
-"""Longer lines are passed over. The longest real ones hold a few images and stay under ten megabytes."""
+"""Longer lines are skipped. The longest real ones hold a few images and stay under ten megabytes."""
 
 _AT_REST = 60.0
-"""Seconds after which nobody is writing on a line that was begun."""
+"""Seconds without a change after which an unfinished line counts as abandoned."""
 
 _PIECE = 1024 * 1024
 _BLANK_BYTES = b" \t\r\n\x00"
@@ -33,16 +33,16 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 class Unreadable(Exception):
-    """The file cannot be looked at now; the message is the reason to count."""
+    """The file cannot be read now; the message is a short reason that can be counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
     """Whole lines: ``data`` without the last newline, ``start`` its first byte, ``end`` the first byte of the next line.
 
-    An empty stretch has its end where it starts. With ``too_long`` there is no data: the line that starts here was passed
-    over unread. ``more`` says that the budget ended it, not the end of the file. ``torn`` says that the file is at rest and
-    ends amid a line.
+    An empty stretch ends where it starts. With ``too_long`` there is no data: the line that starts here was skipped. ``more`` means
+    that it ends at the budget, not at the end of the file. ``torn`` means that the file is no longer written to and ends within a
+    line.
     """
 
     start: int
@@ -54,7 +54,7 @@ class Stretch:
 
 
 class AppendOnlyFile:
-    """One file, open for one look. Raises `Unreadable` on opening; reads may raise `OSError`."""
+    """An open file, for one read. Raises `Unreadable` on opening; reads may raise `OSError`."""
 
     def __init__(self, path: Path, *, within: Path, line_limit: int = LINE_LIMIT) -> None:
         self._line_limit = line_limit
@@ -63,7 +63,7 @@ class AppendOnlyFile:
         self.size = found.st_size
         self._at_rest = time.time() - found.st_mtime > _AT_REST
         self.unfinished = False
-        """Whether a line was left for later because the rest of it may still come."""
+        """Whether a line was not read because the rest of it may still be written."""
         self.mtime_ns = found.st_mtime_ns
         self._place = [found.st_dev, found.st_ino]
 
@@ -74,7 +74,7 @@ class AppendOnlyFile:
         self._file.close()
 
     def between(self, start: int, end: int) -> bytes:
-        """Those bytes, or fewer where the file ends before."""
+        """Return those bytes, or fewer if the file ends before."""
         self._file.seek(start)
         data = self._file.read(end - start)
         while len(data) < end - start and (piece := self._file.read(end - start - len(data))):
@@ -82,7 +82,7 @@ class AppendOnlyFile:
         return data
 
     def identity(self, position: int) -> str:
-        """What will tell this file, read up to ``position``, from another one under its name."""
+        """Return what distinguishes this file, read up to ``position``, from another one of the same name."""
         if not position:
             return ""
         head = min(_HEAD, position)
@@ -95,7 +95,7 @@ class AppendOnlyFile:
         return json.dumps(known, separators=(",", ":"))
 
     def changed(self, identity: str, position: int) -> str:
-        """Why what was read up to ``position`` is no longer what the file begins with; empty when it still is."""
+        """Return why the file no longer begins with what was read up to ``position``; empty if it still does."""
         if not position:
             return ""
         try:
@@ -113,10 +113,10 @@ class AppendOnlyFile:
         return "file rewritten" if place == self._place else "file replaced"
 
     def lines(self, position: int, budget: int, *, to_the_end: bool = False) -> Stretch:
-        """The whole lines that begin at ``position`` and fit the budget, or one line that does not.
+        """Return the whole lines from ``position`` that fit the budget, or one line that does not.
 
-        Memory is bounded by the budget and by the line limit, not by the file. A line without its newline is not there yet. Of a
-        file at rest, ``to_the_end`` takes the last line too where it holds whole objects.
+        Memory is bounded by the budget and the line limit, not by the file. A line without its newline is not returned. If the file
+        is no longer written to, ``to_the_end`` also takes the last line if it holds whole objects.
         """
         budget = max(1, min(budget, self._line_limit))
         data = self.between(position, position + budget)
@@ -144,7 +144,7 @@ class AppendOnlyFile:
         )
 
     def _after_newline(self, begin: int) -> int:
-        """Where the next line begins, or 0 while there is none. Looks at a piece at a time, keeps nothing."""
+        """Return where the next line begins, or 0 if there is none. Reads piece by piece and keeps nothing."""
         while piece := self.between(begin, begin + _PIECE):
             newline = piece.find(b"\n")
             if newline >= 0:
@@ -161,7 +161,10 @@ def _holds_whole_objects(line: bytes) -> bool:
 
 
 def open_regular(path: Path, within: Path) -> int:
-    """A descriptor of a regular file below ``within``. Links may lead about inside, not out; a pipe is never waited on."""
+    """Open a regular file below ``within`` and return its descriptor.
+
+    Links may point elsewhere inside ``within``, not outside; opening a pipe never blocks.
+    """
     flags = os.O_RDONLY
     for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"):
         flags |= getattr(os, name, 0)
@@ -188,7 +191,7 @@ def _hash(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """An object, and the bytes ``[start, end)`` of its line that it stands in."""
+    """An object and the bytes ``[start, end)`` of its line that hold it."""
 
     start: int
     end: int
@@ -205,10 +208,10 @@ DAMAGED = "damaged line"
 
 
 def objects(line: bytes) -> list[Found | Damage]:
-    """Every object on a line that ought to hold exactly one.
+    """Return every object on a line that should hold exactly one.
 
-    Real files hold glued objects, records cut off by the next one, runs of NUL bytes, bytes that are not UTF-8 and halves
-    of surrogate pairs. Each costs what it damaged, is named once, and no more.
+    Real files contain concatenated objects, records cut off by the next one, runs of NUL bytes, bytes that are not UTF-8 and lone
+    surrogates. Each loses only what it damaged and is reported once.
     """
     try:
         row = orjson.loads(line)
@@ -250,7 +253,7 @@ def _salvage(line: bytes) -> list[Found | Damage]:
         if not isinstance(row, dict):
             out.append(Damage(start=start, reason="not an object"))
         elif not failures or _is_whole(row):
-            # After a cut, a part of the cut record can look like a line of its own: a sub-agent's message is no user's.
+            # A part of a record that was cut off can look like a whole line, such as a sub-agent's message like a user's.
             if values == 2:
                 out.append(Damage(start=start, reason="glued objects"))
             if halves and not explained:
@@ -260,12 +263,12 @@ def _salvage(line: bytes) -> list[Found | Damage]:
 
 
 def _is_whole(row: dict[str, Any]) -> bool:
-    """Whether it has what every record of some agent's has."""
+    """Return whether the record has the fields that every record of some agent has."""
     return "type" in row and ("sessionId" in row or ("timestamp" in row and ("payload" in row or "data" in row)))
 
 
 class _ByteOffsets:
-    """Where a character of a line stands in its bytes; asked with rising positions, each character is counted once."""
+    """Byte offset of a character in a line. Called with rising positions, it counts each character once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -284,7 +287,7 @@ def _end_of_blank(text: str, position: int) -> int:
 
 
 def mended(value: Any) -> tuple[Any, bool]:
-    """The same value with U+FFFD for what UTF-8 cannot say, and whether there was any."""
+    """Return the value with U+FFFD for lone surrogates, and whether there were any."""
     if isinstance(value, str):
         try:
             value.encode()

@@ -1,4 +1,4 @@
-"""What a command's output says: which tests and checks passed, and which lines tell why something failed."""
+"""Results in a command's output: which tests and checks passed, and which lines explain a failure."""
 
 import re
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _SUMMARY_LINES = 10
 _TELLING_LINES = 6
 _COMMAND = 4_000
 _WHOLE = 200
-"""Of a longer command, a source may know no more than the beginning."""
+"""A longer command may have been stored only in part."""
 
 _TEST_COMMAND = re.compile(
     r"""\b(?:
@@ -78,7 +78,7 @@ _UNMISTAKABLE = re.compile(
     r"|ok  ?\t\S{1,200}\t(?:[\d.]+s|\(cached\))|FAIL\t\S{1,200}\t[\d.]+s$|Ran \d+ tests? in )",
     re.MULTILINE,
 )
-"""What nothing but a test runner prints; enough without a command that says test."""
+"""Output that only a test runner prints; sufficient even if the command is not a test command."""
 
 _FAILING = re.compile(
     r"\b[1-9]\d* (?:(?:subtests |exec |tests? )?failed|failing|failures?|errors?|fail|timed out|interrupted)\b"
@@ -94,14 +94,14 @@ _GO_PACKAGE = re.compile(r"ok\s+\S+\s+(?:[\d.]+s|\(cached\))")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """``summary`` holds the runner's own lines."""
+    """Result of tests or checks. ``summary`` holds lines of the runner's output."""
 
     status: Literal["ok", "failed"]
     summary: str
 
 
 def verdict_of_tests(command: str, output: str) -> Verdict | None:
-    """What the tests said, and a checker or compiler, if ``command`` ran any and ``output`` shows it."""
+    """Return the result of tests, checkers or compilers, if ``command`` ran any and ``output`` shows it."""
     window = _window(output)
     ran = _ran(command[:_COMMAND])
     testing = bool(_TEST_COMMAND.search(ran))
@@ -115,7 +115,7 @@ def verdict_of_tests(command: str, output: str) -> Verdict | None:
 
 
 def _ran(command: str) -> str:
-    """Its programs that may test or check: what is named to «grep», or in a commit's message, is not run."""
+    """Return the programs of a line that may test or check, without arguments of «grep» or of a commit message."""
     if not any(pattern.search(command) for pattern in (_TEST_COMMAND, _CHECK_COMMAND, _BUILD_COMMAND)):
         return ""
     return "\n".join(each for each in acting(command) if not each.startswith(("git ", "gh ")))
@@ -125,7 +125,7 @@ _SHOWS = frozenset({"git blame", "git diff", "git grep", "git log", "git show"})
 
 
 def _only_shows(command: str) -> bool:
-    """Whether it does no more than to look at files that are no log of a run."""
+    """Return whether the command only reads files that are no log of a run."""
     if not 0 < len(command) < _WHOLE or _LOG.search(command):
         return False
     return all((doing := purposes(each)) and doing <= _SHOWS for each in acting(command))
@@ -135,13 +135,13 @@ _BENCHMARKS_ALONE = re.compile(
     r"(?m)^(?=[^|;&\n]*\bgo +test\b)(?=[^|;&\n]*\s-(?:test\.)?bench[= ])"
     r"(?=[^|;&\n]*\s-(?:test\.)?run[= ]*['\"]?(?:\^\$|\^?#|(?i:none|xxx+|nothing|nomatch)\b))[^|;&\n]*$"
 )
-"""Go's benchmarks with a pattern that no test's name matches."""
+"""Go's benchmarks with a pattern that matches no test's name."""
 _NO_TESTS = re.compile(r"test result: ok\. 0 passed; 0 failed; \d+ ignored; (\d+) measured;.*")
-"""Cargo's, of a run of benchmarks."""
+"""Cargo's summary of a run of benchmarks."""
 
 
 def _only_measured(command: str, passed: list[str]) -> bool:
-    """Whether benchmarks ran and no test did."""
+    """Return whether benchmarks ran but no tests."""
     others, benchmarks = _BENCHMARKS_ALONE.subn("", command)
     if benchmarks and not _TEST_COMMAND.search(others):
         return True
@@ -176,7 +176,7 @@ _CHECK_COMMAND = re.compile(
     re.VERBOSE,
 )
 _BUILD_COMMAND = re.compile(r"\b(?:make|cmake|ninja|meson)(?![\w-])")
-"""May build or do anything else: only what a compiler says of a place counts."""
+"""Commands that may build or do anything else: only a compiler's message about a place counts."""
 _CHECKED = re.compile(
     r"""(?:
     Success:\ no\ issues\ found\ in\ \d+\ source\ files?|All\ checks\ passed!         # mypy, ruff
@@ -217,12 +217,12 @@ _WRONG = re.compile(
     re.VERBOSE,
 )
 _PLACED = re.compile(r"error: |[A-Z]{1,4}\d{2,4} (?:\[\*\] )?\S")
-"""What is wrong of rustc or ruff, where the next line says in which place."""
+"""Errors of rustc or ruff whose place is on the next line."""
 _TASK_FAILED = re.compile(
     r"(?:\[\S{1,80}\] )?ERROR task failed|make(?:\[\d+\])?: \*\*\* .* Error \d+"
     r"|(?:ELIFECYCLE\s+|error )Command failed with exit code \d+\.?|ELIFECYCLE\s+Test failed\b.*|npm (?:ERR!|error) code ELIFECYCLE"
 )
-"""What only says that something of it failed, where nothing else may say so."""
+"""States only that a part failed; used if nothing else gives a cause."""
 _CHECK_FAILED = re.compile(
     r"Found (?:\d+ warnings? and )?[1-9]\d* (?:errors?|problems?)\b(?!.*\b0 remaining)|✖ .*\([1-9]\d* errors?|[1-9]\d* errors?\b"
     r"|\d+ warnings? and [1-9]|[1-9]\d* issues?|\d+ files? would be reformatted|error: |Build (?:FAILED|failed)"
@@ -231,9 +231,9 @@ _JSON_COUNT = re.compile(r'"errorCount": ?[1-9]\d*')
 
 
 def _of_checks(ran: str, window: str, *, testing: bool, told: bool) -> Verdict | None:
-    """What was found wrong, with the words in which the checker sums it up. One that says nothing at all has no verdict.
+    """Return what a checker found wrong, with its summary; ``None`` if it printed nothing.
 
-    Of a line that is ``testing`` it is what kept the tests from running, if they have not ``told`` how they ended.
+    For a command that is ``testing``, it is what kept the tests from running, unless their result is known (``told``).
     """
     checking = bool(_CHECK_COMMAND.search(ran))
     patterns = [_TASK_FAILED] if checking or testing else []
@@ -263,7 +263,7 @@ def _of_checks(ran: str, window: str, *, testing: bool, told: bool) -> Verdict |
 _WRAPPED = re.compile(
     r"ERROR task failed|exit(?:ed with)?(?: code| status)|Command failed with|ELIFECYCLE|^make(?:\[\d+\])?: \*\*\*"
 )
-"""What only says that something below failed."""
+"""States only that something below it failed."""
 _STRONG = re.compile(
     r"^(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\b(?::|$)|\b(?:error|fatal|panic)(?:\[\w+\])?:|^E\s{2,}\S"
     r"|^--- FAIL|^FAILED\b|\bERROR\b|\bFATAL\b|^npm ERR!|^thread '.*' panicked|^FAIL\s|^[\w./\\@+-]+\.\w+:\d+(?::\d+)?:\s",
@@ -277,7 +277,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,40}[A-Za-z]")
 
 
 def telling_lines(output: str) -> str:
-    """The few lines of a failure that one would search for when meeting it again."""
+    """Return the few lines of a failure that are worth searching for when it occurs again."""
     lines = _lines(_window(_EXIT_CODE.sub("", output, count=1)))
     telling = [line for line in lines if not _WRAPPED.search(line)] or lines
     chosen = [line for line in telling if _STRONG.search(line)] or [line for line in telling if _WEAK.search(line)] or telling[:2]
@@ -288,7 +288,7 @@ def telling_lines(output: str) -> str:
 
 
 def _window(output: str) -> str:
-    """Both ends of it, without colours and without what is private: patterns run over a bounded text only."""
+    """Return both ends of the output, without colours and private parts, so that patterns run over a bounded text only."""
     output = drop_private(output)
     if len(output) > _WINDOW_HEAD + _WINDOW_TAIL:
         output = "\n".join(ends(output, _WINDOW_HEAD, _WINDOW_TAIL))
@@ -300,7 +300,7 @@ def _lines(window: str) -> list[str]:
 
 
 def _said(window: str) -> list[str]:
-    """Its lines as the programs themselves wrote them."""
+    """Return the lines without the prefixes of a task runner."""
     return [beginning(said, _LINE) for line in window.splitlines() if (said := _bare(line.strip()))]
 
 
@@ -308,7 +308,7 @@ _WHOSE = re.compile(
     r"(?:\[(?:[a-z0-9@][\w:./@-]{0,60}|[\d:]{7,8}\ [AP]M)\](?!\ ERROR\ task\ failed)|@?[\w./-]{1,80}[:#][a-z][\w:-]{0,40}:"
     r"|(?:\.|[\w.@-]{1,60}/\S{1,60})\ (?:test|lint|build|check|type-?check)[\w:-]{0,40}:)\ +"
 )
-"""What a task runner says before each line of a task: mise and concurrently, turbo, pnpm; the time before a compiler's."""
+"""Prefix that a task runner adds to each line: mise and concurrently, turbo, pnpm; also the time before a compiler's line."""
 
 
 def _bare(line: str) -> str:
@@ -318,10 +318,10 @@ def _bare(line: str) -> str:
 
 
 def _of_go(line: str) -> str:
-    """What «go test» without «-json» says instead."""
+    """Return the line that «go test» would print without «-json»."""
     try:
         told = orjson.loads(line)
-    except orjson.JSONDecodeError:  # cut off, or nothing that go writes
+    except orjson.JSONDecodeError:  # cut off, or not written by go
         return ""
     match told:
         case {"Action": "output" | "build-output", "Output": str(text)}:

@@ -1,4 +1,4 @@
-"""Claude Code's tools: which are which, and what a call asks for as bounded text."""
+"""Claude Code's tools: their categories, and their calls rendered as bounded text."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath, PureWindowsPath
@@ -25,7 +25,7 @@ _LENGTH = 200
 
 
 def todo_lines(value: object) -> str:
-    """Empty for what is no such list."""
+    """Return a to-do list as lines; empty for anything else."""
     if not isinstance(value, list) or not value:
         return ""
     lines = [line for each in value[:_MOST] if (line := _line(each))]
@@ -59,9 +59,9 @@ def whole_path(path: str, cwd: str) -> str:
 
 SHELLS = frozenset({"Bash", "PowerShell", "Monitor"})
 SHELL_OUTPUTS = {"BashOutput": "bash_id", "TaskOutput": "task_id"}
-"""And the argument that names the command which went to the background."""
+"""Tools that return a background command's output, with the argument that names the command."""
 AGENT = "Agent"
-"""The tool by which work is given to a sub-agent. Before 2.1.91 it was called Task."""
+"""The tool that starts a sub-agent. Before 2.1.91 it was called Task."""
 READERS = frozenset({"Read", "NotebookRead"})
 LOOKERS = READERS | {"Glob", "LS"}
 WRITERS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
@@ -69,12 +69,12 @@ WRITERS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 COMMAND_LIMIT = 4_000
 RESULT_LIMIT = 4_000
 READING_LIMIT = 1_200
-"""What a file held is on the disk; of one that was read, only enough is kept to know it again."""
+"""A file's content is on the disk, so only enough of it is kept to recognize it."""
 
 _CALL_LIMIT = 2_000
 PLAN_LIMIT = 12_000
 TODOS_LIMIT = 6_000
-"""All of a list: what is left to do is told from it."""
+"""Enough for a whole list, since the open tasks are derived from it."""
 _VALUE_LIMIT = 400
 PATH_LIMIT = 1_024
 _VALUES = 20
@@ -82,7 +82,7 @@ _PATH_KEYS = ("file_path", "notebook_path")
 
 
 def kept(text: str, limit: int) -> str:
-    """``text`` without our own echo, and with its middle left out when it is longer than ``limit``."""
+    """Return ``text`` without our own injected blocks, and without its middle if it is longer than ``limit``."""
     text = without_echo(text)
     if len(text) <= limit:
         return text
@@ -104,7 +104,7 @@ def command_of(tool: str, tool_input: Mapping[str, Any]) -> str:
 
 
 def rendered_call(tool: str, tool_input: Mapping[str, Any]) -> str:
-    """What the call asks for, but for its path and for a shell's command, which have places of their own."""
+    """Return the arguments of a call as text, without its path and a shell's command, which have their own fields."""
     if tool in SHELLS:
         description = tool_input.get("description")
         return kept(description, _VALUE_LIMIT) if isinstance(description, str) else ""
@@ -128,7 +128,7 @@ def rendered_call(tool: str, tool_input: Mapping[str, Any]) -> str:
 def _compact(value: object) -> str:
     try:
         return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:  # nested deeper, or a number larger, than orjson goes
+    except orjson.JSONEncodeError:  # nested too deeply, or a number too large, for orjson
         return "[…]"
 
 

@@ -1,4 +1,4 @@
-"""Telling a person's words from everything that agents, hooks and tools write in their place."""
+"""Separate a user's words from text that agents, hooks and tools put in their place."""
 
 import html
 import re
@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 OWN_EXTRACTOR_MARK = "kite-memory:extract"
-"""Stands in every prompt with which the extractor starts an agent."""
+"""Included in every prompt with which the extractor starts an agent."""
 
 _MARK_BYTES = OWN_EXTRACTOR_MARK.encode()
 
 
 def made_by_our_extractor(row: Mapping[str, Any], line: bytes, *, first_cwd: str, own_folders: Iterable[Path]) -> bool:
-    """Whether a line that stands before the first answer of its session gives our extractor away.
+    """Return whether a line before the first answer shows that our extractor started the session.
 
-    Any one is enough: it runs in a folder of ours; what it is told, or its system prompt, carries our mark; it is a
-    scripted run and the mark stands anywhere in the line.
+    Any one of these is enough: the session runs in a folder of ours; its prompt or system prompt has our mark; it is a scripted run
+    and the mark is anywhere in the line.
     """
     if first_cwd and any(_inside(first_cwd, folder) for folder in own_folders):
         return True
@@ -34,7 +34,7 @@ def _inside(cwd: str, folder: Path) -> bool:
 
 
 def _is_instruction(row: Mapping[str, Any]) -> bool:
-    """Whether a line holds the system prompt, which people do not write."""
+    """Return whether a line holds the system prompt, which users do not write."""
     match row:
         case {"type": "api-request-shape"} | {"type": "attachment", "attachment": {"type": "prompt_snapshot"}}:
             return True
@@ -43,7 +43,7 @@ def _is_instruction(row: Mapping[str, Any]) -> bool:
 
 
 def _first_words(row: Mapping[str, Any]) -> str:
-    """What a line tells an agent on behalf of whoever started it: a prompt, a queued prompt, a text of the client's."""
+    """Return the text of a prompt, a queued prompt, or a message of the client."""
     match row:
         case {"isSidechain": True}:
             return ""
@@ -68,15 +68,15 @@ _HEADLINE_WITHIN = 200
 _NOTES_HEAD = re.compile(
     r"--- \[[^\]\n]{1,200}\.md\] (?:\u00b7|\\{1,4}u00b7|&middot;) [a-z]{3,12} (?:\u00b7|\\{1,4}u00b7|&middot;) \d{4}-\d\d-\d\d ---"
 )
-"""How each note in a block begins, whatever was put around it since."""
+"""First line of each note in an injected block, even if the text was wrapped again."""
 
 
 def without_echo(text: str) -> str:
-    """``text`` without any block that our own hook once put before an agent: it must not come back as a memory.
+    """Return ``text`` without the blocks that our own hook injected, so that they are not stored as new memory.
 
-    The tag is known in any case, escaped for HTML, URLs or JSON once or several times, with lines quoted or numbered. A block
-    whose end is missing, or that another program has wrapped anew without our tags, reaches from our headline or the head of a
-    note to the end of the text; the bare tag, which people who work on this program write, stays.
+    The tag is recognized in any case, escaped once or several times for HTML, URLs or JSON, and with quoted or numbered lines. A
+    block without an end, or one that another program wrapped again without our tags, extends from our headline or a note's first
+    line to the end of the text. The bare tag, as in text about this program, stays.
     """
     if _NAMED.search(text):
         text = _without_tagged(text)
@@ -114,7 +114,10 @@ def _line_start(text: str, at: int) -> int:
 
 
 def without_blocks(text: str, tag: str, *, unclosed_too: bool = False) -> str:
-    """``text`` without every ``<tag>…</tag>``; one that is never closed stays, or takes the rest with it."""
+    """Return ``text`` without every ``<tag>…</tag>``.
+
+    An unclosed block stays, or with ``unclosed_too`` is removed with the rest of the text.
+    """
     opening, closing = f"<{tag}>", f"</{tag}>"
     begin = text.find(opening)
     if begin < 0:
@@ -137,28 +140,28 @@ def without_blocks(text: str, tag: str, *, unclosed_too: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """A person's own words; a slash command stands as they typed it."""
+    """The user's own words; a slash command as they typed it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """A command that the person ran past the agent (``!git pull``)."""
+    """A command that the user ran directly, not through the agent (``!git pull``)."""
 
     command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed:
-    """What the person's own command printed."""
+    """Output of the user's own command."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approved:
-    """A plan that the person approved; the words are the agent's."""
+    """A plan that the user approved; its text is the agent's."""
 
     plan: str
 
@@ -172,14 +175,14 @@ class Continued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interrupted:
-    """The person stopped the agent."""
+    """The user stopped the agent."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notified:
-    """What a task in the background came to. ``call`` is the agent's own name of the call that began it."""
+    """Result of a background task. ``call`` is the agent's own name of the call that started it."""
 
     task: str
     call: str
@@ -200,13 +203,13 @@ _ANYWHERE = (
     "ide_selection",
     "ide_diagnostics",
 )
-"""Blocks put around a person's words. They may stand before, between and after them."""
+"""Blocks added to a user's message by the client. They may be before, between and after the user's words."""
 
 _LEADING = re.compile(
     r"<(local-command-caveat|local-command-stdout|local-command-stderr|task-notification|teammate-message|ci-monitor-event"
     r"|github-webhook-activity|cross-session-message|channel|agent-message|remote-review|tick|fork-boilerplate)(?:\s[^>]{0,500})?>"
 )
-"""Messages of machines that come in a person's place: they begin the text, and seldom is there any after them."""
+"""Messages of programs in place of a user's: they start the text and are rarely followed by more."""
 
 _MACHINES_PREFIXES = (
     "Caveat: The messages below were generated by the user while running local commands",
@@ -233,7 +236,7 @@ _AFTER_SUMMARY = "\n\nIf you need specific details from before compaction"
 
 
 def utterances(text: str) -> tuple[Utterance, ...]:
-    """What a message in the person's place really is; nothing when no person had a part in it."""
+    """Parse a message in the user's role into what it really is; return nothing if no user took part in it."""
     text = without_echo(text)
     for tag in _ANYWHERE:
         text = without_blocks(text, tag)
@@ -270,9 +273,9 @@ _NAME = 128
 
 
 def _notified(text: str) -> tuple[Notified, ...]:
-    """The results in a record of notifications. The client writes all of such a record: no words in it are a person's.
+    """Return the results in a record of notifications. The client writes all of it, so no words in it are the user's.
 
-    A closing tag ends nothing here, since a result may quote one.
+    A closing tag does not end the record, since a result may quote one.
     """
     found: list[Notified] = []
     for part in _NOTIFICATION.split(text)[1:]:
@@ -293,7 +296,7 @@ def _after_blank(text: str, begin: int) -> int:
 
 
 def summary(text: str) -> str:
-    """A compaction's summary without what the client tells the model around it."""
+    """Return a compaction's summary without the client's instructions to the model around it."""
     told = without_blocks(without_echo(text), "system-reminder").partition(_AFTER_SUMMARY)[0].strip()
     if told.startswith(_CONTINUED):
         told = told.partition("\n")[2].strip() or told

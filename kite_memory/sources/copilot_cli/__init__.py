@@ -1,1 +1,1 @@
-"""GitHub Copilot CLI's sessions read into events."""
+"""Parse GitHub Copilot CLI's sessions into events."""

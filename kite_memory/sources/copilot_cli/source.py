@@ -1,4 +1,4 @@
-"""GitHub Copilot CLI's sessions: where they lie, and reading them on from a cursor."""
+"""GitHub Copilot CLI's sessions: their location, and reading them from a cursor."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,9 +22,9 @@ from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, made_by_our_ext
 from kite_memory.system.private_files import is_file, is_text, names_in
 
 SKIPPED_FAMILIES = (
-    # What hooks were given and gave: they repeat prompts and commands, and our own memory may be among it.
+    # Input and output of hooks: repeats prompts and commands, and may contain our own memory.
     "hook.",
-    # Who may do what; a refusal is told by the result of the call. What the person said with it is read.
+    # Permissions; a denial is in the result of the call. The user's words with it are parsed.
     "permission.",
     "sandbox.",
     "mcp.",
@@ -46,7 +46,7 @@ SKIPPED_FAMILIES = (
 
 SKIPPED_TYPES = frozenset(
     {
-        # What is put before the agent, and what it is told of its surroundings.
+        # The agent's context and descriptions of its environment.
         "system.message",
         "system.notification",
         "skill.invoked",
@@ -55,7 +55,7 @@ SKIPPED_TYPES = frozenset(
         "skill.context_delivered_ref",
         "session.mode_notice_delivered",
         "session.custom_notification",
-        # Turns, pieces of what follows whole, thoughts.
+        # Turns, fragments of messages that follow as a whole, thoughts.
         "assistant.turn_start",
         "assistant.turn_end",
         "assistant.turn_retry",
@@ -74,7 +74,7 @@ SKIPPED_TYPES = frozenset(
         "tool.execution_progress",
         "tool.shell_output",
         "prompt_cache_break",
-        # Sub-agents begin and end with calls of a tool, which are told; so are questions, plans and completed tasks.
+        # Sub-agents begin and end with tool calls, which are parsed; so do questions, plans and completed tasks.
         "subagent.started",
         "subagent.configured",
         "subagent.completed",
@@ -169,9 +169,9 @@ _REFUSED = ("The user rejected", "Permission denied", "The user denied", "Permis
 
 @dataclass(slots=True, kw_only=True)
 class Thread:
-    """What a later line needs to know of earlier ones, small enough to travel in a cursor.
+    """State carried from earlier lines to later ones, small enough for a cursor.
 
-    ``shells`` are commands that still run, by the name under which a later call asks for their output.
+    ``shells`` are commands that still run, by the name under which a later call requests their output.
     """
 
     started: datetime | None = None
@@ -209,7 +209,7 @@ class Thread:
 
     @staticmethod
     def resumed(carry: str) -> "Thread | None":
-        """The inverse of `carried`, ``None`` for what another version wrote."""
+        """Parse what `carried` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:
@@ -231,7 +231,7 @@ class Thread:
 
 
 class CopilotInterpreter:
-    """Reads lines in file order and collects what they tell. It changes the `Thread` it was given, and nothing else."""
+    """Parses lines in file order and collects their events. Changes only the `Thread` it was given."""
 
     def __init__(self, *, file: str, session: str, thread: Thread, own_folders: Iterable[Path] = ()) -> None:
         self._thread = thread
@@ -252,7 +252,7 @@ class CopilotInterpreter:
         self._teller.problem(position, reason)
 
     def line(self, row: Mapping[str, Any], start: int, end: int, line: bytes) -> None:
-        """One object, standing at the bytes ``[start, end)`` of the file, on ``line``."""
+        """Parse one object at the bytes ``[start, end)`` of the file, on ``line``."""
         thread, teller = self._thread, self._teller
         kind, told = row.get("type"), row.get("data")
         if not isinstance(kind, str) or not isinstance(told, dict):
@@ -323,12 +323,12 @@ class CopilotInterpreter:
                 pass
 
     def _user(self, row: Mapping[str, Any], told: Mapping[str, Any], before: str) -> None:
-        """``content`` is what was typed; ``transformedContent``, which is passed over, what the agent was given for it."""
+        """Add a user message. ``content`` is what was typed; ``transformedContent``, what the agent was given, is skipped."""
         content, source = told.get("content"), told.get("source")
         if not isinstance(content, str):
             return
         if isinstance(row.get("agentId"), str) or told.get("parentToolCallId"):
-            self._teller.answered(content, parent=before)  # an agent's words to one that works for it
+            self._teller.answered(content, parent=before)  # an agent's message to its sub-agent
         elif told.get("isAutopilotContinuation") is not True and source in (None, "", "user"):
             for tag in ("current_datetime", "system_reminder"):
                 content = without_blocks(content, tag)
@@ -370,7 +370,7 @@ class CopilotInterpreter:
 
 
 def _arguments(given: object, tool: str) -> Mapping[str, Any]:
-    """An object, or the same as JSON text; a patch is a bare text."""
+    """Return a call's arguments from an object, the same as JSON text, or a patch as plain text."""
     if isinstance(given, str):
         if tool == "apply_patch":
             path = _PATCHED.search(given[:_PATCH_HEAD])
@@ -383,9 +383,9 @@ def _arguments(given: object, tool: str) -> Mapping[str, Any]:
 
 
 def _outcome(told: Mapping[str, Any]) -> tuple[str, Status]:
-    """The text of a result without the client's closing line, and how it ended.
+    """Return the text of a result without the client's closing line, and its status.
 
-    ``success`` only says that the tool ran: a command's own failure stands in its exit code.
+    ``success`` states only that the tool ran: a command's own failure is in its exit code.
     """
     text, code = "", 0
     match told:
@@ -412,7 +412,7 @@ def _outcome(told: Mapping[str, Any]) -> tuple[str, Status]:
 
 
 def _changed(told: Mapping[str, Any], how: str) -> list[tuple[str, str]]:
-    """The files that a call changed, where its result lists them: a patch may hold several."""
+    """Return the files that a call changed, if its result lists them: a patch may change several."""
     match told:
         case {"toolTelemetry": {"restrictedProperties": {"filePaths": str(listed)}, "metrics": dict(metrics)}} if how:
             pass
@@ -436,10 +436,10 @@ _EVENTS_FILE = "events.jsonl"
 
 
 class CopilotCli:
-    """Reads ``<root>/session-state``, where ``root`` is ``${COPILOT_HOME:-~/.copilot}``.
+    """Source that reads ``<root>/session-state``, where ``root`` is ``${COPILOT_HOME:-~/.copilot}``.
 
-    A session is a folder with an ``events.jsonl`` beside its checkpoints and files; before 1.0 it was a file by itself. Either
-    is named after the session.
+    A session is a folder with an ``events.jsonl`` beside its checkpoints and files; before 1.0 it was a single file. Either is
+    named after the session.
     """
 
     def __init__(self, root: Path, *, own_state: Path, line_limit: int = LINE_LIMIT) -> None:

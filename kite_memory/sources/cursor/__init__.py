@@ -1,1 +1,1 @@
-"""Cursor's conversations, of its editor and its command line, read into events."""
+"""Parse Cursor's conversations, of its editor and its command line, into events."""

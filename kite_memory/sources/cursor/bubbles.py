@@ -1,4 +1,4 @@
-"""From Cursor's bubbles, each a message or a tool's call with what came of it, to the events they tell."""
+"""Parse Cursor's bubbles, each a message or a tool call with its result, into events."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -98,7 +98,7 @@ _AROUND = (
     "manually_attached_skills",
     "agent_transcripts",
 )
-"""Blocks that the client puts around a person's words, where it does not mark the words themselves."""
+"""Blocks that the client puts around a user's words, if it does not mark the words themselves."""
 
 _YEAR_2000 = 946_684_800_000
 _EVENTS_OF_A_BUBBLE = 8
@@ -106,8 +106,10 @@ _EVENTS_OF_A_BUBBLE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bubble:
-    """``row`` is where it stands; ``place`` counts the bubbles of its conversation. ``known`` is told already, and only read for
-    what stands after it; ``growing`` is still being written.
+    """A bubble of a conversation.
+
+    ``row`` is its row in the database; ``place`` counts the bubbles of its conversation. ``known`` was returned already and is only
+    read for the bubbles after it; ``growing`` is still being written.
     """
 
     row: int
@@ -119,7 +121,7 @@ class Bubble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """``helper`` says that another conversation's agent speaks in the person's place."""
+    """A conversation's session. ``helper`` means that another conversation's agent writes in the user's role."""
 
     session: Session
     helper: bool
@@ -142,10 +144,10 @@ def conversation(name: str, about: Mapping[str, Any], *, folder: str, parent: st
 
 
 def tell(conversation: Conversation, bubbles: Iterable[Bubble], *, file: str, names_by_words: bool = False) -> EventBuilder:
-    """The events of ``bubbles``, in their order.
+    """Build the events of ``bubbles``, in order.
 
-    ``names_by_words`` is for conversations that were copied bubble by bubble under new names: what was said again in the same
-    words, and answered in the same words, is the same.
+    ``names_by_words`` is for conversations copied bubble by bubble under new names: a bubble with the same words and the same
+    answer is the same event.
     """
     session = conversation.session
     teller = EventBuilder(provider=PROVIDER, session=session.id, file=file, tools=TOOLS, calls=OpenCalls())
@@ -182,7 +184,7 @@ def tell(conversation: Conversation, bubbles: Iterable[Bubble], *, file: str, na
 
 
 def words_of(text: str) -> str:
-    """What a person wrote of a message that the client wrapped."""
+    """Return the user's words in a message that the client wrapped."""
     _, opening, rest = text.partition("<user_query>")
     if opening:
         return (rest.partition("</user_query>")[0]).strip()
@@ -193,7 +195,7 @@ def words_of(text: str) -> str:
 
 
 def _said_at(content: Mapping[str, Any]) -> datetime | None:
-    """The clock of the time a message was begun; in old versions a stretch of time before it ended."""
+    """Return the time a message was started. Old versions store a duration there; then the time it ended is used."""
     if (at := moment(content.get("createdAt"))) is not None:
         return at
     timing = content.get("timingInfo")
@@ -237,7 +239,7 @@ def _tool(
 def decided(
     teller: EventBuilder, call: OpenCall, given: Mapping[str, Any], text: str, event: str, name: str, *, accepted: bool
 ) -> None:
-    """What the person chose in a call that asked them, or the plan that they accepted."""
+    """Add the user's answer to a question, or the plan that they accepted."""
     if call.tool in _ASKING and text:
         teller.tell(EventType.DECISION, "user", kept(text, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
     elif call.tool in _PLANNING and accepted and isinstance(plan := given.get("plan"), str):
@@ -245,7 +247,10 @@ def decided(
 
 
 def _arguments(former: Mapping[str, Any]) -> Mapping[str, Any]:
-    """As the agent gave them, or as the client understood them. Only the latter are whole in some versions."""
+    """Return a call's arguments as the agent gave them, completed by the client's parsed ones.
+
+    In some versions only the latter are complete.
+    """
     raw, params = (object_in(former.get(key)) for key in ("rawArgs", "params"))
     given = dict(raw) if isinstance(raw, dict) else {}
     understood = params if isinstance(params, dict) else {}
@@ -259,7 +264,7 @@ def _arguments(former: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def outcome_of(result: object) -> tuple[str, Status]:
-    """The text of a result and how it ended, as far as it says so itself."""
+    """Return the text of a result and its status, as far as the result shows it."""
     found = object_in(result) if isinstance(result, str) and result[:1] == "{" else result
     if isinstance(found, dict):
         text = next((found[key] for key in _TOLD_BY if isinstance(found.get(key), str) and found[key]), "")

@@ -1,7 +1,7 @@
-"""Cursor's command line: a database for each conversation, its messages named by their own hash in a list that its root keeps.
+"""Read the conversations of Cursor's command line.
 
-Beside that, and for the editor's agents too, it exports transcripts without times, names or results; they are read where
-nothing better is there.
+Each has a database, whose root record lists its messages by their hash. Cursor also exports transcripts without times, names or
+results, for the editor's agents too; they are read only if there is nothing better.
 """
 
 import re
@@ -35,7 +35,7 @@ _BYTES = 2
 _EVENTS_OF_A_MESSAGE = 64
 _RESTS = 600.0
 _UNNAMED = "#"
-"""Begins our own names of calls that have none; what came of them is known by its place."""
+"""Prefix of our own names for calls that have none; their results are matched by position."""
 
 _FOLDER = re.compile(r"^Workspace Path: ([^\n]{1,1024})$", re.MULTILINE)
 _SUMMARY = ("[Previous conversation summary]", "<conversation_summary>", "<previous_conversation_summary>")
@@ -43,7 +43,7 @@ _SKIPPED = frozenset({"reasoning", "redacted-reasoning", "thinking", "redacted_t
 
 
 def look_at_store(path: Path, cursor: Cursor | None, *, root: Path, budget: int) -> ReadResult:
-    """Raises `Unreadable`."""
+    """Read a conversation's database. Raises `Unreadable`."""
     with opened(path, within=root) as database:
         if cursor and (cursor.size, cursor.mtime_ns) == (database.size, database.mtime_ns):
             return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor)
@@ -53,7 +53,7 @@ def look_at_store(path: Path, cursor: Cursor | None, *, root: Path, budget: int)
 
 
 def _beside(path: Path, root: Path) -> dict[str, Any]:
-    """What stands beside a database: since 2026 the folder, and whether the talk is with another agent."""
+    """Return the metadata beside a database: since 2026 the folder, and whether it is a sub-agent's conversation."""
     try:
         with AppendOnlyFile(path.with_name("meta.json"), within=root) as file:
             found = object_in(file.between(0, min(file.size, _DESCRIPTION)))
@@ -81,7 +81,7 @@ class _Store:
         self._read = 0
 
     def look(self, budget: int) -> ReadResult:
-        """The messages that the list has more than it had; all of it, where it is another list."""
+        """Return the messages added to the list, or all of them if it is another list."""
         database, teller = self._database, self._teller
         about = self._about()
         messages, folder = self._list(about)
@@ -125,7 +125,7 @@ class _Store:
         )
 
     def _about(self) -> dict[str, Any]:
-        """What it says of itself: an object as JSON, written down in hexadecimal."""
+        """Return the conversation's description: a JSON object, hex-encoded."""
         value = self._database.value("SELECT value FROM meta WHERE key = '0'")
         if isinstance(value, str) and value[:1] != "{":
             try:
@@ -139,7 +139,7 @@ class _Store:
         return found
 
     def _list(self, about: Mapping[str, Any]) -> tuple[list[str], str]:
-        """The names of the messages in order, and the folder it works in."""
+        """Return the names of the messages in order, and the conversation's folder."""
         root = about.get("latestRootBlobId")
         data = self._blob(root) if isinstance(root, str) else None
         if data is None:
@@ -193,7 +193,7 @@ def _carry(told: int, calls: OpenCalls, *, last: str = "", folder: str = "") -> 
 
 
 def _carried(cursor: Cursor | None) -> dict[str, Any]:
-    """The inverse of `_carry`; nothing of what another version wrote."""
+    """Parse what `_carry` returned; return an empty state if another version wrote it."""
     nothing: dict[str, Any] = {"told": 0, "last": "", "folder": "", "calls": []}
     try:
         known = orjson.loads(cursor.carry) if cursor else {}
@@ -211,7 +211,7 @@ def _open_calls(carry: str) -> OpenCalls | None:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The texts, bytes and messages of a protobuf message by their numbers, up to where it is none."""
+    """Yield the length-delimited fields of a protobuf message with their numbers, up to the first invalid one."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -239,11 +239,11 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         at += 1
         if not data[at - 1] & 128:
             return value, at
-    return 7, len(data)  # no kind of field: it ends here
+    return 7, len(data)  # an invalid field type, which ends the parsing
 
 
 def tell_message(teller: EventBuilder, role: object, content: object, position: int, *, helper: bool = False) -> None:
-    """One message of either form."""
+    """Add the events of one message of either format."""
     blocks = blocks_of(content)
     match role:
         case "user":
@@ -281,7 +281,7 @@ def _user(teller: EventBuilder, blocks: list[Mapping[str, Any]], position: int, 
 
 
 def _block(teller: EventBuilder, block: Mapping[str, Any], position: int, said: str, *, helper: bool) -> str:
-    """The id of what the agent said, if the block is that."""
+    """Add the events of a block; return the id of the agent's message if it is one."""
     match block:
         case {"type": "text", "text": str(text)}:
             return teller.answered(text)
@@ -320,10 +320,10 @@ def _result(teller: EventBuilder, block: Mapping[str, Any], *, helper: bool) -> 
 
 
 def look_at_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int, better: bool, now: float) -> ReadResult:
-    """``better`` says that its conversation is read from where it is whole: an export is written at once, a database when there
-    is time for it, so that nothing is read of the first before it rests. Raises `Unreadable`, and `OSError`.
+    """Read an exported conversation. Raises `Unreadable`, and `OSError`.
 
-    No line says when it was said: it is as old as the file was when the line was first seen.
+    ``better`` means that the conversation is read from a more complete place. Exports are written at once but databases later, so
+    an export is first read when it is no longer written to. Its lines have no time: they get the file's time at the first read.
     """
     with AppendOnlyFile(path, within=root, line_limit=LINE_LIMIT) as file:
         if better:
@@ -350,7 +350,7 @@ def look_at_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int
 
 
 def _exported(path: Path, root: Path, at: datetime) -> Session:
-    """The folder is named where the person trusted it; the name of the one that holds the export cannot be taken apart."""
+    """Return the session. Its folder is in the user's workspace trust; the export's folder name cannot be decoded."""
     project = path.relative_to(root).parts[1]
     try:
         with AppendOnlyFile(root / "projects" / project / ".workspace-trusted", within=root) as file:

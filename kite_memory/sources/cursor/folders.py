@@ -1,4 +1,4 @@
-"""Which folder a Cursor conversation is about, for those that do not say: the editor knows them by workspace."""
+"""Find the folder of a Cursor conversation that does not name it, from the editor's list of workspaces."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _WSL = "wsl.localhost"
 
 
 class Folders:
-    """Of one editor's ``User`` folder. A workspace's database is opened again only when it has changed."""
+    """Folders of the workspaces in one editor's ``User`` folder. A workspace's database is read again only if it has changed."""
 
     def __init__(self, user: Path) -> None:
         self._workspaces = user / "workspaceStorage"
@@ -26,7 +26,7 @@ class Folders:
         self._homes: dict[str, Path] = {}
 
     def of_database(self, path: Path) -> str:
-        """The folder that a workspace's own database is about."""
+        """Return the folder of a workspace's own database."""
         try:
             with AppendOnlyFile(path.with_name("workspace.json"), within=self._workspaces) as file:
                 about = object_in(file.between(0, min(file.size, _DESCRIPTION)))
@@ -41,7 +41,7 @@ class Folders:
                 return ""
 
     def of_conversation(self, name: str, about: Mapping[str, Any]) -> str:
-        """What it says itself (since 3.12), or the folder of the workspace that lists it."""
+        """Return the folder that the conversation names (since 3.12), or that of the workspace that lists it."""
         match about.get("workspaceIdentifier"):
             case {"uri": {"fsPath": str(path)}} | {"uri": {"path": str(path)}} if path:
                 return beginning(path, PATH_LIMIT)
@@ -71,7 +71,7 @@ class Folders:
 
 
 def _listed(path: Path, within: Path) -> frozenset[str]:
-    """The conversations that a workspace's database names. Raises `Unreadable`."""
+    """Return the conversations that a workspace's database lists. Raises `Unreadable`."""
     with opened(path, within=within, seconds=2.0) as database:
         if not {"key", "value"} <= database.columns("ItemTable"):
             return frozenset()
@@ -97,7 +97,7 @@ def _list(value: object) -> list[Any]:
 
 
 def path_of(uri: str) -> str:
-    """A folder's path out of a URI, also on another machine, where it is only a name; empty for what is no URI."""
+    """Return the path in a folder's URI, also for one on another machine; empty for anything else."""
     try:
         parts = urlsplit(uri[: 2 * PATH_LIMIT])
     except ValueError:

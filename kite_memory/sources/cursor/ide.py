@@ -1,7 +1,7 @@
-"""Cursor's editor: a database of keys and values, in which each conversation is a row and so is each of its bubbles.
+"""Read the database of Cursor's editor, in which each conversation and each of its bubbles is a row of keys and values.
 
-A row that is written anew gets a new number, the highest there is; so what changed is found by number, and nothing else of a
-database of gigabytes is read. Until 2025 whole conversations stood in one value of each workspace's database.
+A row that is rewritten gets a new number, the highest one; so changes are found by row number, and nothing else of a database of
+gigabytes is read. Until 2025 whole conversations were stored in one value of each workspace's database.
 """
 
 import sqlite3
@@ -35,13 +35,15 @@ _LEGACY_BUBBLES = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Legacy:
+    """A conversation stored in one value, as until 2025."""
+
     name: str
     about: Mapping[str, Any]
     bubbles: Sequence[Mapping[str, Any]]
 
 
 def legacy_conversations(composers: object, chats: object) -> Iterator[Legacy]:
-    """Chats first, then the rest by age; those of which nothing is left are left out."""
+    """Yield chats first, then the rest by age, without those left empty by duplicates."""
     told: set[str] = set()
     for about in _objects(chats, "tabs"):
         yield from _legacy(short(about.get("tabId")), about, _objects(about, "bubbles"), told)
@@ -56,7 +58,7 @@ def _legacy(name: str, about: Mapping[str, Any], bubbles: Iterable[Mapping[str, 
 
 
 def _exchanges(bubbles: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    """What the person said, with the answer to it."""
+    """Yield the user's messages together with the answer to them."""
     exchange: list[Mapping[str, Any]] = []
     for bubble in bubbles:
         exchange.append(bubble)
@@ -68,7 +70,7 @@ def _exchanges(bubbles: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[st
 
 
 def _new(exchange: list[Mapping[str, Any]], told: set[str]) -> Iterator[Mapping[str, Any]]:
-    """Each with the words that name it: its own, and those of the answer."""
+    """Yield the bubbles of a new exchange, each with the words that identify it: its own, and those of the answer."""
     answer = _text(exchange[-1]) if exchange[-1].get("type") in (2, "ai") else ""
     if answer and answer in told:
         return
@@ -100,20 +102,22 @@ _ABOUT, _BUBBLE = "composerData:", "bubbleId:"
 _AT_ONCE = 64
 _BUBBLES = 100_000
 _TAIL = 16
-"""Bubbles at the end of a conversation that are told again when it changed: the list of them is written down late."""
+"""Bubbles at the end of a changed conversation that are read again, since their list is written late."""
 
 _LAST = 32
 _BACK = 40
-"""Bubbles read back to the agent's last words: whose calls they are."""
+"""Limit of bubbles read backwards to find the agent's message that calls belong to."""
 
 _LEGACY_KEYS = ("composer.composerData", "workbench.panel.aichat.view.aichat.chatdata")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sweep:
-    """Rows up to ``told`` are told. Amid a sweep ``goal`` is what it will have told, ``after`` the last conversation that was
-    told whole, ``place`` how many bubbles were told ``of`` another. ``items`` are the rows of the old values, ``old`` how many
-    conversations of those were told. ``last`` are the last rows that were told, with a checksum of the key of each.
+    """State of a pass over the changed rows.
+
+    All rows up to ``told`` were read. During a pass, ``goal`` is its last row, ``after`` the last conversation that was read
+    completely, ``place`` how many bubbles of conversation ``of`` were read. ``items`` are the rows of the legacy values, ``old``
+    how many conversations in them were read. ``last`` are the last rows that were read, with a checksum of the key of each.
     """
 
     told: int = 0
@@ -131,7 +135,7 @@ class _Sweep:
 
     @staticmethod
     def resumed(cursor: Cursor | None) -> "_Sweep":
-        """The inverse of `carried`; from the beginning with what another version wrote."""
+        """Parse what `carried` returned; start from the beginning if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(cursor.carry) if cursor else {"v": 0}
             if known["v"] != _VERSION:
@@ -144,7 +148,7 @@ class _Sweep:
 
 
 class Ide:
-    """Reads the databases below ``user``, which is the editor's ``User`` folder."""
+    """Reader of the databases below ``user``, the editor's ``User`` folder."""
 
     def __init__(self, user: Path) -> None:
         self._user = user
@@ -153,7 +157,7 @@ class Ide:
         self._legacy: tuple[tuple[Path, tuple[int, ...]], tuple[Legacy, ...]] = ((Path(), ()), ())
 
     def holds(self, name: str) -> bool:
-        """Whether a conversation stands in the editor's own database. Raises `Unreadable`."""
+        """Return whether the editor's own database contains a conversation. Raises `Unreadable`."""
         path = self._user / "globalStorage" / "state.vscdb"
         if not path.exists():
             return False
@@ -163,7 +167,7 @@ class Ide:
             return database.value("SELECT 1 FROM cursorDiskKV WHERE key = ?", (_ABOUT + name,)) is not None
 
     def look_at(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
-        """The next conversation that changed, or as much of it as the budget allows. Raises `Unreadable`."""
+        """Return the next changed conversation, or as much of it as the budget allows. Raises `Unreadable`."""
         with opened(path, within=self._user) as database:
             sweep = _Sweep.resumed(cursor)
             same = cursor and (cursor.size, cursor.mtime_ns, cursor.carry) == (database.size, database.mtime_ns, sweep.carried())
@@ -175,7 +179,7 @@ class Ide:
             return looking.look(budget)
 
     def _helpers_in(self, database: ForeignDatabase, looking: "_Looking") -> dict[str, str]:
-        """Conversations with whom they work for, which only the latter say. What was looked through once is not again."""
+        """Return sub-agents' conversations with their parents, which only the parents name. Rows are searched only once."""
         if not looking.has_bubbles:
             return {}
         seen, found = self._helpers.get(looking.path, (0, {}))
@@ -209,7 +213,7 @@ class Ide:
 
 
 class _Looking:
-    """One look."""
+    """One read of a database."""
 
     def __init__(self, path: Path, database: ForeignDatabase, sweep: _Sweep, folders: Folders, position: int) -> None:
         self.helpers: dict[str, str] = {}
@@ -234,7 +238,7 @@ class _Looking:
         self.sweep = replace(sweep, goal=self.goal)
 
     def _used_again(self, sweep: _Sweep) -> bool:
-        """Whether numbers of rows that were told are those of others now: the highest ones were deleted in between."""
+        """Return whether row numbers were reused, because the highest ones were deleted in between."""
         known = dict(sweep.last)
         now = dict(self._rows_up_to(sweep.told)) if known else {}
         return any(known.get(row) != checksum for row, checksum in now.items() if row >= min(known))
@@ -291,7 +295,7 @@ class _Looking:
         )
 
     def _changed(self) -> Iterator[str]:
-        """The conversations that something may be told of in this sweep yet, in the order of their names."""
+        """Yield the conversations that may have changes left in this pass, sorted by name."""
         if not self.has_bubbles:
             return
         database, sweep = self._database, self.sweep
@@ -311,12 +315,12 @@ class _Looking:
             after = str(rows[-1][0])
 
     def _conversation(self, name: str, budget: int) -> tuple[Conversation, list[Any], int] | None:
-        """What changed of one, and how many of its bubbles are told if that is not all; ``None`` without anything."""
+        """Return the changes of one conversation, and how many bubbles were read if not all; ``None`` without changes."""
         key = _ABOUT + name
         row = whole(self._database.value("SELECT rowid FROM cursorDiskKV WHERE key = ?", (key,)))
         about = self.object("SELECT value FROM cursorDiskKV WHERE key = ?", key, row) if name and row else None
         if not about:
-            return None  # its bubbles came first: with its own row they are told
+            return None  # its bubbles were written first: they are returned once its own row exists
         parent = self.helpers.get(name, "") or _works_for(about)
         folder = self._folders.of_conversation(name, about)
         found = conversation(name, about, folder=folder, parent=parent, helper=bool(parent) or _is_helper(about))
@@ -326,7 +330,7 @@ class _Looking:
         return (found, teller.events, place) if teller.events or place else None
 
     def _bubbles(self, name: str, about: dict[str, Any], budget: int, *, written: bool) -> tuple[list[Bubble], int]:
-        """Those to tell, led by those that they hang on; and the place to go on from, when the budget ended them."""
+        """Return the changed bubbles after the ones they depend on, and where to continue if the budget was reached."""
         inline = about.get("conversation")
         if isinstance(inline, list) and inline:
             return _inline(about, inline[:_BUBBLES]), 0
@@ -359,7 +363,7 @@ class _Looking:
         return out, 0
 
     def _before(self, order: list[dict[str, Any]], rows: dict[str, int], place: int) -> Iterator[Bubble]:
-        """The agent's words that the bubble at ``place`` comes after, if it does."""
+        """Yield the agent's message that the bubble at ``place`` follows, if any."""
         if order[place].get("type") == 1:
             return
         for back in range(place - 1, max(-1, place - 1 - _BACK), -1):
@@ -377,7 +381,7 @@ class _Looking:
         return content or None
 
     def object(self, query: str, key: object, row: int) -> dict[str, Any]:
-        """The object of a value; an empty one where there is none, or for what is counted as a problem."""
+        """Return the object in a value; an empty one if there is none, or if it is counted as a problem."""
         self._just_read = 0
         try:
             value = self._database.value(query, (key,))
@@ -407,7 +411,7 @@ def _is_helper(about: dict[str, Any]) -> bool:
 
 
 def _hidden(header: dict[str, Any]) -> bool:
-    """What the editor does not show as a person's was not theirs."""
+    """Return whether the editor hides a message in the user's role: the user did not write it."""
     match header:
         case {"type": 1, "grouping": {"isRenderable": False}}:
             return True
@@ -424,7 +428,7 @@ def _growing(about: dict[str, Any], order: list[dict[str, Any]]) -> frozenset[st
 
 
 def _old_calls(about: dict[str, Any]) -> dict[str, Any]:
-    """Before version 3 of a conversation its calls stood apart from its bubbles, under their names."""
+    """Return a conversation's calls, which before version 3 were stored separately from its bubbles, by name."""
     capabilities = about.get("capabilities")
     for capability in capabilities[:100] if isinstance(capabilities, list) else []:
         match capability:

@@ -1,4 +1,4 @@
-"""Cursor's conversations, those of its editor and those of its command line: where they lie, and which way each is read."""
+"""Conversations of Cursor's editor and command line: their locations, and which reader each one needs."""
 
 import re
 import time
@@ -18,10 +18,10 @@ _STATE, _STORE = ("state.vscdb", "state.vscdb-wal"), ("store.db", "store.db-wal"
 
 
 class CursorApp:
-    """Reads the databases below ``user``, the editor's ``User`` folder, and what the command line keeps in ``cli``, ``~/.cursor``.
+    """Source that reads the editor's databases and the command line's files.
 
-    A conversation that stands in several places is read from the one that holds most of it: the editor's database, then the
-    command line's, then an export.
+    ``user`` is the editor's ``User`` folder, ``cli`` is ``~/.cursor``. A conversation stored in several places is read from the
+    most complete one: the editor's database, then the command line's, then an export.
     """
 
     def __init__(self, user: Path, cli: Path, *, clock: Callable[[], float] = time.time) -> None:
@@ -38,7 +38,10 @@ class CursorApp:
         return (self._cli / "chats", self._cli / "projects")
 
     def flat_roots(self) -> tuple[Path, ...]:
-        """The database of every workspace is written to all day, and holds nothing since 2025: it is only compared."""
+        """Return the editor's global storage.
+
+        The databases of workspaces change all day, but hold nothing since 2025: they are only compared.
+        """
         return (self._user / "globalStorage",)
 
     def transcripts(self) -> Iterator[Path]:
@@ -70,7 +73,7 @@ class CursorApp:
         return False
 
     def in_order(self, paths: Iterable[Path]) -> list[Path]:
-        """Sub-agents after those that they work for."""
+        """Sort sub-agents after the conversations they work for."""
         return sorted({foreign_sqlite.database_of(path) for path in paths}, key=lambda path: ("subagents" in path.parts, str(path)))
 
     def stamp(self, path: Path) -> tuple[int, int]:
@@ -90,5 +93,5 @@ class CursorApp:
             return unread(path, cursor, "file cannot be read")
 
     def _better(self, name: str) -> bool:
-        """Whether a conversation stands anywhere but in an export. Raises `Unreadable` while that cannot be told."""
+        """Return whether a conversation is stored anywhere but in an export. Raises `Unreadable` while that is unknown."""
         return any(True for _ in self._cli.glob(f"chats/*/{name}/store.db")) or self._ide.holds(name)

@@ -1,1 +1,1 @@
-"""Gemini CLI's sessions read into events."""
+"""Parse Gemini CLI's sessions into events."""

@@ -1,4 +1,4 @@
-"""From a message of a Gemini CLI session to the events it tells, whichever of the client's two formats holds it."""
+"""Parse messages of a Gemini CLI session into events, from either of the client's two formats."""
 
 import hashlib
 import re
@@ -42,7 +42,7 @@ TOOLS = Toolbox(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Came:
-    """What a call came to. ``done`` is the file that it changed, and how, where its result says so."""
+    """Result of a call. ``done`` is the file that it changed, and how, if the result names it."""
 
     text: str
     status: Status
@@ -62,7 +62,7 @@ _DENIED = re.compile(r"(?i)user (?:did not allow|denied|declined|rejected)|denie
 
 
 def asked(tool: str, args: object, cwd: str) -> dict[str, Any]:
-    """The arguments, with a whole path and one question."""
+    """Return the arguments with full paths and a single question."""
     given: dict[str, Any] = dict(args) if isinstance(args, dict) else {}
     for key in TOOLS.paths:
         if isinstance(path := given.get(key), str) and path:
@@ -74,7 +74,7 @@ def asked(tool: str, args: object, cwd: str) -> dict[str, Any]:
 
 
 def came_of(tool: str, call: Mapping[str, Any], cwd: str) -> Came | None:
-    """Read the result that stands in a call; ``None`` while there is none."""
+    """Parse the result inside a call; ``None`` while there is none."""
     status, result = call.get("status"), call.get("result")
     if (isinstance(status, str) and status in _WAITING) or (status is None and not result):
         return None
@@ -92,7 +92,7 @@ def came_of(tool: str, call: Mapping[str, Any], cwd: str) -> Came | None:
 
 
 def came(tool: str, text: str, *, failed: bool, shown: object = None, cwd: str = "") -> Came:
-    """The same, where the result stands alone."""
+    """As `came_of`, for a result outside a call."""
     text, code = _unwrapped(tool, text)
     if text.startswith(_CANCELLED):
         return Came(text=text, status="denied" if _DENIED.search(text.partition("\n")[0]) else "interrupted")
@@ -102,7 +102,7 @@ def came(tool: str, text: str, *, failed: bool, shown: object = None, cwd: str =
 
 
 def response_text(result: object) -> tuple[str, bool]:
-    """The text of a call's ``functionResponse`` parts, and whether it is that of an error. What hooks add to it is left out."""
+    """Return the text of a call's ``functionResponse`` parts without what hooks add, and whether it is an error."""
     texts: list[str] = []
     failed = False
     for part in result if isinstance(result, list) else [result]:
@@ -121,7 +121,7 @@ def response_text(result: object) -> tuple[str, bool]:
 
 
 def _unwrapped(tool: str, text: str) -> tuple[str, int | None]:
-    """The output itself, and the exit code that is told around it: none is told of a command that went well."""
+    """Return the output itself, and its exit code, which is missing if the command succeeded."""
     text = text.strip()
     if text.startswith("<untrusted_context>"):
         text = text.removeprefix("<untrusted_context>").removesuffix("</untrusted_context>").strip()
@@ -177,7 +177,7 @@ NOT_THE_AGENTS = frozenset(
         "[The previous response was interrupted before it completed.]",
     }
 )
-"""What the client writes in the agent's place, so that turns alternate."""
+"""Texts that the client writes in the agent's role, so that turns alternate."""
 
 _NUDGES = frozenset({"Please continue.", "System: Please continue."})
 _REFERENCED = "\n--- Content from referenced files ---"
@@ -186,7 +186,7 @@ _SNAPSHOT = re.compile(r"\s*<state_snapshot>")
 
 
 def text_of(content: object) -> str:
-    """The text of a message's content; thoughts, calls and data are not its text."""
+    """Return the text of a message's content, without thoughts, calls and data."""
     if isinstance(content, str):
         return content
     if isinstance(content, dict):
@@ -208,19 +208,19 @@ def text_of(content: object) -> str:
 
 
 def snapshot_of(text: str) -> str:
-    """The client's summary of what it dropped from the conversation; empty where this is none."""
+    """Return the client's summary of what it dropped from the conversation; empty if this is none."""
     return text.strip() if _SNAPSHOT.match(text) else ""
 
 
 def is_injected(text: str) -> bool:
-    """Whether the client says it of its own, and not in answer to anything that a person typed."""
+    """Return whether the client wrote the text on its own, not in response to the user."""
     return text.lstrip().startswith(_INJECTED)
 
 
 def persons_words(message: Mapping[str, Any]) -> str:
-    """What of a ``user`` message a person typed.
+    """Return the part of a ``user`` message that the user typed.
 
-    What hooks add stands in blocks of its own, their brackets escaped, before and after it; files that were mentioned follow.
+    Hooks add blocks with escaped brackets before and after it; the content of mentioned files follows.
     """
     shown = message.get("displayContent")
     text = text_of(shown) if shown else text_of(message.get("content"))
@@ -239,7 +239,7 @@ _VERSION = 1
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SILENT = frozenset({"info", "warning", "error", "about", "help", "stats", "model_stats", "tool_stats", "quit", "compression"})
-"""What the client shows on the screen, and says to nobody."""
+"""Messages that the client only shows on the screen."""
 
 _TOLD = 128
 _UNKNOWN = 32
@@ -258,9 +258,9 @@ def named(*parts: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Conversation:
-    """What a later message needs to know of earlier ones, small enough to travel in a cursor.
+    """State carried from earlier messages to later ones, small enough for a cursor.
 
-    ``told`` remembers what was last told under an id, for as long as a message may be written again.
+    ``told`` holds what was last returned under an id, as long as the message may be written again.
     """
 
     id: str = ""
@@ -284,11 +284,11 @@ class Conversation:
         return True
 
     def was_told(self, id: str) -> bool:
-        """Of late; what was told long ago is forgotten."""
+        """Return whether an event with this id was returned recently; older ones are forgotten."""
         return named(id)[:12] in self.told
 
     def news(self, event: Event) -> bool:
-        """Whether an event says what was not told under its id of late."""
+        """Return whether an event differs from the one recently returned under its id."""
         name = named(event.id)[:12]
         said = named(event.type, event.text, event.status, event.path, event.command)[:8]
         known = self.told.pop(name, "")
@@ -298,7 +298,7 @@ class Conversation:
         return known != said
 
     def describe(self, facts: Mapping[str, Any]) -> None:
-        """Take in what a document says of itself, or a line of its changes."""
+        """Apply a document's metadata, or a line of changes to it."""
         self.id = self.id or short(facts.get("sessionId"))
         self.hash = self.hash or short(facts.get("projectHash"))
         self.sub_agent = self.sub_agent or facts.get("kind") == "subagent"
@@ -331,7 +331,7 @@ class Conversation:
 
     @staticmethod
     def resumed(carry: str) -> "Conversation | None":
-        """The inverse of `carried`, ``None`` for what another version wrote."""
+        """Parse what `carried` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:
@@ -356,7 +356,7 @@ class Conversation:
 
 
 class GeminiInterpreter:
-    """Reads messages in order and collects what they tell. It changes the `Conversation` it was given, and nothing else."""
+    """Parses messages in order and collects their events. Changes only the `Conversation` it was given."""
 
     def __init__(self, *, file: str, conversation: Conversation) -> None:
         self.events: list[Event] = []
@@ -387,7 +387,7 @@ class GeminiInterpreter:
             self.problem(position, reason)
 
     def message(self, message: Mapping[str, Any], start: int, end: int, *, ordinal: int) -> None:
-        """One message, standing at ``[start, end)``. What it repeats of a moment ago is not told again."""
+        """Parse one message at ``[start, end)``, omitting events that repeat recent ones."""
         conversation = self._conversation
         self._teller = self._new_teller()
         self._place = (start, end, ordinal)
@@ -410,7 +410,7 @@ class GeminiInterpreter:
         conversation.ordinal = self._teller.ordinal
 
     def _name(self, message: Mapping[str, Any]) -> str:
-        """The client's id, unless another session may use it too."""
+        """Return the client's id, unless another session may use it too."""
         told = message.get("id")
         if isinstance(told, str) and _UUID.fullmatch(told):
             return told
@@ -452,7 +452,7 @@ class GeminiInterpreter:
             conversation.message = name
 
     def _returned(self, call: str, tool: str, part: Mapping[str, Any]) -> None:
-        """A result that stands in a message of its own; mostly it stood in its call before."""
+        """Add a result from a separate message, unless it was in its call before, as usual."""
         name = self._call_name(call)
         if not self._conversation.was_told(named(name, "result")):
             text, failed = response_text([part])
@@ -496,7 +496,7 @@ class GeminiInterpreter:
         self._at = at
 
     def _came(self, call: str, result: Came, opened: OpenCall) -> None:
-        """The result is told under its call's name, so that it is the same wherever it stands."""
+        """Add a result under an id derived from its call, so that it is the same in either place."""
         self._record(named(opened.event, "result"))
         event = self._teller.returned(call, opened, result.text, result.status, done=result.done)
         asks = opened.tool in TOOLS.asking and result.status == "ok" and result.text
@@ -505,7 +505,7 @@ class GeminiInterpreter:
             self._teller.tell(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
 
     def _find_folder(self, args: object) -> None:
-        """The folder whose hash the session bears is known when a path in or above which it lies is named."""
+        """Find the session's folder, known by its hash, in or above a path in a call's arguments."""
         conversation = self._conversation
         if conversation.cwd or len(conversation.hash) != 64 or not isinstance(args, dict):
             return
@@ -514,7 +514,7 @@ class GeminiInterpreter:
 
 
 def folder_of(hash: str, paths: list[str]) -> str:
-    """The one of ``paths``, or of the folders they lie in, that has this SHA-256."""
+    """Return the path in ``paths``, or the parent of one, that has this SHA-256; empty if there is none."""
     for path in paths:
         folder = Path(path)
         for candidate in (folder, *list(folder.parents)[:_DEEPEST]):

@@ -1,4 +1,4 @@
-"""Gemini CLI's sessions: where they lie, and reading both of its formats on from a cursor."""
+"""Gemini CLI's sessions: their location, and reading both formats from a cursor."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,12 +24,12 @@ _PER_MESSAGE = 1_000
 
 
 class Gemini:
-    """Reads ``<root>/tmp/<project>/chats``, where ``root`` is ``${GEMINI_CLI_HOME:-~}/.gemini``.
+    """Source that reads ``<root>/tmp/<project>/chats``, where ``root`` is ``${GEMINI_CLI_HOME:-~}/.gemini``.
 
-    Until 0.39 a session was one JSON document, written anew at every change. Since then it is a file of lines: a message that
-    changes is written again under its id, and now and then all of them together, shortened and with the time of that moment.
-    What such a checkpoint repeats stays as it was first told, so a look ends before it and after it. A document that is
-    resumed goes on as lines, in the same session and under the same ids. ``own_state`` is our state folder.
+    Until 0.39 a session was one JSON document, rewritten at every change. Since then it is a file of lines: a changed message is
+    written again under its id, and sometimes all messages together, shortened and with the current time. Events repeated by such a
+    checkpoint stay as first returned, so reading stops before and after it. A resumed document continues as lines, in the same
+    session and with the same ids. ``own_state`` is our state folder.
     """
 
     def __init__(self, root: Path, *, own_state: Path, line_limit: int = LINE_LIMIT, document_limit: int = DOCUMENT_LIMIT) -> None:
@@ -52,7 +52,7 @@ class Gemini:
             yield from self.in_order(path for path in found if self.owns(path))
 
     def in_order(self, paths: Iterable[Path]) -> list[Path]:
-        """Sessions by the time in their names, before the agents that work for them; a document before its lines."""
+        """Sort sessions by the time in their names, before their sub-agents; a document before its lines."""
         return sorted(paths, key=lambda path: (len(path.parts), path.stem, path.suffix, str(path)))
 
     def owns(self, path: Path) -> bool:
@@ -119,17 +119,17 @@ class Gemini:
             amends=not reading.checkpoint,
         )
 
-    # What lies beside them
+    # Files beside the sessions
 
     def _settle(self, path: Path, conversation: Conversation) -> None:
-        """Who and where, as far as the file itself does not say."""
+        """Fill in the session's id and folder if the file does not name them."""
         conversation.id = conversation.id or path.stem[-128:]
         conversation.sub_agent = conversation.sub_agent or path.parent.parent.name == "chats"
         if not conversation.cwd:
             conversation.cwd = beginning(self._folder(path, conversation.hash), 4096)
 
     def _folder(self, path: Path, hash: str) -> str:
-        """Where the project is, as the client itself notes: beside its sessions, or in the list of all projects."""
+        """Return the project's folder from the client's notes: beside its sessions, or in the list of all projects."""
         project = self._tmp / path.relative_to(self._tmp).parts[0]
         if noted := _small_text(project / ".project_root", self._root).strip():
             return noted
@@ -143,7 +143,7 @@ class Gemini:
 
 
 class _Lines:
-    """Reads lines until the budget's end, or until what they are changes: a checkpoint is a look of its own."""
+    """Parses lines up to the budget's end, or to the next checkpoint or its end: a checkpoint is returned separately."""
 
     def __init__(self, path: Path, conversation: Conversation, *, settle: Callable[[Path, Conversation], None]) -> None:
         self.checkpoint = False
@@ -154,7 +154,7 @@ class _Lines:
         self.interpreter = GeminiInterpreter(file=str(path), conversation=conversation)
 
     def tell(self, found: Found, at: int, line: bytes) -> bool:
-        """Whether the look ends before this line."""
+        """Parse a line, or return true if reading must stop before it."""
         row, begun = found.row, bool(self.interpreter.events)
         if self._conversation.ours:
             return False
@@ -187,7 +187,7 @@ class _Lines:
                 self.interpreter.unknown(start, "unknown line")
 
     def _begin(self) -> None:
-        """Before anything is told it must be known whose it is."""
+        """Determine the session before the first event."""
         if not self._settled:
             self._settle(self._path, self._conversation)
             self._settled = True
@@ -229,7 +229,7 @@ def _small_text(path: Path, within: Path) -> str:
 
 
 def _projects(text: str) -> dict[str, str]:
-    """``{folder: name}``."""
+    """Return ``{folder: name}``."""
     try:
         told = orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -1,1 +1,1 @@
-"""The commits of known repositories read into events."""
+"""Parse the commits of known repositories into events."""

@@ -1,4 +1,4 @@
-"""The history of the repositories that agents worked in, so that a decision that stands only in a commit is found too."""
+"""Parse the history of the repositories that agents worked in, so that decisions recorded only in a commit can be recalled."""
 
 import hashlib
 import re
@@ -22,7 +22,7 @@ from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
 PROVIDER = "git"
 
 MOST_COMMITS = 2_000
-"""Looked at of a history, the newest; and of what is new when one is looked at again."""
+"""Limit of commits read from a history, newest first, and of new commits when it is read again."""
 
 _VERSION = 1
 _REPOSITORIES = 500
@@ -39,7 +39,10 @@ _EVENTS_OF_A_COMMIT = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """``seen`` are the tips whose history is told. Amid telling more, ``goal`` are those that will be, and ``told`` counts."""
+    """State of reading a history. ``seen`` are the tips whose history was returned completely.
+
+    While more is being returned, ``goal`` are the tips to reach, and ``told`` counts the commits returned so far.
+    """
 
     seen: tuple[str, ...] = ()
     goal: tuple[str, ...] = ()
@@ -50,7 +53,7 @@ class _Reading:
 
     @staticmethod
     def resumed(cursor: Cursor | None) -> "_Reading":
-        """The inverse of `carried`; from the beginning with what another version wrote."""
+        """Parse what `carried` returned; start from the beginning if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(cursor.carry) if cursor else {"v": 0}
             if known["v"] != _VERSION:
@@ -62,10 +65,10 @@ class _Reading:
 
 
 class GitLog:
-    """A repository stands for its history by its ``HEAD``; ``projects`` are the folders whose repositories are looked at.
+    """Source that reads commits. A repository's history is identified by its ``HEAD``; ``projects`` returns the folders to look in.
 
-    Commits are no conversation: nobody is prompted by them and no model is asked about them. A month of a repository is a
-    session, a commit an event of a file action, and the files it changed are events of their own.
+    Commits are not a conversation: they are neither prompts nor extracted by a model. A month of a repository is a session, a
+    commit is an event of a file action, and the files it changed are separate events.
     """
 
     def __init__(
@@ -87,7 +90,7 @@ class GitLog:
         return PROVIDER
 
     def roots(self) -> tuple[Path, ...]:
-        """Nothing is watched: repositories are written to by every tool there is. The full comparison finds what is new."""
+        """Return nothing to watch, since all tools write to repositories. The regular full comparison finds what is new."""
         return ()
 
     def flat_roots(self) -> tuple[Path, ...]:
@@ -112,7 +115,7 @@ class GitLog:
         return stamp(path)
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
-        """A month of commits that are new. ``budget`` bounds nothing here: their number does."""
+        """Return one month of new commits. ``budget`` is ignored; the number of commits is limited instead."""
         unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
         try:
             now = stamp(path)
@@ -120,7 +123,7 @@ class GitLog:
                 return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor)
             repository = self._known.get(path) or _repository_of(path)
             return _Looking(path, repository, self._git, self._most).look(_Reading.resumed(cursor), now)
-        except GitFailed as error:  # as it would be again until the repository changes
+        except GitFailed as error:  # it would fail again until the repository changes
             unmoved = replace(unmoved, position=now[0], size=now[0], mtime_ns=now[1])
             if (reason := str(error)) == NO_COMMITS:
                 return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=unmoved)
@@ -169,7 +172,7 @@ class _Looking:
         )
 
     def _tips(self) -> tuple[str, ...]:
-        """Where its branches and the heads of its worktrees are now, the newest first; those of other machines are left out."""
+        """Return the tips of local branches and of the folder's HEAD, newest first, without remote branches."""
         branches = self._git.ask(
             self._folder,
             ("for-each-ref", "--sort=-committerdate", f"--count={_TIPS}", "--format=%(objectname)", "refs/heads"),
@@ -185,7 +188,7 @@ class _Looking:
         return tuple(tip for tip in tips if _COMMIT.fullmatch(tip))
 
     def _listed(self, goal: Sequence[str], seen: Sequence[str]) -> list[tuple[str, int]]:
-        """The commits that are new, oldest first, with the moment of each."""
+        """Return the new commits with their times, oldest first."""
         there = self._there([*goal, *seen])
         given = [*(tip for tip in goal if tip in there), *(f"^{tip}" for tip in seen if tip in there)]
         if not given or given[0].startswith("^"):
@@ -201,7 +204,7 @@ class _Looking:
         return sorted(found, key=lambda each: (each[1], place[each[0]]))
 
     def _there(self, tips: Sequence[str]) -> frozenset[str]:
-        """Those of ``tips`` that have not been swept away since."""
+        """Return those of ``tips`` that still exist."""
         told = self._git.ask(self._folder, ("cat-file", "--batch-check=%(objectname) %(objecttype)"), given=tips)
         lines = told.decode("ascii", "replace").splitlines()
         return frozenset(line.removesuffix(" commit") for line in lines if line.endswith(" commit"))
@@ -209,15 +212,15 @@ class _Looking:
     def _events(self, names: Sequence[str], month: str, before: int) -> Iterator[Event]:
         try:
             told = self._shown(names, ("--name-status", "--no-renames", "-z"))
-        except GitFailed:  # trees that a partial clone has not fetched, or a change of a million files: then without the files
+        except GitFailed:  # trees missing in a partial clone, or a million files: retry without files
             told = self._shown(names, ())
         for number, record in enumerate(told):
             yield from self._commit(record, month, before + number)
 
     def _shown(self, names: Sequence[str], more: Sequence[str]) -> list[list[bytes]]:
-        """For each commit its name, moment and message, then what was done to which file.
+        """Return the name, time and message of each commit, then its changed files.
 
-        A commit begins at a word that nobody could know when they wrote their message.
+        Commits are separated by a random word that no commit message can contain.
         """
         begins = secrets.token_hex(16)
         words = ("log", "--stdin", "--no-walk=unsorted", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-color")
@@ -277,7 +280,7 @@ class _Looking:
 
 
 def _unsigned(message: str) -> str:
-    """The message without who signed it, at its end."""
+    """Return the message without the signature lines at its end."""
     lines = message.split("\n")
     while len(lines) > 1 and _SIGNATURE.match(lines[-1]):
         lines.pop()
@@ -285,7 +288,7 @@ def _unsigned(message: str) -> str:
 
 
 def _next_month(listed: Sequence[tuple[str, int]], told: int) -> tuple[str, list[str]]:
-    """The month of the commit at ``told``, and the commits of that month from there on."""
+    """Return the month of the commit at ``told``, and the commits of that month from there on."""
     names: list[str] = []
     month = ""
     for name, at in listed[told : told + _AT_ONCE]:
@@ -298,7 +301,7 @@ def _next_month(listed: Sequence[tuple[str, int]], told: int) -> tuple[str, list
 
 
 def _changed(files: Iterable[bytes]) -> list[tuple[str, str]]:
-    """How each file was changed, out of ``--name-status -z``."""
+    """Parse the output of ``--name-status -z`` into the changes of each file."""
     parts = [part for file in files if (part := file.strip(b"\n"))]
     return [
         (how.decode("ascii", "replace"), path.decode("utf-8", "replace"))

@@ -1,1 +1,1 @@
-"""OpenCode's sessions read into events."""
+"""Parse OpenCode's sessions into events."""

@@ -1,4 +1,4 @@
-"""From OpenCode's messages and their parts to the events they tell. Its database and its older files hold the same objects."""
+"""Parse OpenCode's messages and their parts into events. Its database and its older files hold the same objects."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,16 +38,16 @@ _INVALID = "invalid"
 _SKIPPED = frozenset(
     {"reasoning", "step-start", "step-finish", "snapshot", "patch", "file", "agent", "retry", "compaction", "subtask"}
 )
-"""What the agent thought, its counters, copies of what its tools tell, attachments, and tasks worded by a command's template."""
+"""The agent's thoughts, counters, copies of tool results, attachments, and tasks written by a command's template."""
 
 _ABANDONED = 600.0
-"""Seconds after which a text that was never finished will not be."""
+"""Seconds after which an unfinished text counts as abandoned."""
 
 _OWN_TEMPLATES = (
     "Please analyze this codebase and create an AGENTS.md file containing",
     "Create or update `AGENTS.md` for this repository",
 )
-"""Prompts that a command of the client's puts in a person's place, word for word."""
+"""Prompts that a command of the client inserts in the user's role, verbatim."""
 
 _UNTITLED = ("New session - ", "Child session - ")
 _REFUSED = ("The user rejected permission", "The user dismissed", "The user has specified a rule which prevents")
@@ -61,7 +61,7 @@ _EVENTS_OF_A_PART = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """``row`` is where it stands; ``changed`` the Unix time when it was written last."""
+    """A part of a message. ``row`` is its row; ``changed`` is the Unix time of its last write."""
 
     row: int
     content: Mapping[str, Any]
@@ -70,7 +70,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """With all of its parts. ``place`` counts the parts of the session before it."""
+    """A message with all of its parts. ``place`` counts the parts of the session before it."""
 
     name: str
     info: Mapping[str, Any]
@@ -80,14 +80,17 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """``helper`` says that another session's agent speaks in the person's place."""
+    """A conversation's session. ``helper`` means that another session's agent writes in the user's role."""
 
     session: Session
     helper: bool
 
 
 def conversation(info: Mapping[str, Any], messages: Iterable[Mapping[str, Any]]) -> Conversation | None:
-    """Out of a session's record; ``None`` without a name. The folder is ``/`` where the client did not know it."""
+    """Build the conversation from a session's record; ``None`` without a name.
+
+    The folder is ``/`` if the client did not know it.
+    """
     name = short(info.get("id"))
     if not name:
         return None
@@ -129,8 +132,9 @@ def _text(value: object) -> str:
 
 
 def tell(conversation: Conversation, messages: Iterable[Message], *, file: str, last: str, now: float) -> EventBuilder:
-    """The events of ``messages``, in their order. ``last`` names the session's last message: what is unfinished there is still
-    being written, and is told when it is whole.
+    """Build the events of ``messages``, in order.
+
+    ``last`` names the session's last message: text that is unfinished there is still being written, and is returned once complete.
     """
     teller = EventBuilder(provider=PROVIDER, session=conversation.session.id, file=file, tools=TOOLS, calls=OpenCalls())
     for message in messages:
@@ -139,7 +143,7 @@ def tell(conversation: Conversation, messages: Iterable[Message], *, file: str, 
 
 
 class _Telling:
-    """One message being told."""
+    """Builds the events of one message."""
 
     def __init__(self, teller: EventBuilder, conversation: Conversation, message: Message, *, may_go_on: bool, now: float) -> None:
         self._teller = teller
@@ -186,9 +190,9 @@ class _Telling:
         self._teller.record(name, at or written, part.row, part.row, ordinal=ordinal)
 
     def _name(self, index: int, content: Mapping[str, Any]) -> str:
-        """Of what a fork copies with it, so that a copy is known again: a fork gives new names to messages and parts.
+        """Return an id derived from what a fork copies, since a fork gives new names to messages and parts.
 
-        Of a text only the beginning, which stays when it grows.
+        Of a text only the beginning is used, which stays the same when the text grows.
         """
         created = self._times.get("created")
         if not isinstance(created, int | float | str):
@@ -229,7 +233,7 @@ class _Telling:
             teller.problem(part.row, "tool without a state")
             return
         status = state.get("status")
-        if status == "pending":  # what it is called with is still being written
+        if status == "pending":  # its arguments are still being written
             return
         given = state.get("input")
         self._begin(part, name, state, ordinal)
@@ -262,7 +266,10 @@ def _injected(content: Mapping[str, Any]) -> bool:
 
 
 def _outcome(state: Mapping[str, Any], tool: str) -> tuple[str, Status]:
-    """Of a command only its exit code says that it failed; a tool that does not exist has run, by its state."""
+    """Return the text and status of a result.
+
+    A failed command is known only by its exit code; a call of a tool that does not exist has completed, by its state.
+    """
     if state.get("status") == "error":
         text = state.get("error")
         text = text if isinstance(text, str) else ""
@@ -285,7 +292,7 @@ def _outcome(state: Mapping[str, Any], tool: str) -> tuple[str, Status]:
 
 
 def _changed(state: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The files that a patch touched; other tools name theirs in the call."""
+    """Return the files that a patch changed; other tools name theirs in the call."""
     match state.get("metadata"):
         case {"files": list(files)}:
             pass
@@ -302,7 +309,7 @@ def _changed(state: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _answers(state: Mapping[str, Any]) -> Iterator[str]:
-    """Each question with what the person chose."""
+    """Yield each question with the user's answer."""
     given, metadata = state.get("input"), state.get("metadata")
     questions = given.get("questions") if isinstance(given, dict) else None
     answers = metadata.get("answers") if isinstance(metadata, dict) else None
@@ -330,7 +337,7 @@ def _chosen(answer: object) -> str:
 
 
 def said_at(info: Mapping[str, Any]) -> float:
-    """When a message was begun, to put messages in order by."""
+    """Return the time a message was started, to sort messages by."""
     times = info.get("time")
     created = moment(times.get("created") if isinstance(times, dict) else info.get("time_created"))
     return created.timestamp() if created else 0.0

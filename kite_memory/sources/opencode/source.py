@@ -1,4 +1,4 @@
-"""OpenCode's sessions: its databases, and the JSON files of before it had one."""
+"""OpenCode's sessions: its databases, and the JSON files of earlier versions."""
 
 import os
 import re
@@ -33,7 +33,7 @@ from kite_memory.system.private_files import names_in
 _VERSION = 1
 _RECENT = 2_000
 _MARGIN = 60_000
-"""Milliseconds that a change may be written down before it is committed, so that a snapshot in between did not see it."""
+"""Milliseconds between the time in a row and its commit, for rows that an earlier snapshot may have missed."""
 
 _SESSIONS = 1_000_000
 _AT_ONCE = 64
@@ -48,7 +48,7 @@ _ABOUT_A_SESSION = ("id", "directory", "title", "parent_id", "time_created")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Mark:
-    """How far the rows go that were told, and up to when (ms) what was written anew was told too."""
+    """Last rows that were read, and the time (ms) up to which rewritten rows were read too."""
 
     message: int = 0
     part: int = 0
@@ -57,8 +57,10 @@ class _Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sweep:
-    """Amid one, ``goal`` is what will be told when it ends, ``after`` the row of the last session that was told whole, and
-    ``said`` the last message that was told of the one behind it.
+    """State of a pass over the changed sessions.
+
+    During a pass, ``goal`` is the mark at its end, ``after`` the row of the last session that was read completely, and ``said`` the
+    last message that was read of the next one.
     """
 
     mark: _Mark
@@ -73,7 +75,7 @@ class _Sweep:
 
     @staticmethod
     def resumed(cursor: Cursor | None) -> "_Sweep":
-        """The inverse of `carried`; from the beginning with what another version wrote."""
+        """Parse what `carried` returned; start from the beginning if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(cursor.carry) if cursor else {"v": 0}
             if known["v"] != _VERSION:
@@ -86,8 +88,9 @@ class _Sweep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Of one message: ``before`` counts the parts of its session that go before it, ``parts`` are where its own stand, each with
-    the moment (ms) it was written.
+    """Position of one message.
+
+    ``before`` counts the earlier parts of its session; ``parts`` are the rows of its own, each with the time (ms) it was written.
     """
 
     name: str
@@ -101,7 +104,7 @@ def _mark(known: Sequence[int]) -> _Mark:
 
 
 def look_at_database(path: Path, cursor: Cursor | None, *, root: Path, budget: int, now: float) -> ReadResult:
-    """Raises `Unreadable`."""
+    """Read the next changes in a database. Raises `Unreadable`."""
     with opened(path, within=root) as database:
         sweep = _Sweep.resumed(cursor)
         if cursor and cursor.carry == sweep.carried() and (cursor.size, cursor.mtime_ns) == (database.size, database.mtime_ns):
@@ -122,11 +125,11 @@ class _Looking:
         self._read = 0
         goal = sweep.goal or self._goal(sweep.mark)
         if goal.message < sweep.mark.message or goal.part < sweep.mark.part:
-            sweep = replace(sweep, mark=_Mark())  # rows were taken away, so the numbers of new ones may have been used before
+            sweep = replace(sweep, mark=_Mark())  # rows were deleted, so new ones may reuse their numbers
         self._sweep, self._goal_now = replace(sweep, goal=goal), goal
 
     def look(self, budget: int) -> ReadResult:
-        """The next session that changed, or as much of it as the budget allows."""
+        """Return the next changed session, or as much of it as the budget allows."""
         sessions = self._touched()
         for row in sessions:
             try:
@@ -162,7 +165,10 @@ class _Looking:
         return Cursor(position=database.size, size=database.size, mtime_ns=database.mtime_ns, carry=ended.carried())
 
     def _goal(self, mark: _Mark) -> _Mark:
-        """Never later than it is now: what was dated by a clock that was ahead would hide all that is written until then."""
+        """Return the mark at the end of this pass.
+
+        Never later than now: a row with a time in the future would hide everything written until then.
+        """
         rows = {table: whole(self._database.value(select("MAX(rowid)", table))) for table in ("message", "part")}
         latest = [mark.at + _MARGIN if mark.at else 0]
         for table, row in rows.items():
@@ -172,11 +178,11 @@ class _Looking:
         return _Mark(message=rows["message"], part=rows["part"], at=max(1, at - _MARGIN) if max(latest) > 0 else 0)
 
     def _known(self, table: str, column: str) -> str:
-        """Of columns that not every version has, a nothing in their place."""
+        """Return the column's name, or ``NULL`` if this version does not have it."""
         return column if column in self._columns[table] else "NULL"
 
     def _touched(self) -> Iterator[int]:
-        """The rows of the sessions that something may be told of in this sweep yet, those first that were begun first."""
+        """Yield the rows of sessions that may have changes left in this pass, oldest first."""
         if self._sweep.mark != _Mark():
             yield from self._changed_sessions()
             return
@@ -201,7 +207,7 @@ class _Looking:
         return sorted(row for row in rows if row > self._sweep.after)
 
     def _session(self, row: int, budget: int) -> tuple[Conversation, list[Any], str] | None:
-        """What changed of one session, and the last message told if that is not all; ``None`` without anything."""
+        """Return the changes of one session, and the last message read if not all were; ``None`` without changes."""
         database = self._database
         known = [name for name in _ABOUT_A_SESSION if name in self._columns["session"]]
         found = database.rows(select(known, "session", "WHERE rowid = ?"), (row,), limit=1)
@@ -231,7 +237,7 @@ class _Looking:
         return (told, teller.events, said) if teller.events or said else None
 
     def _changed(self, session: str) -> tuple[list[_Place], str]:
-        """The messages that changed, in order, and the name of the last one that there is."""
+        """Return the changed messages in order, and the name of the session's last message."""
         database, mark = self._database, self._sweep.mark
         created, written = (self._known("message", column) for column in ("time_created", "time_updated"))
         query = select(("id", "rowid", written), "message", f"WHERE session_id = ? ORDER BY {created}, id")
@@ -294,9 +300,10 @@ _FILES = 20_000
 
 
 def stamp_of_files(session: Path) -> tuple[int, int]:
-    """How many messages there are and how long the last is, and when it, or the session, was written. May raise `OSError`.
+    """Return a size and the latest time of a session's files. May raise `OSError`.
 
-    Its length is counted since a clock may have been ahead: what is written later then is not the latest.
+    The size includes the number of messages and the length of the last one, since times alone may be wrong after a change of the
+    clock.
     """
     storage = session.parent.parent.parent
     status = session.stat()
@@ -311,7 +318,7 @@ def stamp_of_files(session: Path) -> tuple[int, int]:
 
 
 def look_at_files(session: Path, cursor: Cursor | None, *, root: Path, now: float) -> ReadResult:
-    """The whole session again, when anything of it changed. Raises `Unreadable`, and `OSError` for a session that is gone."""
+    """Read a whole session again if anything of it changed. Raises `Unreadable`, and `OSError` if it is gone."""
     info = _read(session, root)
     size, mtime_ns = stamp_of_files(session)
     if cursor and (cursor.size, cursor.mtime_ns) == (size, mtime_ns):
@@ -351,7 +358,7 @@ def look_at_files(session: Path, cursor: Cursor | None, *, root: Path, now: floa
 
 
 def _messages_of(session: Path) -> Path:
-    """The folder of its messages, named after the session; and so is its file, but for some that say ``ses_`` once more."""
+    """Return the folder of a session's messages, named like its file, except for some files that repeat ``ses_``."""
     messages = session.parent.parent.parent / "message"
     folder = messages / session.stem
     return folder if folder.is_dir() else messages / session.stem.removeprefix("ses_")
@@ -376,7 +383,7 @@ def _read(path: Path, root: Path) -> dict[str, Any] | str:
 
 
 def _json_files(folder: Path) -> list[str]:
-    """Sorted, which is the order they were made in."""
+    """Return the JSON files in a folder, sorted by name and so by time of creation."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if entry.name.endswith(".json") and entry.name.isascii())
@@ -398,10 +405,10 @@ _PROJECT_FOLDER = re.compile(r"[\w.-]{1,128}")
 
 
 class OpenCode:
-    """Reads ``root``, which is ``${XDG_DATA_HOME:-~/.local/share}/opencode`` on every system.
+    """Source that reads ``root``, which is ``${XDG_DATA_HOME:-~/.local/share}/opencode`` on every system.
 
-    ``opencode.db``, and one for each other channel, hold many sessions each. The files below ``storage`` are read only where
-    there is no database: they are what one was made from, and stay behind.
+    ``opencode.db``, and one database per other channel, hold many sessions each. The files below ``storage`` are read only if there
+    is no database: a database is created from them, and they stay.
     """
 
     def __init__(self, root: Path, *, clock: Callable[[], float] = time.time) -> None:
@@ -417,7 +424,7 @@ class OpenCode:
         return ()
 
     def flat_roots(self) -> tuple[Path, ...]:
-        """Beside the databases stand its snapshots, whole repositories, and a folder for every message it ever wrote."""
+        """Return the root without subfolders, which hold snapshots of repositories and a folder for every message."""
         return (self._root,)
 
     def transcripts(self) -> Iterator[Path]:
