@@ -65,7 +65,10 @@ class _Place:
 
 
 def events_for(version: tuple[int, ...] | None) -> tuple[str, ...]:
-    """Return the hook events for an agent's ``version``. An unknown version is treated as current, since the agent updates itself."""
+    """Return the hook events for an agent's ``version``.
+
+    An unknown version is treated as current, since the agent updates itself.
+    """
     return OLDER_EVENTS if version is not None and version < _KNOWS_BATCHES else EVENTS
 
 

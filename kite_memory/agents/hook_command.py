@@ -13,8 +13,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 
 
 def fast_command(client: Path | None = None, interpreter: str = "", *, windows: bool = sys.platform == "win32") -> str:
-    """Return one line for the agent's shell: the interpreter itself, without options of a virtual environment, on the client's
-    file.
+    """Return one line for the agent's shell: the interpreter itself, isolated and without site packages, on the client's file.
 
     Neither a shim nor a virtual environment's launcher is used: they cost more than the rest together. The client finds the package
     by its own path, so it needs neither.

@@ -1,4 +1,4 @@
-"""Change a settings file that belongs to a person and their agent: planned as text, shown as a diff, backed up, written atomically."""
+"""Change a settings file that belongs to a person and their agent: planned as text, shown as a diff, backed up, atomic."""
 
 import difflib
 import io

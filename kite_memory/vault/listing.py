@@ -123,7 +123,7 @@ def listing(files: Files) -> Listing:
 
 
 def is_below_hidden(path: PurePath) -> bool:
-    """Return whether a path of the vault, from its root on, lies in a folder that `listing` skips, such as `.obsidian` or `.git`."""
+    """Return whether a path of the vault, from its root on, is in a folder that `listing` skips, such as `.obsidian` or `.git`."""
     return any(part.startswith(".") for part in path.parts[:-1])
 
 

@@ -195,7 +195,10 @@ def one_line(text: str) -> str:
 
 
 def without_hidden(text: str) -> str:
-    """Remove what a model sees and a person doesn't: zero-width, direction and tag characters. Joiners of emoji and scripts stay."""
+    """Remove what a model sees and a person doesn't: zero-width, direction and tag characters.
+
+    Joiners of emoji and scripts stay.
+    """
     return _HIDDEN.sub("", text)
 
 

@@ -280,7 +280,10 @@ class Writer:
         return [outcome.path for outcome in edited if isinstance(outcome, Amended)]
 
     def remember_again(self, known: Known, note: Note) -> Amended | AlreadyWritten | LeftAlone:
-        """Update the tags or expiry of a note whose words are remembered again. It keeps its earlier expiry no longer than asked."""
+        """Update the tags and expiry of a note whose words are remembered again.
+
+        An expired note stands again; a note that has not expired keeps its expiry unless another is given.
+        """
 
         def again(text: str, old: Note) -> str | None:
             changes: dict[str, object] = {"tags": list(note.tags)} if set(note.tags) - set(old.tags) else {}
@@ -443,7 +446,7 @@ class Writer:
         return note is not None or self._leads_to_another_file(target)
 
     def _leads_to_another_file(self, target: str) -> bool:
-        """Return whether a link leads to a file that is no note. Lists the vault once per lock, and only for names with a suffix."""
+        """Return whether a link leads to a file that is no note. Lists the vault once per lock, for names with a suffix."""
         if not _SUFFIX.search(target):
             return False
         if self._others is None:

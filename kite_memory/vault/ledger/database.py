@@ -1,4 +1,4 @@
-"""The ledger's file: opened, brought up to date, and its failures in our words."""
+"""The ledger's database file: open it, migrate it, and translate its failures."""
 
 import contextlib
 import os
@@ -31,16 +31,16 @@ class LedgerDatabase:
             self._connection.close()
 
     def purge(self) -> bool:
-        """As `sqlite.purge`."""
+        """See `sqlite.purge`."""
         with self._lock, self._failing_as_ours():
             return sqlite.purge(self._connection)
 
     @contextlib.contextmanager
     def changing(self, *, lasting: bool = True) -> Iterator[None]:
-        """One transaction; nested ones are part of the outermost.
+        """Open a transaction; nested ones are part of the outermost.
 
-        One that need not be ``lasting`` may be undone by a power cut, until the next one that is: for what a comparison of
-        the vault would find out again. It spares a wait for the disk.
+        One that need not be ``lasting`` may be undone by a power cut, until the next one that is: for what a comparison of the
+        vault would find again. It saves a wait for the disk.
         """
         with self._lock, self._failing_as_ours():
             outermost = not self._depth
