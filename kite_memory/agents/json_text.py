@@ -77,7 +77,7 @@ Box = Array | Object
 
 
 def read(text: str, *, comments: bool = False) -> Node:
-    """Parse JSON strictly, as most agents do; ``comments`` also allows trailing commas. Raises `NotJson`."""
+    """Parse JSON strictly, as most agents do; ``comments`` allows comments and trailing commas. Raises `NotJson`."""
     return _Reading(text, comments=comments).whole()
 
 

@@ -50,7 +50,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Kept | Page | Pa
         return PassedOver(name=name, reason=reason)
     try:
         with archive.open(info) as file:
-            data = file.read(MOST_BYTES + 1)  # whatever it says of its size
+            data = file.read(MOST_BYTES + 1)  # its declared size is not trusted
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError):
         return PassedOver(name=name, reason="damaged")
     if len(data) > MOST_BYTES:

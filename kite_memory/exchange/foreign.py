@@ -223,7 +223,7 @@ def _kept(note: Note, *, accepted: bool) -> Draft:
         conflicts=(),
     )
     return Draft(
-        note=replace(note, body=tame(body)),  # whose word it is, the file says itself
+        note=replace(note, body=tame(body)),  # the file itself has the origin
         entities=entities_of(note.entities),
     )
 
@@ -240,7 +240,7 @@ def references(pieces: Iterable[Kept]) -> dict[str, dict[str, tuple[str, ...]]]:
     kept = list(pieces)
     named: dict[str, str] = {}
     for piece in kept:
-        named[link_key(piece.stem)] = "" if link_key(piece.stem) in named else piece.note.id  # two of one name are neither
+        named[link_key(piece.stem)] = "" if link_key(piece.stem) in named else piece.note.id  # an ambiguous name means neither
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for piece in kept:
         note = piece.note

@@ -21,7 +21,7 @@ class Comparison:
     """Changes in the vault. Paths are present ones; ``renamed`` holds old and new.
 
     ``returned`` are notes that their owner had deleted and put back. ``frozen`` is why so much is missing that nothing was
-    concluded from it; the rest is then empty. ``rescued`` is text of somebody else that an interrupted write had left, now in the
+    concluded from it; the rest is then empty. ``rescued`` is text not written by us that an interrupted write had left, now in the
     trash.
     """
 
@@ -88,7 +88,7 @@ def judge(
     absent = [one for one in known if one.path not in listed and not found.hides(one.path)]
     renamed: list[tuple[str, str]] = []
     gone: list[Known] = []
-    nameless = {  # files without an id of their own are followed by what a rename leaves alone
+    nameless = {  # files without an id are followed by size and time, which a rename keeps
         (entry.size, entry.mtime_ns): path
         for path, entry in listed.items()
         if path not in before and (not ids[path] or path in twins)

@@ -1,4 +1,4 @@
-"""All access to the vault's files: never outside the vault, never half-written, never over bytes of somebody else.
+"""All access to the vault's files: never outside the vault, never half-written, never over another program's changes.
 
 Other programs write to a vault as well: its owner's editor, a sync tool, another process of ours. So a new file appears under its
 name complete, and a file is replaced by exchange: what was there is checked afterwards, and put back if it is not what we meant to
@@ -127,7 +127,7 @@ class Files:
         try:
             return Folder.root(self.root)
         except (FileNotFoundError, NotADirectoryError) as error:
-            # Who asks for a file has known one: then `kmem up` makes no new vault.
+            # The caller knows a file of the vault: then `kmem up` makes no new vault.
             hint = "mount its disk or bring the notes back; if you deleted them, run `kmem verify --accept-missing`"
             raise VaultMissing(f"no vault at {self.root}", hint=hint) from error
 
@@ -248,7 +248,7 @@ class Files:
                 self._step("name the swap")
                 try:
                     folder.rename(temporary, swap)
-                except FileNotFoundError:  # cleared away by somebody who tidies up
+                except FileNotFoundError:  # removed by a cleaning program
                     return None
                 replaced = self._swap(folder, swap, name, expected=expected, new=new)
             finally:
@@ -272,7 +272,7 @@ class Files:
         placed, held = new, _digest_of(folder, swap)
         if held == expected:
             return True
-        for _ in range(_MAX_RETURNS):  # each further turn needs somebody to save within microseconds
+        for _ in range(_MAX_RETURNS):  # each further turn needs another save within microseconds
             self._step("give back")
             try:
                 self._renames.exchange(folder.at(swap), folder.at(name))
@@ -337,7 +337,7 @@ class Files:
     def sweep(self, leftovers: tuple[str, ...]) -> tuple[str, ...]:
         """Remove temporary files of ours that a crash left.
 
-        Returns the paths in the trash of those that held somebody else's text.
+        Those that hold text we did not write are moved to the trash; returns their paths there.
         """
         rescued = []
         for path in leftovers:
@@ -376,7 +376,7 @@ class Files:
             finally:
                 os.close(descriptor)
         except OSError:
-            with contextlib.suppress(OSError):  # what stays is swept later; the first error is the one to tell
+            with contextlib.suppress(OSError):  # `sweep` removes what stays; the first error is the one to raise
                 folder.unlink(name)
             raise
         return name, Stamp(size=found.st_size, mtime_ns=found.st_mtime_ns)

@@ -86,5 +86,5 @@ def inside(root: Path, name: str) -> str:
 
 
 def as_text(name: str) -> str:
-    """Return a name from the shell as valid UTF-8, with what is not replaced; no note is called so."""
+    """Return a name from the shell as valid UTF-8 text; what cannot be encoded is replaced, and no note has such a name."""
     return name.encode("utf-8", "replace").decode()

@@ -159,7 +159,8 @@ class KeyedNotes:
         """Write ``body`` (made of the present text) as the text of a key; it is on disk when this returns.
 
         With ``expected`` only over that version, 0 being none. Without, it replaces any text but one that the owner has typed,
-        unless ``overrule`` is set: all are kept as versions, but nobody would look for them there. Raises `Changed`.
+        unless ``overrule`` is set: replaced texts are kept as versions, but an owner would not look for theirs there. Raises
+        `Changed`.
         """
         with self._scanner.writing() as writer:
             known = self._known(place)
@@ -214,7 +215,7 @@ class KeyedNotes:
             with (
                 contextlib.suppress(KiteError),
                 self._scanner.writing(),
-            ):  # where it cannot be written down now, it is the next time
+            ):  # if it cannot be recorded now, it is the next time
                 again = self._reader.read_as_known(known.path)
                 if again is not None:
                     note, stamp = again

@@ -100,9 +100,9 @@ class Relation:
 
 
 def repeats(one: Note, other: Note) -> bool:
-    """Return whether two notes of one kind and project say the same.
+    """Return whether two notes of one kind and project have the same content.
 
-    They do if their title and words are the same, or if one has hardly a word that the other has not. One different word makes a
+    They have if their title and words are the same, or if one has hardly a word that the other has not. One different word makes a
     different note of a short one (the north field is not the south field), and so does another name or figure anywhere, a negation,
     or a word about what held before. Likeness in meaning detects none of that: alone it is no repetition.
     """
@@ -221,9 +221,9 @@ def _contests(draft: Note, around: Surroundings) -> list[Contest]:
         note = near.note
         if note.kind not in _COMPARABLE or note.status is not NoteStatus.ACCEPTED or note.id == draft.id:
             continue
-        if note.kind is draft.kind is NoteKind.INSIGHT:  # what was found out once stays so
+        if note.kind is draft.kind is NoteKind.INSIGHT:  # a finding does not replace a finding
             continue
-        if repeats(draft, note):  # what could not go into it says nothing against it either
+        if repeats(draft, note):  # a repetition does not contradict it
             continue
         newer, older = (draft, note) if _is_later(draft, note) else (note, draft)
         if (alike := likeness(newer, older, by)) is not None:

@@ -112,7 +112,7 @@ def listing(files: Files) -> Listing:
         folder = folders.pop()
         try:
             folders += _look_into(files, folder, found, templates)
-        except FileNotFoundError:  # moved while we were looking: the next look tells where to
+        except FileNotFoundError:  # moved meanwhile: the next comparison finds it
             found.unseen.append(folder)
         except OSError:
             found.problems.append(Problem(file=folder, position=0, reason="folder cannot be opened"))
@@ -180,7 +180,7 @@ def _look_into(files: Files, folder: str, found: Listing, templates: set[str]) -
                 found.apart.add(path)
                 found.unseen.append(path)
             elif not name.is_dir(follow_symlinks=False):
-                with contextlib.suppress(FileNotFoundError):  # one file that goes away must not take its folder with it
+                with contextlib.suppress(FileNotFoundError):  # a file that vanishes must not fail its folder
                     _file(path, name.stat(follow_symlinks=False), found)
             elif path.count("/") >= _MAX_DEPTH:
                 found.problems.append(Problem(file=path, position=0, reason="folder nested too deeply"))
@@ -200,7 +200,7 @@ def _file(path: str, status: os.stat_result, found: Listing) -> None:
         reason = "not a file"
     elif original := says_so(name.name):
         reason = COPY_REASON
-        found.apart.add(str(name.with_name(original)))  # which the tool may be just about to put there
+        found.apart.add(str(name.with_name(original)))  # which the sync tool may be about to write
     elif status.st_size > MAX_NOTE_BYTES:
         reason = "larger than 5 MB"
     if reason:

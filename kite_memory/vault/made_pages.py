@@ -42,7 +42,7 @@ class MadePages:
             filled = self._files.fill(name, text.encode())
             try:
                 self._files.publish(filled)
-            except FileExistsError:  # also where it is there and empty
+            except FileExistsError:  # also an empty page
                 self._files.discard(filled.temporary)
                 return self._files.replace(name, text.encode(), expected=digest("")) is not None
             return True

@@ -61,7 +61,7 @@ def parse(text: str, path: str, *, created: datetime, updated: datetime) -> Note
 def _parsed(text: str, path: str, created: datetime, updated: datetime) -> Note | Unreadable:
     body = text_block(body_of(text))
     try:
-        # Only what begins with a fence: python-frontmatter would look for one behind blank lines, where Obsidian sees none.
+        # Only what begins with a fence: python-frontmatter also accepts one after blank lines, where Obsidian does not.
         fenced = properties.HANDLER.detect(text)
         given = cast(dict[str, Property], frontmatter.parse(text, handler=properties.HANDLER)[0]) if fenced else {}
     except properties.Refused as refused:

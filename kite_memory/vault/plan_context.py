@@ -106,7 +106,7 @@ def gather(
             found = read(one.path)
             if found is None and ledger.notes.at(one.path) is not None:
                 unreadable[title_key(note.title), note.project] = one.path
-            elif found is not None and sees(found) and not found.key:  # what a key says is not for others to add to
+            elif found is not None and sees(found) and not found.key:  # other notes do not add to a keyed note
                 alike[one.path] = found
         taken |= ledger.notes.stems_like(PurePosixPath(note.path).stem[:_PREFIX])
         own = {one.path for session in sessions_of(note) for one in ledger.notes.named("session", session)}

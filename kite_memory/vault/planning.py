@@ -1,7 +1,7 @@
 """Decide what to write, by comparing drafts with what the vault holds. Nothing here touches a disk.
 
-Which names become links: an entity that one note names is plain text there. When enough notes of several sessions name it, the
-entity gets a page, planned before the note that names it last, which then links to the page; the page itself links to the earlier
+Which names become links: a name is plain text until enough notes of several sessions name the same entity. Then the entity gets a
+page, planned before the first new note that names it, and the new notes link to the page; the page itself links to the earlier
 notes, so that their text need not be changed. Notes of one topic link to those before them. So every link leads somewhere at every
 moment, also when the plan is interrupted.
 
@@ -27,7 +27,7 @@ from kite_memory.vault.wording import body_key, entity_key, note_id, page_stem, 
 PEOPLE = "people"
 
 _SAID_ALREADY = 0.7
-"""Share of a text's words that an older note holds, above which it says nothing new. A starting point, not a measured one."""
+"""Share of a text's words that an older note holds, above which it adds nothing. A starting point, not a measured one."""
 
 _ADDED = re.compile(r"\d{4}-\d\d-\d\d: ")
 _MAX_EVIDENCE = 50
@@ -146,7 +146,7 @@ class _Plan:
         )
 
     def _same_thought(self, draft: Draft) -> Note | None:
-        """Return the note of the same kind and project that has the draft's title or says the same; otherwise register the draft.
+        """Return the note of the same kind and project that has the draft's title or content; otherwise register the draft.
 
         A note that is entirely a person's must have the very same words: only then is nothing to be added. A note that waits for
         review, since only a tool wrote it, is never merged with one that does not.
@@ -414,7 +414,7 @@ def plain_body(draft: Draft) -> str:
 
 
 def addition(draft: Draft, older: Note) -> str:
-    """Return what a draft says that an older note on the same does not; often nothing.
+    """Return the content of a draft that an older note on the same subject lacks; often nothing.
 
     Another figure or a negation counts as a difference, however alike the sentences are.
     """
@@ -422,7 +422,7 @@ def addition(draft: Draft, older: Note) -> str:
     said = words(draft.note.body)
     paragraphs: list[str] = []
     if said and (len(said & held) < _SAID_ALREADY * len(said) or lifecycle.at_odds(draft.note.body, _said_last(older.body))):
-        apart = "\n\n" if draft.note.body.startswith(("```", "~~~")) else " "  # where code begins, only the margin may be before it
+        apart = "\n\n" if draft.note.body.startswith(("```", "~~~")) else " "  # a fence must begin at the margin
         paragraphs.append(f"{draft.note.created:%Y-%m-%d}:{apart}{draft.note.body}")
     paragraphs += [_rejection(one.alternative, one.reason) for one in draft.rejected if not words(one.alternative) <= held]
     return text_block("\n\n".join(paragraphs))

@@ -133,7 +133,7 @@ def with_properties(text: str, changes: Mapping[str, object]) -> str | None:
     """
     sheet = sheet_of(text)
     if not sheet.body:
-        if text.startswith("---"):  # half a frontmatter: whatever we put before it would make it worse
+        if text.startswith("---"):  # unclosed frontmatter: text put before it would become part of it
             return None
         return "---\n" + "".join(entry(key, value) + "\n" for key, value in changes.items()) + "---\n" + text
     front = sheet.yaml

@@ -85,7 +85,7 @@ class Scanner:
         if not accept and not self._looks_there(found):
             return self._freeze(f"{self._root} holds nothing of the vault")
         if not accept:
-            with contextlib.suppress(VaultReadOnly):  # looking is possible all the same
+            with contextlib.suppress(VaultReadOnly):  # comparing does not need to write
                 if self._writer.recover():
                     found = listing(self._files)
         known = self._ledger.notes.everything()

@@ -119,7 +119,7 @@ def _blocks(text: str, linked: bool) -> Iterator[str]:
                 yield line
             else:
                 paragraph.append(line)
-        elif ">" in found[1]:  # the fence of a quotation ends with it: its lines are shown as they are
+        elif ">" in found[1]:  # a fence in a quotation ends with the quotation: its lines are shown as text
             paragraph.append(_without_fence(found))
         else:
             if found[1].strip():  # an item that begins with code: the code goes below it

@@ -195,7 +195,10 @@ class Vault:
                 yield note
 
     def find(self, name: str) -> Note:
-        """Return a note by id, path, file name, title, alias, or a prefix that only one note has. Raises `NoteNotFound`."""
+        """Return a note by id, path, file name, title, alias, or a prefix that only one note has; see `finding.find`.
+
+        Raises `NoteNotFound`.
+        """
         known = self._find(name)
         note = self.read(known.path)
         if note is None:
@@ -209,7 +212,7 @@ class Vault:
             known = self._ledger.notes.at(finding.inside(self.root, name)) or finding.find(self._ledger.notes, name)
         except NoteNotFound:
             known = None
-        if known is None or not self._files.exists(known.path):  # what we know is old
+        if known is None or not self._files.exists(known.path):  # the ledger is out of date
             self.compare()
             known = self._ledger.notes.at(finding.inside(self.root, name)) or finding.find(self._ledger.notes, name)
         return known
@@ -303,7 +306,7 @@ class Vault:
         return changed
 
     def restate(self, note: Note, *, addition: str) -> Outcome:
-        """Rewrite the note of this id to hold the text of ``note``. Where its owner has edited it, only ``addition`` is added."""
+        """Rewrite the note with the id of ``note`` to hold its text. Where its owner has edited it, only ``addition`` is added."""
 
         def again(text: str, old: Note) -> str | None:
             return restated(text, old, note, ours=self._writer.is_ours(note.id, text), addition=addition, leads=self._scanner.leads)
@@ -384,7 +387,7 @@ class Vault:
         with self._scanner.writing() as writer:
             known = self._remembered_before(asked)
             if known is not None and asked.status is NoteStatus.PROPOSED and known.status == NoteStatus.ACCEPTED.value:
-                known = None  # what a tool says does not change what a person stands by
+                known = None  # a tool's text does not change an accepted note
             if known is not None:
                 outcome = writer.remember_again(known, asked)
                 if isinstance(outcome, LeftAlone):
@@ -416,7 +419,7 @@ class Vault:
 
     def forget(self, name: str) -> Forgotten:
         """Move a note (named as for `find`) into the vault's trash; it is never written again, under this id or another."""
-        # First: it may look for what is missing, and learn that the note is another file by now.
+        # Taken first: it may compare the vault, and find that the note is another file by now.
         with self._scanner.writing() as writer:
             known = self._find(name)
             trashed, relinked = writer.forget(known)

@@ -52,7 +52,10 @@ class Amended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Superseded:
-    """``path`` is the new note's, ``old_path`` the one that is marked as replaced by it."""
+    """Result of replacing a note.
+
+    ``path`` is the new note's, ``old_path`` the one that is marked as replaced by it.
+    """
 
     id: str
     path: str
@@ -91,7 +94,7 @@ class Writer:
 
     def recover(self) -> bool:
         """Finish or undo what an interrupted writer had begun. Returns whether there was anything."""
-        self._others = None  # its owner may have put other files there since the lock was let go
+        self._others = None  # its owner may have added files since the lock was released
         intents = self._ledger.intents()
         for intent in intents:
             if intent.doing == "create":
@@ -147,7 +150,7 @@ class Writer:
                 self._ledger.bodies.wrote(note.id, digest(body_of(text)))
                 self._ledger.intend(intent)
             self._files.publish(filled)
-            with self._ledger.changing(lasting=False):  # else the intent is there still, and tells the next writer
+            with self._ledger.changing(lasting=False):  # if it is lost, the next writer finds the intent
                 self._ledger.notes.see(_parsed(text, note.path, filled.stamp.mtime_ns), filled.stamp, id=note.id, by=by)
                 self._ledger.done(note.id)
         except FileExistsError:
@@ -172,7 +175,7 @@ class Writer:
             evidence = (*note.evidence, *(one for one in action.evidence if one not in note.evidence))
             changes: dict[str, object] = {"evidence": evidence} if evidence != note.evidence else {}
             if changes and note.status is NoteStatus.ARCHIVED:
-                changes["status"] = NoteStatus.ACCEPTED.value  # it was said again
+                changes["status"] = NoteStatus.ACCEPTED.value  # it was repeated in a session
             if changes and note.importance < action.importance:
                 changes["importance"] = Raw(text=str(action.importance))
             changed = with_properties(text, changes) if changes else text
@@ -288,7 +291,7 @@ class Writer:
         def again(text: str, old: Note) -> str | None:
             changes: dict[str, object] = {"tags": list(note.tags)} if set(note.tags) - set(old.tags) else {}
             if old.status is NoteStatus.PROPOSED and note.status is NoteStatus.ACCEPTED:
-                changes["status"] = note.status.value  # a person's word needs no review
+                changes["status"] = note.status.value  # a person's note needs no review
             if note.expires or old.has_expired(self._clock()):
                 changes["expires"] = moment(note.expires) if note.expires else ""
             return with_properties(text, changes) if changes else text
@@ -299,7 +302,7 @@ class Writer:
         return self.edit(known, lambda text, note: with_properties(text, changes))
 
     def edit(self, known: Known, edit: Edit, *, by: str = "", ours: bool = False) -> Amended | AlreadyWritten | LeftAlone:
-        """Change an existing note, unless somebody else is changing it. A body that counted as ours still does.
+        """Change an existing note, unless another program is changing it. A body that counted as ours still does.
 
         With ``ours``, any body counts as ours afterwards, since all of it is written anew. ``by`` is the author of the change.
         """
@@ -327,7 +330,7 @@ class Writer:
                 self._ledger.bodies.wrote(known.id, digest(body))
             stamp = self._files.replace(known.path, new.encode(), expected=digest(content.data))
             if stamp is not None:
-                with self._ledger.changing(lasting=False):  # a comparison would find the file changed, and see the same
+                with self._ledger.changing(lasting=False):  # if it is lost, a comparison reads the file again
                     self._ledger.notes.see(_parsed(new, known.path, stamp.mtime_ns), stamp, id=known.id, twin=known.twin, by=by)
                 return Amended(id=known.id, path=known.path)
         return LeftAlone(id=known.id, path=known.path, because="it is being changed")
@@ -353,7 +356,7 @@ class Writer:
         try:
             trashed = self._finish_forgetting(intent)
         except KiteError:
-            if self._files.exists(intent.path):  # who was told that it failed should not find it done later
+            if self._files.exists(intent.path):  # an operation reported as failed must not be done later
                 self._ledger.done(intent.id)
             raise
         return trashed, self.relink(link_key(known.path))

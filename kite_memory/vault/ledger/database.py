@@ -15,7 +15,10 @@ from kite_memory.vault.ledger.schema import MIGRATIONS
 
 
 class LedgerDatabase:
-    """Thread-safe; many processes may have it open. Changes are made inside `changing`."""
+    """Connection to the ledger's database.
+
+    Thread-safe; many processes may have it open. Changes are made inside `changing`.
+    """
 
     def __init__(self, path: Path, *, step: Callable[[str], None] = lambda doing: None) -> None:
         self._path = path
@@ -84,7 +87,7 @@ class LedgerDatabase:
 
 
 def _in_our_words(error: sqlite3.OperationalError, path: Path) -> KiteError:
-    # A text that is no UTF-8 any more is Python's own finding, without a code.
+    # Python itself raises for text that is not UTF-8, without an error code.
     match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return KiteError(f"another process keeps {path} busy", hint="try again; see `kmem status`")

@@ -11,7 +11,10 @@ from kite_memory.vault.ledger.values import Intent
 
 
 class Ledger:
-    """Thread-safe; many processes may have it open. Changes of several parts are one transaction inside `changing`."""
+    """Everything recorded about one vault.
+
+    Thread-safe; many processes may have it open. Changes of several parts are one transaction inside `changing`.
+    """
 
     def __init__(self, path: Path, *, step: Callable[[str], None] = lambda doing: None) -> None:
         self._database = LedgerDatabase(path, step=step)

@@ -1,7 +1,7 @@
 """`MEMORY.md`: the vault on one page, made only from its notes, so that an unchanged vault gives the same page.
 
 Our part of it stands between two marks, and the second holds a hash of what stood there when we wrote it. So any machine that
-shares the vault can detect whether somebody has written in between, and a lost page can be made again.
+shares the vault can detect whether it was edited in between, and a lost page can be made again.
 """
 
 import re
@@ -46,7 +46,7 @@ Weight = tuple[float, int, float, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edited:
-    """Result where somebody wrote between the two marks: the page is left alone."""
+    """Result where the text between the two marks was edited: the page is left alone."""
 
 
 def page(graph: Graph, now: datetime, *, says: Callable[[str], str] = lambda said: said) -> str:
@@ -112,7 +112,7 @@ def merged(before: str, made: str, *, ours: str = "", replace: bool = False) -> 
     if start < 0:
         return f"{before.rstrip()}{newline}{newline}{made}{newline}"
     end = _END.search(before, start)
-    if end is None:  # somebody took the second mark away, and there is no telling where theirs begins: all of it stays
+    if end is None:  # the second mark was removed, so the end of our part is unknown: all of it stays
         return before[:start] + made + before[start + len(BEGIN) :] if replace else Edited()
     inner = before[start + len(BEGIN) : end.start()].replace("\r\n", "\n").removeprefix("\n")
     known = _seal(inner) == end[1] or before[start : end.end()].replace("\r\n", "\n") == ours

@@ -164,7 +164,7 @@ def renewed(before: str, made: str, ours: str) -> str:
     if len(rows) > _LONGEST:
         raise KiteError(f"{PAGE} has become too long to be kept", hint="move some of it away")
     known = _blocks((ours or made).split("\n"))
-    new = _blocks(made.split("\n"))  # which may stand there already, if the last writer did not live to say so
+    new = _blocks(made.split("\n"))  # may be there already, if the last writer ended before it recorded them
     segments, above = _segments([_unticked(row) for row in rows], known, new)
     written: list[str] = list(above)
     homeless: list[str] = []
@@ -300,7 +300,7 @@ def _evidence(note: Note, quotes: Sequence[str]) -> Iterator[str]:
 
 def _first_lines(body: str) -> Iterator[str]:
     lines = [line for line in body.splitlines() if line.strip() and not line.startswith("**Related:**")]
-    said = tame("\n".join(_plain(line, _SAID) for line in lines[:_SAID_LINES]))  # each line is: together they may be a link again
+    said = tame("\n".join(_plain(line, _SAID) for line in lines[:_SAID_LINES]))  # inert line by line, they may form a link together
     yield from (f"> {line}" for line in said.split("\n"))
     if len(lines) > _SAID_LINES:
         yield "> …"

@@ -37,11 +37,11 @@ _NO_TIME = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """Two notes that say the same.
+    """Two notes with the same content.
 
     What ``drop`` adds goes into ``keep``, and it is marked as replaced, so that every link still leads somewhere.
 
-    ``whole``: a person merges them, perhaps two that say different things: all is added that has a word of its own.
+    ``whole``: a person merges them, perhaps two of different content: all is added that has a word of its own.
     """
 
     keep: Note

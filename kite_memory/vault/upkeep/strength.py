@@ -96,7 +96,7 @@ def is_worth_a_line(note: Note) -> bool:
 
 
 def is_junk(note: Note) -> bool:
-    """Return whether an accepted note says so little that its owner may want it removed."""
+    """Return whether an accepted note has so little content that its owner may want it removed."""
     standing = note.status is NoteStatus.ACCEPTED and note.id and not note.key
     return bool(standing) and note.kind in _TOLD and strength(note) <= JUNK
 
