@@ -153,7 +153,7 @@ class Vault:
         yield from (entry for entry in listing(self._files).entries if entry.path not in apart)
 
     def wrong_folders(self) -> list[str]:
-        """Return the folders for notes of one kind that are files or links. Such notes wait."""
+        """Return the folders for notes of one kind that are files or links. Notes of such a kind wait."""
         places = (self.root / folder for folder in dict.fromkeys(FOLDERS.values()))
         return [place.name for place in places if place.is_symlink() or (place.exists() and not place.is_dir())]
 
@@ -487,8 +487,10 @@ class Vault:
                 self._ledger.notes.mark_drift(known.path, since)
 
     def unmake(self, path: str, text: str) -> bool:
-        """Move a note that we have made into the trash, if it is still exactly ``text``. Unlike with `forget`, it may be made
-        again."""
+        """Move a note that we have made into the trash, if its text is still exactly ``text``.
+
+        Unlike with `forget`, it may be made again.
+        """
         with self._scanner.writing():
             try:
                 if self._files.read(path).data != text.encode():
@@ -512,7 +514,7 @@ class Vault:
         self._ledger.bodies.disown(id)
 
     def purge(self) -> bool:
-        """Remove forgotten text from the ledger's files; only the titles not to be made again remain.
+        """Remove forgotten text from the ledger's files; only digests of the titles not to be made again remain.
 
         Returns ``False`` while another process reads them.
         """

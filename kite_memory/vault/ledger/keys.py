@@ -45,7 +45,7 @@ class KeyRows:
         self._database.run("DELETE FROM versions WHERE id = ? AND version <= ?", name, self._oldest_kept(name, version))
 
     def _oldest_kept(self, name: str, newest: int) -> int:
-        """Return the newest version to remove: at most 100 versions and 2,000,000 characters are kept."""
+        """Return the newest version to remove; 0 for none. At most 100 versions and 2,000,000 characters are kept."""
         room = _VERSION_CHARACTERS
         rows = self._database.run("SELECT version, length(body) FROM versions WHERE id = ? ORDER BY version DESC", name)
         for count, (version, length) in enumerate(rows):
