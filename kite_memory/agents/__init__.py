@@ -1,1 +1,1 @@
-"""The settings of the agents we hook into."""
+"""Settings of the agents that we integrate with."""

@@ -1,4 +1,4 @@
-"""Claude Code's ``settings.json``: which hooks are ours, and the text it becomes with and without them."""
+"""Claude Code's ``settings.json``: find our hooks in its text, and add or remove them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,20 +9,21 @@ from kite_memory.agents.json_text import Array, NotJson, Object, String, Value
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, SettingsUnreadable
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolBatch")
-"""What is said before a tool runs reaches the model no sooner than what is said once all of a reply's tools have ended: both
-come with the next request. So one hook for each reply that used tools, at its end, is the cheapest, and the judge has longest.
+"""What a hook returns before a tool runs reaches the model no sooner than what it returns once all tools of a reply have ended:
+both come with the next request. So one hook for each reply that used tools, at its end, is the cheapest, and leaves the judge the
+most time.
 """
 OLDER_EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse")
-"""For a Claude Code that does not know `PostToolBatch`: some of them leave the whole of the settings aside then."""
+"""For a Claude Code that does not know `PostToolBatch`: some versions ignore all settings then."""
 _EVER = (EVENTS, OLDER_EVENTS, ("SessionStart", "UserPromptSubmit"))
 
 OPENS_NOTES = ("Bash(kmem show:*)", "mcp__kite-memory__show_notes")
-"""What an agent may run unasked: it reads one's own notes, as the hook does, and can do nothing else."""
+"""What an agent may run without asking: it only reads one's own notes, as the hook does."""
 
 _KNOWS_BATCHES = (2, 1, 120)
 
 TIMEOUT_SECONDS = 5
-"""A hook over its limit is discarded and the prompt goes on. The client itself gives up after 0.3 s."""
+"""A hook over its limit is discarded and the prompt continues. Our client itself gives up after 0.3 s."""
 
 _NEW = "{}\n"
 _UNTOUCHED = "mend settings.json first; nothing was changed"
@@ -36,7 +37,10 @@ class Hook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """``disabled`` says that the settings switch every hook off, ours included."""
+    """Our hooks in a settings file.
+
+    ``disabled``: the settings switch every hook off, ours included.
+    """
 
     hooks: tuple[Hook, ...]
     missing: tuple[str, ...]
@@ -61,17 +65,20 @@ class _Place:
 
 
 def events_for(version: tuple[int, ...] | None) -> tuple[str, ...]:
-    """Of the agent's ``version``; one that is not known is taken for a present one, since it keeps itself up to date."""
+    """Return the hook events for an agent's ``version``.
+
+    An unknown version is treated as current, since the agent updates itself.
+    """
     return OLDER_EVENTS if version is not None and version < _KNOWS_BATCHES else EVENTS
 
 
 def plan_install(
     text: str | None, command: str, events: Sequence[str] = EVENTS, *, allow: Sequence[str] = (), comments: bool = False
 ) -> Plan:
-    """Each of ``events`` runs ``command``, once, and nothing else does; what ``allow`` says is done without asking the person.
+    """Plan settings in which each of ``events``, and no other, runs ``command`` once, and rules in ``allow`` need no asking.
 
-    An older command of ours is brought up to date where it stands. Raises `SettingsUnreadable` for what is not JSON, or not
-    shaped as the agent's settings are. ``comments`` says that the agent reads JSON with comments.
+    An older command of ours is updated in place. Raises `SettingsUnreadable` for what is not JSON, or not shaped as the agent's
+    settings are. ``comments``: the agent reads JSON with comments.
     """
     now = _NEW if text is None or not text.strip("\ufeff \t\r\n") else text
     for event in events:
@@ -87,10 +94,10 @@ def plan_install(
 
 
 def plan_uninstall(text: str | None, earlier: Sequence[str | None] = (), *, comments: bool = False) -> Plan:
-    """Without any hook of ours.
+    """Plan settings without any hook of ours.
 
-    ``earlier`` are the file's backups, latest first: if one of them plus our hooks is exactly this text, nobody has
-    touched it since, and it becomes that one again, to the byte.
+    ``earlier`` are the file's backups, latest first: if one of them plus our hooks is exactly this text, the file was not edited
+    since, and that backup is restored to the byte.
     """
     if text is None or not text.strip("\ufeff \t\r\n") or not (places := tuple(_ours(_root(text, comments)))):
         return Nothing(because="there are no hooks of ours")
@@ -140,7 +147,7 @@ def _root(text: str, comments: bool) -> Object:
 
 
 def _ours(root: Object) -> Iterator[_Place]:
-    """Whatever does not look like a hook is somebody else's business."""
+    """Yield our hooks. Whatever is not shaped like a hook is skipped."""
     hooks = root.get("hooks")
     if not isinstance(hooks, Object):
         return
@@ -189,7 +196,7 @@ def _added(text: str, event: str, command: str, comments: bool) -> str:
 
 
 def _without(text: str, place: _Place, comments: bool) -> str:
-    """The outermost thing that holds nothing but this hook, and no remark of anybody's, goes."""
+    """Remove the outermost element that holds nothing but this hook and no comment."""
     if len(place.inner.items) > 1 or json_text.holds_remarks(text, place.inner):
         return json_text.remove(text, place.inner, place.index)
     if len(place.groups.items) > 1 or json_text.holds_remarks(text, place.groups):
@@ -237,7 +244,7 @@ def _at(rules: Array, rule: str) -> int | None:
 
 
 def _was_theirs(old: str | None, rule: str) -> bool:
-    """Whether it stood there before we came."""
+    """Return whether the rule was there before our hooks."""
     try:
         return bool(old) and not status(old).hooks and _disallowed(old or "", rule, False) != old
     except SettingsUnreadable:

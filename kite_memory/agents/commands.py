@@ -1,7 +1,7 @@
-"""`/remember`, `/forget`, `/why` and `/resume-work` as each agent knows such things: whole files of ours among a person's own.
+"""`/remember`, `/forget`, `/why` and `/resume-work` in each agent's form: whole files of ours beside a person's own.
 
-The last line of a file of ours says what the rest of it was when we wrote it. So one that its owner has changed is known for
-theirs, and an older one of ours is brought up to date.
+The last line of a file of ours holds the hash of the rest as we wrote it. So a file that its owner has changed is recognised as
+theirs, and an older one of ours is updated.
 """
 
 import hashlib
@@ -20,7 +20,10 @@ _SIGNED = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandFile:
-    """``template`` lies in the folder of hooks that travels with us, ``place`` is below the agent's own folder."""
+    """A command's file.
+
+    ``template`` is its path in the hooks folder of the package, ``place`` its path below the agent's own folder.
+    """
 
     template: str
     place: str
@@ -31,19 +34,19 @@ _CLAUDE_CODE = (
     CommandFile(template="claude-code/skills/kite-memory/SKILL.md", place="skills/kite-memory/SKILL.md"),
 )
 _CODEX = tuple(CommandFile(template=f"codex/skills/{name}/SKILL.md", place=f"skills/{name}/SKILL.md") for name in NAMES)
-"""Codex has given up prompts of one's own for skills: `$remember` there."""
+"""Codex has replaced custom prompts by skills: `$remember` there."""
 _GEMINI_CLI = tuple(CommandFile(template=f"gemini-cli/commands/{name}.toml", place=f"commands/{name}.toml") for name in NAMES)
 
 _FILES = {"claude-code": _CLAUDE_CODE, "codex": _CODEX, "gemini-cli": _GEMINI_CLI}
 
 
 def files(agent: str) -> tuple[CommandFile, ...]:
-    """None for an agent that has no such thing."""
+    """Return an agent's command files; none for an agent without commands."""
     return _FILES.get(agent, ())
 
 
 def written(template: Path) -> str:
-    """The template as it stands in the agent's folder: signed. A comment in its own language is its last line."""
+    """Return the template as it is written into the agent's folder: with its hash in a comment, in its own syntax, as last line."""
     said = template.read_text(encoding="utf-8")
     told = _digest(said)
     return said + (f"# kite-memory {told}\n" if template.suffix == ".toml" else f"<!-- kite-memory {told} -->\n")
@@ -66,7 +69,7 @@ def plan_remove(text: str | None, name: str) -> Plan:
 
 
 def is_ours(text: str) -> bool:
-    """Whether we wrote it, in whatever version, and nobody has touched it since."""
+    """Return whether we wrote it, in any version, and it was not changed since."""
     signed = _SIGNED.fullmatch(text.replace("\r\n", "\n"))
     return signed is not None and _digest(signed["said"]) == (signed["html"] or signed["hash"])
 

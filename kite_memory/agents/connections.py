@@ -10,7 +10,10 @@ from kite_memory.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """``instructions`` is the person's own file, ``None`` where the agent has none; ``in_project`` is a project's."""
+    """An agent's files.
+
+    ``instructions`` is the person's own file, ``None`` where the agent has none; ``in_project`` is a project's.
+    """
 
     name: str
     dialect: Dialect
@@ -25,7 +28,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Folders of the agents, whether or not they are there. ``claude_apart`` says that Claude Code was given another folder."""
+    """Folders of the agents, whether or not they exist. ``claude_apart``: Claude Code was given another folder."""
 
     home: Path
     claude: Path
@@ -109,7 +112,7 @@ def connections(places: Places) -> tuple[Connection, ...]:
 
 
 def connection(name: str, places: Places) -> Connection:
-    """Raises `UsageError`, naming those there are."""
+    """Return an agent's connection by name. Raises `UsageError`, which lists the known names."""
     known = {each.name: each for each in connections(places)}
     if name not in known:
         raise UsageError(f"unknown agent {name!r}", hint=f"known ones are: {', '.join(known)}")
@@ -117,7 +120,7 @@ def connection(name: str, places: Places) -> Connection:
 
 
 def _used(roots: Sequence[Path], file: str) -> Path:
-    """The last one that is there already, else that of the last root, else of the last one at all: newer places come later."""
+    """Return the last file that exists, else that of the last existing root, else of the last root: newer places come later."""
     files = [root / file for root in roots]
     there = [path for path in files if path.is_file()] or [root / file for root in roots if root.is_dir()]
     return (there or files)[-1]

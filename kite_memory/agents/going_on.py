@@ -1,4 +1,4 @@
-"""How each agent takes a session of its own up again."""
+"""How each agent resumes a session of its own."""
 
 import re
 
@@ -12,15 +12,15 @@ _TAKES_UP = {
     "opencode": ("opencode", "--session"),
 }
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
-"""What may stand on a command line: an id is what a transcript says it is."""
+"""What may be put on a command line: the id comes from a transcript and is not trusted."""
 
 
 class CannotGoOn(KiteError):
-    """The session can be read, and no agent can go on with it."""
+    """Raised for a session that can be read, but that no agent can resume."""
 
 
 def command_for(provider: str, session: str) -> tuple[str, ...]:
-    """Raises `CannotGoOn` for an agent that cannot be started with a session."""
+    """Return the command that resumes a session. Raises `CannotGoOn` for an agent that cannot be started with one."""
     if provider not in _TAKES_UP:
         raise CannotGoOn(
             f"{provider} cannot be started with a session of before", hint="`kmem handoff --to AGENT` gives its brief to another"

@@ -1,4 +1,4 @@
-"""The command that agents run at every prompt: how we write it, and how we know it again."""
+"""The command that agents run at every prompt: how we write it, and how we recognise it."""
 
 import re
 import shlex
@@ -13,17 +13,20 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 
 
 def fast_command(client: Path | None = None, interpreter: str = "", *, windows: bool = sys.platform == "win32") -> str:
-    """One line for the agent's shell: the interpreter itself, bare, on the client's file.
+    """Return one line for the agent's shell: the interpreter itself, isolated and without site packages, on the client's file.
 
-    Neither a shim nor a virtual environment's launcher stands between: they cost more than the rest together. The
-    client finds the package by its own place, so it needs neither.
+    Neither a shim nor a virtual environment's launcher is used: they cost more than the rest together. The client finds the package
+    by its own path, so it needs neither.
     """
     client = client or Path(__file__).resolve().parent.parent / "hook_client.py"
     return shell_line((interpreter or real_interpreter(), "-I", "-S", str(client)), windows=windows)
 
 
 def real_interpreter() -> str:
-    """What runs under a virtual environment. Links are kept: package managers move what they point to at every update."""
+    """Return the interpreter below a virtual environment.
+
+    Links are kept: package managers move what they point to at every update. Raises `KiteError` where none is found.
+    """
     base: object = getattr(sys, "_base_executable", "")  # there is no public name for it
     for candidate in (base, sys.executable):
         if isinstance(candidate, str) and candidate and Path(candidate).is_file():
@@ -32,7 +35,10 @@ def real_interpreter() -> str:
 
 
 def shell_line(words: Sequence[str], *, windows: bool) -> str:
-    """Quoted for `sh`; on Windows for what agents use there, be it Git's bash or cmd: both take ``"C:/some path/x.exe"``."""
+    """Quote words for `sh`; on Windows for Git's bash and cmd alike: both take ``"C:/some path/x.exe"``.
+
+    Raises `KiteError` for a path that cannot be quoted.
+    """
     for word in words:
         if not word.isprintable() or (windows and _AWKWARD_ON_WINDOWS.search(word)):
             raise KiteError(f"a hook cannot name the path {word!r}", hint="install kite-memory under a plainer path")
@@ -42,7 +48,7 @@ def shell_line(words: Sequence[str], *, windows: bool) -> str:
 
 
 def is_ours(command: str) -> bool:
-    """Whether the program that a shell line starts is our client: ``kmem-hook``, or an interpreter on its file.
+    """Return whether the program that a shell line starts is our client: ``kmem-hook``, or an interpreter on its file.
 
     A line of the person's own that only mentions it is theirs.
     """

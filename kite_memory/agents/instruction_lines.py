@@ -1,5 +1,6 @@
-"""What we write into the file that an agent reads before everything else, between marks of ours: two lines that say that there is a
-memory, and when it helps; and, for as long as it is wanted, the brief of work that is handed over.
+"""Our marked blocks in the file that an agent reads before everything else.
+
+One holds two lines about the memory and when to use it; the other, while it is needed, the brief of work that is handed over.
 """
 
 from collections.abc import Sequence
@@ -19,17 +20,20 @@ BLOCK = "\n".join((BEGIN, *LINES, END)) + "\n"
 
 
 def plan_add(text: str | None) -> Plan:
-    """At the end, after an empty line. An older block of ours is brought up to date where it stands."""
+    """Plan to add our lines at the end, after an empty line. An older block of ours is updated in place."""
     return _plan_add(text, BLOCK, "adds two lines", "the lines are there already")
 
 
 def plan_remove(text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
-    """``earlier`` are the file's backups, latest first: one that our lines turn into this very text comes back to the byte."""
+    """Plan to remove our lines.
+
+    ``earlier`` are the file's backups, latest first: one that our lines turn into this very text is restored to the byte.
+    """
     return _plan_remove(text, BLOCK, earlier)
 
 
 def plan_hand_over(text: str | None, brief: str) -> Plan:
-    """As `plan_add`; of a brief that was handed over before nothing is left."""
+    """Do as `plan_add` with a brief; one handed over before is replaced."""
     return _plan_add(text, handed(brief), "adds the brief of the work that is handed over", "the brief is there already")
 
 
@@ -38,7 +42,7 @@ def plan_take_back(text: str | None) -> Plan:
 
 
 def handed(brief: str) -> str:
-    """It cannot end its own block."""
+    """Return the block of a brief, escaped so that the brief cannot end its own block."""
     quoted = brief.replace("<!--", "<! --").replace("-->", "-- >").strip()
     heading = (
         "## Work handed over\n\nAnother agent worked here and stopped. What it left, told from its transcript (`kmem resume`):"
@@ -78,7 +82,10 @@ def _with(text: str, block: str) -> str:
 
 
 def _place(text: str, block: str) -> tuple[int, int] | None:
-    """From the first mark to the line's end after the last. Raises `SettingsUnreadable` where only one of them is left."""
+    """Return the position from the first mark to the line's end after the last; ``None`` without both.
+
+    Raises `SettingsUnreadable` where only one of them is left.
+    """
     lines = block.split("\n")
     begin, last = lines[0], lines[-2]
     start, stop = text.find(begin), text.find(last)

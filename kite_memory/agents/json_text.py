@@ -1,7 +1,7 @@
-"""JSON as somebody else's text: what stands where, and how to add or take away one thing without touching another byte.
+"""JSON as text: find the position of each value, and add or remove one without touching another byte.
 
-Everything here takes text and returns text. Adding and then removing the same thing gives the first text back. Where an agent
-reads JSON with comments, and with a comma behind the last thing, so does `read`; and both stay where they are.
+Everything here takes text and returns text. Adding and then removing the same value gives the first text back. `read` accepts
+comments and trailing commas where the agent does, and both are kept.
 """
 
 import json
@@ -14,14 +14,14 @@ _STRINGS = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\n\r]*")
 _TRIVIA = re.compile(r"(?:[ \t\n\r]|//[^\n\r]*|/\*.*?\*/)*", re.DOTALL)
 _REMARKS = re.compile(r"(?:[ \t]*(?:/\*[^\n\r]*?\*/|//[^\n\r]*))*")
-"""What is remarked on the rest of a line about the thing that stands on it."""
+"""Comments on the rest of a line after a value."""
 _LITERAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
 
 Value = str | int | Sequence["Value"] | dict[str, "Value"]
 
 
 class NotJson(ValueError):
-    """The message says what was expected, and at which line and column."""
+    """Raised for invalid JSON. The message has what was expected, and at which line and column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """From the first quote of its key to the end of its value."""
+    """A member of an object, from the first quote of its key to the end of its value."""
 
     start: int
     end: int
@@ -64,7 +64,7 @@ class Object:
     members: tuple[Member, ...]
 
     def get(self, key: str) -> "Node | None":
-        """The last one, where a key is written twice: so do the agents read it."""
+        """Return the value of a key; the last one where it is written twice, as the agents do."""
         found = self.member(key)
         return None if found is None else self.members[found].value
 
@@ -77,12 +77,12 @@ Box = Array | Object
 
 
 def read(text: str, *, comments: bool = False) -> Node:
-    """Strict, as most agents themselves are, but for ``comments`` and a comma behind the last thing. Raises `NotJson`."""
+    """Parse JSON strictly, as most agents do; ``comments`` allows comments and trailing commas. Raises `NotJson`."""
     return _Reading(text, comments=comments).whole()
 
 
 def add_member(text: str, box: Object, key: str, value: Value) -> str:
-    """As the last member of ``box``, in the style of the text around it."""
+    """Add the last member of ``box``, in the style of the text around it."""
     return _add(text, box, lambda style: f"{style.write(key)}:{style.after_colon}{style.write(value)}")
 
 
@@ -91,7 +91,7 @@ def add_item(text: str, box: Array, value: Value) -> str:
 
 
 def remove(text: str, box: Box, index: int) -> str:
-    """Its comma goes with it, and the white space that adding it would have put there."""
+    """Remove a child with its comma, and the white space that adding it would have put there."""
     children = _children(box)
     child = children[index]
     before = children[index - 1].end if index else box.start + 1
@@ -112,7 +112,7 @@ def remove(text: str, box: Box, index: int) -> str:
 
 
 def _removed_among_remarks(text: str, child: Node | Member, comma_before: int | None, comma_after: int | None) -> str:
-    """Every remark stays, also what is said about what is gone: it is not for us to judge."""
+    """Remove a child and keep every comment, also those about the removed child."""
     start = len(text[: child.start].rstrip(" \t\r\n"))
     rest = text[child.end :] if comma_after is None else text[child.end : comma_after] + text[comma_after + 1 :]
     if _ends_in_line_remark(text[:start]) and not rest.lstrip(" \t").startswith(("\n", "\r")):
@@ -128,18 +128,18 @@ def _comma(text: str, at: int) -> int | None:
 
 
 def holds_remarks(text: str, box: Box) -> bool:
-    """Whether somebody has said something between the things in it."""
+    """Return whether there are comments between the children of a box."""
     edges = [box.start + 1, *(edge for child in _children(box) for edge in (child.start, child.end)), box.end - 1]
     return any(_is_remarked(text[start:end]) for start, end in zip(edges[::2], edges[1::2], strict=True))
 
 
 def _is_remarked(between: str) -> bool:
-    """Whether anything but white space and a comma stands between two things."""
+    """Return whether anything but white space and a comma stands between two children."""
     return bool(between.strip(" \t\r\n,"))
 
 
 def _ends_in_line_remark(text: str) -> bool:
-    """Errs on the side of a line break that is kept."""
+    """Return whether the last line may end in a comment. When unsure it does, which keeps a line break."""
     return "//" in text[text.rfind("\n") + 1 :]
 
 
@@ -149,7 +149,7 @@ def replace(text: str, node: Node, value: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Style:
-    """How the text writes a value at one place; ``unit`` is ``None`` where it writes everything on one line."""
+    """How the text formats a value at one place; ``unit`` is ``None`` where it writes everything on one line."""
 
     newline: str
     indent: str
@@ -289,7 +289,7 @@ class _Reading:
         return Array(start=start, end=at + 1, items=tuple(items)), at + 1
 
     def _closes(self, bracket: str, at: int, held: Sequence[object]) -> bool:
-        """Behind a comma only where that may be the last thing in a box."""
+        """Return whether a box ends here. After a comma only where trailing commas are allowed."""
         return self._text.startswith(bracket, at) and (not held or self._comments)
 
 

@@ -1,4 +1,4 @@
-"""Agents that keep their hooks as Claude Code does: its plans, with another's events, limits and name."""
+"""Agents that store their hooks as Claude Code does: its plans, with other events, limits and names."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,11 @@ _THEIR_FILE = "settings.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """``timeout`` is a hook's limit in the agent's own unit. ``note`` is what a person must do besides.
+    """How one agent's hooks differ from Claude Code's.
 
-    The command says which agent asks, so that it is answered in that one's words. ``comments`` may stand in its settings.
+    ``timeout`` is a hook's limit in the agent's own unit. ``note`` is what a person must do besides.
+
+    The command names the agent, so that the answer has that agent's format. ``comments`` may stand in its settings.
     """
 
     name: str
@@ -69,7 +71,7 @@ class Dialect:
             return False
 
     def _timed(self, text: str) -> str:
-        """With our own hooks' limits in this agent's unit."""
+        """Return the settings with our hooks' limits in this agent's unit."""
         while wrong := next((limit for limit in _limits(text, self.comments) if limit.written != str(self.timeout)), None):
             text = text[: wrong.start] + str(self.timeout) + text[wrong.end :]
         return text
@@ -80,7 +82,7 @@ class Dialect:
 
 
 def _limits(text: str, comments: bool) -> Iterator[Literal]:
-    """The ``timeout`` of each hook of ours; what is no such thing is somebody else's."""
+    """Yield the ``timeout`` of each hook of ours."""
     root = json_text.read(text, comments=comments) if text.strip("\ufeff \t\r\n") else None
     hooks = root.get("hooks") if isinstance(root, Object) else None
     for member in hooks.members if isinstance(hooks, Object) else ():

@@ -1,4 +1,4 @@
-"""Our entry among an agent's MCP servers: the text of its settings with and without it, and not a byte else changed."""
+"""Our entry among an agent's MCP servers: add it to or remove it from the settings without changing another byte."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from kite_memory.agents.json_text import Array, NotJson, Object, String, Value
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, SettingsUnreadable
 
 NAME = "kite-memory"
-"""What the agent calls the server, in its settings and before the names of its tools."""
+"""The server's name in the agent's settings and before the names of its tools."""
 
 _BLANK = "\ufeff \t\r\n"
 _UNTOUCHED = "nothing was changed"
@@ -22,7 +22,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """How the agent starts us."""
+    """How the agent starts our server."""
 
     command: str
     args: tuple[str, ...]
@@ -31,10 +31,10 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How one agent writes it down: under which key, and in which words.
+    """How one agent stores MCP servers.
 
-    ``jsonc`` is JSON with comments. ``extra`` is said besides. ``whole_command`` is for those that take command and arguments
-    as one list.
+    ``key`` is the property that holds them. ``jsonc`` is JSON with comments. ``extra`` are further properties of an entry.
+    ``whole_command`` is for agents that take command and arguments as one list.
     """
 
     title: str
@@ -54,7 +54,10 @@ class Dialect:
         return {**self.extra, **command, **environment}
 
     def plan_add(self, text: str | None, server: Server) -> Plan:
-        """Raises `SettingsUnreadable` for what is not understood, and for an entry of our name that is not ours."""
+        """Plan to add our entry.
+
+        Raises `SettingsUnreadable` for what is not understood, and for an entry of our name that is not ours.
+        """
         try:
             after = self._with(text, server)
         except SettingsUnreadable as error:
@@ -65,7 +68,10 @@ class Dialect:
         return Edit(before=text, after=after, because="adds our MCP server")
 
     def plan_remove(self, text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
-        """``earlier`` are the file's backups, latest first: one that our entry turns into this very text comes back to the byte."""
+        """Plan to remove our entry.
+
+        ``earlier`` are the file's backups, latest first: one that our entry turns into this very text is restored to the byte.
+        """
         if text is None or (told := self._entry_in(text)) is None or not is_ours(told):
             return Nothing(because="there is no server of ours")
         because = "removes our MCP server and nothing else"
@@ -94,7 +100,7 @@ class Dialect:
 
     @property
     def _own(self) -> frozenset[str]:
-        """What of an entry is ours to say. The rest is the person's: limits, what may run unasked, being off."""
+        """Properties of an entry that we set. The rest is the person's: limits, what may run unasked, being off."""
         return frozenset({*self.extra, "command", "args", self.environment})
 
     def _without(self, text: str) -> str:
@@ -153,13 +159,13 @@ class Dialect:
             raise SettingsUnreadable(f"{self.title}'s settings are not TOML: {error}", hint=_UNTOUCHED) from error
 
     def _added_toml(self, text: str, entry: dict[str, Value]) -> str:
-        """At the end, where it can belong to no table of the person's."""
+        """Add our table at the end, where it can belong to no table of the person's."""
         lines = [f"[{self.key}.{NAME}]", *(f"{_toml_name(name)} = {_toml_value(value)}" for name, value in entry.items())]
         gap = "" if not text.strip(_BLANK) else "\n" if text.endswith("\n") else "\n\n"
         return self._checked(text, text + gap + "\n".join(lines) + "\n")
 
     def _removed_toml(self, text: str) -> str:
-        """Our table and those below it, up to the next one that is not ours and what is said before that."""
+        """Remove our table and those below it, up to the next table that is not ours and the comments before that."""
         ours = re.compile(rf"\[\s*{re.escape(self.key)}\s*\.\s*[\"']?{NAME}[\"']?\s*[.\]]")
         kept: list[str] = []
         passed: list[str] = []
@@ -181,7 +187,7 @@ class Dialect:
         return self._checked(text, after)
 
     def _checked(self, before: str, after: str) -> str:
-        """All that is not ours says what it said."""
+        """Return ``after`` if everything but our entry has the same values as before. Raises `SettingsUnreadable` otherwise."""
         rest: list[dict[str, Any]] = []
         try:
             both = self._toml(before), self._toml(after)
@@ -198,7 +204,7 @@ class Dialect:
 
 
 def is_ours(entry: object) -> bool:
-    """Whether it starts `kmem mcp`, or this package by its path."""
+    """Return whether an entry starts `kmem mcp`, or this package by its path."""
     match entry:
         case {"command": [*words]}:
             pass
@@ -214,7 +220,7 @@ def is_ours(entry: object) -> bool:
 
 
 def _toml_value(value: Value) -> str:
-    """As JSON has it, but for the equals sign. Names are in quotes where a bare one would not do."""
+    """Return a value as TOML: as in JSON, with equals signs. Names are in quotes where a bare one is not allowed."""
     match value:
         case dict():
             members = (f"{_toml_name(name)} = {_toml_value(each)}" for name, each in value.items())

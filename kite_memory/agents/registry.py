@@ -22,9 +22,8 @@ GEMINI_HOOKS = Dialect(
     timeout=5_000,
     comments=True,
 )
-"""Not `SessionStart`: what that one says is put in front of the person's first prompt, and a client that is resumed (0.61)
-takes every prompt that begins so for one of its own and drops it. What `BeforeAgent` says stands behind the prompt.
-"""
+"""Without `SessionStart`: its output is put in front of the person's first prompt, and a client that is resumed (0.61) takes every
+prompt that begins so for one of its own and drops it. The output of `BeforeAgent` stands behind the prompt."""
 
 
 CODEX_HOOKS = Dialect(
@@ -43,7 +42,7 @@ _PACKAGE = "@anthropic-ai/claude-code"
 
 
 def claude_version(command: str | None = None) -> tuple[int, ...] | None:
-    """Of the ``claude`` that a shell would start; ``None`` where there is none, or it does not say."""
+    """Return the version of the ``claude`` that a shell would start; ``None`` where there is none, or it is unknown."""
     found = command or shutil.which("claude")
     if not found:
         return None
@@ -55,7 +54,7 @@ def claude_version(command: str | None = None) -> tuple[int, ...] | None:
 
 
 def _of_package(program: Path) -> tuple[int, ...] | None:
-    """As npm installs it: a program in a package that says its version."""
+    """Return the version from the npm package that holds the program."""
     for folder in list(program.parents)[:3]:
         try:
             with (folder / "package.json").open("rb") as file:
@@ -71,7 +70,7 @@ def _of_package(program: Path) -> tuple[int, ...] | None:
 
 
 def _named(program: Path) -> tuple[int, ...] | None:
-    """As its own installer and Homebrew do: the version is the program's name, or its folder's."""
+    """Return the version from the name of the program or its folder, as its own installer and Homebrew set it."""
     return _version(program.name) or _version(program.parent.name)
 
 
@@ -82,7 +81,7 @@ def _version(text: str) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """``settings`` is the file that holds its hooks, whether or not it is there."""
+    """An agent with hooks. ``settings`` is the file that holds them, whether or not it exists."""
 
     name: str
     title: str
@@ -93,7 +92,7 @@ class Agent:
 
 
 def agents(*, claude_root: Path, codex_root: Path | None = None, gemini_root: Path | None = None) -> tuple[Agent, ...]:
-    """Those whose roots are named."""
+    """Return the agents whose roots are given."""
     events = claude_code.events_for(claude_version())
     return (
         Agent(
@@ -121,7 +120,7 @@ def _of(hooks: Dialect, root: Path) -> Agent:
 
 
 def agent(name: str, *, claude_root: Path, codex_root: Path | None = None, gemini_root: Path | None = None) -> Agent:
-    """Raises `UsageError`, naming those there are."""
+    """Return an agent by name. Raises `UsageError`, which lists the known names."""
     known = {each.name: each for each in agents(claude_root=claude_root, codex_root=codex_root, gemini_root=gemini_root)}
     if name not in known:
         raise UsageError(f"unknown agent {name!r}", hint=f"known ones are: {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""Changing a settings file that belongs to a person and their agent: planned as text, shown, backed up, done whole."""
+"""Change a settings file that belongs to a person and their agent: planned as text, shown as a diff, backed up, atomic."""
 
 import difflib
 import io
@@ -18,16 +18,16 @@ _ABSENT = ".absent"
 
 
 class SettingsUnreadable(KiteError):
-    """They are not what we understand, so nothing was touched."""
+    """Raised where settings are not understood; nothing was changed."""
 
 
 class SettingsNotWritable(KiteError):
-    """The change could not be made; the file is as it was."""
+    """Raised where the change could not be made; the file is as it was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """``None`` stands for a file that is not there."""
+    """A planned change of a file. ``None`` stands for a file that does not exist."""
 
     before: str | None
     after: str | None
@@ -43,7 +43,7 @@ Plan = Edit | Nothing
 
 
 def read_settings(path: Path) -> str | None:
-    """Their text to the byte, line ends included; ``None`` without a file. Raises `SettingsUnreadable`."""
+    """Return the file's text to the byte, line ends included; ``None`` without a file. Raises `SettingsUnreadable`."""
     try:
         with path.open("rb") as file:
             content = file.read(_LONGEST + 1)
@@ -60,7 +60,7 @@ def read_settings(path: Path) -> str | None:
 
 
 def diff(edit: Edit, path: Path) -> str:
-    """As `diff -u` shows it."""
+    """Return the change as `diff -u` shows it."""
     before, after = (list(io.StringIO(text or "", newline="\n")) for text in (edit.before, edit.after))
     names = "/dev/null" if edit.before is None else str(path), "/dev/null" if edit.after is None else str(path)
     lines = difflib.unified_diff(before, after, *names)
@@ -68,10 +68,10 @@ def diff(edit: Edit, path: Path) -> str:
 
 
 def apply(edit: Edit, path: Path, backups: Path, now: datetime | None = None) -> Path:
-    """Makes the change and returns the backup of what was there.
+    """Make the change and return the path of the backup of what was there.
 
-    A link is followed and what it points to is changed. Raises `SettingsNotWritable` if the file is no longer what the
-    plan was made for, or cannot be replaced; then it is as it was.
+    A link is followed and what it points to is changed. Raises `SettingsNotWritable` if the file is no longer what the plan was
+    made for, or cannot be replaced; then it is as it was.
     """
     target = Path(os.path.realpath(path))
     if read_settings(target) != edit.before:
@@ -99,12 +99,12 @@ def apply(edit: Edit, path: Path, backups: Path, now: datetime | None = None) ->
 
 
 def backed_up(path: Path, backups: Path) -> tuple[str | None, ...]:
-    """What was there before each of our changes, latest first; ``None`` for no file."""
+    """Return what was there before each of our changes, latest first; ``None`` for no file."""
     return tuple(None if kept.suffix == _ABSENT else _text(kept) for kept in reversed(_kept(_backup_name(path), backups)))
 
 
 def _backup_name(path: Path) -> str:
-    """Several agents call their file ``settings.json``; their folders differ."""
+    """Return a backup's name with the folder's: several agents call their file ``settings.json``."""
     return f"{path.parent.name.lstrip('.')}-{path.name}"
 
 
@@ -133,13 +133,13 @@ def _text(path: Path) -> str | None:
 
 
 def _is_ours(target: Path) -> bool:
-    """Replacing a file also takes it over: root must not do that to somebody's settings."""
+    """Return whether the file is the user's own: replacing a file also changes its owner, which root must not do."""
     if sys.platform == "win32":
         return True
     try:
         return target.stat().st_uid == os.geteuid()
     except OSError:
-        return True  # there is none, or writing will tell
+        return True  # there is none, or writing will fail
 
 
 def _mode(target: Path) -> int:

@@ -1,1 +1,1 @@
-"""Taking in what other memories hold, and handing out what ours does."""
+"""Import from other memories, and export of ours."""

@@ -1,4 +1,4 @@
-"""The vault as one file that other programs can read: a zip of its files as they are, or a JSON object a line."""
+"""Export the vault as one file that other programs can read: a zip of its files as they are, or JSON lines."""
 
 import io
 import json
@@ -26,8 +26,10 @@ _NOT_TAKEN = frozenset({".obsidian", ".trash", ".git", "__MACOSX", "templates"})
 
 
 def members(path: Path) -> Iterator[Kept | Page | PassedOver]:
-    """Each markdown file in it, by name: a note of ours with its id, or somebody's page. Raises `KiteError` for what is no zip,
-    or unpacks to more than anybody's notes."""
+    """Yield each markdown file in a zip, by name: a note of ours with its id, or a foreign page.
+
+    Raises `KiteError` for what is no zip, or unpacks to more than notes would.
+    """
     try:
         if path.stat().st_size > _MOST_ARCHIVE:
             raise KiteError(f"{path} is too large", hint="export it in parts")
@@ -48,7 +50,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Kept | Page | Pa
         return PassedOver(name=name, reason=reason)
     try:
         with archive.open(info) as file:
-            data = file.read(MOST_BYTES + 1)  # whatever it says of its size
+            data = file.read(MOST_BYTES + 1)  # its declared size is not trusted
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError):
         return PassedOver(name=name, reason="damaged")
     if len(data) > MOST_BYTES:
@@ -88,13 +90,13 @@ def _modified(info: zipfile.ZipInfo) -> datetime:
 
 
 _EARLIEST = 1980
-"""A zip knows no earlier year."""
+"""A zip cannot hold an earlier year."""
 ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 _IN_BODY = frozenset(("path", "body", "links", "updated"))
 
 
 def as_json(note: Note) -> dict[str, Any]:
-    """Everything that is known of it."""
+    """Return all fields of a note as JSON values."""
     return {each.name: _plain(getattr(note, each.name)) for each in fields(note)}
 
 
@@ -111,7 +113,7 @@ def _plain(value: object) -> object:
 
 
 def note_of(row: Mapping[str, Any]) -> Note | None:
-    """The note that `as_json` told, believed no more than its file would be; ``None`` for what is none."""
+    """Parse a row written by `as_json`, validated like a note's file; ``None`` for what is no note."""
     if not isinstance(row.get("id"), str) or not ULID.fullmatch(row["id"]) or not isinstance(row.get("body"), str):
         return None
     told: dict[str, object] = {}
@@ -132,7 +134,7 @@ def note_of(row: Mapping[str, Any]) -> Note | None:
 
 
 def placed(note: Note) -> Note:
-    """Where it would lie if we had made it: what its file is called elsewhere is not believed."""
+    """Return the note with the path that we would give it: its path elsewhere is not trusted."""
     stem = page_stem(note.title) if note.kind is NoteKind.ENTITY else note_stem(note.title, note.created)
     return replace(note, path=f"{FOLDERS[note.kind]}/{stem}.md")
 
@@ -142,7 +144,7 @@ def jsonl(notes: Iterable[Note]) -> bytes:
 
 
 def zipped(files: Iterable[tuple[str, datetime, bytes]]) -> bytes:
-    """The same files give the same bytes."""
+    """Return a zip of the files. The same files give the same bytes."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, at, data in files:

@@ -1,4 +1,4 @@
-"""A piece of somebody else's memory, and the draft of a note that it becomes."""
+"""A note from another memory, and the draft of a note that is made of it."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +26,10 @@ _FENCE = re.compile(r"^ {0,3}(```|~~~)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """``front`` are its properties as texts, as far as they can be read; ``heading`` is its first, or empty."""
+    """A markdown file.
+
+    ``front`` are its properties as texts, as far as they can be read; ``heading`` is its first heading, or empty.
+    """
 
     path: Path
     front: Mapping[str, Property]
@@ -42,7 +45,7 @@ class Section:
 
 
 def read(path: Path) -> Page | str:
-    """The page, or why there is none to be had."""
+    """Read a page, or return why it cannot be read."""
     try:
         status = path.stat()
         if status.st_size > MOST_BYTES:
@@ -69,7 +72,7 @@ def page_of(path: Path, data: bytes, *, modified: datetime) -> Page | str:
 
 
 def below(folder: Path) -> Iterator[Path]:
-    """Every markdown file, in order; hidden folders and links are not followed."""
+    """Yield every markdown file below a folder, in order; hidden folders and links are not followed."""
     found = 0
     waiting = [(folder, 0)]
     while waiting:
@@ -109,13 +112,13 @@ def texts(value: Property) -> tuple[str, ...]:
 
 
 def without_heading(page: Page) -> str:
-    """The body without the heading that is its title."""
+    """Return the body without the heading that is its title."""
     first, _, rest = page.body.lstrip("\n").partition("\n")
     return rest.strip("\n") if page.heading and first.lstrip("# ").strip(" #") == page.heading else page.body
 
 
 def sections(body: str) -> list[Section]:
-    """What stands under each heading of the second level or deeper, and before the first. Headings in code are none."""
+    """Split a body at its headings, with what stands before the first. Headings in code are skipped."""
     found: list[Section] = []
     heading, lines, fenced = "", list[str](), False
     for line in body.split("\n"):
@@ -137,9 +140,11 @@ _MOST_TRIGGERS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreign:
-    """``name`` is what stays the same about it where it comes from: taking it in twice is taking it in once.
+    """A note from another memory.
 
-    ``project`` is empty for what is everybody's. ``origin`` ``"user"`` for what a person wrote by hand.
+    ``name`` identifies it in its source, so that importing it twice is the same as once.
+
+    ``project`` is empty for a global note. ``origin`` is ``"user"`` for what a person wrote by hand.
     """
 
     source: str
@@ -158,7 +163,7 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A note of our own that comes back, with its id, its evidence and its status. ``stem`` is what links to it say there."""
+    """A note of our own that is imported again, with its id, evidence and status. ``stem`` is the target of links to it there."""
 
     note: Note
     stem: str = ""
@@ -166,17 +171,17 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassedOver:
-    """What was not taken in. ``reason`` is one of a small set, for counting."""
+    """What was not imported. ``reason`` is one of a small set, for counting."""
 
     name: str
     reason: str
 
 
 def drafts(pieces: Iterable[Foreign | Kept], *, accepted: bool) -> list[Draft]:
-    """Through the same door as everything: redacted, tamed, bounded.
+    """Return drafts of imported notes: redacted, made inert as markdown, bounded.
 
-    Everything waits for review and is nobody's word unless it is ``accepted``: whoever made a file can write into it that a person
-    said this, and accepted it.
+    Unless ``accepted``, all are proposed and none counts as the person's: the maker of a file can claim in it that a person wrote
+    and accepted a note.
     """
     return [
         _draft(piece, accepted=accepted) if isinstance(piece, Foreign) else _kept(piece.note, accepted=accepted) for piece in pieces
@@ -184,10 +189,10 @@ def drafts(pieces: Iterable[Foreign | Kept], *, accepted: bool) -> list[Draft]:
 
 
 def _kept(note: Note, *, accepted: bool) -> Draft:
-    """Its links go: where they lead may not be there, and where it is, the planner links again what belongs together.
+    """Return the draft of a note of our own, without its links: their targets may be missing, and the planner links notes again.
 
-    So does what it replaced and may contradict, until all are here that do come; see `references`. Its key goes too where it is not
-    ``accepted``: what stands under a key is told to whoever asks for it.
+    What it replaced and may contradict is removed as well, until all notes are imported; see `references`. Its key is removed where
+    it is not ``accepted``: a keyed note is returned to any caller that asks for the key.
     """
 
     def clean(text: str) -> str:
@@ -218,7 +223,7 @@ def _kept(note: Note, *, accepted: bool) -> Draft:
         conflicts=(),
     )
     return Draft(
-        note=replace(note, body=tame(body)),  # whose word it is, the file says itself
+        note=replace(note, body=tame(body)),  # the file itself has the origin
         entities=entities_of(note.entities),
     )
 
@@ -228,14 +233,14 @@ def _origin(told: Origin, *, accepted: bool) -> Origin:
 
 
 def references(pieces: Iterable[Kept]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """By each note's id and by property, the ids of the notes that it replaced, was replaced by, or may contradict.
+    """Return, by each note's id and by property, the ids of the notes that it replaced, was replaced by, or may contradict.
 
-    Only among these: what a name means elsewhere nobody knows.
+    Only among these notes: a name cannot be resolved anywhere else.
     """
     kept = list(pieces)
     named: dict[str, str] = {}
     for piece in kept:
-        named[link_key(piece.stem)] = "" if link_key(piece.stem) in named else piece.note.id  # two of one name are neither
+        named[link_key(piece.stem)] = "" if link_key(piece.stem) in named else piece.note.id  # an ambiguous name means neither
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for piece in kept:
         note = piece.note

@@ -1,4 +1,4 @@
-"""Other memories, read in place and never written to: one function for each sort, and how a path tells which it is."""
+"""Import other memories, read in place and never written to: one function for each format, and detection of the format by path."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _MOST_ROWS = 200_000
 _LINES_FOR_CWD = 50
 _LINE = 1 << 20
 _OURS = re.compile(r"<!-- kite-memory:begin -->.*?<!-- kite-memory:end -->", re.DOTALL)
-"""What `kmem connect` puts into such files."""
+"""The block that `kmem connect` puts into such files."""
 _INSTRUCTIONS = frozenset({"claude.md", "claude.local.md", "agents.md", "gemini.md", "copilot-instructions.md"})
 _AUTO_MEMORY = {"user": NoteKind.PREFERENCE, "feedback": NoteKind.PREFERENCE}
 _CLAUDE_MEM = {"decision": NoteKind.DECISION, "bugfix": NoteKind.INSIGHT, "discovery": NoteKind.INSIGHT}
@@ -52,7 +52,7 @@ class Sort(StrEnum):
 
 
 def sort_of(path: Path) -> Sort:
-    """Raises `UsageError` where it cannot be told."""
+    """Return the format of a path. Raises `UsageError` where it cannot be detected."""
     name = path.name.casefold()
     _must_be_there(path)
     if path.is_dir():
@@ -88,7 +88,7 @@ def _must_be_there(path: Path) -> None:
 
 
 def pieces(path: Path, sort: Sort, *, project: str, project_of: Callable[[str], str]) -> Pieces:
-    """Everything there is, in an order that stays the same. ``project`` for whatever names none itself.
+    """Yield everything in a foreign memory, in a stable order. ``project`` is used for what names none itself.
 
     Raises `KiteError` where it cannot be read at all.
     """
@@ -121,9 +121,9 @@ def _pages(path: Path) -> Iterator[Page | PassedOver]:
 
 
 def _claude_memory(folder: Path, project_of: Callable[[str], str]) -> Pieces:
-    """Claude Code's own, ``<project>/memory/*.md``: a fact a file, and an index that repeats them.
+    """Read Claude Code's own memory, ``<project>/memory/*.md``: one fact per file, and an index that repeats them.
 
-    Which project it is only its transcripts say: the folder's name cannot be told back into a path.
+    The project is taken from its transcripts: the folder's name cannot be turned back into a path.
     """
     project = project_of(_cwd_beside(folder.parent if folder.is_dir() else folder.parent.parent))
     for page in _pages(folder):
@@ -163,7 +163,7 @@ def _cwd_beside(folder: Path) -> str:
 
 
 def _instructions(path: Path, project_of: Callable[[str], str]) -> Pieces:
-    """``CLAUDE.md`` and its kin: what stands under each heading is one piece, in the words of whoever wrote it."""
+    """Read ``CLAUDE.md`` and similar files: each section is one note, in its author's words."""
     for page in _pages(path):
         if isinstance(page, PassedOver):
             yield page
@@ -187,7 +187,10 @@ def _instructions(path: Path, project_of: Callable[[str], str]) -> Pieces:
 
 
 def _claude_mem(path: Path) -> Pieces:
-    """Its SQLite file. What was merely done there (features, changes, refactorings) is passed over: `git log` says it, too."""
+    """Read the SQLite file of claude-mem.
+
+    Records of mere work (features, changes, refactorings) are skipped: `git log` has them, too.
+    """
     wanted = ("id", "project", "type", "title", "subtitle", "narrative", "text", "facts", "concepts", "created_at_epoch")
     try:
         with opened(path, within=path.parent, seconds=120.0) as database:
@@ -221,7 +224,7 @@ def _claude_mem(path: Path) -> Pieces:
 
 
 def _basic_memory(path: Path) -> Pieces:
-    """A page is a note; its observations' categories say of what kind."""
+    """Read pages of basic-memory as one note each; the categories of its observations decide its kind."""
     for page in _pages(path):
         if isinstance(page, PassedOver):
             yield page
@@ -239,7 +242,7 @@ def _basic_memory(path: Path) -> Pieces:
 
 
 def _mem0(path: Path) -> Pieces:
-    """What ``get_all`` answers, or an export: a list, or one below ``results`` or ``memories``."""
+    """Read the JSON of mem0's ``get_all``, or an export: a list, or one below ``results`` or ``memories``."""
     told = _json(path)
     if isinstance(told, dict):
         told = told.get("results", told.get("memories"))
@@ -265,7 +268,7 @@ def _mem0(path: Path) -> Pieces:
 
 
 def _markdown(path: Path) -> Pieces:
-    """Somebody's own pages, as they are."""
+    """Read a person's own pages, as they are."""
     for page in _pages(path):
         folder = path if path.is_dir() else path.parent
         yield page if isinstance(page, PassedOver) else _own_page(page, page.path.relative_to(folder).as_posix())
@@ -290,7 +293,7 @@ def _own_page(page: Page, name: str) -> Foreign | PassedOver:
 
 
 def _ours(path: Path) -> Pieces:
-    """What `kmem export` wrote: each note as its file was, but for its links. In a zip also pages that somebody put beside them."""
+    """Read what `kmem export` wrote: each note as its file was, without its links. A zip may also hold foreign pages."""
     if path.suffix.casefold() == ".zip":
         for found in exporting.members(path):
             yield _own_page(found, found.path.as_posix()) if isinstance(found, Page) else found
@@ -306,7 +309,7 @@ def _ours(path: Path) -> Pieces:
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """One that is longer than any note is empty."""
+    """Yield lines. One that is longer than any note is yielded empty."""
     while line := file.readline(_MOST_LINE):
         whole = line.endswith(b"\n") or len(line) < _MOST_LINE
         while not whole and (rest := file.readline(_MOST_LINE)):
@@ -315,7 +318,7 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _without_secrets(row: dict[str, Any]) -> dict[str, Any]:
-    """Before anything else is done to its texts: what is taken out of them later would hide a secret from whoever looks for it."""
+    """Redact a row's texts before anything else: later changes to a text could hide a secret from the redaction."""
     return {
         name: redact(drop_private(value))
         if isinstance(value, str)
@@ -346,7 +349,7 @@ def _object(line: bytes) -> dict[str, Any]:
 
 
 def _listed(value: object) -> tuple[str, ...]:
-    """Of a list, or of one that is written as JSON in a text."""
+    """Return the items of a list, or of one that is written as JSON in a text."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -363,7 +366,7 @@ def _kind(value: object, default: NoteKind) -> NoteKind:
 
 
 def _epoch(value: object) -> datetime:
-    """In seconds or in milliseconds."""
+    """Return the time of a number in seconds or in milliseconds."""
     number = value if isinstance(value, int | float) else 0
     try:
         return datetime.fromtimestamp(number / 1000 if number > 1e11 else number, UTC)

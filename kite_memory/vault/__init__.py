@@ -1,6 +1,6 @@
-"""Notes on disk: the markdown that is the truth.
+"""Notes on disk: the markdown files are the source of truth.
 
-`Vault` is the door; `drafting` and `planning` decide what should be written, and the rest of the room is how it gets there whole.
+`Vault` is the entry point; `drafting` and `planning` decide what should be written, and the other modules write it atomically.
 """
 
 from kite_memory.vault.vault import Vault

@@ -1,4 +1,4 @@
-"""What has become of the vault since the last look: decided from what is known, what is listed and what was read."""
+"""What has changed in the vault since the last comparison: decided from what is known, what is listed and what was read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,11 @@ _ENOUGH_TO_LOOK = 0.15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Paths, as they are now; ``renamed`` holds old and new. ``returned`` are notes that their owner had deleted and put back.
+    """Changes in the vault. Paths are present ones; ``renamed`` holds old and new.
 
-    ``frozen`` says why so much is missing that nothing was concluded from it; the rest is then empty. ``rescued`` is what an
-    interrupted write had left of somebody's text, now in the trash.
+    ``returned`` are notes that their owner had deleted and put back. ``frozen`` is why so much is missing that nothing was
+    concluded from it; the rest is then empty. ``rescued`` is text not written by us that an interrupted write had left, now in the
+    trash.
     """
 
     added: tuple[str, ...] = ()
@@ -36,7 +37,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """A comparison, and what the ledger should take from it."""
+    """A comparison, and what the ledger should record of it."""
 
     comparison: Comparison
     forgotten: tuple[str, ...]
@@ -47,13 +48,13 @@ class Judgement:
 
 
 def to_read(known: Sequence[Known], found: Listing) -> list[Entry]:
-    """The files that are not as they were."""
+    """Return the files that differ from what is known of them."""
     stamps = {one.path: (one.size, one.mtime_ns) for one in known}
     return [entry for entry in found.entries if stamps.get(entry.path) != (entry.size, entry.mtime_ns)]
 
 
 def missing_too_many(known: Sequence[Known], gone: int, found: Listing) -> str:
-    """Why this looks like a disk that is not mounted rather than like a person who deletes notes; empty if it doesn't."""
+    """Return why this looks like an unmounted disk rather than like deleted notes; empty if it does not."""
     total = sum(not one.twin for one in known)
     if gone and gone == total and (found.bare or not found.marked or total > _A_HANDFUL):
         return f"none of the {total} known notes is there" if total > 1 else "the only known note is not there, nor anything else"
@@ -63,7 +64,7 @@ def missing_too_many(known: Sequence[Known], gone: int, found: Listing) -> str:
 
 
 def missing_some(sample: int, gone: int) -> bool:
-    """Whether it may be that `missing_too_many`, judged by a sample of the known notes."""
+    """Return whether `missing_too_many` may hold, judged by a sample of the known notes."""
     return gone > max(_A_HANDFUL, _ENOUGH_TO_LOOK * sample) or (gone == sample and sample > 0)
 
 
@@ -75,9 +76,9 @@ def judge(
     is_buried: Callable[[str], bool],
     accept: bool = False,
 ) -> Judgement:
-    """Follow ids: a known id in a new place is a renamed note, one in two places a copy, one in none a deleted note.
+    """Compare by ids: a known id in a new place is a renamed note, one in two places a copy, one in none a deleted note.
 
-    A file that lost its id, or cannot be read any more, keeps the id it had. With ``accept``, nothing is too much to be missing.
+    A file that lost its id, or cannot be read any more, keeps the id it had. With ``accept``, any number of notes may be missing.
     """
     before = {one.path: one for one in known}
     listed = {entry.path: entry for entry in found.entries if entry.path in before or entry.path in read}
@@ -87,7 +88,7 @@ def judge(
     absent = [one for one in known if one.path not in listed and not found.hides(one.path)]
     renamed: list[tuple[str, str]] = []
     gone: list[Known] = []
-    nameless = {  # files without an id of their own are followed by what a rename leaves alone
+    nameless = {  # files without an id are followed by size and time, which a rename keeps
         (entry.size, entry.mtime_ns): path
         for path, entry in listed.items()
         if path not in before and (not ids[path] or path in twins)
@@ -146,7 +147,7 @@ def _identities(
     read: Mapping[str, tuple[Note | Unreadable, Stamp]],
     found: Listing,
 ) -> tuple[dict[str, str], set[str]]:
-    """The id of each listed file, and which of them are copies of another."""
+    """Return the id of each listed file, and which of them are copies of another."""
     ids: dict[str, str] = {}
     firm: dict[str, list[str]] = {}
     kept: dict[str, str] = {}

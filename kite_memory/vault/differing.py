@@ -1,6 +1,6 @@
-"""Whether two notes speak of the same thing and differ in a value or a choice. Pure, and without a model.
+"""Detect whether two notes are about the same thing and differ in a value or a choice. Pure, and without a model.
 
-Nothing follows from it but an order and a question: the newer one is told first, and a person may say which holds.
+The result only decides an order and a question: the newer one is shown first, and a person may decide which holds.
 """
 
 import re
@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 _TEXT, _CLAIMS, _SHORTEST = 800, 4, 15
-"""Of a body's beginning so many sentences are compared, with the title: what a note is about stands there."""
+"""Characters of a body, sentences of them (with the title), and shortest sentence, that are compared: what a note is about stands
+there."""
 
 _WORD = re.compile(r"[^\W_]+(?:[._/:-][^\W_]+)*|\d+(?:[.,:]\d+)*")
 _CODE = re.compile(r"\b[\w-]+(?:_\w+|\.(?=[a-z])[a-z]\w{0,5}\b)+|\b[a-z]+[A-Z]\w+|(?<!\w)--?[a-z][\w-]+|(?:[\w.-]+/)+[\w.-]+")
@@ -80,7 +81,10 @@ _MARKS = re.compile(r"\*\*|`|['’]s\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """``dimension`` is what sort of figure it is: of time, of size, a day of the week, or counted in a noun's name."""
+    """A figure in a sentence.
+
+    ``dimension`` is what it measures: time, size, a day of the week, or a count.
+    """
 
     dimension: str
     figure: float | str
@@ -90,7 +94,7 @@ class Value:
 class Claim:
     """A sentence taken apart. ``words`` has no figure in it; ``pairs`` are words with the one right in front of each.
 
-    ``changed`` are the words of a sentence that tells of a change; ``happened`` is whether it tells of something that once was.
+    ``changed`` are the words of a sentence about a change; ``happened`` is whether it is about a past event.
     """
 
     words: frozenset[str]
@@ -104,12 +108,12 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """How two notes differ where they are nearest to one another; each figure is from 0 to 1.
+    """How two notes differ where they are most alike; each figure is from 0 to 1.
 
-    ``shared`` is how many words both have, ``value`` whether a figure of one sort is another, ``choice`` whether each names what
-    the other does not, ``retires`` how much of the older stands in a sentence that tells of a change. The others speak against
-    it: ``another`` is one thing in front of the same word in each, ``other_code`` another file or identifier in each,
-    ``happened`` that the older tells what once was.
+    ``shared`` is how many words both have, ``value`` whether a figure of one dimension differs, ``choice`` whether each names what
+    the other does not, ``retires`` how much of the older stands in a sentence about a change. The others are counter-evidence:
+    ``another`` is a different word in front of the same word in each, ``other_code`` another file or identifier in each,
+    ``happened`` that the older is about a past event.
     """
 
     shared: float
@@ -132,7 +136,10 @@ def claims(title: str, body: str) -> tuple[Claim, ...]:
 
 
 def difference(newer: Sequence[Claim], older: Sequence[Claim]) -> Difference | None:
-    """``None`` where they share no word. Which thing each is about, their first claims say: their titles."""
+    """Return how two notes differ; ``None`` where they share no word.
+
+    Their first claims, the titles, decide which thing each is about.
+    """
     both = [told for one in newer for other in older if (told := _compared(one, other)).shared]
     if not both:
         return None
@@ -171,14 +178,14 @@ def _compared(newer: Claim, older: Claim) -> Difference:
 
 
 def _another(newer: Claim, older: Claim) -> bool:
-    """Whether a word that both have is told apart by the one in front of it: refresh tokens are not access tokens."""
+    """Return whether a word that both have follows a different word in each: refresh tokens are not access tokens."""
     mine, theirs = newer.words - older.words, older.words - newer.words
     heads = {head for first, head in newer.pairs if first in mine}
     return any(head in heads and first in theirs for first, head in older.pairs)
 
 
 def _value_differs(newer: Claim, older: Claim) -> bool:
-    """Whether there is a sort of figure that both name, and the newer names one that the older does not."""
+    """Return whether both have figures of one dimension, and the newer one that the older has not."""
     sorts = {each.dimension for each in older.values}
     return any(each.dimension in sorts for each in newer.values - older.values)
 
@@ -219,7 +226,7 @@ def _telling(text: str) -> Iterator[str]:
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    """Each word with the one right in front of it, where both say something."""
+    """Yield each word with the one right in front of it, where neither is a filler word."""
     before = ""
     for found in re.finditer(r"[^\W_]+|[^\s]", text):
         word = found[0].casefold()
@@ -230,7 +237,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def stem(word: str) -> str:
-    """A word without most of its endings: «expires» and «expiry» are one, and so are «validate» and «validation»."""
+    """Return a word without most of its endings: «expires» and «expiry» are one, and so are «validate» and «validation»."""
     word = word.casefold()
     for ending in ("ations", "ation", "ings", "ing", "ies", "ers", "er", "ed", "es", "e", "s", "y"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:

@@ -1,4 +1,4 @@
-"""From what was distilled to notes as they would stand alone, before anybody looks at what the vault already holds."""
+"""Turn extracted records into drafts of notes, without regard to what the vault already holds."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ from kite_memory.vault.taming import tame, tame_code, tame_line, tame_name
 from kite_memory.vault.wording import entity_key, note_id, note_stem, one_line, shortened, text_block, without_hidden
 
 PERSON = "person:"
-"""How an extractor marks an entity as one: ``person:Ada Lovelace``."""
+"""How an extractor marks an entity as a person: ``person:Ada Lovelace``."""
 
 _MAX_TITLE = 120
 _MAX_BODY = 12_000
@@ -40,7 +40,7 @@ _MAX_EVIDENCE = 12
 _MAX_REMEMBERED = 200_000
 
 _DESCRIBES = re.compile(r"(?:(?:the|an?|its|their|our|my|your)|[a-z]+(?:ing|ly))\s")
-"""How what was turned down begins where it is no name."""
+"""How a rejected alternative begins that is a description and no name."""
 _CODE_LIKE = re.compile(r"[<>*_\[\]{}|\\$#~]")
 
 
@@ -63,7 +63,7 @@ _AREAS = {
         "ui": r"ui|ux|components?|buttons?|pages?|css|layout|modal|frontend|react|vue|svelte",
     }.items()
 }
-"""What a note is about where no model has sorted it."""
+"""Patterns for tags of a note that no model has tagged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +78,9 @@ class Entity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A note that knows of no other yet: ``note.body`` is its text without links, ``note.path`` where it would like to lie.
+    """A note that does not know of others yet: ``note.body`` is its text without links, ``note.path`` where it would be written.
 
-    ``siblings`` are the ids of earlier notes of its topic, those to which it is nearest. ``change`` is what it does to another.
+    ``siblings`` are the ids of the earlier notes of its topic that are nearest to it. ``change`` is what it does to another.
     """
 
     note: Note
@@ -91,10 +91,10 @@ class Draft:
 
 
 def draft(record: Record, chunk: Chunk) -> list[Draft]:
-    """One draft for each item, in the record's order.
+    """Return one draft for each item, in the record's order.
 
-    Ids depend on the chunk and the item's place alone, so that drafting again, or from an answer worded differently, names
-    the same notes. `Record.cross_topic_insights` rest on no evidence and are not made into notes.
+    Ids depend only on the chunk and the item's place, so that drafting again, or from an answer worded differently, names the same
+    notes. `Record.cross_topic_insights` rest on no evidence and are not made into notes.
     """
     ended = chunk.events[-1].at if chunk.events else chunk.session.started
     times = {event.id: event.at for event in chunk.events}
@@ -113,15 +113,15 @@ def draft(record: Record, chunk: Chunk) -> list[Draft]:
 
 
 def draft_id(chunk: Chunk, index: int) -> str:
-    """The id of the note that is made of a record's item, by the item's place in the record."""
+    """Return the id of the note that is made of a record's item, by the item's place in the record."""
     ended = chunk.events[-1].at if chunk.events else chunk.session.started
     return note_id(ended, chunk.id, str(index))
 
 
 def _nearest(draft: Draft, siblings: Sequence[Draft]) -> list[Draft]:
-    """Of what was told of one topic before, what speaks of the same things, and what came last; in the order in which it was told.
+    """Return the earlier drafts of a topic that share most entities, the latest first among equals; in their original order.
 
-    A session told as a single topic would else link each of its notes to all of the others.
+    Otherwise a session of a single topic would link each of its notes to all of the others.
     """
     of = {entity.key for entity in draft.entities}
     shared = [sum(entity.key in of for entity in one.entities) for one in siblings]
@@ -190,7 +190,11 @@ def remembered(
     importance: int,
     expires: datetime | None,
 ) -> Note:
-    """A note that somebody asks for by word. A person's own words stay as they are; anybody else's are tamed."""
+    """Return a note that was asked for explicitly.
+
+    A person's own words stay as they are; all others are made harmless as markdown. Raises `UsageError` for an empty or too long
+    text.
+    """
     body = text_block(text) if origin == "user" else tame(text)
     if not body:
         raise UsageError("there is nothing to remember", hint="give the text of the note")
@@ -220,7 +224,7 @@ def remembered(
 
 
 def _waits(origin: Origin, *, everywhere: bool) -> bool:
-    """For a person to look at it: a tool's word, and anybody's but theirs that would be said in every project."""
+    """Return whether a person must review it: what a tool wrote, and what would hold in every project and is not the person's."""
     return origin == "tool" or (everywhere and origin != "user")
 
 
@@ -241,20 +245,20 @@ def kind_of(item: RecordItem) -> NoteKind:
 
 
 def title_of(title: str, body: str) -> str:
-    """A title of one bearable line; the beginning of the text where there is none."""
+    """Return a title of one line; the beginning of the text where there is none."""
     first = next((line for line in body.splitlines() if line.strip()), "")
     return tame_name(title, _MAX_TITLE) or tame_name(first.lstrip("#>*- "), _MAX_TITLE) or "Untitled"
 
 
 def tags_of(categories: Iterable[str]) -> tuple[str, ...]:
-    """As Obsidian wants tags: one word, not only digits, nested by ``/``."""
+    """Return categories as Obsidian tags: one word, not only digits, nested by ``/``."""
     tags = ("/".join(filter(None, (part.strip("-_") for part in _words(category).split("/"))))[:40] for category in categories)
     kept = (tag.rstrip("-/_") for tag in tags)
     return tuple(dict.fromkeys(tag for tag in kept if tag and not tag.replace("/", "").isdigit()))[:_MAX_TAGS]
 
 
 def areas_of(text: str) -> tuple[str, ...]:
-    """Tags for what nobody has sorted: the parts of the work that it speaks of most."""
+    """Return tags for an untagged text: the areas of work that it mentions most."""
     found = {area: len(pattern.findall(text)) for area, pattern in _AREAS.items()}
     told = sorted((area for area, count in found.items() if count), key=lambda area: (-found[area], area))
     return tuple(told[:_MAX_AREAS])
@@ -265,7 +269,7 @@ def _words(category: str) -> str:
 
 
 def entities_of(names: Iterable[str]) -> tuple[Entity, ...]:
-    """Each entity once, in order; what is too long or has no letter is no name."""
+    """Return each entity once, in order; what is too long or has no letter is no name."""
     found: dict[str, Entity] = {}
     for name in names:
         person = name.strip().casefold().startswith(PERSON)
@@ -277,7 +281,7 @@ def entities_of(names: Iterable[str]) -> tuple[Entity, ...]:
 
 
 def _verbatim(symptom: str) -> str:
-    """An error as it is seen: as code where markdown would take some of it for its own."""
+    """Return an error message as it is; as code where it would be read as markdown otherwise."""
     line = tame_code(shortened(one_line(without_hidden(symptom)), 2 * _MAX_LINE))
     if not _CODE_LIKE.search(line):
         return tame_line(line)

@@ -1,8 +1,8 @@
-"""Every touch of the vault's files: inside it or not at all, whole or not at all, never over somebody else's bytes.
+"""All access to the vault's files: never outside the vault, never half-written, never over another program's changes.
 
-Other programs write to a vault as well: its owner's editor, a sync tool, another process of ours. So a new file appears
-under its name complete, and a file is replaced by exchange: what was there is looked at afterwards, and given back
-if it is not what we meant to replace.
+Other programs write to a vault as well: its owner's editor, a sync tool, another process of ours. So a new file appears under its
+name complete, and a file is replaced by exchange: what was there is checked afterwards, and put back if it is not what we meant to
+replace.
 """
 
 import contextlib
@@ -32,16 +32,16 @@ _MAX_RETURNS = 8
 _MOST_HELD = 2_000
 _LONGEST_HELD = 4_096
 _SETTLED_NS = 2_000_000_000
-"""A file that was changed less than this before it was read may change again without its times telling."""
+"""A file that was changed less than this (in ns) before it was read may change again without its times changing."""
 
 
 class CannotRead(Exception):
-    """A file that is there and is left unread; its text is the reason, one of a small set."""
+    """Raised for a file that exists but is not read; its text is the reason, one of a small set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """What a listing shows of a file: when it is unchanged, so is the file."""
+    """Size and modification time of a file as listed: while they are unchanged, so is the file."""
 
     size: int
     mtime_ns: int
@@ -55,7 +55,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filled:
-    """A file complete on disk, under a name of ours in its folder, waiting to be published as ``path``."""
+    """A file complete on disk, under a temporary name in its folder, waiting to be published as ``path``."""
 
     path: str
     temporary: str
@@ -63,10 +63,12 @@ class Filled:
 
 
 class Files:
-    """The files of one vault. Paths are relative to it, with ``/`` between the parts; others raise `OutsideVault`.
+    """The files of one vault.
 
-    ``step`` is told before every change to the disk what is about to happen: a test may end the process there.
-    Failures come out as `VaultReadOnly` or `VaultMissing`; what they leave behind, `sweep` clears away.
+    Paths are relative to it, with ``/`` between the parts; others raise `OutsideVault`.
+
+    ``step`` is called before every change to the disk with a description of it: a test may end the process there. Failures are
+    raised as `VaultReadOnly` or `VaultMissing`; what they leave behind, `sweep` removes.
     """
 
     def __init__(self, root: Path, *, renames: Renames | None = None, step: Callable[[str], None] = lambda doing: None) -> None:
@@ -77,7 +79,10 @@ class Files:
         self._holding = threading.Lock()
 
     def is_there(self) -> bool:
-        """Raises `VaultMissing` where even that cannot be told: a stale mount, no permission, a broken disk."""
+        """Return whether the vault's folder exists.
+
+        Raises `VaultMissing` where that cannot be determined: a stale mount, no permission, a broken disk.
+        """
         try:
             return stat.S_ISDIR(self.root.stat().st_mode)
         except (FileNotFoundError, NotADirectoryError):
@@ -89,7 +94,7 @@ class Files:
             ) from error
 
     def make_root(self) -> None:
-        """The vault's folder, and what is missing above it, for its owner alone."""
+        """Make the vault's folder and its missing parents, accessible to its owner alone."""
         with self._failing_as_ours():
             for folder in reversed([folder for folder in (self.root, *self.root.parents) if not folder.exists()]):
                 self._step(f"make {folder.name}")
@@ -102,7 +107,7 @@ class Files:
 
     @contextlib.contextmanager
     def folder(self, path: str = "", *, make: bool = False) -> Iterator[Folder]:
-        """Open a folder of the vault; ``make`` those of its parts that are missing, with the vault's own mode."""
+        """Open a folder of the vault. With ``make``, its missing parts are made with the vault's own mode."""
         with contextlib.ExitStack() as opened:
             here = opened.enter_context(contextlib.closing(self._root()))
             for name in parts_of(path) if path else ():
@@ -122,12 +127,15 @@ class Files:
         try:
             return Folder.root(self.root)
         except (FileNotFoundError, NotADirectoryError) as error:
-            # Who asks for a file has known one: then `kmem up` makes no new vault.
+            # The caller knows a file of the vault: then `kmem up` makes no new vault.
             hint = "mount its disk or bring the notes back; if you deleted them, run `kmem verify --accept-missing`"
             raise VaultMissing(f"no vault at {self.root}", hint=hint) from error
 
     def read(self, path: str) -> Content:
-        """Raises `FileNotFoundError`, or `CannotRead` for what is no ordinary file of a bearable size."""
+        """Read a file.
+
+        Raises `FileNotFoundError`, or `CannotRead` for what is not a regular file of at most 5 MB.
+        """
         parent, name = _split(path)
         try:
             with self.folder(parent) as folder:
@@ -138,7 +146,8 @@ class Files:
             raise CannotRead("symbolic link" if error.errno == errno.ELOOP else "cannot be opened") from error
 
     def read_again(self, path: str) -> Content:
-        """As `read`, from memory where the file is the one that was read before. For what is read often and is small."""
+        """Return what `read` does, from memory where the file is unchanged since the last read. For small files that are read
+        often."""
         found = self.root.joinpath(*parts_of(path)).lstat()
         mark = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
         with self._holding:
@@ -158,7 +167,7 @@ class Files:
         return content
 
     def exists(self, path: str) -> bool:
-        """Whether anything at all has that name, a link that leads nowhere included."""
+        """Return whether anything has that name, a broken symbolic link included."""
         parent, name = _split(path)
         try:
             with self.folder(parent) as folder:
@@ -170,7 +179,7 @@ class Files:
         return True
 
     def is_protected(self, path: str) -> bool:
-        """Whether its owner has taken the right to write to it away from themselves."""
+        """Return whether the owner has no write permission on the file."""
         parent, name = _split(path)
         try:
             with self.folder(parent) as folder:
@@ -179,7 +188,7 @@ class Files:
             return False
 
     def fill(self, path: str, data: bytes) -> Filled:
-        """Write what will be ``path`` beside it, and have it safely on disk."""
+        """Write the content of ``path`` to a temporary file beside it and sync it to disk."""
         parent, _ = _split(path)
         with self._failing_as_ours(), self.folder(parent, make=True) as folder:
             temporary, stamp = self._fill(folder, data, folder.vault_mode & 0o666)
@@ -188,7 +197,10 @@ class Files:
         return Filled(path=path, temporary=f"{parent}/{temporary}" if parent else temporary, stamp=stamp)
 
     def publish(self, filled: Filled) -> None:
-        """Give the file its name, in one step. `FileExistsError` where the name is taken: then nothing has changed."""
+        """Rename the temporary file to its name, in one step.
+
+        Raises `FileExistsError` where the name is taken: then nothing has changed.
+        """
         parent, name = _split(filled.path)
         with self._failing_as_ours(), self.folder(parent) as folder:
             self._step("publish")
@@ -200,7 +212,7 @@ class Files:
             folder.sync()
 
     def discard(self, path: str) -> None:
-        """Remove a temporary file of ours; none is fine."""
+        """Remove a temporary file of ours, if it exists."""
         parent, name = _split(path)
         if not name.startswith(OWN_PREFIX):
             raise OutsideVault(path)
@@ -209,7 +221,7 @@ class Files:
             folder.unlink(name)
 
     def remove_if_empty(self, path: str) -> None:
-        """Clear away a name that was claimed and never filled."""
+        """Remove an empty file: a name that was claimed and never filled."""
         parent, name = _split(path)
         with contextlib.suppress(FileNotFoundError), self._failing_as_ours(), self.folder(parent) as folder:
             found = folder.stat(name)
@@ -217,11 +229,11 @@ class Files:
                 folder.unlink(name)
 
     def replace(self, path: str, data: bytes, *, expected: str) -> Stamp | None:
-        """Put ``data`` in the place of the file whose digest is ``expected``. ``None``: it is another by now, and stays.
+        """Replace the file whose digest is ``expected`` by ``data``. Returns ``None`` where it is another by now, and leaves it.
 
-        The new file trades places with the old one. If what comes back is not what was expected, somebody saved in
-        between: they trade back, until what is under the name is the newest that somebody else wrote. Where nothing can
-        trade places, the old file is compared just before it is replaced; what is saved in that instant is lost.
+        The new file is exchanged with the old one. If what comes back is not what was expected, somebody saved in between: they are
+        exchanged again, until the name holds the newest that somebody else wrote. Where the file system cannot exchange files, the
+        old file is compared just before it is replaced; what is saved in that instant is lost.
         """
         parent, name = _split(path)
         with self._failing_as_ours(), self.folder(parent) as folder:
@@ -236,7 +248,7 @@ class Files:
                 self._step("name the swap")
                 try:
                     folder.rename(temporary, swap)
-                except FileNotFoundError:  # cleared away by somebody who tidies up
+                except FileNotFoundError:  # removed by a cleaning program
                     return None
                 replaced = self._swap(folder, swap, name, expected=expected, new=new)
             finally:
@@ -260,7 +272,7 @@ class Files:
         placed, held = new, _digest_of(folder, swap)
         if held == expected:
             return True
-        for _ in range(_MAX_RETURNS):  # each further turn needs somebody to save within microseconds
+        for _ in range(_MAX_RETURNS):  # each further turn needs another save within microseconds
             self._step("give back")
             try:
                 self._renames.exchange(folder.at(swap), folder.at(name))
@@ -279,14 +291,17 @@ class Files:
             return False
 
     def _clear(self, folder: Folder, name: str, *, known: tuple[str, ...]) -> None:
-        """Remove a temporary file, unless it holds what somebody else wrote: that the sweep brings to the trash."""
+        """Remove a temporary file, unless it holds what somebody else wrote: `sweep` moves that to the trash."""
         with contextlib.suppress(OSError):
             if name.startswith(_FILLING) or _digest_of(folder, name) in known:
                 self._step("clear")
                 folder.unlink(name)
 
     def to_trash(self, path: str, *, name: str = "") -> str:
-        """Move a file into the vault's trash, as it is at that instant; says where it is now. `FileNotFoundError` if gone."""
+        """Move a file into the vault's trash, as it is at that instant; return its new path.
+
+        Raises `FileNotFoundError` if it is gone.
+        """
         parent, old = _split(path)
         stem, dot, suffix = (name or old).rpartition(".")
         with self._failing_as_ours(), self.folder(TRASH, make=True) as trash, self.folder(parent) as folder:
@@ -303,7 +318,10 @@ class Files:
         raise KiteError(f"{self.root / TRASH} is full of files called {old}", hint="empty it")
 
     def _move(self, folder: Folder, old: str, trash: Folder, new: str) -> None:
-        """Also to its end what a dead process had moved halfway: then the file has both names, or the new one is an empty claim."""
+        """Move a file to the trash, also one that a process which ended had moved halfway.
+
+        Then the file has both names, or the new name is an empty file.
+        """
         try:
             there = trash.stat(new)
         except FileNotFoundError:
@@ -317,7 +335,10 @@ class Files:
         self._renames.no_clobber(folder.at(old), trash.at(new))
 
     def sweep(self, leftovers: tuple[str, ...]) -> tuple[str, ...]:
-        """Clear away what a crash left of our own; says what was somebody's text and is in the trash now."""
+        """Remove temporary files of ours that a crash left.
+
+        Those that hold text we did not write are moved to the trash; returns their paths there.
+        """
         rescued = []
         for path in leftovers:
             name = _split(path)[1]
@@ -355,7 +376,7 @@ class Files:
             finally:
                 os.close(descriptor)
         except OSError:
-            with contextlib.suppress(OSError):  # what stays is swept later; the first error is the one to tell
+            with contextlib.suppress(OSError):  # `sweep` removes what stays; the first error is the one to raise
                 folder.unlink(name)
             raise
         return name, Stamp(size=found.st_size, mtime_ns=found.st_mtime_ns)
@@ -380,7 +401,7 @@ def _split(path: str) -> tuple[str, str]:
 
 
 def _read(folder: Folder, name: str) -> Content:
-    """The file as it was at one moment: read again where it changed meanwhile."""
+    """Read the file as it was at one moment: it is read again where it changed meanwhile."""
     for _ in range(3):
         descriptor = folder.open(name, os.O_RDONLY)
         before = os.fstat(descriptor)
@@ -399,7 +420,7 @@ def _read(folder: Folder, name: str) -> Content:
 
 
 def _digest_of(folder: Folder, name: str) -> str:
-    """Empty for what cannot be read: then it is nothing that we wrote."""
+    """Return the digest of a file; empty for what cannot be read, which is nothing that we wrote."""
     try:
         return digest(_read(folder, name).data)
     except FileNotFoundError:

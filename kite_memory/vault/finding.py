@@ -1,4 +1,4 @@
-"""Which note a person means."""
+"""Find the note that a person means by a name."""
 
 import difflib
 import re
@@ -10,7 +10,7 @@ from kite_memory.vault.ledger.notes import NoteRows
 from kite_memory.vault.wording import one_line, title_key, words
 
 _HANDLE = re.compile(r"[0-9A-HJKMNP-TV-Z]{6,25}")
-"""What an id may end with, as lines that point at notes name them."""
+"""The end of an id, as lines that point at notes give it."""
 _FEWEST_WORDS = 2
 
 
@@ -19,8 +19,10 @@ def is_handle(name: str) -> bool:
 
 
 def find(notes: NoteRows, name: str) -> Known:
-    """By id, the end of an id, path, file name, title, alias, the beginning of one of them, or words of a title in their order,
-    where only one note has it.
+    """Return the only note that a name fits.
+
+    A name is an id, the end of an id, a path, file name, title or alias, the beginning of one of them, or words of a title in their
+    order.
 
     Raises `NoteNotFound`; its hint names what it could have been.
     """
@@ -50,7 +52,7 @@ def find(notes: NoteRows, name: str) -> Known:
 
 
 def _holding(notes: NoteRows, name: str) -> list[Known]:
-    """Notes whose title holds all the words of a name of two words or more, in their order."""
+    """Return the notes whose title holds all the words of a name of two words or more, in their order."""
     asked = title_key(name).split()
     if len(asked) < _FEWEST_WORDS:
         return []
@@ -76,7 +78,7 @@ def _listed(candidates: list[Known]) -> str:
 
 
 def inside(root: Path, name: str) -> str:
-    """The vault path of a path as the shell gives it; empty for one that leads elsewhere, or is none."""
+    """Return the vault path of a path as the shell gives it; empty for one outside the vault, or for no path."""
     try:
         return Path(name).expanduser().absolute().relative_to(root.absolute()).as_posix()
     except (ValueError, RuntimeError, OSError):
@@ -84,5 +86,5 @@ def inside(root: Path, name: str) -> str:
 
 
 def as_text(name: str) -> str:
-    """What a shell gives may be no text; no note is called so."""
+    """Return a name from the shell as valid UTF-8 text; what cannot be encoded is replaced, and no note has such a name."""
     return name.encode("utf-8", "replace").decode()

@@ -24,7 +24,7 @@ class Place:
 
 
 class NotSupported(Exception):
-    """This system or file system cannot do that; the caller has another way."""
+    """Raised where this system or file system cannot do that; the caller has another way."""
 
 
 class Renames(Protocol):
@@ -38,11 +38,11 @@ class Renames(Protocol):
 
 
 class PlainRenames:
-    """What every file system can do.
+    """Renames that every file system can do.
 
-    Without clobbering: a hard link to the new name, then the old name goes. Where there are no hard links (exFAT, many
-    network and cloud folders) an empty file claims the name first and is then replaced: nobody sees half a note, at the
-    worst an empty one for a moment, which `Vault` clears away after a crash.
+    To rename without overwriting, a hard link is made to the new name, then the old name is removed. Where there are no hard links
+    (exFAT, many network and cloud folders), an empty file claims the name first and is then replaced: half a note is never visible,
+    at worst an empty one for a moment, which `Vault` removes after a crash.
     """
 
     def no_clobber(self, source: Place, target: Place) -> None:
@@ -60,7 +60,7 @@ class PlainRenames:
             os.unlink(source.name, dir_fd=source.folder)
 
     def link(self, source: Place, target: Place) -> None:
-        """A second name for a file, unless it is taken. Raises `NotSupported`."""
+        """Make a second name for a file, unless it is taken. Raises `NotSupported`."""
         try:
             os.link(source.name, target.name, src_dir_fd=source.folder, dst_dir_fd=target.folder, follow_symlinks=False)
         except NotImplementedError as error:
@@ -71,7 +71,7 @@ class PlainRenames:
             raise
 
     def claim(self, target: Place) -> None:
-        """An empty file of that name, unless it is taken."""
+        """Make an empty file of that name, unless it is taken."""
         os.close(os.open(target.name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600, dir_fd=target.folder))
 
     def exchange(self, one: Place, other: Place) -> None:
@@ -79,7 +79,7 @@ class PlainRenames:
 
 
 class KernelRenames(PlainRenames):
-    """``renameat2`` (Linux), ``renameatx_np`` (macOS) and Windows' own rename, each atomic; else the plain way."""
+    """Atomic renames: ``renameat2`` (Linux), ``renameatx_np`` (macOS) and Windows' own rename; else `PlainRenames`."""
 
     _NO_CLOBBER, _EXCHANGE = (4, 2) if sys.platform == "darwin" else (1, 2)
 
@@ -139,11 +139,11 @@ _NOT_FOR_FOLDERS = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, err
 
 
 class OutsideVault(ValueError):
-    """A path that does not plainly name something inside the vault."""
+    """Raised for a path that does not plainly name something inside the vault."""
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """The names in a vault path. Raises `OutsideVault`."""
+    """Return the names in a vault path. Raises `OutsideVault`."""
     parts = tuple(path.split("/"))
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise OutsideVault(path)
@@ -153,7 +153,10 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 def give_mode(descriptor: int, mode: int) -> None:
-    """Whatever the umask; a file system without modes keeps its own idea, and what we open is closed to others from the start."""
+    """Set a file's mode whatever the umask; a file system without modes ignores it.
+
+    What we open is closed to other users from the start.
+    """
     if sys.platform != "win32":
         with contextlib.suppress(PermissionError, NotImplementedError):
             os.fchmod(descriptor, mode)
@@ -173,7 +176,7 @@ class Folder:
 
     @staticmethod
     def root(path: Path) -> "Folder":
-        """The vault's own folder may be a link: where the vault lies is its owner's business."""
+        """Open the vault's own folder, which may be a link: where the vault lies is its owner's choice."""
         descriptor = os.open(path, _FOLDER) if _BY_DESCRIPTOR else None
         found = path.stat() if descriptor is None else os.fstat(descriptor)
         if not stat.S_ISDIR(found.st_mode):
@@ -192,7 +195,7 @@ class Folder:
         return Folder(self.path / name, descriptor, self.vault_mode)
 
     def make(self, name: str) -> None:
-        """A new folder with the vault's own mode, whatever the umask. `FileExistsError` where there is one."""
+        """Make a folder with the vault's own mode, whatever the umask. Raises `FileExistsError` where there is one."""
         place = self.at(name)
         os.mkdir(place.name, 0o700, dir_fd=place.folder)
         with contextlib.closing(self.child(name)) as made:
@@ -222,7 +225,7 @@ class Folder:
         os.replace(old.name, there.name, src_dir_fd=old.folder, dst_dir_fd=there.folder)
 
     def sync(self) -> None:
-        """What was created, renamed or removed here outlives a power cut, where the file system can promise that of a folder."""
+        """Sync what was created, renamed or removed here to disk, where the file system can do that for a folder."""
         if self.descriptor is not None:
             try:
                 os.fsync(self.descriptor)

@@ -1,4 +1,7 @@
-"""Notes that are kept under a key: one for each key in each place. It says the newest, and the ledger knows what it said before."""
+"""Notes with a key: one for each key in each place.
+
+The note holds the newest version, and the ledger the earlier ones.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -19,11 +22,11 @@ from kite_memory.vault.writing import LeftAlone, Skipped, Writer
 
 _PAGE = 250
 _FIRST_PAGE = 60
-"""Most who ask need no more."""
+"""Most callers need no more."""
 
 
 class Changed(KiteError):
-    """The key says something else by now than whoever writes has seen. ``version`` is what there is; 0 for nothing."""
+    """Raised when the note of a key has changed since the writer read it. ``version`` is the present one; 0 for none."""
 
     def __init__(self, message: str, *, version: int, hint: str) -> None:
         super().__init__(message, hint=hint)
@@ -31,7 +34,7 @@ class Changed(KiteError):
 
 
 class _EditedMeanwhile(Exception):
-    """Its owner has saved between our look at a note and our writing to it."""
+    """Raised when the owner has saved a note between our reading it and our writing to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +56,9 @@ class KeyPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """``by`` wrote what the note says now; empty where nobody told, as for a person in an editor.
+    """A note with a key, as it is now.
+
+    ``by`` wrote its present text; empty where that is not known, as for a person in an editor.
 
     ``is_new``: nothing had the key before.
     """
@@ -65,7 +70,7 @@ class Kept:
 
 
 class KeyedNotes:
-    """The part of a vault that has to do with keys; thread-safe as the vault is."""
+    """The notes of a vault that have keys. Thread-safe, as `Vault` is."""
 
     def __init__(self, files: Files, ledger: Ledger, reader: NoteReader, scanner: Scanner, clock: Callable[[], datetime]) -> None:
         self._files = files
@@ -75,13 +80,13 @@ class KeyedNotes:
         self._clock = clock
 
     def find(self, place: KeyPlace) -> Kept | None:
-        """What the key says now. Nothing once it has expired."""
+        """Return the note of a key as it is now; ``None`` once it has expired."""
         known = self._known(place)
         kept = self._kept(known) if known is not None else None
         return kept if kept is not None and place.holds(kept.note) and not kept.note.has_expired(self._clock()) else None
 
     def at(self, told: Sequence[Keyed]) -> list[Kept | None]:
-        """The same of those that the ledger has told of; ``None`` for each whose file tells something else by now."""
+        """Return the notes of these ledger rows; ``None`` for each whose file holds something else by now."""
         last = self._ledger.keys.last_wordings([keyed.known.id or keyed.known.path for keyed in told])
         return [self._still(keyed, last.get(keyed.known.id or keyed.known.path)) for keyed in told]
 
@@ -98,11 +103,11 @@ class KeyedNotes:
         return kept if same else None
 
     def called(self, key: str) -> list[Keyed]:
-        """All that have this key, in whatever place, as of the last look."""
+        """Return all that have this key, in any place, as of the last comparison."""
         return self._ledger.keys.called(key)
 
     def listed(self, prefix: str = "") -> Iterator[Keyed]:
-        """All whose keys begin so, in the order of keys, as of the last look."""
+        """Yield all whose keys begin with ``prefix``, in the order of keys, as of the last comparison."""
         after = ("", "")
         many = _FIRST_PAGE
         while page := self._ledger.keys.page(prefix, after=after, limit=many):
@@ -113,7 +118,10 @@ class KeyedNotes:
             many = _PAGE
 
     def newest(self, prefix: str, *, project: str, session: str) -> Iterator[Keyed]:
-        """Those whose keys begin so, of this project or none and this session or none, by their files' times, the newest first."""
+        """Yield those whose keys begin with ``prefix``, newest file first.
+
+        Of this project or none, and of this session or none.
+        """
         before = None
         while page := self._ledger.keys.newest(prefix, project=project, session=session, before=before, limit=_FIRST_PAGE):
             yield from page
@@ -125,14 +133,14 @@ class KeyedNotes:
         return self._ledger.keys.count(self._clock())
 
     def versions(self, note: Note) -> list[Wording]:
-        """What a keyed note has said, newest first; not all of it for ever. Nothing that has expired."""
+        """Return the versions of a keyed note, newest first. Old ones may have been removed, and none that has expired is given."""
         if note.has_expired(self._clock()):
             return []
         over = self._ledger.keys.over(note.key, note.scope.value, note.project, note.session)
         return [each for each in self.history(note) if each.version > over]
 
     def history(self, note: Note) -> list[Wording]:
-        """For its owner: also what it said before it expired and was written anew."""
+        """Return all versions for its owner, also those from before it expired and was written anew."""
         return self._ledger.keys.wordings(note.id or note.path)
 
     def keep(
@@ -148,10 +156,11 @@ class KeyedNotes:
         expected: int | None = None,
         overrule: bool = False,
     ) -> Kept:
-        """Let the key say ``body`` (made of what it says now) from here on; it is on disk when this returns.
+        """Write ``body`` (made of the present text) as the text of a key; it is on disk when this returns.
 
-        With ``expected`` only over that version, 0 being none. Without, it goes over anybody's words but those that its owner
-        has typed, unless it may ``overrule`` them: all are versions, but nobody would look there. Raises `Changed`.
+        With ``expected`` only over that version, 0 being none. Without, it replaces any text but one that the owner has typed,
+        unless ``overrule`` is set: replaced texts are kept as versions, but an owner would not look for theirs there. Raises
+        `Changed`.
         """
         with self._scanner.writing() as writer:
             known = self._known(place)
@@ -196,7 +205,7 @@ class KeyedNotes:
         return found[0] if found else None
 
     def _kept(self, known: Known) -> Kept | None:
-        """A body that nobody has told us of is a version from here on."""
+        """Read a note with its version. A body that was not recorded yet is recorded as a new version."""
         read = self._reader.read_as_known(known.path)
         if read is None or not read[0].key:
             return None
@@ -206,7 +215,7 @@ class KeyedNotes:
             with (
                 contextlib.suppress(KiteError),
                 self._scanner.writing(),
-            ):  # where it cannot be written down now, it is the next time
+            ):  # if it cannot be recorded now, it is the next time
                 again = self._reader.read_as_known(known.path)
                 if again is not None:
                     note, stamp = again
@@ -308,9 +317,12 @@ class KeyedNotes:
 
 
 _CHANGED = ((NoteStatus.ACCEPTED, False), (NoteStatus.PROPOSED, True))
-"""What stood and is written anew by an agent, or waited and is written by the person: that is judged anew."""
+"""Notes judged anew when changed: accepted ones written by an agent, and proposed ones written by the person."""
 
 
 def _status(scope: Scope, origin: Origin) -> NoteStatus:
-    """What is said everywhere waits for the person, unless it is their own word. Whoever asks for the key is told it anyway."""
+    """Return the status of a keyed note: a global one is proposed, unless the person wrote it.
+
+    Reading it by its key returns it in any case.
+    """
     return NoteStatus.PROPOSED if scope is Scope.GLOBAL and origin != "user" else NoteStatus.ACCEPTED

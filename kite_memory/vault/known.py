@@ -13,7 +13,7 @@ from kite_memory.vault.wording import body_key
 
 
 class KnownNotes:
-    """Answers from the ledger alone."""
+    """Queries answered from the ledger alone."""
 
     def __init__(self, root: Path, ledger: Ledger, scanner: Scanner) -> None:
         self._root = root
@@ -21,35 +21,41 @@ class KnownNotes:
         self._scanner = scanner
 
     def all(self) -> list[Known]:
-        """Every note as of the last comparison, unread."""
+        """Return every note as of the last comparison, unread."""
         return self._ledger.notes.everything()
 
     def waiting(self) -> list[Known]:
-        """Those that may wait for their owner's word, as of the last comparison, unread. Raises `VaultMissing` if all are gone."""
+        """Return the notes that may await their owner's decision, as of the last comparison, unread.
+
+        Raises `VaultMissing` if all are gone.
+        """
         if not self._ledger.is_empty():
             self._scanner.must_be_there()
         return self._ledger.notes.waiting()
 
     def on_branches(self) -> list[str]:
-        """The paths of the notes that hold on a branch alone, as of the last comparison."""
+        """Return the paths of the notes that hold only on a branch, as of the last comparison."""
         return [known.path for known in self._ledger.notes.on_branches() if known.id]
 
     def to_review(self) -> list[Known]:
-        """Those that a person is asked about, each by itself; see `Ledger.to_review`. Raises `VaultMissing` as `waiting` does."""
+        """Return the notes that a person is asked about, one by one; see `Ledger.to_review`.
+
+        Raises `VaultMissing` as `waiting` does.
+        """
         if not self._ledger.is_empty():
             self._scanner.must_be_there()
         return self._ledger.notes.to_review()
 
     def review_count(self) -> int:
-        """How many a person is asked about, as of the last comparison; also of a vault that is away."""
+        """Return how many a person is asked about, as of the last comparison; also of a vault that is not mounted."""
         return len(self._ledger.notes.to_review())
 
     def at(self, paths: Iterable[str]) -> list[Known]:
-        """What is known of these files, where anything is."""
+        """Return what is known of these files, where anything is."""
         return [known for path in paths if (known := self._ledger.notes.at(path)) is not None]
 
     def is_unchanged(self, path: Path) -> bool:
-        """Whether a file of the vault is as it was last seen, or is one that we are just writing."""
+        """Return whether a file of the vault is as it was last seen, or is one that we are just writing."""
         if path.name.startswith(OWN_PREFIX):
             return True
         try:
@@ -63,39 +69,39 @@ class KnownNotes:
         return (known.size, known.mtime_ns) == (status.st_size, status.st_mtime_ns)
 
     def has_project(self, project: str) -> bool:
-        """Whether a note belongs to it, as of the last comparison."""
+        """Return whether a note belongs to it, as of the last comparison."""
         return self._ledger.notes.has_project(project)
 
     def of_session(self, provider: str, session: str) -> list[str]:
-        """The paths of the notes that rest on a session."""
+        """Return the paths of the notes whose evidence is in a session."""
         return sorted(known.path for known in self._ledger.notes.named("session", f"{provider}:{session}"))
 
     def by_id(self, id: str) -> Known | None:
-        """The note of this id as of the last look at it, or the one that it went into; unread."""
+        """Return the note of this id as of the last comparison, or the one that it was merged into; unread."""
         return self._ledger.notes.by_id(id) or self._ledger.notes.by_id(self._ledger.relations.absorbed_by(id))
 
     def saying(self, text: str) -> Known | None:
-        """A note that stands and says these very words, unread."""
+        """Return an accepted or proposed note with exactly this text, unread."""
         standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
         return next((one for one in self._ledger.notes.by_body(body_key(text)) if one.id and one.status in standing), None)
 
     def holds_words(self, key: str) -> bool:
-        """Whether any note, a person's own as well, says what has this `wording.body_key`."""
+        """Return whether any note, a person's own as well, has this `wording.body_key`."""
         return bool(self._ledger.notes.by_body(key))
 
     def led_to(self, target: str) -> Known | None:
-        """Where a link to ``target`` leads, unread."""
+        """Return the note that a link to ``target`` leads to, unread."""
         return self._ledger.notes.by_stem(link_key(target))
 
     def is_buried(self, id: str, title: str = "", project: str = "") -> bool:
-        """Whether its owner has deleted the note of this id, the one that it went into, or one of this title."""
+        """Return whether its owner has deleted the note of this id, the one that it was merged into, or one of this title."""
         gone = self._ledger.tombstones.is_buried(id) or self._ledger.tombstones.is_buried(self._ledger.relations.absorbed_by(id))
         return gone or (bool(title) and self._ledger.tombstones.is_title_buried(title, project))
 
     def settled(self) -> frozenset[tuple[str, str]]:
-        """All pairs of notes, by their ids, of which it was said before what the newer does to the older."""
+        """Return all pairs of note ids for which it was decided before what the newer does to the older."""
         return self._ledger.relations.all_settled()
 
     def ruled(self, newer: str, older: str, ruling: Literal["replaces", "neither"]) -> None:
-        """What is said of a pair holds from now on; the notes themselves say it already, or no longer."""
+        """Record a ruling on a pair. The notes themselves are not changed: they already agree with it."""
         self._ledger.relations.rule(newer, older, ruling)

@@ -1,4 +1,4 @@
-"""The vault as it is on its first day."""
+"""The layout of a new vault."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from kite_memory.vault.scanning import Scanner
 def init_vault(template: Path, *, files: Files, ledger: Ledger, lock: WriterLock, scanner: Scanner) -> None:
     """Lay out the vault: folders, Home note, Obsidian's settings.
 
-    Nothing is overwritten, nothing that was removed comes back, and somebody's own Obsidian settings are left entirely alone.
+    Nothing is overwritten, nothing that was removed is restored, and existing Obsidian settings are left entirely alone.
     """
     with lock.held():
         if not files.is_there() and ledger.is_empty():

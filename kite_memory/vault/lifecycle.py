@@ -1,6 +1,6 @@
-"""What a new note does to an older one: repeats it, replaces it, may contradict it, or nothing. Pure, and without a model.
+"""Decide what a new note does to an older one: repeats it, replaces it, may contradict it, or nothing. Pure, and without a model.
 
-`bench/lifecycle.py` measures what the numbers do.
+`bench/lifecycle.py` measures the effect of the numbers.
 """
 
 import re
@@ -23,9 +23,9 @@ Rulings = Mapping[tuple[str, str], Ruling]
 """By the ids of the newer and the older note."""
 
 _FEW_WORDS = 6
-"""Of fewer words, almost all are shared soon."""
+"""Texts with fewer words share almost all of them by chance."""
 _MANY_WORDS, _OTHER_WORDS = 20, 2
-"""In so many words of a note, so many may be others."""
+"""For each ``_MANY_WORDS`` words of a note, ``_OTHER_WORDS`` may differ in a repetition."""
 
 _RELATED = ("**Related:**", "**Rejected:**", "> [!failure] Rejected:")
 _REFUSAL = re.compile(rf"“([^\n]{{1,2000}}?)”, {SAID_TO_A_REFUSAL}\b")
@@ -38,7 +38,7 @@ _GIVEN_UP = re.compile(
     r"|abandon(?:ed|s)?|problematic|only (?:after|once)|nicht mehr|statt|früher)\b",
     re.IGNORECASE,
 )
-"""In a sentence that says so, words tell what held before."""
+"""In a sentence that matches, words may describe what held before."""
 _NOT = re.compile(r"\b(?:no|not|never|cannot|without|nicht|kein\w*|nie)\b|n't\b", re.IGNORECASE)
 _NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z]\w*|\b[a-z]\w*(?:[A-Z_]\w*|[./#-]\w+)")
 _GRAMMAR_WORDS = """
@@ -51,11 +51,11 @@ _HAS_DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"[\w.:/%+-]+")
 
 _NEARER, _VALUE, _RETIRES, _ANOTHER, _OTHER_CODE, _HAPPENED, _LEVEL = 13.0, 0.5, 0.8, -4.3, -3.6, -1.8, -4.4
-"""Of a logistic regression over invented and labelled pairs, rounded; `bench/lifecycle.py` fits them again."""
+"""Coefficients of a logistic regression over invented and labelled pairs, rounded; `bench/lifecycle.py` fits them again."""
 _REVIEWED, _ASKED = -0.5, -3.0
 _SHARED_AT_LEAST = 0.35
 _USUAL, _OTHERS = 0.22, 4
-"""How near a note is that has nothing to do with another, where too few are there to tell."""
+"""Cosine assumed for an unrelated note, and the number of other notes up to which it fills in for missing ones."""
 _ASKED_PER_NOTE, _REVIEWED_PER_NOTE = 4, 1
 
 _COMPARABLE = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE})
@@ -63,14 +63,17 @@ _COMPARABLE = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, Not
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likeness:
-    """``nearer`` is how much nearer in meaning the two are than the newer is to what else is near to it."""
+    """How alike two notes are.
+
+    ``nearer`` is how much nearer in meaning the two are than the newer is to the other notes near it.
+    """
 
     nearer: float
     told: Difference
 
     @property
     def likely(self) -> float:
-        """That both speak of one thing and the newer says otherwise, in units of the logit."""
+        """Logit of the probability that both are about one thing and the newer contradicts the older."""
         told = self.told
         return (
             _NEARER * self.nearer
@@ -85,7 +88,10 @@ class Likeness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """``reversed``: the note that is there is the newer of the two, and the draft comes late."""
+    """What a new note does to an older one.
+
+    ``reversed``: the existing note is the newer of the two, and the draft comes late.
+    """
 
     old: Note
     does: Literal["replaces", "conflicts"]
@@ -94,10 +100,11 @@ class Relation:
 
 
 def repeats(one: Note, other: Note) -> bool:
-    """Whether two notes of one kind say the same: the very words, title and all, or one has next to nothing that the other has not.
+    """Return whether two notes of one kind and project have the same content.
 
-    One other word makes another note of a short one (the north field is not the south field), and so does another name or figure
-    wherever it stands, a denial, or a word on what held before. Likeness in meaning tells none of that: alone it is no repetition.
+    They have if their title and words are the same, or if one has hardly a word that the other has not. One different word makes a
+    different note of a short one (the north field is not the south field), and so does another name or figure anywhere, a negation,
+    or a word about what held before. Likeness in meaning detects none of that: alone it is no repetition.
     """
     if (one.kind, one.project) != (other.kind, other.project):
         return False
@@ -113,8 +120,11 @@ def repeats(one: Note, other: Note) -> bool:
 
 
 def at_odds(said: str, held: str) -> bool:
-    """Whether figures, names, a denial, a word on what held before, or what stands on which side of an «over» or a «to» tell two
-    texts apart, however many words they share."""
+    """Return whether two texts differ however many words they share.
+
+    They do where figures, names, a negation, a word about what held before, or the words on both sides of an «over» or a «to»
+    differ.
+    """
     if _differ(_values(said), _values(held)) or _differ(_names(said), _names(held)):
         return True
     if any(bool(pattern.search(said)) != bool(pattern.search(held)) for pattern in (_NOT, _GIVEN_UP)):
@@ -123,9 +133,9 @@ def at_odds(said: str, held: str) -> bool:
 
 
 def relations(draft: Note, around: Surroundings, rulings: Rulings, settled: frozenset[tuple[str, str]]) -> list[Relation]:
-    """What comes of a new note and those around it. Only what somebody who read both has said replaces anything.
+    """Return what a new note does to those around it. Only a ruling by a reader of both replaces anything.
 
-    ``settled`` pairs, newer first, were decided before, perhaps by a person: nothing is said of them again.
+    ``settled`` pairs, newer first, were decided before, perhaps by a person: they are skipped.
     """
     found: list[Relation] = []
     reviewed = 0
@@ -147,7 +157,10 @@ def relations(draft: Note, around: Surroundings, rulings: Rulings, settled: froz
 
 
 def takes_back(newer: Note, older: Note) -> bool:
-    """Whether one says otherwise than another that was distilled with it: without knowing how near they are, it has to say so."""
+    """Return whether a note contradicts an older one extracted with it.
+
+    Their nearness is not known here, so the wording must be explicit.
+    """
     if (
         (newer.kind, newer.project) != (older.kind, older.project)
         or newer.kind not in _COMPARABLE
@@ -161,7 +174,7 @@ def takes_back(newer: Note, older: Note) -> bool:
 
 
 def contests(draft: Note, around: Surroundings, settled: frozenset[tuple[str, str]]) -> list[Contest]:
-    """The pairs that are worth a question to whoever can read them."""
+    """Return the pairs that are worth a question to a reader of both."""
     doubtful = [
         contest
         for contest in _contests(draft, around)
@@ -171,7 +184,7 @@ def contests(draft: Note, around: Surroundings, settled: frozenset[tuple[str, st
 
 
 def likeness(newer: Note, older: Note, nearer: float) -> Likeness | None:
-    """``None`` where they speak of nothing in common."""
+    """Return how alike two notes are; ``None`` where they have no word in common."""
     told = differing.difference(_claims(newer), _claims(older))
     return Likeness(nearer=nearer, told=told) if told is not None else None
 
@@ -182,7 +195,7 @@ def _claims(note: Note) -> tuple[differing.Claim, ...]:
 
 
 def nearer(around: Surroundings) -> tuple[float, ...]:
-    """Of each note that is near, how much nearer it is than the others are in the middle."""
+    """Return, for each note that is near, by how much its cosine exceeds the median of the others."""
     found: list[float] = []
     for place, near in enumerate(around.near):
         others = [other.cosine for at, other in enumerate(around.near) if at != place]
@@ -191,7 +204,7 @@ def nearer(around: Surroundings) -> tuple[float, ...]:
 
 
 def text_of(note: Note) -> str:
-    """What a note says itself: without the line of its links, and what it turned down. Of a refusal, the person's words alone."""
+    """Return a note's own text, without its line of links and its rejected alternatives. Of a refusal, only the person's words."""
     refusal = _REFUSAL.match(note.body)
     if refusal is not None:
         return f"{note.title}\n{refusal[1]}"
@@ -200,7 +213,7 @@ def text_of(note: Note) -> str:
 
 
 def _contests(draft: Note, around: Surroundings) -> list[Contest]:
-    """Likeliest first; those of one session as well, where a choice may be taken back an hour later."""
+    """Return pairs, likeliest first; those of one session as well, where a choice may be taken back an hour later."""
     if draft.kind not in _COMPARABLE:
         return []
     found: list[Contest] = []
@@ -208,9 +221,9 @@ def _contests(draft: Note, around: Surroundings) -> list[Contest]:
         note = near.note
         if note.kind not in _COMPARABLE or note.status is not NoteStatus.ACCEPTED or note.id == draft.id:
             continue
-        if note.kind is draft.kind is NoteKind.INSIGHT:  # what was found out once stays so
+        if note.kind is draft.kind is NoteKind.INSIGHT:  # a finding does not replace a finding
             continue
-        if repeats(draft, note):  # what could not go into it says nothing against it either
+        if repeats(draft, note):  # a repetition does not contradict it
             continue
         newer, older = (draft, note) if _is_later(draft, note) else (note, draft)
         if (alike := likeness(newer, older, by)) is not None:
@@ -219,7 +232,7 @@ def _contests(draft: Note, around: Surroundings) -> list[Contest]:
 
 
 def _sides(text: str) -> frozenset[tuple[str, str]]:
-    """The words next to each that has a direction: tabs over spaces are not spaces over tabs."""
+    """Return the words on both sides of each word that has a direction: tabs over spaces are not spaces over tabs."""
     found: set[tuple[str, str]] = set()
     said = _WORD.findall(text.casefold())
     for place, word in enumerate(said):
@@ -236,7 +249,7 @@ def _tells_much(word: str) -> bool:
 
 
 def _differ(mine: frozenset[str], theirs: frozenset[str]) -> bool:
-    """Whether each has what the other has not."""
+    """Return whether each has what the other has not."""
     return not (mine <= theirs or theirs <= mine)
 
 
@@ -245,27 +258,30 @@ def _values(text: str) -> frozenset[str]:
 
 
 def _names(text: str) -> frozenset[str]:
-    """What is written like a name or like code, but for the first words of sentences."""
+    """Return what is written like a name or like code, except the first words of sentences."""
     return frozenset(found.casefold() for found in _NAME.findall(text))
 
 
 def stems(text: str) -> frozenset[str]:
-    """The words that say something, without most of their endings."""
+    """Return the meaningful words, without most of their endings."""
     return frozenset(
         word.removesuffix("s") if len(word) < 6 else word[: max(5, len(word) - 3)] for word in _telling(text) - _GRAMMAR
     )
 
 
 def _may_replace(contest: Contest) -> bool:
-    """A person's word gives way to a person's alone, and nothing gives way to what still waits for review, nor to a refusal: it
-    was said of one call, and a person says what else it is about."""
+    """Return whether the newer note of a pair may replace the older.
+
+    Only a person's note replaces a person's, and a note that waits for review replaces none. Nor does a refusal: it was given for
+    one call, and a person decides what else it is about.
+    """
     if contest.newer.status is not NoteStatus.ACCEPTED or _REFUSAL.match(contest.newer.body):
         return False
     return contest.older.origin != "user" or contest.newer.origin == "user"
 
 
 def holds_wherever(newer: Note, older: Note) -> bool:
-    """Whether what the newer says is so wherever the older is: what is of a branch holds there alone, until it is merged."""
+    """Return whether the newer note holds wherever the older does: a note of a branch holds only there, until it is merged."""
     return newer.branch in ("", older.branch)
 
 
@@ -274,12 +290,12 @@ def _is_later(one: Note, other: Note) -> bool:
 
 
 def sessions_of(evidence: Sequence[str]) -> int:
-    """How many sessions these references come from."""
+    """Return how many sessions these references come from."""
     return len({reference.partition("#")[0] for reference in evidence})
 
 
 def _telling(text: str) -> frozenset[str]:
-    """The words that are not merely of the grammar."""
+    """Return the words without short ones, which are mostly grammatical."""
     return frozenset(word for word in _words(text) if len(word) > 3 or _HAS_DIGIT.search(word) or not word.isascii())
 
 
@@ -292,5 +308,5 @@ def _words(text: str) -> frozenset[str]:
 
 
 def standing_until(newer: Note) -> datetime:
-    """From when on what a note replaces is no longer so."""
+    """Return the time from which what a note replaces no longer holds."""
     return newer.valid_from or newer.created

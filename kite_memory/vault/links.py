@@ -1,4 +1,4 @@
-"""Wikilinks: found in markdown, written into it, and followed to the note they mean."""
+"""Wikilinks: find them in markdown, write them, and resolve them to notes."""
 
 import re
 from bisect import bisect_right
@@ -22,7 +22,7 @@ _UNLINKABLE = re.compile(
 )
 
 _UNNAMEABLE = re.compile(r"[#^|\[\]]")
-"""What means something else to Obsidian, too, where a link says the name of a file."""
+"""Characters that mean something else to Obsidian in a link's file name."""
 
 RELATED = "**Related:**"
 """How a line begins that lists links to related notes."""
@@ -33,7 +33,7 @@ _MAX_SCANNED = 300_000
 
 
 class Standing(str):
-    """Text that stands in the vault already: whoever moves it leaves its links as they are, those into nothing as well."""
+    """Text that is in the vault already: its links are left as they are where it is moved, broken ones as well."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ class Link:
 
 
 def find(text: str) -> Iterator[Link]:
-    """Every wikilink and embed outside of code, in order. Linear in the length of the text."""
+    """Yield every wikilink and embed outside of code, in order. Linear in the length of the text."""
     for start, end in prose(text):
         for match in _WIKILINK.finditer(text, start, end):
             if match.start() and text[match.start() - 1] == "\\":
@@ -74,28 +74,28 @@ def find(text: str) -> Iterator[Link]:
 
 
 def targets(text: str) -> tuple[str, ...]:
-    """What a note links to, each once, as written. Of a book, only the beginning is looked through."""
+    """Return what a note links to, each once, as written. Of a very long text, only the beginning is searched."""
     return tuple(dict.fromkeys(link.target for link in find(text[:_MAX_SCANNED]) if link.target))
 
 
 def target_of(inner: str) -> str:
-    """The target in what stands between the brackets."""
+    """Return the target in what stands between the brackets."""
     return one_line(inner.partition("|")[0].partition("#")[0])
 
 
 def holds(name: str) -> bool:
-    """Whether a link, in a body or in a property, can lead to a file of this name."""
+    """Return whether a link, in a body or in a property, can lead to a file of this name."""
     return bool(name) and not _UNNAMEABLE.search(name) and target_of(name) == name
 
 
 def write(target: str, label: str = "") -> str:
-    """A link that shows ``label``; characters that would end the link or mean something in it become harmless ones."""
+    """Return a link that shows ``label``; characters that would end the link or have a meaning in it are replaced."""
     label = one_line(label.translate(str.maketrans("[]|", "()/")))
     return f"[[{target}]]" if not label or label == target else f"[[{target}|{label}]]"
 
 
 def replace(text: str, new: Callable[[Link], str | None]) -> str:
-    """Put something else where a link stands; ``None`` leaves it as it is."""
+    """Replace links by what ``new`` returns for each; ``None`` leaves one as it is."""
     pieces: list[str] = []
     done = 0
     for link in find(text):
@@ -107,7 +107,7 @@ def replace(text: str, new: Callable[[Link], str | None]) -> str:
 
 
 def unlinked(text: str, goes: Callable[[Link], bool] = lambda link: True) -> str:
-    """The words of a link in place of the link, for those that ``goes`` says; what they leave behind is no link either."""
+    """Replace the links for which ``goes`` is true by their words; what remains of them is no link either."""
     for _ in range(_MAX_NESTING):
         before, text = text, replace(text, lambda link: link.shown if goes(link) else None)
         if text == before:
@@ -116,7 +116,7 @@ def unlinked(text: str, goes: Callable[[Link], bool] = lambda link: True) -> str
 
 
 def unlisted(text: str, goes: Callable[[Link], bool]) -> str:
-    """`unlinked`, but from a line of related notes a link goes with its words, and the line once it lists nothing."""
+    """Do as `unlinked`, but in a line of related notes remove a link with its words, and the line once it lists nothing."""
 
     def line(related: re.Match[str]) -> str:
         found = list(find(related[1]))
@@ -137,7 +137,7 @@ def unlisted(text: str, goes: Callable[[Link], bool]) -> str:
 def name_entities(text: str, pages: Mapping[str, str]) -> tuple[str, frozenset[str]]:
     """Turn the first mention of each entity into a link; ``pages`` maps entity keys to link targets.
 
-    Whole words only, longest names first, never inside code, links or addresses. Says which entities it found.
+    Whole words only, longest names first, never inside code, links or addresses. Returns the text and the entities it found.
     """
     if not pages:
         return text, frozenset()
@@ -170,7 +170,7 @@ def _linkable(text: str) -> Iterator[tuple[int, int]]:
 
 
 def prose(text: str) -> Iterator[tuple[int, int]]:
-    """The stretches of a markdown text that are not code: outside of fences and of spans between backticks."""
+    """Yield the stretches of a markdown text that are not code: outside of fences and of spans between backticks."""
     fence = ""
     start = at = 0
     while at <= len(text):
@@ -211,7 +211,7 @@ def _outside_ticks(text: str, start: int, end: int) -> Iterator[tuple[int, int]]
 
 
 class Resolver:
-    """Follows links as Obsidian does (path, then file name), and by title and alias where that finds nothing."""
+    """Resolves links as Obsidian does (path, then file name), and by title and alias where that finds nothing."""
 
     def __init__(self, notes: Iterable[Note], others: Iterable[str] = ()) -> None:
         self._paths: dict[str, str] = {}
@@ -229,7 +229,7 @@ class Resolver:
             self._paths.setdefault("/".join(parts[start:]), path)
 
     def follow(self, target: str, *, by_file_only: bool = False) -> str | None:
-        """The path of what ``target`` means."""
+        """Return the path of the file that ``target`` means."""
         name = stem_key(target.strip().lstrip("./"))
         for candidate in (name, name.removesuffix(".md")):
             if found := self._paths.get(candidate):
@@ -256,7 +256,7 @@ class Linked(Protocol):
 
 
 def unresolved(vault: Linked) -> list[Unresolved]:
-    """Every link in the vault, in bodies and properties, that leads to no file; for ``kmem verify``. Reads every note."""
+    """Return every link in the vault, in bodies and properties, that leads to no file; for ``kmem verify``. Reads every note."""
     read = {entry.path: vault.read(entry.path) for entry in vault.entries()}
     notes = [note for note in read.values() if note is not None]
     resolver = Resolver(notes, (*(path.removesuffix(".md") for path, note in read.items() if note is None), *vault.others()))

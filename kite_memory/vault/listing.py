@@ -1,4 +1,4 @@
-"""Which files of the vault are notes, told by their names alone."""
+"""List which files of the vault are notes, from their names alone."""
 
 import contextlib
 import json
@@ -40,13 +40,13 @@ _HELD, _SHARED = 0.8, 0.5
 
 
 def says_so(name: str) -> str:
-    """What the note is called of which a file of this name surely is such a copy; empty for any other file."""
+    """Return the name of the note of which this file name marks a sync tool's conflict copy; empty for any other file."""
     found = _SAYS_SO.search(name)
     return name[: found.start()] + name[found.end() :] if found is not None else ""
 
 
 def may_be_of(path: str, there: Container[str]) -> Iterator[str]:
-    """The notes beside it of which a file may be a copy, by its name: people give such names, too."""
+    """Yield the notes beside it of which a file may be a copy, by its name. People give such names, too."""
     begins = path.rfind("/") + 2
     ends = path.rfind(".")
     for mark in _BEGINS.finditer(path, begins, max(begins, ends)):
@@ -56,7 +56,7 @@ def may_be_of(path: str, there: Container[str]) -> Iterator[str]:
 
 
 def is_copy_of(id: str, original: str, texts: Callable[[], tuple[str, str]]) -> bool:
-    """Of a file that may be one, and of what it may be a copy of: by their ids, or by ``texts`` where neither has one."""
+    """Return whether a file is a copy of another: by their ids, or by ``texts`` where neither has one."""
     if id or original:
         return id == original
     mine, theirs = map(words, texts())
@@ -65,18 +65,20 @@ def is_copy_of(id: str, original: str, texts: Callable[[], tuple[str, str]]) -> 
 
 
 GENERATED = frozenset({"home.md", "review.md", "memory.md", "readme.md"})
-"""Pages at the top of the vault that are made from notes, or lead to them, and are none themselves."""
+"""Pages at the top of the vault that are made from notes, or lead to them, and are not notes themselves."""
 
 _TEMPLATES = "templates"
 _MAX_DEPTH = 32
 _MAX_TRASHED = 10_000
 _EVICTED = re.compile(r"\.(.+\.md)\.icloud", re.IGNORECASE)
-"""What iCloud leaves of a file that it keeps elsewhere to save space."""
+"""What iCloud leaves in place of a file that it has moved off the disk to save space."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Listing:
-    """``apart`` are markdown files that are there but not offered; nothing can be said of what lies below ``unseen``.
+    """Files found in the vault.
+
+    ``apart`` are markdown files that exist but are not listed as notes; nothing is known of what lies below ``unseen``.
 
     ``bare``: the folder holds nothing at all; ``marked``: it has been opened with Obsidian, or laid out for it.
     """
@@ -91,18 +93,18 @@ class Listing:
     marked: bool = False
 
     def sets_apart(self, paths: Collection[str], reason: str) -> None:
-        """These are there, and no notes."""
+        """Take these files out of the notes, and report each as a problem."""
         self.entries = [entry for entry in self.entries if entry.path not in paths]
         self.apart |= set(paths)
         self.problems += (Problem(file=path, position=0, reason=reason) for path in sorted(paths))
 
     def hides(self, path: str) -> bool:
-        """Whether the file may be there although it is not listed."""
+        """Return whether the file may exist although it is not listed."""
         return path in self.apart or any(not folder or path.startswith(f"{folder}/") for folder in self.unseen)
 
 
 def listing(files: Files) -> Listing:
-    """Look through the whole vault without opening a note. Raises `VaultMissing` where there is no such folder."""
+    """List the whole vault without opening a note. Raises `VaultMissing` where there is no such folder."""
     found = Listing()
     templates = {_TEMPLATES, _templates_folder(files)}
     folders = [""]
@@ -110,7 +112,7 @@ def listing(files: Files) -> Listing:
         folder = folders.pop()
         try:
             folders += _look_into(files, folder, found, templates)
-        except FileNotFoundError:  # moved while we were looking: the next look tells where to
+        except FileNotFoundError:  # moved meanwhile: the next comparison finds it
             found.unseen.append(folder)
         except OSError:
             found.problems.append(Problem(file=folder, position=0, reason="folder cannot be opened"))
@@ -121,12 +123,12 @@ def listing(files: Files) -> Listing:
 
 
 def is_below_hidden(path: PurePath) -> bool:
-    """Whether a path of the vault, from its root on, lies in a folder that `listing` never looks into, as `.obsidian` or `.git`."""
+    """Return whether a path of the vault, from its root on, is in a folder that `listing` skips, such as `.obsidian` or `.git`."""
     return any(part.startswith(".") for part in path.parts[:-1])
 
 
 def _alike(entries: Sequence[Entry]) -> Iterator[Problem]:
-    """Notes whose names some other disk would take for one, and of which a sync tool may then drop all but one."""
+    """Yield notes whose names are equal on some file systems, where a sync tool may drop all but one."""
     first: dict[str, str] = {}
     for entry in entries:
         if (other := first.setdefault(stem_key(entry.path), entry.path)) != entry.path:
@@ -134,7 +136,7 @@ def _alike(entries: Sequence[Entry]) -> Iterator[Problem]:
 
 
 def trashed_notes(files: Files) -> list[str]:
-    """What lies in the vault's own trash, where Obsidian puts deleted notes, too, if it is set to."""
+    """Return the notes in the vault's own trash, where Obsidian puts deleted notes, too, if it is set to."""
     try:
         with files.folder(TRASH) as opened, opened.scan() as names:
             found = sorted(name.name for name in names if name.name.lower().endswith(".md") and _is_text(name.name))
@@ -144,7 +146,7 @@ def trashed_notes(files: Files) -> list[str]:
 
 
 def leftovers(files: Files, folder: str) -> tuple[str, ...]:
-    """What a crash left of ours in a folder that `listing` does not look into."""
+    """Return the temporary files that a crash left in a folder which `listing` does not enter."""
     try:
         with files.folder(folder) as opened, opened.scan() as names:
             return tuple(sorted(f"{folder}/{name.name}" for name in names if name.name.startswith(OWN_PREFIX)))
@@ -178,7 +180,7 @@ def _look_into(files: Files, folder: str, found: Listing, templates: set[str]) -
                 found.apart.add(path)
                 found.unseen.append(path)
             elif not name.is_dir(follow_symlinks=False):
-                with contextlib.suppress(FileNotFoundError):  # one file that goes away must not take its folder with it
+                with contextlib.suppress(FileNotFoundError):  # a file that vanishes must not fail its folder
                     _file(path, name.stat(follow_symlinks=False), found)
             elif path.count("/") >= _MAX_DEPTH:
                 found.problems.append(Problem(file=path, position=0, reason="folder nested too deeply"))
@@ -198,7 +200,7 @@ def _file(path: str, status: os.stat_result, found: Listing) -> None:
         reason = "not a file"
     elif original := says_so(name.name):
         reason = COPY_REASON
-        found.apart.add(str(name.with_name(original)))  # which the tool may be just about to put there
+        found.apart.add(str(name.with_name(original)))  # which the sync tool may be about to write
     elif status.st_size > MAX_NOTE_BYTES:
         reason = "larger than 5 MB"
     if reason:
@@ -211,7 +213,7 @@ def _file(path: str, status: os.stat_result, found: Listing) -> None:
 
 
 def _is_text(name: str) -> bool:
-    """Not so where the file system holds bytes that are no UTF-8."""
+    """Return whether a file name is valid UTF-8."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -220,7 +222,7 @@ def _is_text(name: str) -> bool:
 
 
 def _templates_folder(files: Files) -> str:
-    """Where Obsidian's template plugin has been told to look."""
+    """Return the folder that Obsidian's template plugin is set to use."""
     try:
         told = json.loads(files.read(".obsidian/templates.json").data)
     except (OSError, CannotRead, ValueError, RecursionError):

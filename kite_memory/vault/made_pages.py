@@ -1,4 +1,4 @@
-"""Pages at the top of the vault that are made from notes, and what is kept about them."""
+"""Pages at the top of the vault that are generated from notes, and settings kept about them."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -13,7 +13,7 @@ from kite_memory.vault.writing import Writer
 
 
 class MadePages:
-    """``writing`` holds the vault's lock."""
+    """The generated pages of one vault. ``writing`` holds the vault's lock."""
 
     def __init__(self, root: Path, files: Files, ledger: Ledger, writing: Callable[[], AbstractContextManager[Writer]]) -> None:
         self._root = root
@@ -22,7 +22,7 @@ class MadePages:
         self._writing = writing
 
     def read(self, name: str) -> str:
-        """A page at the top of the vault that is made from notes; empty where there is none. Raises `KiteError` for no text."""
+        """Return the text of a generated page; empty where there is none. Raises `KiteError` where it is not text."""
         try:
             return self._files.read(name).data.decode()
         except FileNotFoundError:
@@ -31,7 +31,7 @@ class MadePages:
             raise KiteError(f"{self._root / name} cannot be read: {error}", hint="mend it in an editor, or move it away") from error
 
     def put(self, name: str, text: str, *, before: str) -> bool:
-        """Whether it stands there now; not where the page is no longer what it was ``before``."""
+        """Write a page, and return whether it was written: not where the page is no longer what it was ``before``."""
         if name.casefold() not in GENERATED:
             raise ValueError(name)
         with self._writing():
@@ -42,13 +42,13 @@ class MadePages:
             filled = self._files.fill(name, text.encode())
             try:
                 self._files.publish(filled)
-            except FileExistsError:  # also where it is there and empty
+            except FileExistsError:  # also an empty page
                 self._files.discard(filled.temporary)
                 return self._files.replace(name, text.encode(), expected=digest("")) is not None
             return True
 
     def drop(self, name: str, text: str) -> bool:
-        """Whether a page that says just this is in the trash now."""
+        """Move a page to the trash if its text is exactly ``text``; return whether it was moved."""
         if name.casefold() not in GENERATED:
             raise ValueError(name)
         with self._writing():
@@ -58,7 +58,7 @@ class MadePages:
             return True
 
     def noted(self, name: str) -> str:
-        """What was kept under this name with `note_down`; empty where nothing was."""
+        """Return what was kept under this name with `note_down`; empty where nothing was."""
         return self._ledger.setting(f"noted: {name}")
 
     def note_down(self, name: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""A note as the text of its file, and back."""
+"""Parse a note from the text of its file, and serialize it."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -36,14 +36,14 @@ _KINDS = {
 }
 _HEADING = re.compile(r"^#{1,6}[ \t]+([^ \t\n][^\n]*)", re.MULTILINE)
 _OPENING = 10_000
-"""Characters at the beginning of a note among which its heading is looked for."""
+"""Number of characters at the beginning of a note in which its heading is searched."""
 _SHORT = 8_000
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """A file that we leave exactly as it is. ``body`` is all that could be told from the frontmatter, for showing."""
+    """A file that we leave exactly as it is. ``body`` is what could be separated from the frontmatter, for display."""
 
     path: str
     reason: str
@@ -51,9 +51,9 @@ class Unreadable:
 
 
 def parse(text: str, path: str, *, created: datetime, updated: datetime) -> Note | Unreadable:
-    """Take what we understand of a note; ``created`` and ``updated`` stand in where it does not say.
+    """Parse a note; ``created`` and ``updated`` are used where it does not give them.
 
-    Whatever a person has typed into a property costs that property at most. Only frontmatter as a whole can be unreadable.
+    A property with an unexpected value is ignored. Only frontmatter as a whole can be unreadable.
     """
     return (_parsed_lately if len(text) <= _SHORT else _parsed)(text, path, created, updated)
 
@@ -61,7 +61,7 @@ def parse(text: str, path: str, *, created: datetime, updated: datetime) -> Note
 def _parsed(text: str, path: str, created: datetime, updated: datetime) -> Note | Unreadable:
     body = text_block(body_of(text))
     try:
-        # Only what begins with a fence: python-frontmatter would look for one behind blank lines, where Obsidian sees none.
+        # Only what begins with a fence: python-frontmatter also accepts one after blank lines, where Obsidian does not.
         fenced = properties.HANDLER.detect(text)
         given = cast(dict[str, Property], frontmatter.parse(text, handler=properties.HANDLER)[0]) if fenced else {}
     except properties.Refused as refused:
@@ -105,18 +105,21 @@ def _parsed(text: str, path: str, created: datetime, updated: datetime) -> Note 
 
 
 _parsed_lately = lru_cache(maxsize=256)(_parsed)
-"""Whoever writes a note reads it before, after, and for the index."""
+"""A note is parsed before a write, after it, and for the index."""
 
 
 def render(note: Note) -> str:
-    """The file of a new note. ``updated`` and ``links`` are not written: the file's time and its body say them."""
+    """Return the file text of a new note.
+
+    ``updated`` and ``links`` are not written: they follow from the file's time and its body.
+    """
     post = frontmatter.Post(text_block(note.body), properties.HANDLER)
     post.metadata = written_properties(note)
     return frontmatter.dumps(post)
 
 
 def written_properties(note: Note) -> dict[str, object]:
-    """What of a note goes into its frontmatter, in the order in which people find it there. Empty ones are left out."""
+    """Return a note's frontmatter, in the order in which it is written. Empty properties are omitted."""
     everything: dict[str, object] = {
         "id": note.id,
         "kind": note.kind.value,
@@ -149,12 +152,12 @@ def written_properties(note: Note) -> dict[str, object]:
 
 
 def body_of(text: str) -> str:
-    """What follows the frontmatter, untidied: the part that belongs to whoever wrote it last."""
+    """Return what follows the frontmatter, exactly as it is in the file."""
     return text[properties.sheet_of(text).body :]
 
 
 def with_addition(text: str, addition: str) -> str:
-    """The file's text with a paragraph at its end; every character before it stays."""
+    """Return the file's text with a paragraph added at its end; every character before it stays."""
     newline = "\r\n" if "\r\n" in text else "\n"
     addition = text_block(addition).replace("\n", newline)
     if not addition:
@@ -170,7 +173,7 @@ def _text(value: Property) -> str:
 
 
 def _texts(value: Property) -> tuple[str, ...]:
-    """A list of texts; a single text is a list of one, and ``[[a link]]`` that lacks its quotes is still a link."""
+    """Return a list of texts; a single text is a list of one, and ``[[a link]]`` that lacks its quotes is still a link."""
     match value:
         case str():
             return (one_line(value),) if value.strip() else ()
@@ -218,7 +221,7 @@ def _moment(value: Property, default: datetime) -> datetime:
 
 
 def _end(value: Property) -> datetime | None:
-    """A person who writes a day alone means that it holds through that day, where they are."""
+    """Return when a note expires. A date alone means the end of that day, in local time."""
     at, text = _moment_or_none(value), _text(value)
     if at is None or not _DATE.fullmatch(text):
         return at
@@ -229,7 +232,7 @@ def _end(value: Property) -> datetime | None:
 
 
 def _moment_or_none(value: Property) -> datetime | None:
-    """A point in time in any of the ways people and editors write one; without a zone it is UTC."""
+    """Return a point in time from any of the usual notations; without a zone it is UTC."""
     text = _text(value)
     if not text or len(text) > 40:
         return None

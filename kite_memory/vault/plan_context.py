@@ -1,4 +1,4 @@
-"""What planning has to know, fetched with a few look-ups for each draft, however large the vault."""
+"""Gather what planning needs to know, with a few look-ups for each draft, however large the vault."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,9 +19,10 @@ from kite_memory.vault.wording import body_key, page_stem, text_block, title_key
 
 
 def restated(text: str, old: Note, new: Note, *, ours: bool, addition: str, leads: Callable[[str], bool]) -> str | None:
-    """The file's text afterwards; ``None`` where its properties cannot be changed safely.
+    """Return the file's text with the content of ``new``; ``None`` where its properties cannot be changed safely.
 
-    ``addition`` is left out where the note has it already. Names and tags are only added: what its owner has given stays.
+    Where the body is not ``ours``, only ``addition`` is added, unless the note has it already. Names and tags are only added: those
+    that its owner has given stay.
     """
     changed: str | None = text
     names = tuple(dict.fromkeys((*old.aliases, *new.aliases)))
@@ -58,7 +59,7 @@ def _leading_somewhere(text: str, leads: Callable[[str], bool]) -> str:
 
 _STANDING = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value, NoteStatus.ARCHIVED.value)
 _PREFIX = 40
-"""Names that are cut to make room for a number still begin so."""
+"""Names that are cut to make room for a number still have this many characters at their beginning."""
 
 
 def gather(
@@ -70,7 +71,10 @@ def gather(
     *,
     sees: Callable[[Note], bool] = lambda note: True,
 ) -> Known:
-    """``read`` says what a note says now, wherever it has been moved to; nothing where it cannot be read, or is gone."""
+    """Gather what the vault knows about the drafts.
+
+    ``read`` returns a note as it is now, wherever it has been moved to; ``None`` where it cannot be read, or is gone.
+    """
     written: dict[str, str] = {}
     absorbed: dict[str, str] = {}
     buried_ids: set[str] = set()
@@ -102,7 +106,7 @@ def gather(
             found = read(one.path)
             if found is None and ledger.notes.at(one.path) is not None:
                 unreadable[title_key(note.title), note.project] = one.path
-            elif found is not None and sees(found) and not found.key:  # what a key says is not for others to add to
+            elif found is not None and sees(found) and not found.key:  # other notes do not add to a keyed note
                 alike[one.path] = found
         taken |= ledger.notes.stems_like(PurePosixPath(note.path).stem[:_PREFIX])
         own = {one.path for session in sessions_of(note) for one in ledger.notes.named("session", session)}
@@ -140,9 +144,9 @@ def gather(
 def around_each(
     drafts: Sequence[Draft], ledger: Ledger, read: Callable[[str], Note | None], surround: Surround
 ) -> dict[str, Surroundings]:
-    """By the ids of those drafts that may become notes: what is near to them, as it reads now.
+    """Return what is near to each draft that may become a note, by its id, as it reads now.
 
-    Not what has a key, for that is not for others to add to or to replace, and no copies.
+    Without keyed notes, which other notes must not add to or replace, and without copies.
     """
     found: dict[str, Surroundings] = {}
     for draft in drafts:
@@ -158,7 +162,7 @@ def around_each(
 
 
 def around_written(note: Note, ledger: Ledger, read: Callable[[str], Note | None], surround: Surround) -> Surroundings:
-    """What is near to a note that is there, as it reads now."""
+    """Return what is near to an existing note, as it reads now."""
     around = surround(note)
     return replace(around, near=tuple(_as_they_are(around.near, ledger, read, note.project)))
 
@@ -172,14 +176,14 @@ def _as_they_are(near: Sequence[Near], ledger: Ledger, read: Callable[[str], Not
 
 
 def _mention(known: LedgerKnown | None) -> Mention | None:
-    """Of what was turned down or replaced nothing is told."""
+    """Return how to link to a note; ``None`` for rejected or replaced notes and entity pages."""
     if known is None or known.kind == NoteKind.ENTITY.value or known.status not in _STANDING:
         return None
     return Mention(stem=PurePosixPath(known.path).stem, title=known.title, kind=NoteKind(known.kind))
 
 
 def _page_of(name: str, ledger: Ledger) -> str:
-    """The file name of an entity's page: the one made for it, or any note that its owner has called so."""
+    """Return the file name of an entity's page: the one made for it, or any note with that name."""
     titled = (*ledger.notes.by_title(name), *ledger.notes.named("alias", title_key(name)))
     page = next((known for known in titled if known.kind == NoteKind.ENTITY.value), None) or ledger.notes.by_stem(name)
     return PurePosixPath(page.path).stem if page is not None and not page.problem else ""

@@ -1,11 +1,11 @@
-"""What the vault should become: drafts held against what it holds already. Nothing here touches a disk.
+"""Decide what to write, by comparing drafts with what the vault holds. Nothing here touches a disk.
 
-Which names become links: an entity that one note speaks of is plain text there. With the second note that speaks of it
-the entity gets a page, planned before that note, which then links to the page; the page itself links to the earlier
-notes, so that their text need not be changed. Notes of one topic link to those before them. So every link leads
-somewhere at every moment, also when the plan is interrupted.
+Which names become links: a name is plain text until enough notes of several sessions name the same entity. Then the entity gets a
+page, planned before the first new note that names it, and the new notes link to the page; the page itself links to the earlier
+notes, so that their text need not be changed. Notes of one topic link to those before them. So every link leads somewhere at every
+moment, also when the plan is interrupted.
 
-What a draft does to notes that are near to it, `lifecycle` says; which those are, whoever asks brings along.
+`lifecycle` decides what a draft does to notes that are near to it; the caller provides those notes.
 """
 
 import re
@@ -27,22 +27,22 @@ from kite_memory.vault.wording import body_key, entity_key, note_id, page_stem, 
 PEOPLE = "people"
 
 _SAID_ALREADY = 0.7
-"""Share of a text's words that an older note holds, above which it says nothing new. A starting point, not a measured one."""
+"""Share of a text's words that an older note holds, above which it adds nothing. A starting point, not a measured one."""
 
 _ADDED = re.compile(r"\d{4}-\d\d-\d\d: ")
 _MAX_EVIDENCE = 50
 _WORTH = ((4, 3), (2, 2))
-"""From so many sessions on, a note weighs so much."""
+"""Pairs of a number of sessions and the importance that a note has from that number on."""
 _MAX_MENTIONS = 8
 _MAX_TRIGGERS = 8
 _LEAST_SPEAKING = 3
-"""Notes that name what is to have a page."""
+"""Number of notes that must name an entity before it gets a page."""
 _SAYS = frozenset({NoteKind.DECISION, NoteKind.PREFERENCE, NoteKind.FACT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """A note that speaks of something; ``stem`` is what a link to it says."""
+    """A note that names an entity; ``stem`` is the target of a link to it."""
 
     stem: str
     title: str = ""
@@ -51,14 +51,14 @@ class Mention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What the vault holds that has to do with some drafts. `Vault.known` gathers it.
+    """What the vault holds that concerns some drafts; `plan_context.gather` makes it.
 
-    ``written`` maps ids to paths, ``absorbed`` drafts to the notes they went into, ``pages`` entity keys to link targets,
-    ``mentions`` entity keys to the notes that speak of them; of those in ``elsewhere`` a note of another session
-    does than a draft's own. ``alike`` are notes with the title or the body of one of the drafts, ``unreadable`` the paths of
-    those that cannot be read, by title and project, ``around`` those that are near to a draft by its id. ``rulings`` is what was
-    said of such pairs now, ``settled`` those of which something was said before, ``changed`` the notes that drafts say to change.
-    ``taken`` are file names in use, as `wording.stem_key` writes them; ``buried`` titles are (`wording.title_key`, project).
+    ``written`` maps ids to paths, ``absorbed`` drafts to the notes they were merged into, ``pages`` entity keys to link targets,
+    ``mentions`` entity keys to the notes that name them; ``elsewhere`` are the entity keys that a note of another session than a
+    draft's own names. ``alike`` are notes with the title or the body of one of the drafts, ``unreadable`` the paths of those that
+    cannot be read, by title and project, ``around`` those that are near to a draft by its id. ``rulings`` are the present decisions
+    on such pairs, ``settled`` the pairs decided before, ``changed`` the notes that drafts are to change. ``taken`` are file names
+    in use, as `wording.stem_key` writes them; ``buried`` titles are (`wording.title_key`, project).
     """
 
     written: Mapping[str, str] = field(default_factory=dict)
@@ -78,7 +78,10 @@ class Known:
 
 
 def plan(drafts: Sequence[Draft], known: Known) -> list[Action]:
-    """In the order in which they can be carried out. Planning the same drafts again after that yields only `Skip`."""
+    """Return the actions in the order in which they can be carried out.
+
+    Planning the same drafts again after that yields only `Skip`.
+    """
     return list(_Plan(drafts, known).actions())
 
 
@@ -92,7 +95,7 @@ class _Plan:
         self._stems = {id: PurePosixPath(path).stem for id, path in known.written.items()}
         self._taken = set(known.taken)
         self._made_now: list[tuple[Note, str]] = []
-        """Those of this plan, each without its links, and what its file is called."""
+        """The notes of this plan, each without its links, with the stem of its file."""
 
     def actions(self) -> Iterator[Action]:
         verdicts = [(draft, self._verdict(draft)) for draft in self._drafts]
@@ -105,7 +108,7 @@ class _Plan:
             yield from self._made(draft)
 
     def _verdict(self, draft: Draft) -> Amend | Skip | None:
-        """``None``: this becomes a note of its own."""
+        """Return what to do with a draft that becomes no note of its own; ``None`` for one that does."""
         note, known = draft.note, self._known
         if note.id in known.buried_ids or known.absorbed.get(note.id) in known.buried_ids:
             return Skip(title=note.title, because="you deleted it")
@@ -143,10 +146,10 @@ class _Plan:
         )
 
     def _same_thought(self, draft: Draft) -> Note | None:
-        """A note of the same kind and project that has its title or says the same; without one, it is the first itself.
+        """Return the note of the same kind and project that has the draft's title or content; otherwise register the draft.
 
-        A note that is entirely a person's has to say the very words: only then is nothing to be added. What waits for
-        review, since only a tool said it, and what does not, never grow into each other.
+        A note that is entirely a person's must have the very same words: only then is nothing to be added. A note that waits for
+        review, since only a tool wrote it, is never merged with one that does not.
         """
         note = draft.note
         body = plain_body(draft)
@@ -167,9 +170,9 @@ class _Plan:
         return None
 
     def _pages_for(self, draft: Draft, new: Sequence[Draft]) -> Iterator[Create]:
-        """A page for each of its entities that has none yet, where three notes of several sessions name it.
+        """Yield a page for each of its entities that has none yet, where three notes of several sessions name it.
 
-        Nor for what a decision turned down, nor where the page would say nothing.
+        No page is made for a rejected alternative, nor where the page would be empty.
         """
         for entity in draft.entities:
             if entity.key in self._pages or (title_key(entity.name), "") in self._known.buried_titles:
@@ -216,7 +219,7 @@ class _Plan:
         return self._known.around.get(draft.note.id, Surroundings())
 
     def _made(self, draft: Draft) -> Iterator[Create | Supersede]:
-        """A note of its own, and what it does to those near to it."""
+        """Yield the draft's own note, and what it does to those near to it."""
         if (old := self._changes(draft)) is not None and draft.change is not None:
             yield self._changing(draft, old, draft.change)
             return
@@ -237,12 +240,15 @@ class _Plan:
             yield create
 
     def _changes(self, draft: Draft) -> Note | None:
-        """The note that a draft says to change, if that still stands."""
+        """Return the note that a draft is to change, if that is still accepted or proposed."""
         old = self._known.changed.get(draft.change.note) if draft.change is not None else None
         return old if old is not None and old.status in (NoteStatus.ACCEPTED, NoteStatus.PROPOSED) else None
 
     def _changing(self, draft: Draft, old: Note, change: Change) -> Create | Supersede:
-        """In its place, if whoever said so may; else a person is asked. What amends a note says all of it that still holds."""
+        """Replace the note where the draft may do so; otherwise mark a conflict for review.
+
+        A draft that amends a note also holds what is still true of it.
+        """
         if not may_change(draft.note, old):
             return self._create(draft, (PurePosixPath(old.path).stem,))
         if change.does == "amends":
@@ -267,9 +273,10 @@ class _Plan:
 
 
 def _about(entity: Entity, mentions: Sequence[Mention]) -> str:
-    """What a page says of its matter, as links to what says it: what it is, what was decided, and where else it comes up.
+    """Return the body of an entity's page: links to the notes that define it, decide about it, or mention it.
 
-    Empty where it is neither. Nothing of a note is copied, so that what is forgotten is gone from here, too.
+    Empty where no note defines it or decides about it, unless it is a person. No text of a note is copied, so that what is
+    forgotten is gone from here, too.
     """
     told = r"(?:is|are|holds|keeps|runs|serves|stores|reads|writes|means)\b"
     is_it = re.compile(rf"(?:the )?{re.escape(entity.name)} {told}", re.IGNORECASE)
@@ -287,15 +294,21 @@ def _superseding(note: Note, relation: Relation) -> Supersede:
 
 
 def may_change(note: Note, old: Note) -> bool:
-    """A person's word gives way to a person's alone, nothing to what waits for review itself, and what holds in every project to
-    nothing that was said of one."""
+    """Return whether a note may replace an older one that it is meant to change.
+
+    Only a person's note replaces a person's, a note that waits for review replaces none, and a note of one project replaces none
+    that holds in every project.
+    """
     if note.status is not NoteStatus.ACCEPTED or note.created < old.created:
         return False
     return (old.origin != "user" or note.origin == "user") and note.project == old.project and not _is_narrower(note, old)
 
 
 def amended(draft: Draft, old: Note, because: str) -> Draft:
-    """The draft with all of an older note that it neither says again nor takes back; ``because`` says what it takes back."""
+    """Return the draft with everything of an older note that it neither repeats nor takes back.
+
+    ``because`` names what it takes back.
+    """
     left = still_holding(old.body, draft.note.body, because)
     body = f"{draft.note.body}\n\n{old.created:%Y-%m-%d}, and still so: {left}" if left else draft.note.body
     note = replace(
@@ -310,7 +323,7 @@ def amended(draft: Draft, old: Note, because: str) -> Draft:
 
 
 def still_holding(before: str, now: str, because: str) -> str:
-    """The clauses of an older body that a newer one has not, and that are not what it changes."""
+    """Return the clauses of an older body that are not in the newer one and are not what it changes."""
     text = "\n".join(row for row in before.split("\n") if not row.startswith("**Related:**"))
     said, reason = lifecycle.stems(now), lifecycle.stems(because)
     left = [
@@ -335,18 +348,19 @@ def _figures(text: str) -> frozenset[str]:
 
 
 def _is_measured_otherwise(clause: str, now: str) -> bool:
-    """Whether each figure with a unit that it names has another value by now: its time is over."""
+    """Return whether each figure with a unit in the clause has another value in ``now``: the clause no longer holds."""
     measured = {unit.casefold(): figure.strip(".,:") for figure, unit in _MEASURE.findall(now)}
     ours = [(figure.strip(".,:"), unit.casefold()) for figure, unit in _MEASURE.findall(clause)]
     return bool(ours) and all(measured.get(unit, figure) != figure for figure, unit in ours)
 
 
 def _may_grow(draft: Draft, older: Note) -> bool:
-    """What waits for review adds nothing to what does not, and nothing is added to it but what waits too.
+    """Return whether a draft may be added to an older note.
 
-    What a person has turned down is turned down in whatever words. What was replaced, and a person says again after that, holds
-    again: it is not what it was before. What ends, or holds on one branch or in one session alone, takes in nothing that does not,
-    and adds nothing to it. What a person's own note says, or what only a tool says once more, is not written again all the same.
+    A proposed draft adds nothing to a note that is not proposed, and only a proposed one adds to a proposed note. What a person has
+    rejected stays rejected in any wording. A replaced note that a person states again later becomes a new note. A note that
+    expires, or that holds only on one branch or in one session, is not merged with one that does not. What a person's own note
+    holds already, or what a tool only repeats, is not written again.
     """
     if _is_narrower(older, draft.note):
         return False
@@ -363,7 +377,7 @@ def _may_grow(draft: Draft, older: Note) -> bool:
 
 
 def _is_narrower(note: Note, other: Note) -> bool:
-    """Whether there is a branch, a session or a time where the other holds, and the note does not."""
+    """Return whether there is a branch, a session or a time where the other holds, and the note does not."""
     if note.branch and note.branch != other.branch:
         return True
     if note.scope is Scope.SESSION and (note.scope, note.session) != (other.scope, other.session):
@@ -372,15 +386,15 @@ def _is_narrower(note: Note, other: Note) -> bool:
 
 
 def _corroborated(older: Note, evidence: Sequence[str]) -> int:
-    """What its importance rises to as sessions that know nothing of one another say it again; 0 where it does not."""
+    """Return the importance that a note rises to as further sessions repeat it; 0 where it does not rise."""
     before, now = lifecycle.sessions_of(older.evidence), lifecycle.sessions_of((*older.evidence, *evidence))
     return next((weight for sessions, weight in _WORTH if before < sessions <= now and older.importance < weight), 0)
 
 
 def compose(draft: Draft, pages: Mapping[str, str], siblings: Sequence[str]) -> str:
-    """The body of a note. ``pages`` maps the keys of those of its entities that have a page to link targets.
+    """Return the body of a note.
 
-    ``siblings`` are links.
+    ``pages`` maps the keys of those of its entities that have a page to link targets. ``siblings`` are links.
     """
     text, named = links.name_entities(draft.note.body, pages)
     paragraphs = [text]
@@ -395,27 +409,27 @@ def compose(draft: Draft, pages: Mapping[str, str], siblings: Sequence[str]) -> 
 
 
 def plain_body(draft: Draft) -> str:
-    """The body as it would be without a single link: what two wordings of one thought are compared by."""
+    """Return the body without links, by which two wordings of one note are compared."""
     return compose(draft, {}, ())
 
 
 def addition(draft: Draft, older: Note) -> str:
-    """What a draft says that an older note of the same thought does not; often nothing.
+    """Return the content of a draft that an older note on the same subject lacks; often nothing.
 
-    Another figure or a denial is something else, however alike the sentences are.
+    Another figure or a negation counts as a difference, however alike the sentences are.
     """
     held = words(older.body)
     said = words(draft.note.body)
     paragraphs: list[str] = []
     if said and (len(said & held) < _SAID_ALREADY * len(said) or lifecycle.at_odds(draft.note.body, _said_last(older.body))):
-        apart = "\n\n" if draft.note.body.startswith(("```", "~~~")) else " "  # where code begins, only the margin may be before it
+        apart = "\n\n" if draft.note.body.startswith(("```", "~~~")) else " "  # a fence must begin at the margin
         paragraphs.append(f"{draft.note.created:%Y-%m-%d}:{apart}{draft.note.body}")
     paragraphs += [_rejection(one.alternative, one.reason) for one in draft.rejected if not words(one.alternative) <= held]
     return text_block("\n\n".join(paragraphs))
 
 
 def _said_last(body: str) -> str:
-    """What was added to a note last; all of it where nothing was."""
+    """Return what was added to a note last; all of it where nothing was."""
     lines = [line for line in body.split("\n") if line and not line.startswith(("**", "> "))]
     last = max((place for place, line in enumerate(lines) if _ADDED.match(line)), default=None)
     return "\n".join(lines) if last is None else _ADDED.sub("", "\n".join(lines[last:]), count=1)
@@ -426,21 +440,21 @@ def _unnamed(entity: Entity, pages: Mapping[str, str], named: frozenset[str]) ->
 
 
 def _in_several_sessions(drafts: Sequence[Draft]) -> bool:
-    """What rests on no session is a source of its own."""
+    """Return whether drafts come from several sessions. A draft without a session counts as one of its own."""
     return len({source for draft in drafts for source in sessions_of(draft.note) or {draft.note.id}}) > 1
 
 
 def sessions_of(note: Note) -> frozenset[str]:
-    """As the ledger names them."""
+    """Return the sessions of a note's evidence, named as in the ledger."""
     found = map(EvidenceReference.parse, note.evidence)
     return frozenset(f"{one.provider}:{one.session}" for one in found if one is not None)
 
 
 def _rejection(alternative: str, reason: str) -> str:
-    """A callout of one line, which Obsidian draws as a box: what was turned down is not what was decided."""
+    """Return a callout of one line, which Obsidian draws as a box: a rejected alternative must not look like the decision."""
     return f"> [!failure] Rejected: {alternative}: {reason}" if reason else f"> [!failure] Rejected: {alternative}"
 
 
 def related(written: Sequence[str]) -> str:
-    """A line of links."""
+    """Return a line of links."""
     return f"**Related:** {', '.join(written)}" if written else ""

@@ -1,4 +1,4 @@
-"""Frontmatter: reading it without trusting it, and changing one property without touching the rest."""
+"""Frontmatter: parse it without trusting it, and change one property without touching the rest."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ MAX_DEPTH = 8
 MAX_NODES = 2_000
 
 Property = str | list["Property"] | dict[str, "Property"] | None
-"""What was written, unconverted: ``007``, ``yes`` and ``2026-01-01`` are the texts a person typed."""
+"""An unconverted value: ``007``, ``yes`` and ``2026-01-01`` are the texts a person typed."""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where PyYAML has it: thirty times as fast
 
@@ -30,19 +30,22 @@ _LAST_LINE = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
 
 
 class Refused(ValueError):
-    """Frontmatter that is not read; its text is the reason, one of a small set."""
+    """Raised for frontmatter that is not parsed; its text is the reason, one of a small set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
-    """A value that YAML should take for what it is, not for text: a number, a point in time."""
+    """A value that YAML should read as a number or a point in time, not as text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """``text[front]`` is the YAML between the fences, ``text[body:]`` what follows; ``front`` is empty where there are none."""
+    """Where the frontmatter of a text is.
+
+    ``text[front]`` is the YAML between the fences, ``text[body:]`` what follows; ``front`` is empty where there are none.
+    """
 
     text: str
     front: slice
@@ -54,10 +57,10 @@ class Sheet:
 
 
 class PropertiesHandler(YAMLHandler):
-    """The handler to give python-frontmatter for files that anybody may have written.
+    """A handler for python-frontmatter that is safe for untrusted files.
 
-    Refuses anchors, aliases, tags, deep nesting and sheer size while the parser is still walking, so a bomb costs
-    what was read of it. Values stay the texts they are; nothing is ever constructed from YAML's own types.
+    Refuses anchors, aliases, tags, deep nesting and excessive size while the parser is still running, so a YAML bomb costs only
+    what was read of it. Values stay texts; nothing is ever constructed from YAML's own types.
     """
 
     def detect(self, text: str) -> bool:
@@ -76,7 +79,7 @@ class PropertiesHandler(YAMLHandler):
         return "\n".join(entry(key, value) for key, value in metadata.items())
 
     def format(self, post: Post, **kwargs: object) -> str:
-        """Without the blank line of python-frontmatter's template, and with a line break at the end."""
+        """Serialize without the blank line of python-frontmatter's template, and with a line break at the end."""
         return f"---\n{self.export(post.metadata)}\n---\n" + (f"{post.content}\n" if post.content else "")
 
 
@@ -94,12 +97,12 @@ def sheet_of(text: str) -> Sheet:
 
 
 def load(front: str, *, loader: Any = _Loader) -> dict[str, Property]:
-    """Raises `Refused`. A name given twice has its last value, as everywhere else."""
+    """Parse frontmatter. A property given twice has its last value. Raises `Refused`."""
     return _walk(front, loader).values
 
 
 def entry(key: str, value: object) -> str:
-    """One property as a line, without its line break."""
+    """Return one property as a line, without its line break."""
     match value:
         case Raw(text=text):
             return f"{key}: {text}"
@@ -112,7 +115,7 @@ def entry(key: str, value: object) -> str:
 
 
 def scalar(text: str, *, in_list: bool = False) -> str:
-    """Plain where every YAML, old or new, reads the same string; else in double quotes."""
+    """Return a text as YAML: plain where every YAML version reads the same string; else in double quotes."""
     text = one_line(text)
     return text if _is_plain(text, in_list=in_list) else _quoted(text)
 
@@ -123,13 +126,14 @@ def moment(at: datetime) -> Raw:
 
 
 def with_properties(text: str, changes: Mapping[str, object]) -> str | None:
-    """The file's text with these properties set; every other character stays. ``None`` where that cannot be done safely.
+    """Return the file's text with these properties set; every other character stays.
 
-    Checked by reading the result back: if anything but the named properties would have changed, nothing is.
+    Returns ``None`` where that cannot be done safely: the result is read back, and refused if anything but the named properties has
+    changed.
     """
     sheet = sheet_of(text)
     if not sheet.body:
-        if text.startswith("---"):  # half a frontmatter: whatever we put before it would make it worse
+        if text.startswith("---"):  # unclosed frontmatter: text put before it would become part of it
             return None
         return "---\n" + "".join(entry(key, value) + "\n" for key, value in changes.items()) + "---\n" + text
     front = sheet.yaml
@@ -178,13 +182,16 @@ def _is_plain(text: str, *, in_list: bool) -> bool:
 
 
 def _quoted(text: str) -> str:
-    """What a template plugin would run in the file is spelled so that only a reader of YAML finds it."""
+    """Return the text in double quotes, with template commands escaped so that no template plugin runs them."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("<%", "\\x3C%") + '"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walked:
-    """``spans`` are the places of the top-level properties, whole lines; only a ``block`` mapping can be changed."""
+    """Result of parsing frontmatter.
+
+    ``spans`` are the positions of the top-level properties, whole lines; only a ``block`` mapping can be changed.
+    """
 
     values: dict[str, Property]
     spans: dict[str, tuple[int, int]]
@@ -192,7 +199,7 @@ class _Walked:
 
 
 class _Open:
-    """A mapping or a list whose end has not come yet."""
+    """A mapping or a list whose end has not been reached yet."""
 
     __slots__ = ("_key", "holds", "key_start")
 
@@ -206,7 +213,7 @@ class _Open:
         return isinstance(self.holds, dict) and self._key is None
 
     def take(self, value: Property, start: int) -> str | None:
-        """Keep the next value; where it completes an entry of a mapping, say whose."""
+        """Add the next value; return the key of the entry that it completes in a mapping."""
         if isinstance(self.holds, list):
             self.holds.append(value)
             return None

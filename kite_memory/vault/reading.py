@@ -1,4 +1,4 @@
-"""Files of the vault, read as notes."""
+"""Read files of the vault as notes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +15,7 @@ from kite_memory.vault.notefile import Unreadable, parse
 
 
 class NoteReader:
-    """Reads notes with the ids that the ledger knows them by, and remembers what could not be read."""
+    """Reads notes with the ids that the ledger has for them, and records which could not be read."""
 
     def __init__(self, files: Files, notes: NoteRows) -> None:
         self._files = files
@@ -23,27 +23,27 @@ class NoteReader:
         self._unread: dict[str, str] = {}
 
     def why_unread(self, path: str) -> str:
-        """Empty where it could be read, or was not tried."""
+        """Return why a file could not be read; empty where it could be read, or was not tried."""
         return self._unread.get(path, "")
 
     def forget(self, path: str) -> None:
-        """It is not there any more, or not a note of the vault: that it could not be read is no problem."""
+        """Drop what is recorded of a file that is gone or no note: that it could not be read is no problem."""
         self._unread.pop(path, None)
 
     def raw(self, path: str) -> bytes | None:
-        """A file of the vault as it is; ``None`` where it is gone, or nothing that we read."""
+        """Return a file of the vault as it is; ``None`` where it is gone or is not read."""
         try:
             return self._files.read(path).data
         except (OSError, CannotRead, OutsideVault):
             return None
 
     def read(self, path: str) -> Note | None:
-        """``None`` for what is no note, or none that can be read: then `problems` says why."""
+        """Return a note; ``None`` for what is no note, or cannot be read: then `problems` has the reason."""
         read = self.read_as_known(path)
         return read[0] if read is not None else None
 
     def read_as_known(self, path: str) -> tuple[Note, Stamp] | None:
-        """With the id that the ledger knows it by."""
+        """Read a note with the id that the ledger has for it."""
         read = self.open(path)
         if read is None:
             return None
@@ -60,7 +60,7 @@ class NoteReader:
         return note, stamp
 
     def read_again(self, known: Known) -> Note | None:
-        """A note that the ledger has just told of, and that is no copy. From memory where its file has not changed."""
+        """Read a note just returned by the ledger, which is no copy. From memory where its file has not changed."""
         read = self.open(known.path, self._files.read_again)
         if read is None or isinstance(read[0], Unreadable):
             return None
@@ -73,7 +73,10 @@ class NoteReader:
             raise NoteNotFound(f"{path} cannot be read", hint="somebody has just moved or changed it") from error
 
     def open(self, path: str, reading: Callable[[str], Content] | None = None) -> tuple[Note | Unreadable, Stamp] | None:
-        """``None`` where there is no file. One that cannot even be opened has a stamp that will not match the next time."""
+        """Read and parse a file; ``None`` where there is none.
+
+        A file that cannot be opened gets a stamp that will not match the next time.
+        """
         try:
             content = (reading or self._files.read)(path)
         except (FileNotFoundError, NotADirectoryError, OutsideVault):
@@ -94,6 +97,6 @@ class NoteReader:
         return note, content.stamp
 
     def problems(self) -> list[Problem]:
-        """What could not be read or was left alone, as of the last comparison and the reads since."""
+        """Return what could not be read or was left alone, as of the last comparison and the reads since."""
         found = {(problem.file, problem.reason) for problem in self._notes.problems()} | set(self._unread.copy().items())
         return [Problem(file=path, position=0, reason=reason) for path, reason in sorted(found)]

@@ -1,4 +1,4 @@
-"""Follow what people did to the vault, and refuse to write to one that is not there or not whole."""
+"""Detect what people changed in the vault, and refuse to write to a vault that is missing or incomplete."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ from kite_memory.vault.writing import Writer
 _SAMPLE = 50
 
 ACCEPT_COMMAND = "kmem verify --accept-missing"
-"""Named in hints: what a person runs to say that the notes are gone on purpose."""
+"""The command, named in hints, by which a person confirms that the notes are gone on purpose."""
 
 
 class Scanner:
@@ -53,25 +53,25 @@ class Scanner:
 
     @property
     def unmended(self) -> bool:
-        """Whether notes were deleted, put back or renamed since `mend_links`, whoever it was that noticed."""
+        """Whether notes were deleted, put back or renamed since `mend_links`, as noticed by any process."""
         return bool(self._ledger.setting("unmended"))
 
     def compare(self) -> Comparison:
-        """Take in what has become of the vault: new and changed files, renames, deletions, copies. Also clears up after crashes.
+        """Record what has changed in the vault: new and changed files, renames, deletions, copies. Also cleans up after crashes.
 
-        Opens only files whose size or time has changed. A deletion is final; but when too much is missing at once, the
-        result says ``frozen`` and nothing is concluded, until the notes are back or `accept_disappearance` is called.
+        Opens only files whose size or time has changed. A deletion is final; but when too much is missing at once, the result is
+        ``frozen`` and nothing is concluded, until the notes are back or `accept_disappearance` is called.
         """
         with self._lock.held():
             return self._compare(accept=False)
 
     def accept_disappearance(self) -> Comparison:
-        """A person says that the notes which are missing were deleted on purpose."""
+        """Compare, taking the missing notes as deleted on purpose: a person has confirmed it."""
         with self._lock.held():
             return self._compare(accept=True)
 
     def must_be_whole(self) -> None:
-        """Raises `VaultMissing` where so much is missing that nobody may say of a note that it is gone."""
+        """Raise `VaultMissing` where so much is missing that no note can be reported as gone."""
         if frozen := self.compare().frozen:
             raise self.missing(frozen)
 
@@ -85,7 +85,7 @@ class Scanner:
         if not accept and not self._looks_there(found):
             return self._freeze(f"{self._root} holds nothing of the vault")
         if not accept:
-            with contextlib.suppress(VaultReadOnly):  # looking is possible all the same
+            with contextlib.suppress(VaultReadOnly):  # comparing does not need to write
                 if self._writer.recover():
                     found = listing(self._files)
         known = self._ledger.notes.everything()
@@ -122,7 +122,7 @@ class Scanner:
         return comparison
 
     def _moved_away(self, renamed: Sequence[tuple[str, str]]) -> bool:
-        """Keep in mind what links to them now lead nowhere should say. Obsidian says it itself where it did the renaming."""
+        """Record where broken links to renamed notes should lead. Obsidian updates them itself where it did the renaming."""
         moved = self._moved()
         for old, new in renamed:
             moved = {key: new if path == old else path for key, path in moved.items()}
@@ -133,13 +133,13 @@ class Scanner:
         return bool(moved)
 
     def _moved(self) -> dict[str, str]:
-        """Where a note lies now to which links led under another name."""
+        """Return the present paths of renamed notes, by the names that links still use."""
         return dict(json.loads(self._ledger.setting("moved") or "{}"))
 
     def _copies(
         self, known: Sequence[Known], found: Listing, read: Mapping[str, tuple[Note | Unreadable, Stamp]]
     ) -> frozenset[str]:
-        """Files beside a note that are versions of it which a sync tool has put there, under a name that may be a person's, too."""
+        """Return files beside a note that are conflict copies by a sync tool, under a name that a person may give as well."""
         there = {entry.path for entry in found.entries}
         ids = {one.path: one.id for one in known if one.path in there}
         homes = {id: path for path, id in ids.items() if id}
@@ -157,7 +157,7 @@ class Scanner:
         return frozenset(path for path in suspects if any(is_copy(path, each) for each in may_be_of(path, there)))
 
     def _learn_from_the_trash(self) -> None:
-        """With a new ledger, the vault's trash still tells what was thrown away."""
+        """With a new ledger, record the notes in the vault's trash as deleted."""
         for path in trashed_notes(self._files):
             read = self._reader.open(path)
             self._reader.forget(path)
@@ -183,7 +183,7 @@ class Scanner:
             raise self.missing(f"{self._root} holds nothing of it")
 
     def _looks_there(self, found: Listing | None) -> bool:
-        """A folder without a trace of what we know is a mount point without its disk."""
+        """Return whether the vault holds any trace of what we know; without one it is a mount point without its disk."""
         if found is not None and found.marked:
             return True
         if self._files.exists(".obsidian"):
@@ -192,9 +192,10 @@ class Scanner:
         return not landmarks or any(map(self._files.exists, landmarks))
 
     def _misses_many(self) -> bool:
-        """Whether so many of a few notes from all over the vault are missing that all should be looked for before it is written to.
+        """Return whether a sample of notes lacks so many that all should be looked for before the next write.
 
-        Else a sync that has only begun, or a disk that went since the last look, would be written into as if nothing were missing.
+        Otherwise an unfinished sync, or a disk unmounted since the last comparison, would be written into as if nothing were
+        missing.
         """
         sample = self._ledger.notes.sample(_SAMPLE)
         return missing_some(len(sample), sum(not self._files.exists(path) for path in sample))
@@ -210,7 +211,7 @@ class Scanner:
             yield self._writer
 
     def follow(self, id: str) -> None:
-        """Where a note is not where it was, look where it is now."""
+        """Compare the vault where a note is no longer at its path."""
         if (known := self._ledger.notes.by_id(id)) is not None:
             self.follow_path(known.path)
 
@@ -220,16 +221,15 @@ class Scanner:
                 raise self.missing(frozen)
 
     def leads(self, target: str) -> bool:
-        """Whether a link finds a note."""
+        """Return whether a link leads to a note."""
         if "/" in target:
             return self._ledger.notes.at(target if target.endswith(".md") else f"{target}.md") is not None
         return self._ledger.notes.by_stem(link_key(target)) is not None
 
     def mend_links(self) -> list[str]:
-        """Let links to a note that was renamed lead to it again, and turn those to one that was deleted into plain words; bodies
-        that people edited stay.
+        """Point links to a renamed note to its new name, and turn those to a deleted one into plain text.
 
-        Says which notes were changed.
+        Bodies that people edited stay. Returns the notes changed.
         """
         with self.writing() as writer:
             moved = self._moved()

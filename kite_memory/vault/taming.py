@@ -1,9 +1,9 @@
-"""Somebody else's markdown, made inert: a vault shows it, and neither Obsidian nor a plugin loads or runs any of it.
+"""Make foreign markdown inert, so that neither Obsidian nor a plugin loads or runs any of it.
 
-What is code stays as it is, so what counts as code must be code to every reader. Two kinds are: a fence that begins at the left
-margin, and a span between backticks in a paragraph whose every line has its backticks in pairs. Fences elsewhere are moved to the
-margin, or taken apart; other backticks protect nothing. Whatever is left out of code loses tags, embeds, images, and links to
-anything but the web and the vault itself.
+Code stays as it is, so what counts as code must be code to every reader. Two kinds do: a fence that begins at the left margin, and
+a span between backticks in a paragraph whose every line has its backticks in pairs. Fences elsewhere are moved to the margin, or
+taken apart; other backticks protect nothing. Text outside of code loses tags, embeds, images, and links to anything but the web and
+the vault itself.
 """
 
 import html
@@ -32,7 +32,7 @@ _LANGUAGES = frozenset(
         """,
     )
 )
-"""What a fence may be called. Any other name may be one that a plugin, or Obsidian itself, draws or runs."""
+"""Languages that a fence may name. Any other name may be one that a plugin, or Obsidian itself, draws or runs."""
 
 _CONTAINER = r"(?:[ \t]|>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))*"
 _ANY_FENCE = re.compile(rf"({_CONTAINER})(`{{3,}}|~{{3,}})([ \t]*)([^\n]*)")
@@ -55,10 +55,10 @@ _OWN_SCHEME = re.compile(r"obsidian:(?=//)", re.IGNORECASE)
 
 
 def tame(text: str, limit: int = 0, *, linked: bool = False) -> str:
-    """Markdown that lies still in a vault. Idempotent. With a ``limit`` it is cut before: a cut of what is tame may not be.
+    """Return markdown made inert. Idempotent. With a ``limit`` it is cut before: cutting inert markdown may make it active again.
 
-    No links of its own making, nothing that loads from elsewhere when shown, nothing that Obsidian or a common plugin would run,
-    no characters that only a model sees. Code stays as it is otherwise. ``linked``: links and embeds of notes stay.
+    No links of its own, nothing that loads from elsewhere when shown, nothing that Obsidian or a common plugin would run, no
+    characters that only a model sees. Code stays as it is otherwise. ``linked``: links and embeds of notes stay.
     """
     text = text_block(without_hidden(text))
     text = text if linked else links.unlinked(text)
@@ -67,7 +67,7 @@ def tame(text: str, limit: int = 0, *, linked: bool = False) -> str:
 
 
 def tame_line(text: str, limit: int = _MAX_LINE) -> str:
-    """The same for what stands on one line, within others of ours."""
+    """Do as `tame` for one line within our own markdown."""
     line = _paragraph(_line(text, limit)).replace("<%", "< %")
     found = _ANY_FENCE.match(line)
     if found is not None and not (found[2][0] == "`" and "`" in found[4]):
@@ -76,7 +76,7 @@ def tame_line(text: str, limit: int = _MAX_LINE) -> str:
 
 
 def tame_name(text: str, limit: int = _MAX_LINE) -> str:
-    """The same for titles and other properties, which are shown as they are: only their links and their templates would act."""
+    """Do as `tame` for titles and other properties, where only links and templates would be active."""
     return one_line(_line(_IMAGE.sub("", text), limit).replace("<%", "< %"))
 
 
@@ -85,7 +85,7 @@ def _line(text: str, limit: int) -> str:
 
 
 def tame_code(text: str) -> str:
-    """The same for what is to stand between backticks."""
+    """Do as `tame` for text that is put between backticks."""
     return _INLINE_QUERY.sub(r"\1\2\\", f"`{text}").removeprefix("`").replace("<%", "< %")
 
 
@@ -98,7 +98,7 @@ class _Fence:
 
 
 def _blocks(text: str, linked: bool) -> Iterator[str]:
-    """Line by line, and paragraph by paragraph."""
+    """Yield the text made inert, line by line in code and paragraph by paragraph outside."""
     fence: _Fence | None = None
     paragraph: list[str] = []
 
@@ -119,7 +119,7 @@ def _blocks(text: str, linked: bool) -> Iterator[str]:
                 yield line
             else:
                 paragraph.append(line)
-        elif ">" in found[1]:  # the fence of a quotation ends with it: its lines are shown as they are
+        elif ">" in found[1]:  # a fence in a quotation ends with the quotation: its lines are shown as text
             paragraph.append(_without_fence(found))
         else:
             if found[1].strip():  # an item that begins with code: the code goes below it
@@ -142,7 +142,7 @@ def _language(info: str) -> str:
 
 
 def _paragraph(text: str, *, linked: bool = False) -> str:
-    """What no blank line and no fence interrupts. To a reader it may be several blocks, but none that goes beyond it."""
+    """Make inert a text without a blank line or a fence. To a reader it may be several blocks, but none that goes beyond it."""
     lines = [_spans(line) for line in text.split("\n")]
     spans = [span for line in lines for span in line or ()]
     outside = "".join(piece for line in lines for piece, is_code in line or () if not is_code)
@@ -155,7 +155,7 @@ def _paragraph(text: str, *, linked: bool = False) -> str:
 
 
 def _spans(line: str) -> list[tuple[str, bool]] | None:
-    """The line in pieces, each with whether it is code; ``None`` where another reader may see other ones."""
+    """Return the line in pieces, each with whether it is code; ``None`` where another reader may split it differently."""
     pieces: list[tuple[str, bool]] = []
     runs = list(_TICKS.finditer(line))
     done = at = 0
@@ -179,7 +179,7 @@ def _prose(text: str, linked: bool) -> str:
 
 
 def _is_harmless(destination: str) -> bool:
-    """Whether a link leads to the web, or to a file beside the note; as a browser reads it."""
+    """Return whether a link leads to the web, or to a file beside the note; as a browser reads it."""
     plain = _NO_SCHEME.sub("", html.unescape(_UNESCAPED.sub("", html.unescape(destination))))
     scheme = _SCHEME.match(plain)
     return scheme is None or scheme[1].lower() in _SAFE_SCHEMES

@@ -1,4 +1,4 @@
-"""The vault: a folder of markdown notes that its owner and this program both write to, and its owner wins."""
+"""The vault: a folder of markdown notes that its owner and this program both write to. On a conflict the owner's text wins."""
 
 import contextlib
 import threading
@@ -40,8 +40,11 @@ from kite_memory.vault.writing import Amended, LeftAlone, Outcome, Skipped, Writ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """``trashed`` is where the note lies now; empty if it was gone already. ``relinked`` are notes that no longer link to it,
-    ``linked_from`` those that still do, since a person has edited them."""
+    """Result of `Vault.forget`.
+
+    ``trashed`` is where the note lies now; empty if it was gone already. ``relinked`` are notes that no longer link to it,
+    ``linked_from`` those that still do, since a person has edited them.
+    """
 
     id: str
     path: str
@@ -55,8 +58,10 @@ def _now() -> datetime:
 
 
 class Vault:
-    """Reading never changes a file. Writers raise `VaultMissing` while the vault is not where it should be, or has lost so much
-    that nothing may be concluded from it; `VaultReadOnly` where the disk says no. What they have done until then stays done.
+    """Reader and writer of one vault.
+
+    Reading never changes a file. Writers raise `VaultMissing` while the vault is not where it should be, or while so much of it is
+    missing that nothing may be concluded; `VaultReadOnly` where the disk refuses. What was done before the error stays done.
 
     Thread-safe, and safe beside other processes with the same ledger.
     """
@@ -75,8 +80,8 @@ class Vault:
         self._files = files or Files(root, step=step)
         self._ledger = Ledger(ledger_path, step=step)
         self.lock = threading.RLock()
-        """Held by whoever reads, decides, writes and has it indexed in one go: one thread at a time, and those of other processes
-        only while something is written."""
+        """Held by callers that read, decide, write and index in one go. One thread at a time; other processes are excluded only
+        during a write."""
         self._writer_lock = WriterLock(ledger_path.with_name(ledger_path.name + ".lock"))
         self._writer = Writer(self._files, self._ledger, clock)
         self._reader = NoteReader(self._files, self._ledger.notes)
@@ -103,7 +108,7 @@ class Vault:
         self.close()
 
     def ensure(self, template: Path) -> None:
-        """As `layout.init_vault`."""
+        """See `layout.init_vault`."""
         init_vault(template, files=self._files, ledger=self._ledger, lock=self._writer_lock, scanner=self._scanner)
 
     @property
@@ -112,32 +117,35 @@ class Vault:
         return self._scanner.frozen
 
     def compare(self) -> Comparison:
-        """As `Scanner.compare`."""
+        """See `Scanner.compare`."""
         return self._scanner.compare()
 
     def accept_disappearance(self) -> Comparison:
-        """As `Scanner.accept_disappearance`."""
+        """See `Scanner.accept_disappearance`."""
         return self._scanner.accept_disappearance()
 
     def must_be_whole(self) -> None:
-        """As `Scanner.must_be_whole`."""
+        """See `Scanner.must_be_whole`."""
         self._scanner.must_be_whole()
 
     def mend_links(self) -> list[str]:
-        """As `Scanner.mend_links`."""
+        """See `Scanner.mend_links`."""
         return self._scanner.mend_links()
 
     @property
     def unmended(self) -> bool:
-        """As `Scanner.unmended`."""
+        """See `Scanner.unmended`."""
         return self._scanner.unmended
 
     def problems(self) -> list[Problem]:
-        """As `NoteReader.problems`."""
+        """See `NoteReader.problems`."""
         return self._reader.problems()
 
     def entries(self) -> Iterator[Entry]:
-        """Every note there is now, in the order of their paths. Raises `VaultMissing` rather than say that all are gone."""
+        """Yield every note there is now, in the order of their paths.
+
+        Raises `VaultMissing` rather than report that all are gone.
+        """
         if frozen := self.frozen:
             raise self._scanner.missing(frozen)
         self._scanner.must_be_there()
@@ -145,46 +153,52 @@ class Vault:
         yield from (entry for entry in listing(self._files).entries if entry.path not in apart)
 
     def wrong_folders(self) -> list[str]:
-        """Folders that notes are written to by their kind and that are files or links: such notes wait."""
+        """Return the folders for notes of one kind that are files or links. Notes of such a kind wait."""
         places = (self.root / folder for folder in dict.fromkeys(FOLDERS.values()))
         return [place.name for place in places if place.is_symlink() or (place.exists() and not place.is_dir())]
 
     def others(self) -> Iterator[str]:
-        """Files that are not notes, which notes may link to."""
+        """Yield the files that are not notes but that notes may link to."""
         yield from listing(self._files).others
 
     def raw(self, path: str) -> bytes | None:
-        """As `NoteReader.raw`."""
+        """See `NoteReader.raw`."""
         return self._reader.raw(path)
 
     def read(self, path: str) -> Note | None:
-        """As `NoteReader.read`."""
+        """See `NoteReader.read`."""
         return self._reader.read(path)
 
     def notes_of(self, provider: str, session: str) -> Iterator[Note]:
-        """Read those that rest on a session."""
+        """Read the notes whose evidence is in a session."""
         paths = self.known.of_session(provider, session)
         return (note for note in map(self.read, paths) if note is not None)
 
     def called(self, name: str) -> Note | None:
-        """By its id or its path alone, where the ledger knows it. Raises `VaultMissing` rather than say that it is gone."""
+        """Return the note of this id or path, where the ledger knows it.
+
+        Raises `VaultMissing` rather than report that it is gone.
+        """
         name = finding.as_text(name)
         known = self._ledger.notes.by_id(name) or self._ledger.notes.at(name)
         return self._read_where_it_is(known.path) if known is not None else None
 
     def ending(self, ends: str) -> Note | None:
-        """The one note whose id ends so, as a line that points at it names it."""
+        """Return the only note whose id ends with ``ends``, as lines that point at notes name it."""
         known = self._ledger.notes.ending_with(finding.as_text(ends).upper()) if finding.is_handle(ends) else []
         return self._read_where_it_is(known[0].path) if len(known) == 1 else None
 
     def titled(self, title: str) -> Iterator[Note]:
-        """Those of this title, or of one that differs in case and punctuation alone."""
+        """Yield the notes of this title, or of one that differs only in case and punctuation."""
         for known in self._ledger.notes.by_title(finding.as_text(title)):
             if (note := self._read_where_it_is(known.path)) is not None:
                 yield note
 
     def find(self, name: str) -> Note:
-        """By id, path, file name, title, alias, or a beginning that only one note has. Raises `NoteNotFound`."""
+        """Return a note by id, path, file name, title, alias, or a prefix that only one note has; see `finding.find`.
+
+        Raises `NoteNotFound`.
+        """
         known = self._find(name)
         note = self.read(known.path)
         if note is None:
@@ -198,7 +212,7 @@ class Vault:
             known = self._ledger.notes.at(finding.inside(self.root, name)) or finding.find(self._ledger.notes, name)
         except NoteNotFound:
             known = None
-        if known is None or not self._files.exists(known.path):  # what we know is old
+        if known is None or not self._files.exists(known.path):  # the ledger is out of date
             self.compare()
             known = self._ledger.notes.at(finding.inside(self.root, name)) or finding.find(self._ledger.notes, name)
         return known
@@ -211,19 +225,21 @@ class Vault:
         around: Mapping[str, Surroundings] | None = None,
         rulings: Rulings | None = None,
     ) -> list[Action]:
-        """What `carry_out` would do with them; see `planning`. Nothing is added to a note that whoever asks does not see.
+        """Return what `carry_out` would do with the drafts; see `planning`.
 
-        ``around`` is what `around` found: without it, no draft replaces anything, nor repeats it in other words. ``rulings`` is
-        what somebody who read the `contests` said.
+        Nothing is added to a note for which ``sees`` is false.
+
+        ``around`` is what `around` found: without it, no draft replaces a note or is found to repeat one in other words.
+        ``rulings`` are decisions on the `contests`.
         """
         return planning.plan(drafts, gather(drafts, self._ledger, self._read_where_it_is, around, rulings, sees=sees))
 
     def around(self, drafts: Sequence[Draft], surround: Surround) -> dict[str, Surroundings]:
-        """What is near to each of the drafts that may become notes."""
+        """Return the notes near each of the drafts that may become notes."""
         return around_each(drafts, self._ledger, self._read_where_it_is, surround)
 
     def _read_where_it_is(self, path: str) -> Note | None:
-        """Also where its owner has moved it since the last look: else they would be told the same thing twice."""
+        """Read a note, also where its owner has moved it since the last comparison. Otherwise it would be written twice."""
         known = self._ledger.notes.at(path)
         if known is not None and not self._files.exists(path):
             self._scanner.follow_path(path)
@@ -232,7 +248,7 @@ class Vault:
         return self.read(path)
 
     def contests(self, drafts: Sequence[Draft], around: Mapping[str, Surroundings]) -> list[Contest]:
-        """The pairs of draft and note of which somebody who can read should say what the newer does to the older."""
+        """Return the pairs of draft and note for which a reader should decide what the newer does to the older."""
         settled = self._ledger.relations.settled(around)
         return [
             contest
@@ -242,7 +258,10 @@ class Vault:
         ]
 
     def relate(self, note: Note, surround: Surround) -> bool:
-        """Let a note that was just written say which older one it differs from, as a planned one does. Whether it does now."""
+        """Add to a note that was just written the older ones it differs from, as a planned one has them.
+
+        Returns whether it was changed.
+        """
         if not note.id or note.key or note.status is not NoteStatus.ACCEPTED:
             return False
         around = around_written(note, self._ledger, self._read_where_it_is, surround)
@@ -252,7 +271,7 @@ class Vault:
         return named != note.conflicts and self.annotate(note.id, {"conflicts": [f"[[{each}]]" for each in named]})
 
     def settle(self, newer: str, older: str, ruling: Ruling) -> list[str]:
-        """A person says, of two notes by their ids, what the newer does to the older. Says which notes were changed."""
+        """Apply a person's ruling on what the newer of two notes, given by id, does to the older. Returns the notes changed."""
         with self._scanner.writing() as writer:
             self._scanner.follow(newer)
             self._scanner.follow(older)
@@ -269,9 +288,10 @@ class Vault:
             return sorted({*changed, *(known.path for known in there if known is not None)})
 
     def heed(self) -> list[str]:
-        """Where a person has let a replaced note stand again, it stands; where we did not come to say so, it is said now.
+        """Bring notes in line with the recorded replacements.
 
-        Says which notes were changed.
+        Where a person has reinstated a replaced note, the replacement is taken back; where a replacement was not written yet, it is
+        written now. Returns the notes changed.
         """
         waiting = self._ledger.relations.replacements()
         if not waiting:
@@ -286,7 +306,7 @@ class Vault:
         return changed
 
     def restate(self, note: Note, *, addition: str) -> Outcome:
-        """Let the note of this id say what ``note`` does; where its owner has edited it, only ``addition`` is added."""
+        """Rewrite the note with the id of ``note`` to hold its text. Where its owner has edited it, only ``addition`` is added."""
 
         def again(text: str, old: Note) -> str | None:
             return restated(text, old, note, ours=self._writer.is_ours(note.id, text), addition=addition, leads=self._scanner.leads)
@@ -300,15 +320,16 @@ class Vault:
 
     @contextlib.contextmanager
     def undisturbed(self) -> Iterator[None]:
-        """Nothing else of ours writes in here, in whatever process: what is planned is carried out on what it was planned for.
+        """Hold the vault's writer lock, so that what is planned still applies when it is carried out.
 
-        Raises `VaultMissing` where the vault has vanished, whole or in large part.
+        No other write of this program, in any process, happens meanwhile. Raises `VaultMissing` where the vault has vanished, whole
+        or in large part.
         """
         with self._scanner.writing():
             yield
 
     def carry_out(self, actions: Iterable[Action]) -> list[Outcome]:
-        """Each action on its own, in order; doing one twice is doing it once."""
+        """Carry out each action on its own, in order. Idempotent."""
         outcomes: list[Outcome] = []
         for action in actions:
             with self._scanner.writing() as writer:
@@ -343,10 +364,11 @@ class Vault:
         expires: datetime | None = None,
         also_known_as: str = "",
     ) -> Note:
-        """Write a note now; it is on disk when this returns. Without ``scope``: the project's if one is given, else everybody's.
+        """Write a note now; it is on disk when this returns.
 
-        The same words again are the same note. Asking for what was once deleted brings it back. What has a key, `keys` keeps.
-        `known_as` finds it by ``also_known_as``, too.
+        Without ``scope`` it gets the project's scope if a project is given, else the global one. The same words again are the same
+        note. Remembering what was once deleted brings it back. Notes with a key are written by `keys`. `known_as` finds the note by
+        ``also_known_as``, too.
         """
         asked = remembered(
             text,
@@ -365,7 +387,7 @@ class Vault:
         with self._scanner.writing() as writer:
             known = self._remembered_before(asked)
             if known is not None and asked.status is NoteStatus.PROPOSED and known.status == NoteStatus.ACCEPTED.value:
-                known = None  # what a tool says does not change what a person stands by
+                known = None  # a tool's text does not change an accepted note
             if known is not None:
                 outcome = writer.remember_again(known, asked)
                 if isinstance(outcome, LeftAlone):
@@ -397,7 +419,7 @@ class Vault:
 
     def forget(self, name: str) -> Forgotten:
         """Move a note (named as for `find`) into the vault's trash; it is never written again, under this id or another."""
-        # First: it may look for what is missing, and learn that the note is another file by now.
+        # Taken first: it may compare the vault, and find that the note is another file by now.
         with self._scanner.writing() as writer:
             known = self._find(name)
             trashed, relinked = writer.forget(known)
@@ -414,7 +436,7 @@ class Vault:
         )
 
     def mute(self, name: str, *, undo: bool = False) -> Note:
-        """Keep a note from being shown unasked. ``undo`` gives it the status that it had before."""
+        """Set a note to muted, so that it is not shown unasked. ``undo`` restores the status that it had before."""
         known = self._find(name)
         if not undo:
             if known.status != NoteStatus.MUTED.value:
@@ -436,11 +458,14 @@ class Vault:
         return self._note_at(known.path)
 
     def text(self, path: str) -> str:
-        """The whole file as it is. Raises `NoteNotFound` where it cannot be read."""
+        """Return the whole file as it is. Raises `NoteNotFound` where it cannot be read."""
         return self._reader.text(path)
 
     def rewrite(self, path: str, before: str, after: str) -> bool:
-        """Let a note say ``after``; not where it no longer says ``before``, to the letter. What was ours stays ours."""
+        """Replace a note's whole text by ``after``, only where it is exactly ``before``.
+
+        A body that counted as written by us still does.
+        """
         with self._scanner.writing() as writer:
             known = self._ledger.notes.at(path)
             if known is None:
@@ -449,20 +474,23 @@ class Vault:
             return isinstance(outcome, Amended)
 
     def annotate(self, id: str, changes: Mapping[str, object]) -> bool:
-        """Set properties of a note, and nothing else of it; an empty text takes one away. Whether anything has changed."""
+        """Set properties of a note, and nothing else of it; an empty text removes one. Returns whether anything has changed."""
         with self._scanner.writing() as writer:
             self._scanner.follow(id)
             known = self._ledger.notes.by_id(id)
             return known is not None and isinstance(writer.set_properties(known, changes), Amended)
 
     def mark_drift(self, id: str, since: datetime | None) -> None:
-        """Remember since when code that a note rests on is another, or that it is as it was. Its file is left alone."""
+        """Record since when code that a note rests on has changed; ``None`` if it is as it was. Its file is not written."""
         with self._scanner.writing():
             if (known := self._ledger.notes.by_id(id)) is not None:
                 self._ledger.notes.mark_drift(known.path, since)
 
     def unmake(self, path: str, text: str) -> bool:
-        """Into the trash with a note that we have made and that nobody has touched since. Unlike `forget`, it may be made again."""
+        """Move a note that we have made into the trash, if its text is still exactly ``text``.
+
+        Unlike with `forget`, it may be made again.
+        """
         with self._scanner.writing():
             try:
                 if self._files.read(path).data != text.encode():
@@ -474,7 +502,7 @@ class Vault:
             return True
 
     def is_ours(self, note: Note) -> bool:
-        """Whether its body is as we wrote it."""
+        """Return whether its body is as we wrote it."""
         try:
             text = self._files.read(note.path).data.decode()
         except (OSError, CannotRead, UnicodeDecodeError):
@@ -482,16 +510,18 @@ class Vault:
         return self._writer.is_ours(note.id, text)
 
     def disown(self, id: str) -> None:
-        """The body of this note is a person's from here on, although we have written it: it is in their words."""
+        """Record that the body of this note is a person's from now on, although we have written it: it is in their words."""
         self._ledger.bodies.disown(id)
 
     def purge(self) -> bool:
-        """Of what was forgotten, the ledger's files hold only by which title it is not to be made again. ``False`` while another
-        process reads them."""
+        """Remove forgotten text from the ledger's files; only digests of the titles not to be made again remain.
+
+        Returns ``False`` while another process reads them.
+        """
         return self._ledger.purge()
 
     def unresolved_links(self) -> list[links.Unresolved]:
-        """For ``kmem verify``. Reads every note."""
+        """Return every link that leads to no file, for ``kmem verify``. Reads every note."""
         return links.unresolved(self)
 
     def _note_at(self, path: str) -> Note:

@@ -1,4 +1,4 @@
-"""How words are cleaned before they are written, and what makes two wordings the same."""
+"""Clean text before it is written, and derive keys that are equal for equal wordings."""
 
 import hashlib
 import re
@@ -102,7 +102,7 @@ _PAGE_NAME = re.compile(r"\w(?:[\w .+&'()-]*[\w+)])?")
 
 
 def slug(title: str) -> str:
-    """Lower-case ASCII letters, digits and hyphens, at most 48 of them, never empty.
+    """Return lower-case ASCII letters, digits and hyphens, at most 48 of them, never empty.
 
     Where folding loses letters (other scripts) a short hash of the title keeps two of them apart.
     """
@@ -118,13 +118,13 @@ def slug(title: str) -> str:
 
 
 def note_stem(title: str, at: datetime) -> str:
-    """``<slug>-<mon><yy>``: what a note's file is called without its ``.md``. The month is UTC's, its name English."""
+    """Return ``<slug>-<mon><yy>``: the file name of a note without its ``.md``. The month is UTC's, its name English."""
     at = at.astimezone(UTC)
     return f"{slug(title)}-{_MONTHS[at.month - 1]}{at.year % 100:02d}"
 
 
 def page_stem(name: str) -> str:
-    """What an entity's page is called: its own name where that is a safe file name, so that ``[[name]]`` leads there."""
+    """Return the file name of an entity's page: its own name where that is a safe file name, so that ``[[name]]`` leads there."""
     name = unicodedata.normalize("NFC", one_line(name))
     safe = (
         len(name) <= MAX_STEM
@@ -137,7 +137,7 @@ def page_stem(name: str) -> str:
 
 
 def unique(stem: str, taken: Callable[[str], bool]) -> str:
-    """The stem, or the first of ``-2``, ``-3``, … that is free; ``taken`` is asked with `stem_key`."""
+    """Return the stem, or the first of ``-2``, ``-3``, … that is free; ``taken`` is called with `stem_key`."""
     candidate, count = stem, 1
     while taken(stem_key(candidate)):
         count += 1
@@ -160,7 +160,7 @@ _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 def note_id(at: datetime, *seed: str) -> str:
-    """A ULID: 48 bits of time, then 80 bits of ``seed``'s hash. The same arguments give the same id, on any machine."""
+    """Return a ULID: 48 bits of time, then 80 bits of ``seed``'s hash. The same arguments give the same id, on any machine."""
     milliseconds = min(max(int(at.timestamp() * 1000), 0), (1 << 48) - 1)
     hashed = hashlib.sha256("\0".join(seed).encode("utf-8", "surrogatepass")).digest()[:10]
     number = (milliseconds << 80) | int.from_bytes(hashed)
@@ -181,7 +181,7 @@ _LINK = re.compile(r"!?\[\[(?:[^\[\]|\n]*\|)?([^\[\]|\n]+)\]\]")
 
 
 def text_block(text: str) -> str:
-    """Markdown as we write it: LF, no control characters, no lone surrogates, nothing blank around it. Idempotent."""
+    """Return markdown as we write it: LF, no control characters, no lone surrogates, nothing blank around it. Idempotent."""
     text = _SURROGATE.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _UNWRITABLE.sub("", text).rstrip()
     start = len(text) - len(text.lstrip())
@@ -189,18 +189,21 @@ def text_block(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """For titles, tags and other properties: every run of blanks and line breaks is one space. Idempotent."""
+    """Return a text for titles, tags and other properties: every run of blanks and line breaks is one space. Idempotent."""
     spaced = " ".join(_SURROGATE.sub("\ufffd", text).split())
     return " ".join(_UNWRITABLE.sub("", spaced).split())
 
 
 def without_hidden(text: str) -> str:
-    """Drop what a model sees and a person doesn't: zero-width, direction and tag characters. Joiners of emoji and scripts stay."""
+    """Remove what a model sees and a person doesn't: zero-width, direction and tag characters.
+
+    Joiners of emoji and scripts stay.
+    """
     return _HIDDEN.sub("", text)
 
 
 def shortened(text: str, limit: int) -> str:
-    """At most ``limit`` characters, cut between words where there is one to cut between."""
+    """Return at most ``limit`` characters, cut between words where possible."""
     if len(text) <= limit:
         return text
     cut = text[: limit - 1]
@@ -209,36 +212,36 @@ def shortened(text: str, limit: int) -> str:
 
 
 def title_key(text: str) -> str:
-    """Equal for titles that differ in case, punctuation or the way their characters are composed."""
+    """Return a key that is equal for titles that differ in case, punctuation or the way their characters are composed."""
     folded = unicodedata.normalize("NFKC", one_line(text)).casefold()
     return " ".join(_WORD.findall(folded)) or folded
 
 
 def entity_key(name: str) -> str:
-    """Equal for two spellings of one entity; punctuation counts, since C, C++ and C# are three."""
+    """Return a key that is equal for two spellings of one entity; punctuation counts, since C, C++ and C# are three."""
     return unicodedata.normalize("NFKC", one_line(name)).casefold().strip(" `'\"")
 
 
 def stem_key(stem: str) -> str:
-    """Equal for file names that some file system takes for one: compared without case, composed."""
+    """Return a key that is equal for file names that some file system takes for one: compared without case, composed."""
     if stem.isascii():
         return stem.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", stem).casefold())
 
 
 def words(text: str) -> frozenset[str]:
-    """The words that say something; links count as what they show, and the line of related notes not at all."""
+    """Return the words of a text; links count as what they show, and the line of related notes is skipped."""
     plain = _LINK.sub(r"\1", _CALLOUT.sub("", _RELATED.sub("", text)))
     return frozenset(_WORD.findall(unicodedata.normalize("NFKC", plain).casefold()))
 
 
 def body_key(text: str) -> str:
-    """Equal for bodies that say the same words in the same order, linked or not."""
+    """Return a hash that is equal for bodies with the same words in the same order, linked or not; empty without words."""
     plain = _LINK.sub(r"\1", _CALLOUT.sub("", _RELATED.sub("", text)))
     said = " ".join(_WORD.findall(unicodedata.normalize("NFKC", plain).casefold()))
     return hashlib.sha256(said.encode()).hexdigest()[:32] if said else ""
 
 
 def digest(text: str | bytes) -> str:
-    """How the ledger remembers a body or a file."""
+    """Return the SHA-256 hash by which the ledger identifies a body or a file."""
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()

@@ -1,9 +1,9 @@
-"""Changes to the vault, one note at a time, so that a crash at any point is a repeat and a repeat does no harm.
+"""Write changes to the vault, one note at a time, so that after a crash at any point a repeat is safe.
 
-A new note is complete on disk under a temporary name, then its intent is committed, then it gets its name, then the ledger
-knows it. The temporary name vanishes in the step in which the real one appears. So whoever finds an intent later can
-tell: with the temporary file there, the note was never published; without it, it was, and if it is not where
-it was put, its owner has moved or deleted it since.
+A new note is complete on disk under a temporary name, then its intent is committed, then it gets its name, then the ledger records
+it. The temporary name vanishes in the step in which the real one appears. So an intent found later can be resolved: with the
+temporary file there, the note was never published; without it, it was, and if it is not where it was put, its owner has moved or
+deleted it since.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyWritten:
-    """It was all there before; also what a repeat after a crash says."""
+    """Nothing had to be changed; also the result of a repeat after a crash."""
 
     id: str
     path: str
@@ -52,7 +52,10 @@ class Amended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Superseded:
-    """``path`` is the new note's, ``old_path`` the one that is marked as replaced by it."""
+    """Result of replacing a note.
+
+    ``path`` is the new note's, ``old_path`` the one that is marked as replaced by it.
+    """
 
     id: str
     path: str
@@ -77,11 +80,11 @@ class LeftAlone:
 Outcome = Written | AlreadyWritten | Amended | Superseded | Skipped | LeftAlone
 
 Edit = Callable[[str, Note], str | None]
-"""From a file's text (and the note in it) to what it should be; ``None`` where that cannot be done safely."""
+"""Maps a file's text (and the note in it) to the new text; ``None`` where that cannot be done safely."""
 
 
 class Writer:
-    """Every method wants the writer lock held, and the vault to be where it should be."""
+    """Writes notes. Every method needs the writer lock to be held, and the vault to be where it should be."""
 
     def __init__(self, files: Files, ledger: Ledger, clock: Callable[[], datetime]) -> None:
         self._files = files
@@ -90,8 +93,8 @@ class Writer:
         self._others: links.Resolver | None = None
 
     def recover(self) -> bool:
-        """Bring to an end, or take back, what a dead writer had begun. Says whether there was anything."""
-        self._others = None  # its owner may have put other files there since the lock was let go
+        """Finish or undo what an interrupted writer had begun. Returns whether there was anything."""
+        self._others = None  # its owner may have added files since the lock was released
         intents = self._ledger.intents()
         for intent in intents:
             if intent.doing == "create":
@@ -133,7 +136,7 @@ class Writer:
             taken.add(stem_key(stem))
 
     def _publish(self, note: Note, by: str) -> bool:
-        """Whether the name was free."""
+        """Write a new note; return whether its name was free."""
         text = render(note)
         if isinstance(unreadable := _parsed_or_not(text, note.path, 0), Unreadable) or len(text) > MAX_NOTE_BYTES // 4:
             reason = unreadable.reason if isinstance(unreadable, Unreadable) else "too large"
@@ -147,7 +150,7 @@ class Writer:
                 self._ledger.bodies.wrote(note.id, digest(body_of(text)))
                 self._ledger.intend(intent)
             self._files.publish(filled)
-            with self._ledger.changing(lasting=False):  # else the intent is there still, and tells the next writer
+            with self._ledger.changing(lasting=False):  # if it is lost, the next writer finds the intent
                 self._ledger.notes.see(_parsed(text, note.path, filled.stamp.mtime_ns), filled.stamp, id=note.id, by=by)
                 self._ledger.done(note.id)
         except FileExistsError:
@@ -172,7 +175,7 @@ class Writer:
             evidence = (*note.evidence, *(one for one in action.evidence if one not in note.evidence))
             changes: dict[str, object] = {"evidence": evidence} if evidence != note.evidence else {}
             if changes and note.status is NoteStatus.ARCHIVED:
-                changes["status"] = NoteStatus.ACCEPTED.value  # it was said again
+                changes["status"] = NoteStatus.ACCEPTED.value  # it was repeated in a session
             if changes and note.importance < action.importance:
                 changes["importance"] = Raw(text=str(action.importance))
             changed = with_properties(text, changes) if changes else text
@@ -186,9 +189,10 @@ class Writer:
         return outcome
 
     def supersede(self, action: Supersede) -> Superseded | Written | AlreadyWritten | Skipped | LeftAlone:
-        """The old note keeps its text; each says what it is to the other, and since when. Without an old one, the new stands.
+        """Create a note and link it with the one it replaces. The old note keeps its text. Without an old one, the new is just
+        created.
 
-        What is said on one branch takes nothing from the others: both stand until it is merged, and `Vault.heed` finds that it is.
+        A note of one branch does not replace one that holds on others: both stay until it is merged, which `Vault.heed` detects.
         """
         old = self._ledger.notes.by_id(action.old_id)
         there = self._note_at(old.path) if old else None
@@ -215,9 +219,9 @@ class Writer:
         return Superseded(id=created.id, path=created.path, old_path=old.path)
 
     def replace_by(self, newer: str, older: str) -> Amended | AlreadyWritten | LeftAlone:
-        """Let both say it, whatever of it they say already; that it was said is then known, and may be taken back.
+        """Mark two notes as replacing and replaced, where they are not yet, and record that it was written and may be taken back.
 
-        One whose file no link can name is not named.
+        A note whose file name no link can hold is not linked.
         """
         one, other = self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older)
         new, old = (self._note_at(known.path) if known else None for known in (one, other))
@@ -241,13 +245,13 @@ class Writer:
         return marked
 
     def awaits_a_merge(self, newer: str, older: str) -> bool:
-        """Whether the newer is of a branch, and the older holds elsewhere, too."""
+        """Return whether the newer is of a branch, and the older holds elsewhere, too."""
         known = (self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older))
         new, old = (self._note_at(each.path) if each else None for each in known)
         return new is not None and old is not None and not holds_wherever(new[0], old[0])
 
     def take_back(self, newer: str, older: str) -> list[str]:
-        """Neither says any more that one replaces the other, nor that it may. Says which notes were changed."""
+        """Remove from both notes that one replaces or conflicts with the other. Returns the notes changed."""
         self._ledger.relations.rule(newer, older, "neither")
         one, other = self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older)
         if one is None or other is None:
@@ -279,12 +283,15 @@ class Writer:
         return [outcome.path for outcome in edited if isinstance(outcome, Amended)]
 
     def remember_again(self, known: Known, note: Note) -> Amended | AlreadyWritten | LeftAlone:
-        """The same words are asked for once more, perhaps with other tags or another end; it does not stay over."""
+        """Update the tags and expiry of a note whose words are remembered again.
+
+        An expired note stands again; a note that has not expired keeps its expiry unless another is given.
+        """
 
         def again(text: str, old: Note) -> str | None:
             changes: dict[str, object] = {"tags": list(note.tags)} if set(note.tags) - set(old.tags) else {}
             if old.status is NoteStatus.PROPOSED and note.status is NoteStatus.ACCEPTED:
-                changes["status"] = note.status.value  # a person's word needs no review
+                changes["status"] = note.status.value  # a person's note needs no review
             if note.expires or old.has_expired(self._clock()):
                 changes["expires"] = moment(note.expires) if note.expires else ""
             return with_properties(text, changes) if changes else text
@@ -295,9 +302,9 @@ class Writer:
         return self.edit(known, lambda text, note: with_properties(text, changes))
 
     def edit(self, known: Known, edit: Edit, *, by: str = "", ours: bool = False) -> Amended | AlreadyWritten | LeftAlone:
-        """Change a note that is there, unless somebody else is changing it. A body that was ours stays ours.
+        """Change an existing note, unless another program is changing it. A body that counted as ours still does.
 
-        ``ours``: so is one that was not, since all of it is written anew. ``by`` says who asks for it.
+        With ``ours``, any body counts as ours afterwards, since all of it is written anew. ``by`` is the author of the change.
         """
         for _ in range(_ATTEMPTS):
             try:
@@ -323,19 +330,19 @@ class Writer:
                 self._ledger.bodies.wrote(known.id, digest(body))
             stamp = self._files.replace(known.path, new.encode(), expected=digest(content.data))
             if stamp is not None:
-                with self._ledger.changing(lasting=False):  # a comparison would find the file changed, and see the same
+                with self._ledger.changing(lasting=False):  # if it is lost, a comparison reads the file again
                     self._ledger.notes.see(_parsed(new, known.path, stamp.mtime_ns), stamp, id=known.id, twin=known.twin, by=by)
                 return Amended(id=known.id, path=known.path)
         return LeftAlone(id=known.id, path=known.path, because="it is being changed")
 
     def is_ours(self, id: str, text: str) -> bool:
-        """Whether the body in this text is one that we wrote."""
+        """Return whether the body in this text is one that we wrote."""
         return self._ledger.bodies.is_ours(id, digest(body_of(text)))
 
     def forget(self, known: Known) -> tuple[str, list[str]]:
-        """Into the trash, and never again; says where it is now. Our own notes lose their links to it: which did is said, too.
+        """Move a note to the trash, never to be written again; return its path there, and the notes that lost their links to it.
 
-        A copy of a note goes alone: the note stays, and may be written to.
+        Links are removed from our own notes only. A copy of a note is moved alone: the note stays, and may be written to.
         """
         intent = Intent(
             id=known.id if known.id and not known.twin else f"path:{known.path}",
@@ -349,7 +356,7 @@ class Writer:
         try:
             trashed = self._finish_forgetting(intent)
         except KiteError:
-            if self._files.exists(intent.path):  # who was told that it failed should not find it done later
+            if self._files.exists(intent.path):  # an operation reported as failed must not be done later
                 self._ledger.done(intent.id)
             raise
         return trashed, self.relink(link_key(known.path))
@@ -368,10 +375,10 @@ class Writer:
         return trashed
 
     def relink(self, key: str, moved: str = "") -> list[str]:
-        """Let links to a note that is gone lead to where it was ``moved``; where it was not, they are plain words again, or leave
-        the line of related notes.
+        """Point links to a note that is gone to where it was ``moved``; otherwise turn them into plain text.
 
-        In properties, and where the body is still ours. Says which notes were changed.
+        A link in the line of related notes is removed. Changes properties, and bodies that are still ours. Returns the notes
+        changed.
         """
         if self._ledger.notes.by_stem(key) is not None:
             return []
@@ -414,11 +421,11 @@ class Writer:
         )
 
     def _may_name(self, stem: str) -> bool:
-        """Whether a property that names this note leads to it."""
+        """Return whether a property that names this note leads to it."""
         return links.holds(stem) and self._leads(stem)
 
     def leading_somewhere(self, text: str) -> str:
-        """No text of ours has a link into nothing; one that means a note by its title leads to its file instead."""
+        """Return the text without broken links; a link by a note's title leads to its file instead."""
         if isinstance(text, links.Standing):
             return text
 
@@ -432,7 +439,7 @@ class Writer:
         return links.unlisted(links.replace(text, by_title), lambda link: bool(link.target) and not self._leads(link.target))
 
     def _leads(self, target: str) -> bool:
-        """To a note, or to a picture or whatever else of its owner's is in the vault."""
+        """Return whether a link leads to a note, or to another file in the vault, such as a picture."""
         if not target:
             return False
         if "/" in target:
@@ -442,7 +449,7 @@ class Writer:
         return note is not None or self._leads_to_another_file(target)
 
     def _leads_to_another_file(self, target: str) -> bool:
-        """Looks through the vault, once for whoever has the lock, and only for what is called like a file."""
+        """Return whether a link leads to a file that is no note. Lists the vault once per lock, for names with a suffix."""
         if not _SUFFIX.search(target):
             return False
         if self._others is None:

@@ -1,6 +1,6 @@
-"""What we know of the vault beside what it says itself: which bodies are ours, what its owner deleted, what is half done.
+"""What we know of the vault that its files do not hold: which bodies are ours, what its owner deleted, what is unfinished.
 
-Not derived data: notes can be read again, but not who wrote them, nor that one was thrown away. A rebuild leaves it alone.
+Not derived data: notes can be read again, but not who wrote them, nor that one was deleted. A rebuild of the index leaves it alone.
 """
 
 from kite_memory.vault.ledger.ledger import Ledger

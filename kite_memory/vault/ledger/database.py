@@ -1,4 +1,4 @@
-"""The ledger's file: opened, brought up to date, and its failures in our words."""
+"""The ledger's database file: open it, migrate it, and translate its failures."""
 
 import contextlib
 import os
@@ -15,7 +15,10 @@ from kite_memory.vault.ledger.schema import MIGRATIONS
 
 
 class LedgerDatabase:
-    """Thread-safe; many processes may have it open. Changes are made inside `changing`."""
+    """Connection to the ledger's database.
+
+    Thread-safe; many processes may have it open. Changes are made inside `changing`.
+    """
 
     def __init__(self, path: Path, *, step: Callable[[str], None] = lambda doing: None) -> None:
         self._path = path
@@ -31,16 +34,16 @@ class LedgerDatabase:
             self._connection.close()
 
     def purge(self) -> bool:
-        """As `sqlite.purge`."""
+        """See `sqlite.purge`."""
         with self._lock, self._failing_as_ours():
             return sqlite.purge(self._connection)
 
     @contextlib.contextmanager
     def changing(self, *, lasting: bool = True) -> Iterator[None]:
-        """One transaction; nested ones are part of the outermost.
+        """Open a transaction; nested ones are part of the outermost.
 
-        One that need not be ``lasting`` may be undone by a power cut, until the next one that is: for what a comparison of
-        the vault would find out again. It spares a wait for the disk.
+        One that need not be ``lasting`` may be undone by a power cut, until the next one that is: for what a comparison of the
+        vault would find again. It saves a wait for the disk.
         """
         with self._lock, self._failing_as_ours():
             outermost = not self._depth
@@ -84,7 +87,7 @@ class LedgerDatabase:
 
 
 def _in_our_words(error: sqlite3.OperationalError, path: Path) -> KiteError:
-    # A text that is no UTF-8 any more is Python's own finding, without a code.
+    # Python itself raises for text that is not UTF-8, without an error code.
     match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return KiteError(f"another process keeps {path} busy", hint="try again; see `kmem status`")

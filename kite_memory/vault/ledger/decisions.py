@@ -1,4 +1,5 @@
-"""What cannot be read from notes again: what was deleted, which bodies are ours, which note replaces or took in which."""
+"""What cannot be read from notes again: what was deleted, which bodies are ours, which note replaces another or was merged into
+one."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -17,7 +18,7 @@ class Tombstones:
         self._keys = keys
 
     def bury(self, id: str, titles: Iterable[str], project: str, *, at: datetime, because: str) -> None:
-        """Never again: neither this id, nor a note of one of these titles in this project."""
+        """Record that neither this id, nor a note of one of these titles in this project, is to be written again."""
         with self._database.changing():
             self._keys.forget(id)
             self._database.run("DELETE FROM tombstones WHERE id = ?", id)
@@ -26,12 +27,12 @@ class Tombstones:
             self._database.run_each("INSERT INTO buried_titles (title_key, project, id) VALUES (?, ?, ?)", rows)
 
     def lift(self, id: str) -> None:
-        """Its owner has put the note back."""
+        """Forget that a note was deleted: its owner has put it back."""
         with self._database.changing():
             self._database.run("DELETE FROM tombstones WHERE id = ?", id)
 
     def lift_title(self, title: str, project: str) -> None:
-        """Its owner asks for it again."""
+        """Allow a title again: its owner asks for it."""
         with self._database.changing():
             self._database.run("DELETE FROM buried_titles WHERE title_key = ? AND project = ?", _buried(title), project)
 
@@ -43,23 +44,26 @@ class Tombstones:
 
 
 def _buried(title: str) -> str:
-    """A title that is not to be made again, readable by nobody."""
+    """Return the digest of a title that is not to be made again, so that the ledger does not hold its text."""
     return digest(title_key(title))
 
 
 class Bodies:
-    """The bodies that we wrote, by their digests: any other is a person's."""
+    """Digests of the bodies that we wrote: any other body is a person's."""
 
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database
 
     def wrote(self, id: str, digest: str) -> None:
-        """A body that we are about to write, or wrote. Told before, so that no crash makes our own note look like a person's."""
+        """Record a body that we wrote or are about to write.
+
+        It is recorded before the write, so that no crash makes our own note look like a person's.
+        """
         with self._database.changing():
             self._database.run("INSERT OR IGNORE INTO bodies (id, digest) VALUES (?, ?)", id, digest)
 
     def disown(self, id: str) -> None:
-        """No body of this note is ours."""
+        """Record that no body of this note is ours."""
         with self._database.changing():
             self._database.run("DELETE FROM bodies WHERE id = ?", id)
 
@@ -68,7 +72,7 @@ class Bodies:
 
 
 class Relations:
-    """Which note replaces which, or surely does not, and which note a draft went into."""
+    """Which note replaces which, or is ruled not to, and which note a draft was merged into."""
 
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database
@@ -78,7 +82,7 @@ class Relations:
             self._database.run("INSERT OR REPLACE INTO rulings (newer, older, ruling) VALUES (?, ?, ?)", newer, older, ruling)
 
     def settled(self, ids: Iterable[str]) -> frozenset[tuple[str, str]]:
-        """The pairs of these notes that were decided, the newer first."""
+        """Return the pairs with these notes that were decided, the newer first."""
         found: set[tuple[str, str]] = set()
         for id in ids:
             found.update(self._database.run("SELECT newer, older FROM rulings WHERE newer = ? OR older = ?", id, id))
@@ -88,9 +92,9 @@ class Relations:
         return frozenset(map(tuple, self._database.run("SELECT newer, older FROM rulings")))
 
     def replacements(self) -> list[tuple[str, str, bool]]:
-        """Ids of newer and older notes of which the older does not say, as of the last look, that it is replaced.
+        """Return ids of newer and older notes where the older is not marked as replaced, as of the last comparison.
 
-        Whether it did before: then its owner has taken that back.
+        With each pair, whether it was marked before: then its owner has taken that back.
         """
         rows = self._database.run(
             "SELECT newer, older, ruling = 'replaces' FROM rulings JOIN files ON files.id = older AND twin = 0"

@@ -1,4 +1,4 @@
-"""Notes with a key, and what each of them said before."""
+"""Notes with a key, and their earlier versions."""
 
 import json
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ _VERSION_CHARACTERS = 2_000_000
 
 
 class KeyRows:
-    """The keys of notes, and the versions of what stands under each."""
+    """The keys of notes, and the versions of the note under each."""
 
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database
 
     def see(self, note: Note, name: str, *, twin: bool, by: str) -> None:
-        """What the key says now is a version, if it is not the last one's words."""
+        """Record a note's key, and its text as a new version if it differs from the last one."""
         if not note.key:
             self._database.run("DELETE FROM keys WHERE file = (SELECT key FROM files WHERE path = ?)", note.path)
             return
@@ -45,7 +45,7 @@ class KeyRows:
         self._database.run("DELETE FROM versions WHERE id = ? AND version <= ?", name, self._oldest_kept(name, version))
 
     def _oldest_kept(self, name: str, newest: int) -> int:
-        """Versions up to this one make room: so many are kept, and of large ones fewer."""
+        """Return the newest version to remove; 0 for none. At most 100 versions and 2,000,000 characters are kept."""
         room = _VERSION_CHARACTERS
         rows = self._database.run("SELECT version, length(body) FROM versions WHERE id = ? ORDER BY version DESC", name)
         for count, (version, length) in enumerate(rows):
@@ -55,11 +55,11 @@ class KeyRows:
         return 0
 
     def wording(self, name: str) -> Wording | None:
-        """The newest of a note, by its id, or its path where it has none."""
+        """Return the newest version of a note, by its id, or its path where it has none."""
         return next(iter(self.wordings(name, limit=1)), None)
 
     def last_wordings(self, names: Sequence[str]) -> dict[str, Wording]:
-        """The newest of each of these notes."""
+        """Return the newest version of each of these notes."""
         found: dict[str, Wording] = {}
         for start in range(0, len(names), _AT_ONCE):
             some = names[start : start + _AT_ONCE]
@@ -74,14 +74,14 @@ class KeyRows:
         return found
 
     def wordings(self, name: str, *, limit: int = -1) -> list[Wording]:
-        """Newest first."""
+        """Return the versions of a note, newest first."""
         rows = self._database.run(
             "SELECT version, at, by, body FROM versions WHERE id = ? ORDER BY version DESC LIMIT ?", name, limit
         )
         return [Wording(version=version, at=datetime.fromisoformat(at), by=by, body=body) for version, at, by, body in rows]
 
     def keyed(self, key: str, scope: str, project: str, session: str) -> list[Known]:
-        """Who has this key in this place; no copies, and nothing that was turned down."""
+        """Return the notes that have this key in this place; no copies, and no rejected ones."""
         return known_where(
             self._database,
             "status <> 'rejected' AND twin = 0"
@@ -90,17 +90,18 @@ class KeyRows:
         )
 
     def called(self, key: str) -> list[Keyed]:
-        """Who has this key in whatever place."""
+        """Return the notes that have this key in any place."""
         return self._keys("k.key = ?", key)
 
     def page(self, prefix: str, *, after: tuple[str, str], limit: int) -> list[Keyed]:
-        """Those that begin so, in the order of keys and paths, behind ``after``."""
+        """Return those whose keys begin with ``prefix``, in the order of keys and paths, behind ``after``."""
         return self._keys("k.key >= ? AND k.key < ? AND (k.key, path) > (?, ?)", prefix, prefix + "\U0010ffff", *after, limit=limit)
 
     def newest(self, prefix: str, *, project: str, session: str, before: tuple[int, str] | None, limit: int) -> list[Keyed]:
-        """Those that begin so, of this project or none and this session or none (empty: of any), the newest files first.
+        """Return those whose keys begin with ``prefix``, newest files first.
 
-        Where many begin so the files are walked from the newest on, else these few are sorted.
+        Of this project or none and this session or none (empty: of any). Where more than 500 keys match, the files are walked from
+        the newest on; otherwise the matches are sorted.
         """
         ends = (prefix, prefix + "\U0010ffff")
         few = self._database.run(
@@ -144,7 +145,7 @@ class KeyRows:
         ]
 
     def count(self, now: datetime) -> int:
-        """Not those that have expired."""
+        """Return the number of keys that have not expired."""
         counted = self._database.run(
             "SELECT count(*) FROM keys AS k JOIN files AS f ON f.key = k.file"
             " WHERE twin = 0 AND status <> 'rejected' AND (expires = '' OR expires > ?)",
@@ -153,7 +154,7 @@ class KeyRows:
         return int(counted[0][0])
 
     def last_version(self, key: str, *place: str) -> int:
-        """Of whatever has the key in this place, or had it before; 0 where nothing had."""
+        """Return the last version of any note that has or had the key in this place; 0 for none."""
         scope, project, session = place
         found = self._database.run(
             "SELECT MAX(version) FROM (SELECT version FROM last_versions WHERE place = ? UNION ALL SELECT version FROM versions"
@@ -164,13 +165,13 @@ class KeyRows:
         return int(found[0][0] or 0)
 
     def over(self, key: str, *place: str) -> int:
-        """The last version of what the key once said in this place and says no longer; 0 for none."""
+        """Return the last version of a key in this place that was forgotten or has expired; 0 for none."""
         scope, project, session = place
         found = self._database.run("SELECT version FROM last_versions WHERE place = ?", place_digest(scope, project, session, key))
         return int(found[0][0]) if found else 0
 
     def begin_anew(self, name: str, place: str) -> None:
-        """What a key said so far is over, though still known; the next version has a number that was never there."""
+        """Mark the present versions of a key as over, though still known; the next version gets a number that was never used."""
         last = self.wording(name)
         if last is not None:
             with self._database.changing():

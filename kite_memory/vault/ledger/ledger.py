@@ -11,7 +11,10 @@ from kite_memory.vault.ledger.values import Intent
 
 
 class Ledger:
-    """Thread-safe; many processes may have it open. Changes of several parts are one transaction inside `changing`."""
+    """Everything recorded about one vault.
+
+    Thread-safe; many processes may have it open. Changes of several parts are one transaction inside `changing`.
+    """
 
     def __init__(self, path: Path, *, step: Callable[[str], None] = lambda doing: None) -> None:
         self._database = LedgerDatabase(path, step=step)
@@ -28,7 +31,7 @@ class Ledger:
         return not self._database.run("SELECT 1 FROM files LIMIT 1") and not self._database.run("SELECT 1 FROM template LIMIT 1")
 
     def landmarks(self) -> list[str]:
-        """Some paths of which at least one is there, if the vault is."""
+        """Return some paths of which at least one exists if the vault does."""
         rows = self._database.run(
             "SELECT path FROM template UNION ALL SELECT path FROM (SELECT path FROM files ORDER BY key DESC LIMIT 50)"
         )
@@ -61,7 +64,7 @@ class Ledger:
         return str(found[0][0]) if found else ""
 
     def gave(self, path: str) -> bool:
-        """Whether this file of the template was laid out before: if it is gone now, its owner did not want it."""
+        """Return whether this file of the template was laid out before: if it is gone now, its owner removed it."""
         return bool(self._database.run("SELECT 1 FROM template WHERE path = ?", path))
 
     def give(self, path: str) -> None:
@@ -69,7 +72,7 @@ class Ledger:
             self._database.run("INSERT OR IGNORE INTO template (path) VALUES (?)", path)
 
     def forget_layout(self) -> None:
-        """The vault was thrown away: the next one is laid out like a new one."""
+        """Forget the layout of a deleted vault, so that the next one is laid out like a new one."""
         with self._database.changing():
             self._database.run("DELETE FROM template")
             self._database.run("DELETE FROM settings WHERE name = 'laid out'")

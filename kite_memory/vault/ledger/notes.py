@@ -1,4 +1,4 @@
-"""The files of the vault as they were last looked at: what each is called, links to and rests on."""
+"""The files of the vault as of the last comparison: their names, links and evidence."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -18,14 +18,14 @@ _WAITS = "(status = 'proposed' OR asks) AND status IN ('proposed', 'accepted') A
 
 
 class NoteRows:
-    """Every file that was looked at. Derived from the vault, but for ids that a file has lost and drift."""
+    """Every file that was read. Derived from the vault, except for ids that a file has lost and drift."""
 
     def __init__(self, database: LedgerDatabase, keys: KeyRows) -> None:
         self._database = database
         self._keys = keys
 
     def see(self, note: Note, stamp: Stamp, *, id: str, twin: bool = False, by: str = "") -> None:
-        """This is what stands at ``note.path`` now, and who wrote it. ``id`` may be known where the file has lost it."""
+        """Record what is at ``note.path`` now, and who wrote it. ``id`` may be known where the file has lost it."""
         known = Known(
             path=note.path,
             id=id,
@@ -68,7 +68,7 @@ class NoteRows:
         self._database.run_each("INSERT INTO names (file, role, name) VALUES (?, ?, ?)", rows)
 
     def rewrite(self, forgotten: Iterable[str], seen: Sequence[Sight], originals: Iterable[str]) -> None:
-        """Bring the files up to date in one go: ids may have changed places among them.
+        """Update the files in one transaction: ids may have been exchanged among them.
 
         ``originals`` were copies so far, and what they are copies of is gone.
         """
@@ -86,7 +86,7 @@ class NoteRows:
                     self.put(sight.as_known())
 
     def drift(self, path: str) -> datetime | None:
-        """Since when code that the note at ``path`` rests on is another."""
+        """Return since when code that the note at ``path`` rests on has changed."""
         rows = self._database.run("SELECT since FROM drift JOIN files ON files.key = drift.file WHERE path = ?", path)
         return datetime.fromisoformat(rows[0][0]) if rows else None
 
@@ -104,7 +104,7 @@ class NoteRows:
         return self._one("path = ?", path)
 
     def by_id(self, id: str) -> Known | None:
-        """The file that an id belongs to, copies aside."""
+        """Return the file that an id belongs to, not its copies."""
         return self._one("id = ? AND id <> '' AND twin = 0", id)
 
     def by_stem(self, stem: str) -> Known | None:
@@ -123,21 +123,21 @@ class NoteRows:
         return known_where(self._database, "key IN (SELECT file FROM names WHERE role = ? AND name = ?)", role, name)
 
     def dead_ends(self) -> list[str]:
-        """Targets of links, as `link_key` writes them, that no file has."""
+        """Return the targets of links, as `link_key` writes them, that no file has."""
         rows = self._database.run(
             "SELECT DISTINCT name FROM names WHERE role = 'link' AND name NOT IN (SELECT stem_key FROM files) ORDER BY name"
         )
         return [name for (name,) in rows]
 
     def titles_of(self, known: Known) -> tuple[str, ...]:
-        """Its title and the names it also goes by, as `wording.title_key` writes them."""
+        """Return its title and aliases, as `wording.title_key` writes them."""
         rows = self._database.run(
             "SELECT name FROM names JOIN files ON key = file WHERE role = 'alias' AND path = ? ORDER BY name", known.path
         )
         return (title_key(known.title), *(name for (name,) in rows))
 
     def starting_with(self, prefix: str) -> list[Known]:
-        """Files whose id or name begins so; at most ten."""
+        """Return files whose id, file name or title begins with ``prefix``; at most ten."""
         text, end = stem_key(prefix), stem_key(prefix) + "\U0010ffff"
         upper = prefix.upper()
         return known_where(
@@ -148,14 +148,14 @@ class NoteRows:
         )
 
     def ending_with(self, ends: str) -> list[Known]:
-        """Files whose id ends so; at most ten."""
+        """Return files whose id ends with ``ends``; at most ten."""
         return known_where(self._database, "SUBSTR(id, ?) = ? AND twin = 0", -len(ends), ends, limit=10)
 
     def has_project(self, project: str) -> bool:
         return bool(self._database.run("SELECT 1 FROM files WHERE project = ? LIMIT 1", project))
 
     def sample(self, most: int) -> list[str]:
-        """Paths of notes from all over the vault, the oldest to the newest, quick to find however many there are."""
+        """Return paths of notes from all over the vault, from the oldest to the newest; fast in a vault of any size."""
         rows = self._database.run(
             "WITH RECURSIVE steps (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM steps WHERE n + 1 < ?)"
             " SELECT path FROM files WHERE twin = 0 AND key IN (SELECT"
@@ -168,20 +168,20 @@ class NoteRows:
         return known_where(self._database, "1")
 
     def waiting(self) -> list[Known]:
-        """Those that are proposed, or accepted and ask something; copies and what cannot be read aside."""
+        """Return notes that are proposed, or accepted with an open question; no copies and nothing unreadable."""
         return known_where(self._database, _WAITS)
 
     def on_branches(self) -> list[Known]:
-        """Those that hold on a branch alone; copies and what cannot be read aside."""
+        """Return notes that hold only on a branch; no copies and nothing unreadable."""
         return known_where(self._database, "branch <> '' AND status <> 'rejected' AND twin = 0 AND problem = ''")
 
     def to_review(self) -> list[Known]:
-        """Those that wait, without pages of entities that some other note that waits speaks of: they go with that one."""
+        """Return waiting notes, without entity pages that another waiting note links to: they are decided with that one."""
         spoken_of = f"SELECT name FROM names JOIN files ON key = file WHERE role = 'link' AND kind <> 'entity' AND {_WAITS}"  # noqa: S608
         return known_where(self._database, f"{_WAITS} AND NOT (kind = 'entity' AND stem_key IN ({spoken_of}))")
 
     def stems_like(self, stem: str) -> frozenset[str]:
-        """The taken names that begin with this one."""
+        """Return the taken file names that begin with this one."""
         key = stem_key(stem)
         rows = self._database.run("SELECT stem_key FROM files WHERE stem_key >= ? AND stem_key < ?", key, key + "\U0010ffff")
         return frozenset(name for (name,) in rows)

@@ -1,4 +1,4 @@
-"""The ledger's tables, and how earlier ones become these."""
+"""The ledger's tables, and their migrations."""
 
 import sqlite3
 
@@ -94,7 +94,7 @@ _VERSION_2 = (
     """,
     "CREATE TABLE last_versions (place TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID",
 )
-"""Keys with all that tells two of them apart, and what their notes said before; see `_move_keys`."""
+"""Keys with all that distinguishes two of them, and the versions of their notes; see `_move_keys`."""
 
 _VERSION_3 = (
     """
@@ -107,27 +107,30 @@ _VERSION_3 = (
     """,
     "CREATE INDEX rulings_by_older ON rulings (older)",
 )
-"""Which note replaces which, or surely does not; ``replacing`` until the older one says so itself."""
+"""Which note replaces which, or is ruled not to; ``replacing`` until the older one is marked."""
 
 _VERSION_4 = (
     "ALTER TABLE files ADD COLUMN asks INTEGER NOT NULL DEFAULT 0",
     "CREATE INDEX files_that_wait ON files (path) WHERE status = 'proposed' OR asks",
     "UPDATE files SET size = -1, mtime_ns = -1 WHERE status = 'accepted' AND id <> ''",
 )
-"""Whether a note asks its owner something. The next comparison reads again which of those known do."""
+"""Whether a note has an open question for its owner. The next comparison reads known notes again to find out."""
 
 _VERSION_5 = (
     "ALTER TABLE files ADD COLUMN branch TEXT NOT NULL DEFAULT ''",
     "CREATE INDEX files_of_branches ON files (path) WHERE branch <> ''",
     "UPDATE files SET size = -1, mtime_ns = -1 WHERE kind IN ('decision', 'fact') AND id <> ''",
 )
-"""Which notes hold on a branch alone. The next comparison reads again which of those known do."""
+"""Which notes hold only on a branch. The next comparison reads known notes again to find out."""
 _VERSION_6 = ("CREATE TABLE drift (file INTEGER PRIMARY KEY REFERENCES files (key) ON DELETE CASCADE, since TEXT NOT NULL)",)
-"""Since when code that a note rests on is another; kept here, so that a checkout does not rewrite notes."""
+"""Since when code that a note rests on has changed; kept here, so that a checkout does not rewrite notes."""
 
 
 def _move_keys(connection: sqlite3.Connection) -> None:
-    """Version 1 had them among the names, without their session, tags and end: the next comparison reads these again."""
+    """Move keys out of the names, where version 1 had them without session, tags and expiry.
+
+    The next comparison reads these files again.
+    """
     for file, name in connection.execute("SELECT file, name FROM names WHERE role = 'key'").fetchall():
         scope, project, key = name.split("\0", 2)
         connection.execute("INSERT OR IGNORE INTO keys VALUES (?, ?, ?, ?, '', '[]', '')", (file, key, scope, project))
@@ -136,7 +139,7 @@ def _move_keys(connection: sqlite3.Connection) -> None:
 
 
 def _hide_buried_titles(connection: sqlite3.Connection) -> None:
-    """Version 4 had them as they read."""
+    """Replace titles, which version 4 stored as plain text, by their digests."""
     for (title,) in connection.execute("SELECT DISTINCT title_key FROM buried_titles").fetchall():
         connection.execute("UPDATE buried_titles SET title_key = ? WHERE title_key = ?", (digest(title), title))
 

@@ -1,4 +1,4 @@
-"""What the ledger knows, as values."""
+"""Values that the ledger returns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from kite_memory.vault.wording import digest, stem_key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A file as it was when last looked at. ``twin``: a copy of a note whose id belongs to an older file."""
+    """A file as of the last comparison. ``twin``: a copy of a note whose id belongs to an older file."""
 
     path: str
     id: str
@@ -31,7 +31,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """What was about to be done to the vault when this was committed."""
+    """A change of the vault that was about to be made when this was committed."""
 
     id: str
     doing: Literal["create", "forget"]
@@ -43,7 +43,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """A file that was opened: its note, or why there is none to be had. ``known`` is what was known of it before."""
+    """A file that was opened: its note, or why it has none. ``known`` is what was known of it before."""
 
     path: str
     stamp: Stamp
@@ -53,7 +53,7 @@ class Sight:
     known: Known | None = None
 
     def as_known(self) -> Known:
-        """Of a file that cannot be read any more, everything that was known stays known."""
+        """Return the row of a file. Of one that cannot be read any more, everything that was known is kept."""
         return Known(
             path=self.path,
             id=self.id,
@@ -70,7 +70,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyed:
-    """A file with a key, as it was when last looked at. ``expires`` is ISO 8601, or empty."""
+    """A file with a key, as of the last comparison. ``expires`` is ISO 8601, or empty."""
 
     key: str
     scope: str
@@ -83,7 +83,7 @@ class Keyed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """What a keyed note said from ``at`` on. ``by`` is empty where nobody told: mostly a person in an editor."""
+    """The text of a keyed note from ``at`` on. ``by`` is empty where it is unknown: mostly a person in an editor."""
 
     version: int
     at: datetime
@@ -92,12 +92,12 @@ class Wording:
 
 
 def link_key(target: str) -> str:
-    """What a link's target and the file it leads to have in common."""
+    """Return a key that is equal for a link's target and the file it leads to."""
     return stem_key(target.rpartition("/")[2].removesuffix(".md"))
 
 
 def place_digest(scope: str, project: str, session: str, key: str) -> str:
-    """What a key is unique within, told to nobody: it is kept when the key is forgotten."""
+    """Return a digest of what a key is unique within: it is kept when the key itself is forgotten."""
     return digest("\0".join((scope, project, session, key)))
 
 
@@ -107,7 +107,7 @@ FILE_COLUMNS = ", ".join(f"f.{name}" for name in _COLUMNS.split(", "))
 
 
 def known_where(database: LedgerDatabase, where: str, *values: object, limit: int = -1) -> list[Known]:
-    """Originals before copies, then by path."""
+    """Return the rows that match, originals before copies, then by path."""
     rows = database.run(f"SELECT {_COLUMNS} FROM files WHERE {where} ORDER BY twin, path LIMIT ?", *values, limit)  # noqa: S608 - `where` is ours
     return list(map(known, rows))
 

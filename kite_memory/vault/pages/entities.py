@@ -1,4 +1,4 @@
-"""Which names are told apart well enough to have a page of their own: what everybody says, or only one machine, is none."""
+"""Decide which names are distinctive enough for a page of their own: not common words, nor names of one machine."""
 
 import re
 
@@ -17,7 +17,7 @@ _COMMANDS = frozenset(
         """,
     )
 )
-"""What stands first in a line to be run, not in a name of several words."""
+"""Words that come first in a command line or in code, not in a name of several words."""
 
 _SHELL = frozenset(
     re.findall(
@@ -28,7 +28,7 @@ _SHELL = frozenset(
         """,
     )
 )
-"""What everybody types everywhere."""
+"""Common shell commands."""
 
 _BRANCH = re.compile(
     r"(?:refs|origin|upstream|heads|remotes|feat|features?|fix|bugfix|hotfix|release|chore|wip|dependabot)/", re.IGNORECASE
@@ -43,10 +43,10 @@ _ORDINARY = re.compile(r"[a-z]+(?:ing|edly|ed|tion|tions|ness|ment|ments|ally|ab
 
 
 def deserves_a_page(name: str) -> bool:
-    """Whether the name alone says which one of many is meant.
+    """Return whether the name alone identifies one thing.
 
-    None are: ordinary words and those of the trade in whatever case, branches, flags, lines to be run, places on one machine,
-    hashes, versions, and files and members whose like are in every project (``main.py``, ``ctx.Err()``).
+    These do not: ordinary words and technical terms in whatever case, branches, flags, command lines, paths on one machine, hashes,
+    versions, and files and members whose like are in every project (``main.py``, ``ctx.Err()``).
     """
     text = name.strip()
     bare = text.removesuffix("()")
@@ -67,12 +67,12 @@ def deserves_a_page(name: str) -> bool:
 
 
 def _is_scoped(name: str) -> bool:
-    """``@owner/package``."""
+    """Return whether the name is of the form ``@owner/package``."""
     return name.startswith("@") and name.count("/") == 1
 
 
 def _telling_part(name: str) -> str:
-    """Of a file its name without the suffix, of a member what it is called."""
+    """Return the distinctive part: of a file its name without the suffix, of a member its own name."""
     head, _, tail = name.rpartition(".")
     return head.rpartition(".")[2] if tail.islower() and len(tail) <= 5 and _SOURCE.fullmatch(name) else tail
 

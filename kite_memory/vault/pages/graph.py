@@ -1,4 +1,4 @@
-"""Which notes lead to which, and what they turn about."""
+"""Links between notes, and their centrality."""
 
 import html
 import json
@@ -21,17 +21,20 @@ _MERMAID_ARROWS, _MERMAID_CHARACTERS = 500, 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """``arrows`` are (from, to) by path, each once, never to the note itself; both are in the order of their paths."""
+    """Notes and the links between them.
+
+    ``arrows`` are (from, to) by path, each once, never to the note itself; both are in the order of their paths.
+    """
 
     notes: tuple[Note, ...]
     arrows: tuple[tuple[str, str], ...]
 
     def inbound(self) -> Counter[str]:
-        """How many notes lead to each."""
+        """Return how many notes link to each."""
         return Counter(to for _, to in self.arrows)
 
     def neighbours(self, path: str, hops: int = 1) -> frozenset[str]:
-        """What can be reached from a note in so many steps, in either direction; the note itself included."""
+        """Return what can be reached from a note in ``hops`` steps, in either direction; the note itself included."""
         reached = frozenset((path,))
         for _ in range(hops):
             reached |= {to for one, to in self.arrows if one in reached} | {one for one, to in self.arrows if to in reached}
@@ -46,7 +49,7 @@ class Graph:
 
 
 def graph(notes: Sequence[Note]) -> Graph:
-    """From links in bodies and in the properties that lead to notes. A link to nothing is no arrow."""
+    """Build the graph from links in bodies and in the properties that lead to notes. A broken link is no arrow."""
     ordered = sorted(notes, key=lambda note: note.path)
     resolver = Resolver(ordered)
     arrows = {
@@ -59,7 +62,7 @@ def graph(notes: Sequence[Note]) -> Graph:
 
 
 def centrality(graph: Graph) -> Mapping[str, float]:
-    """PageRank (Brin and Page, 1998) of every note, by path; they add up to one."""
+    """Return the PageRank (Brin and Page, 1998) of every note, by path; the ranks add up to one."""
     paths = [note.path for note in graph.notes]
     if not paths:
         return {}
@@ -103,12 +106,12 @@ def as_json(graph: Graph) -> str:
 
 
 def fits_mermaid(graph: Graph) -> bool:
-    """Whether it is drawn where it is shown: beyond these bounds there is only a complaint, and no page may raise them."""
+    """Return whether Mermaid draws the graph: beyond these bounds it shows an error, and no page may raise them."""
     return len(graph.arrows) <= _MERMAID_ARROWS and len(as_mermaid(graph)) <= _MERMAID_CHARACTERS
 
 
 def as_mermaid(graph: Graph) -> str:
-    """For a markdown page: Obsidian and GitHub draw it."""
+    """Return the graph for a markdown page: Obsidian and GitHub draw it."""
     names = _names(graph)
     lines = ["graph LR"]
     lines += [f'  {names[note.path]}["{_mermaid(note.title)}"]:::{note.kind.value}' for note in graph.notes]
@@ -118,7 +121,7 @@ def as_mermaid(graph: Graph) -> str:
 
 
 def as_dot(graph: Graph) -> str:
-    """For Graphviz."""
+    """Return the graph for Graphviz."""
     names = _names(graph)
     lines = ["digraph memory {", "  rankdir=LR; node [shape=box, style=filled, fontname=sans];"]
     for note in graph.notes:
@@ -129,7 +132,7 @@ def as_dot(graph: Graph) -> str:
 
 
 def as_html(graph: Graph) -> str:
-    """A page that needs nothing but itself: every note with what leads to it and where it leads. No scripts."""
+    """Return a self-contained page: every note with the notes that link to it and that it links to. No scripts."""
     titles = {note.path: _html(note.title) for note in graph.notes}
     names = _names(graph)
     leads: dict[str, list[str]] = {note.path: [] for note in graph.notes}
@@ -183,7 +186,7 @@ def _label(title: str) -> str:
 
 
 def _mermaid(title: str) -> str:
-    """Mermaid reads HTML entities, and markdown where it may: both become plain characters."""
+    """Return a title with HTML entities and markdown, which Mermaid would interpret, as plain characters."""
     return "".join(letter if letter.isalnum() or letter in " .,:;-+/()=?!…'" else f"#{ord(letter)};" for letter in _label(title))
 
 

@@ -1,7 +1,7 @@
-"""`MEMORY.md`: the vault on one page, made of nothing but its notes, so that an unchanged vault gives the same page.
+"""`MEMORY.md`: the vault on one page, made only from its notes, so that an unchanged vault gives the same page.
 
-What is ours on it stands between two marks, and the second tells what stood there when we wrote it. So any machine that shares
-the vault can tell whether somebody has written in between, and a page can be lost without harm.
+Our part of it stands between two marks, and the second holds a hash of what stood there when we wrote it. So any machine that
+shares the vault can detect whether it was edited in between, and a lost page can be made again.
 """
 
 import re
@@ -33,26 +33,26 @@ _SAID = 160
 _TITLE = 90
 _HEADING = "# Memory\n\n"
 _FRAME = 5
-"""Lines of a page beside what it says: its heading, the two marks, and what is blank around them."""
+"""Lines of a page beside its content: its heading, the two marks, and blank lines around them."""
 
 _ASKED_FIRST = re.compile(r"^(?:The person: “[^”]{0,600}” +|From an approved plan: )(?=\S)")
-"""What was asked, where what came of it is told after it."""
+"""A request at the beginning of a body, before its outcome."""
 _UNLINKABLE = re.compile(r"[#^|\[\]]")
-"""What no link can say of a file's name."""
+"""Characters of a file's name that a link cannot hold."""
 
 Weight = tuple[float, int, float, str]
-"""The least goes first."""
+"""The least comes first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edited:
-    """Somebody wrote between the two marks: the page is left alone."""
+    """Result where the text between the two marks was edited: the page is left alone."""
 
 
 def page(graph: Graph, now: datetime, *, says: Callable[[str], str] = lambda said: said) -> str:
-    """What belongs on it, between its marks. ``now`` only says what has expired.
+    """Return the content of the page, with its marks. ``now`` only decides what has expired.
 
-    ``says`` gives a note's sentence in the words in which it shall stand there.
+    ``says`` maps a note's sentence to the wording shown on the page.
     """
     inbound = graph.inbound()
     current = [note for note in graph.notes if _is_current(note, now)]
@@ -81,7 +81,7 @@ def page(graph: Graph, now: datetime, *, says: Callable[[str], str] = lambda sai
 
 
 def sentences(graph: Graph, now: datetime) -> list[str]:
-    """Those that stand on it, as the notes say them."""
+    """Return the sentences that stand on the page, as the notes have them."""
     found: list[str] = []
 
     def heard(said: str) -> str:
@@ -93,16 +93,16 @@ def sentences(graph: Graph, now: datetime) -> list[str]:
 
 
 def framed(lines: Sequence[str]) -> str:
-    """Between the marks."""
+    """Return the lines between the marks."""
     inner = "\n".join([*lines, "", ""])
     return f"{BEGIN}\n{inner}<!-- kmem: end {_seal(inner)} -->"
 
 
 def merged(before: str, made: str, *, ours: str = "", replace: bool = False) -> str | Edited:
-    """The page with ``made`` between its marks; all around them belongs to the person. Line ends are as they are there.
+    """Return the page with ``made`` between its marks; all around them belongs to the person. Line ends are as they are there.
 
-    What stands between is as we wrote it if its seal says so, or if it is ``ours``, which we know to have put there. Else it is
-    only let go to ``replace`` it.
+    What stands between is as we wrote it if its hash matches, or if it is ``ours``, which we know to have written. Anything else is
+    only overwritten with ``replace``.
     """
     if not before.strip():
         return f"{_HEADING}{made}\n"
@@ -112,7 +112,7 @@ def merged(before: str, made: str, *, ours: str = "", replace: bool = False) -> 
     if start < 0:
         return f"{before.rstrip()}{newline}{newline}{made}{newline}"
     end = _END.search(before, start)
-    if end is None:  # somebody took the second mark away, and there is no telling where theirs begins: all of it stays
+    if end is None:  # the second mark was removed, so the end of our part is unknown: all of it stays
         return before[:start] + made + before[start + len(BEGIN) :] if replace else Edited()
     inner = before[start + len(BEGIN) : end.start()].replace("\r\n", "\n").removeprefix("\n")
     known = _seal(inner) == end[1] or before[start : end.end()].replace("\r\n", "\n") == ours
@@ -124,7 +124,7 @@ def _seal(inner: str) -> str:
 
 
 def _is_current(note: Note, now: datetime) -> bool:
-    """On every branch."""
+    """Return whether a note holds now, in every session and on every branch."""
     return (
         note.status is NoteStatus.ACCEPTED
         and note.scope is not Scope.SESSION
@@ -135,7 +135,7 @@ def _is_current(note: Note, now: datetime) -> bool:
 
 
 def _speaking(notes: Sequence[Note]) -> Counter[str]:
-    """How many notes speak of what each page is about, whether they link to it or not."""
+    """Return how many notes name the subject of each page, whether they link to it or not."""
     pages = [note for note in notes if note.kind is NoteKind.ENTITY and deserves_a_page(note.title)]
     of = {entity_key(name): page.path for page in pages for name in (page.title, *page.aliases)}
     at = {stem_key(stem(page)): page.path for page in pages}
@@ -149,7 +149,7 @@ def _speaking(notes: Sequence[Note]) -> Counter[str]:
 
 
 def _by_project(notes: Iterable[Note], told: "_Telling", room: int) -> list[str]:
-    """The weightiest project first; within it the weightiest decision; as many as there is ``room`` for."""
+    """Return lines with the strongest project first, and within it the strongest decision; as many as there is ``room`` for."""
     projects: dict[str, list[Note]] = {}
     for note in notes:
         if room - len(projects) - (note.project not in projects) < 1:
@@ -165,7 +165,7 @@ def _of_project(project: str, notes: Sequence[Note], told: "_Telling") -> Iterat
 
 
 class _Telling:
-    """How a note is named: by a link that leads to it and to no other."""
+    """Renders a note as a line, by a link that leads to it and to no other."""
 
     def __init__(self, stems: Mapping[str, int], says: Callable[[str], str]) -> None:
         self._stems = stems
@@ -196,6 +196,6 @@ def _first_sentence(body: str) -> str:
 
 
 def _plain(text: str, limit: int) -> str:
-    """Without links and marks of its own: the page's structure is ours alone."""
+    """Return a text without links and markup of its own, so that it cannot change the page's structure."""
     line = one_line(quoted(links.unlinked(one_line(text)))).replace("**", "").replace("-->", "")
     return tame_line(line, limit)

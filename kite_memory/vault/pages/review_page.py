@@ -1,7 +1,7 @@
 """`Review.md`: the notes that wait for a person, with boxes to tick. What the person writes between them stays.
 
-A box says in a comment what it is for: which note, and which wording of it. So it means the same wherever it is moved to, and
-nothing once the note has changed.
+Each box names in a comment its note and the version of it. So it means the same wherever it is moved to, and nothing once the note
+has changed.
 """
 
 import re
@@ -44,7 +44,7 @@ _BOX = re.compile(
 )
 """``done`` is what Obsidian's Tasks plugin adds to a box that it ticks, in either of its formats.
 
-``rest`` is the person's: where the page is shown, the comment is not, and they write on behind it.
+``rest`` is the person's: the comment is hidden where the page is shown, so they write behind it.
 """
 _COMMENT = re.compile(r"%{2,}|-+->")
 _WORDS: Mapping[Verdict, str] = {
@@ -62,10 +62,11 @@ _WHOSE = {"user": "your own word", "assistant": "an agent's word", "tool": "only
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """``note`` waits for a verdict. ``nearest`` is what it could go into, ``contested`` what it may contradict.
+    """A note that waits for a verdict.
 
-    ``quotes`` say what its evidence is, a line for each of the first references. ``parts`` are the headings at which it could be
-    divided, where a person is asked about that; empty where it has none, or is not asked about.
+    ``nearest`` is the note it could be merged into, ``contested`` the one it may contradict. ``quotes`` are its evidence, a line
+    for each of the first references. ``parts`` are the headings at which it could be divided, where a person is asked about that;
+    empty where it has none, or is not asked about.
     """
 
     note: Note
@@ -85,7 +86,7 @@ class Waiting:
 
     @property
     def is_late(self) -> bool:
-        """Whether what it may contradict is the newer of the two: then that replaces it, and not the other way round."""
+        """Whether the note it may contradict is the newer of the two: then that replaces it, and not the other way round."""
         return self.contested is not None and self.contested.created > self.note.created
 
     def choices(self) -> tuple[tuple[Verdict, Note | None], ...]:
@@ -103,7 +104,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticked:
-    """``version`` is of the note as it was when the box was drawn; ``into`` names another note where the verdict needs one."""
+    """A decision on the page.
+
+    ``version`` is of the note as it was when the box was drawn; ``into`` names another note where the verdict needs one.
+    """
 
     name: str
     version: str
@@ -116,14 +120,14 @@ def name_of(note: Note) -> str:
 
 
 def version(note: Note) -> str:
-    """Another one as soon as anything of it has changed that a person judges it by."""
+    """Return a hash that changes with anything of a note that a person judges it by."""
     said = (note.kind, note.title, note.project, note.scope, note.status, note.origin, note.body, str(note.importance))
     more = (*note.tags, "", *note.evidence, "", *note.conflicts, str(note.expires), *filter(None, (note.review,)))
     return digest("\0".join((*said, *more)))[:_VERSION]
 
 
 def page(waiting: Sequence[Waiting], *, more: int = 0) -> str:
-    """What belongs between the marks, in the order given; ``more`` wait that are not among them."""
+    """Return what belongs between the marks, in the order given; ``more`` notes wait that are not shown."""
     said = [] if waiting else ["Nothing waits.", ""]
     if more:
         said = [f"{len(waiting) + more:,} wait. The first {len(waiting)} are here; `kmem review` shows all of them.", ""]
@@ -132,7 +136,7 @@ def page(waiting: Sequence[Waiting], *, more: int = 0) -> str:
 
 
 def ticked(text: str) -> list[Ticked]:
-    """One for each note of which exactly one box is ticked; who ticks two has not decided."""
+    """Return one decision for each note of which exactly one box is ticked; two ticked boxes are no decision."""
     found: dict[str, set[Ticked]] = {}
     for line in text.split("\n"):
         box = _BOX.fullmatch(line)
@@ -145,10 +149,10 @@ def ticked(text: str) -> list[Ticked]:
 
 
 def renewed(before: str, made: str, ours: str) -> str:
-    """The page with ``made`` on it, every box unticked, and every line that is the person's.
+    """Return the page with ``made`` on it, every box unticked, and every line that is the person's.
 
-    ``ours`` is what we wrote there last. Their lines stay in the place where they stand; those about a note that is gone from the
-    page go below it. Where nothing has changed the page stays as it is, to the byte.
+    ``ours`` is what we wrote there last. Their lines stay in their place; those about a note that is gone from the page go below
+    it. Where nothing has changed the page stays as it is, to the byte.
     """
     if not before.strip():
         return f"{_HEADING}{made}\n"
@@ -160,7 +164,7 @@ def renewed(before: str, made: str, ours: str) -> str:
     if len(rows) > _LONGEST:
         raise KiteError(f"{PAGE} has become too long to be kept", hint="move some of it away")
     known = _blocks((ours or made).split("\n"))
-    new = _blocks(made.split("\n"))  # which may stand there already, if the last writer did not live to say so
+    new = _blocks(made.split("\n"))  # may be there already, if the last writer ended before it recorded them
     segments, above = _segments([_unticked(row) for row in rows], known, new)
     written: list[str] = list(above)
     homeless: list[str] = []
@@ -177,23 +181,23 @@ def renewed(before: str, made: str, ours: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class _Segment:
-    """What stands on the page where a block of ours was, and of it what the person wrote."""
+    """The part of the page where a block of ours was, with the lines in it that the person wrote."""
 
     rows: list[str]
     ours: list[str]
     theirs: list[str]
 
     def is_whole(self, lines: Sequence[str]) -> bool:
-        """Whether the boxes are there still."""
+        """Return whether the boxes are still there."""
         return all(line in self.ours for line in lines if _BOX.fullmatch(line) or line in (BEGIN, END))
 
 
 def _segments(
     rows: Sequence[str], known: Mapping[str, Sequence[str]], new: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, _Segment], list[str]]:
-    """The page cut where the blocks of ours stand in it, and what stands above all of them.
+    """Split the page at our blocks; return them and what stands above all of them.
 
-    Headings, boxes and marks are each of one block alone, and say where it goes on; other lines of ours are known by their order.
+    Headings, boxes and marks each belong to one block, and identify it; other lines of ours are recognised by their order.
     """
     segments = {key: _Segment(rows=[], ours=[], theirs=[]) for key in (*known, *new)}
     both = (*new.items(), *known.items())
@@ -217,14 +221,14 @@ def _segments(
 
 
 def _without_words(row: str) -> tuple[str, str]:
-    """A line as we wrote it, and what its owner wrote behind the box that it is."""
+    """Return a line as we wrote it, and what its owner wrote behind its box."""
     box = _BOX.fullmatch(row)
     words = box["rest"].strip() if box is not None else ""
     return (row.rstrip().removesuffix(words).rstrip() if words else row.rstrip()), words
 
 
 def _blocks(lines: Iterable[str]) -> dict[str, list[str]]:
-    """Ours, by what each is about: what comes first, a note, the end."""
+    """Return our lines by block: the beginning, each note, the end."""
     found: dict[str, list[str]] = {BEGIN: []}
     current = BEGIN
     for line in lines:
@@ -235,7 +239,7 @@ def _blocks(lines: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _about(theirs: Sequence[str]) -> list[str]:
-    """Without blank lines around them, which separate them from nothing any more."""
+    """Return the lines without blank lines around them, which separate nothing any more."""
     lines = list(theirs)
     while lines and not lines[0].strip():
         lines.pop(0)
@@ -280,7 +284,7 @@ def _drawn(waiting: Waiting, verdict: Verdict, into: Note | None) -> str:
 
 
 def _quoted(name: str) -> str:
-    """Without blanks, and without what would end the comment."""
+    """Return a name without blanks, and without what would end the comment."""
     return quote(name, safe="/").replace("--", "-%2D")
 
 
@@ -296,7 +300,7 @@ def _evidence(note: Note, quotes: Sequence[str]) -> Iterator[str]:
 
 def _first_lines(body: str) -> Iterator[str]:
     lines = [line for line in body.splitlines() if line.strip() and not line.startswith("**Related:**")]
-    said = tame("\n".join(_plain(line, _SAID) for line in lines[:_SAID_LINES]))  # each line is: together they may be a link again
+    said = tame("\n".join(_plain(line, _SAID) for line in lines[:_SAID_LINES]))  # inert line by line, they may form a link together
     yield from (f"> {line}" for line in said.split("\n"))
     if len(lines) > _SAID_LINES:
         yield "> …"
@@ -310,6 +314,6 @@ def _linked(note: Note) -> str:
 
 
 def _plain(text: str, limit: int) -> str:
-    """Without links, tags and marks of its own: the page's structure is ours alone, and nothing may hide a part of it."""
+    """Return a text without links, tags and markup of its own, so that it cannot change or hide a part of the page."""
     line = _COMMENT.sub("", one_line(quoted(links.unlinked(one_line(text)))))
     return tame_line(line, limit)

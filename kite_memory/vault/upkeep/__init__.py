@@ -1,1 +1,1 @@
-"""Notes that are merged, split, archived or let fade."""
+"""Merge, split and archive notes."""

@@ -1,6 +1,6 @@
-"""What would make the vault tidier: decided over all of its notes at once, printed, and done one step after the other.
+"""Plan how to tidy the vault: decided over all of its notes at once, printed, and done step by step.
 
-Nothing here touches a disk. Every step says which files it changes and what they will say, so that it can be taken back exactly.
+Nothing here touches a disk. Every step lists which files it changes and their new text, so that it can be undone exactly.
 """
 
 from collections import Counter, defaultdict
@@ -24,7 +24,7 @@ ARCHIVE_TAG = "archive"
 
 _MONTH = timedelta(days=30)
 _LONG = 6_000
-"""Characters of a note that is rather several."""
+"""Characters beyond which a note is probably several."""
 _SHORT_JOURNAL = 1_500
 _SUMMARY = 600
 _ARCHIVE = 400_000
@@ -37,9 +37,11 @@ _NO_TIME = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """``drop`` says the same: what it adds goes into ``keep``, and it is marked as replaced, so that every link still leads.
+    """Two notes with the same content.
 
-    ``whole``: a person merges them, perhaps two that say different things: all is added that has a word of its own.
+    What ``drop`` adds goes into ``keep``, and it is marked as replaced, so that every link still leads somewhere.
+
+    ``whole``: a person merges them, perhaps two of different content: all is added that has a word of its own.
     """
 
     keep: Note
@@ -49,7 +51,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """The page of an entity learns of notes that speak of it, and that neither link to it nor are linked from it."""
+    """The page of an entity gets links to notes that name it, and that neither link to it nor are linked from it."""
 
     page: Note
     notes: tuple[Note, ...]
@@ -65,7 +67,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """An old journal keeps its summary; all that it said goes into its month's archive, which may have to be made."""
+    """An old journal keeps its summary; its full text goes into its month's archive, which may have to be made."""
 
     note: Note
     archive: Note
@@ -73,7 +75,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """Notes that have had their time are said and listed no more; the month's archive links to them."""
+    """Faded notes are no longer recalled or listed; the month's archive links to them."""
 
     notes: tuple[Note, ...]
     archive: Note
@@ -81,7 +83,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lapse:
-    """A person was asked long enough: what waits is archived; two notes that may differ both stand."""
+    """A person was asked long enough: a proposed note is archived; two notes that may differ both stay."""
 
     note: Note
 
@@ -91,7 +93,7 @@ Step = Merge | Mention | Split | Fold | Archive | Lapse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a file says now, and will say. One that is to be made says nothing ``before``, and is a ``note``."""
+    """A file's text now and after. A file to be made has no ``before``, and has a ``note``."""
 
     path: str
     before: str
@@ -110,9 +112,10 @@ def steps(
     used: Callable[[Note], Use] = lambda note: Use(),
     waits_since: Callable[[Note], datetime | None] = lambda note: None,
 ) -> Iterator[Step]:
-    """In a fixed order. ``settled`` pairs were decided before, ``asked`` says for which notes a split was proposed already.
+    """Yield the steps in a fixed order.
 
-    ``waits_since`` is from when on a person was asked about a note.
+    ``settled`` pairs were decided before, ``asked`` is true for notes whose split was proposed already. ``waits_since`` returns
+    from when on a person was asked about a note.
     """
     notes = sorted((note for note in notes if note.id and not note.has_expired(now)), key=lambda note: (note.created, note.path))
     merged: set[str] = set()
@@ -131,7 +134,7 @@ def steps(
 
 
 def changes(step: Step, texts: Mapping[str, str]) -> tuple[Change, ...]:
-    """What a step does to the files whose ``texts`` are these; nothing where one cannot be changed safely."""
+    """Return what a step does to the files whose ``texts`` are these; nothing where one cannot be changed safely."""
     match step:
         case Merge(keep=keep, drop=drop, whole=whole):
             return _both(
@@ -166,7 +169,7 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[Change, ...]:
 
 
 def told(step: Step) -> tuple[str, str, str]:
-    """What is done, to which file, and why or with what."""
+    """Return what is done, to which file, and why or with what."""
     match step:
         case Merge(keep=keep, drop=drop):
             return "merge", drop.path, f"into {keep.path}"
@@ -188,7 +191,7 @@ def told(step: Step) -> tuple[str, str, str]:
 
 
 def needed(step: Step) -> tuple[str, ...]:
-    """The files that a step changes."""
+    """Return the files that a step changes."""
     match step:
         case Merge(keep=keep, drop=drop):
             return keep.path, drop.path
@@ -207,7 +210,10 @@ def _both(*made: Change) -> tuple[Change, ...]:
 
 
 def _merges(notes: Sequence[Note], is_ours: Callable[[Note], bool], settled: frozenset[tuple[str, str]]) -> Iterator[Merge]:
-    """Of two that repeat each other, the one that its owner has edited stays, else the older. No note is in two merges at once."""
+    """Yield merges of notes that repeat each other. The one that its owner has edited stays, else the older.
+
+    No note is in two merges at once.
+    """
     taken: set[str] = set()
     for one, other in _alike([note for note in notes if _may_merge(note)]):
         if {one.id, other.id} & taken or settled & {(one.id, other.id), (other.id, one.id)}:
@@ -235,7 +241,7 @@ def _may_merge(note: Note) -> bool:
 
 
 def _alike(notes: Sequence[Note]) -> Iterator[tuple[Note, Note]]:
-    """Pairs, the older first, that share some of their rarest words: those that repeat each other are among them."""
+    """Yield pairs, the older first, that share some of their rarest words: those that repeat each other are among them."""
     said = {note.path: words(lifecycle.text_of(note)) for note in notes}
     held = Counter(word for each in said.values() for word in each)
     holders: dict[tuple[str, ...], list[Note]] = defaultdict(list)
@@ -302,7 +308,7 @@ def _mentions(notes: Sequence[Note], is_ours: Callable[[Note], bool]) -> Iterato
 
 
 def _mentioning(text: str, notes: Sequence[Note], *, ours: bool) -> str:
-    """A last line of links that is ours grows; else another one is put at the end, so that nothing a person wrote changes."""
+    """Extend a last line of links that is ours; otherwise add one at the end, so that nothing a person wrote changes."""
     more = ", ".join(links.write(_stem(note), note.title) for note in notes)
     kept = text.rstrip("\r\n")
     last = kept.rpartition("\n")[2]
@@ -330,7 +336,7 @@ def _folds(notes: Sequence[Note], before: datetime, is_ours: Callable[[Note], bo
 
 
 def _archives(faded: Sequence[Note], notes: Sequence[Note], is_ours: Callable[[Note], bool]) -> Iterator[Archive]:
-    """By the month in which they were made, of each project; none that a person has edited."""
+    """Yield archives of faded notes, by project and the month in which they were made; without those that a person has edited."""
     there = {note.id: note for note in notes}
     sizes: dict[str, int] = {}
     groups: dict[str, tuple[Note, list[Note]]] = {}
@@ -348,7 +354,7 @@ def _archived(text: str) -> str:
 
 
 def _archive(note: Note, there: Mapping[str, Note], sizes: Mapping[str, int]) -> Note:
-    """The month's, of the note's project and scope; the next one where it is full."""
+    """Return the archive of the month, of the note's project and scope; the next one where it is full."""
     month = f"{note.created:%Y-%m}"
     for number in range(1, 1_000):
         suffix = f"-{number}" if number > 1 else ""
@@ -386,7 +392,7 @@ def _summarized(text: str, archive: Note) -> str:
 
 
 def _told(note: Note) -> str:
-    """A body within another: its headings go one level down."""
+    """Return a body for use within another: its headings go one level down."""
     lines = (f"#{line}" if line.startswith("#") and not line.startswith("######") else line for line in note.body.split("\n"))
     return "\n".join(lines)
 

@@ -1,6 +1,6 @@
-"""Which notes have had their time: a finding about a bug or a branch is over in weeks, a decision or a preference stays.
+"""Decide which notes have faded: a finding about a bug or a branch expires within weeks, a decision or a preference stays.
 
-What has faded stays where it lies and is found by a search; it is only said, listed and counted no more.
+A faded note stays where it lies and is found by a search; it is only not recalled, listed or counted any more.
 """
 
 import re
@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 
 PASSING, UNSHOWN, WAITING = timedelta(weeks=6), timedelta(days=90), timedelta(days=30)
-"""How long a passing finding is told, any other without being shown, and how long a person is asked about one."""
+"""How long a passing finding is recalled, any other without being shown, and how long a person is asked about one."""
 
 _PASSING = re.compile(
     r"\b(?:bugs?|errors?|fail(?:s|ed|ing|ures?)?|crash\w*|fix(?:ed|es|ing)?|broke|broken|flaky|regress\w*|lint\w*|warnings?|panic\w*"
@@ -25,7 +25,7 @@ _LASTING = frozenset({NoteKind.DECISION, NoteKind.PREFERENCE, NoteKind.ENTITY, N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """When a note was last shown to an agent, last used by one, and last said again in a session."""
+    """When a note was last shown to an agent, last used by one, and last repeated in a session."""
 
     shown: datetime | None = None
     used: datetime | None = None
@@ -33,12 +33,15 @@ class Use:
 
 
 def is_passing(note: Note) -> bool:
-    """Whether it tells of a state of things that is soon another: a failure, a line, a branch, a pull request."""
+    """Return whether a note is about a state that soon changes: a failure, a line, a branch, a pull request."""
     return note.kind in (NoteKind.INSIGHT, NoteKind.FACT) and bool(_PASSING.search(note.title) or _HEX.search(note.title))
 
 
 def has_faded(note: Note, use: Use, now: datetime) -> bool:
-    """What a person said stays, unless it is passing; so does what has a key, and what a person is asked about."""
+    """Return whether a note has faded.
+
+    A person's note stays, unless it is passing or a question; so does a note with a key, and one that a person is asked about.
+    """
     if note.status is not NoteStatus.ACCEPTED or note.kind in _LASTING or note.key or not note.id or note.conflicts or note.review:
         return False
     if is_passing(note):

@@ -1,4 +1,4 @@
-"""One note made into several, at the headings that stand in it already: nothing is said anew, and nothing is left out."""
+"""Split one note into several, at its own headings: nothing is reworded, and nothing is left out."""
 
 import re
 from collections import Counter
@@ -14,24 +14,24 @@ from kite_memory.vault.properties import with_properties
 from kite_memory.vault.wording import digest, entity_key, note_id, note_stem, one_line, shortened, text_block
 
 PROPERTY, ASKED, LAPSED = "review", "split", "lapsed"
-"""What a note says of which a person is asked whether it shall be divided, or is asked nothing any more."""
+"""The property of a note that a person is asked to divide, and its values: asked, or no longer asked."""
 
 _HEADING = re.compile(r"(#{1,5})[ \t]+(\S.*)")
 _MOST = 40
 _TITLE = 90
 _TELLS_ENOUGH = 3
-"""Words of a heading that says by itself what is below it."""
+"""Words of a heading that is clear by itself."""
 _LEAST_OF_WHOLE = 12
-"""Characters of the whole's title; fewer tell nothing."""
+"""Minimum characters of the whole's title that are shown; fewer are of no use."""
 
 
 def asks(note: Note) -> bool:
-    """Whether something else than its being kept at all is for a person to say."""
+    """Return whether a person must decide something about a note other than whether to keep it."""
     return (bool(note.conflicts) and note.review != LAPSED) or note.review == ASKED
 
 
 def waits(note: Note) -> bool:
-    """For a person's word."""
+    """Return whether a note waits for a person's decision."""
     return note.status is NoteStatus.PROPOSED or (note.status is NoteStatus.ACCEPTED and asks(note))
 
 
@@ -43,7 +43,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
-    """``opening`` is all that stands above the parts, ``closing`` what stands below them and is about the whole."""
+    """A note taken apart.
+
+    ``opening`` is all that stands above the parts, ``closing`` what stands below them and is about the whole.
+    """
 
     opening: str
     parts: tuple[Part, ...]
@@ -51,9 +54,9 @@ class Division:
 
 
 def division(body: str) -> Division | None:
-    """At the highest headings of which there are several; ``None`` where there are none, or too many.
+    """Split a body at the highest level with several headings; ``None`` where there is none, or too many.
 
-    One with nothing below it begins no note: it stays with what stands before it.
+    A heading with nothing below it begins no note: it stays with what stands before it.
     """
     lines = body.split("\n")
     headings = [(at, found) for at in _outside_code(body) if (found := _HEADING.fullmatch(lines[at]))]
@@ -79,9 +82,9 @@ def division(body: str) -> Division | None:
 
 
 def notes(note: Note, divided: Division) -> list[Note]:
-    """One for each part, which holds for it what held for the whole; it leads back to where it was taken from.
+    """Return one note for each part, with the properties of the whole and a link back to it.
 
-    What is said in it stays to the letter; so does a heading that its title does not say whole.
+    Its text stays to the letter; so does a heading that its title does not hold in full.
     """
     stem = PurePosixPath(note.path).stem
     back = related([links.write(stem)] if links.holds(stem) else [])
@@ -111,7 +114,7 @@ def notes(note: Note, divided: Division) -> list[Note]:
 
 
 def _title(whole: str, heading: str) -> str:
-    """Behind a heading that tells too little stands the whole's title, as far as there is room for it."""
+    """Return a part's title: its heading, with the whole's title in front where the heading is too short."""
     room = _TITLE - len(heading) - len(": ")
     if len(heading.split()) >= _TELLS_ENOUGH or room < min(len(whole), _LEAST_OF_WHOLE):
         return shortened(heading, _TITLE)
@@ -119,7 +122,7 @@ def _title(whole: str, heading: str) -> str:
 
 
 def remainder(text: str, divided: Division, made: Sequence[Note]) -> str:
-    """The file of the whole, which leads to its parts from now on; empty where it cannot be changed safely."""
+    """Return the whole's new text, which links to its parts; empty where it cannot be changed safely."""
     changed = with_properties(text, {PROPERTY: ""})
     if changed is None:
         return ""
@@ -129,13 +132,13 @@ def remainder(text: str, divided: Division, made: Sequence[Note]) -> str:
 
 
 def _unclosed(heading: str) -> str:
-    """Without the marks that may close it, which stand apart from its words: those of C# do not."""
+    """Return a heading without closing marks, which stand apart from its words: those of C# do not."""
     words = heading.rstrip().rstrip("#")
     return words.rstrip() if words.endswith((" ", "\t")) else heading.rstrip()
 
 
 def _closing_at(lines: Sequence[str]) -> int:
-    """Lines of links at the very end are not of the last part."""
+    """Return where the lines of links at the very end begin, which do not belong to the last part."""
     at = len(lines)
     while at and (not lines[at - 1].strip() or lines[at - 1].startswith("**Related:**")):
         at -= 1
@@ -143,7 +146,7 @@ def _closing_at(lines: Sequence[str]) -> int:
 
 
 def _outside_code(body: str) -> Iterator[int]:
-    """The lines that begin in prose, by their numbers."""
+    """Yield the numbers of the lines that begin outside of code."""
     stretches = list(links.prose(body))
     place = at = 0
     for number, line in enumerate(body.split("\n")):

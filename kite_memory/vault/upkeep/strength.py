@@ -1,7 +1,7 @@
-"""How much a note says to somebody who was not there, told by its words alone: what a page of the best shows, and what goes first.
+"""Score how useful a note is on its own, from its wording: which notes a summary page shows, and which are removed first.
 
-It judges no truth. A title that stands alone, a reason, a choice and several sessions speak for a note; an order for one moment, a
-fragment of a plan, a line number and a sentence that points elsewhere speak against it.
+It does not judge truth. A self-contained title, a reason, a choice and several sessions raise the score; an instruction for one
+moment, a fragment of a plan, a line number and a sentence that refers elsewhere lower it.
 """
 
 import re
@@ -59,7 +59,7 @@ _TOLD = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.
 
 
 def strength(note: Note) -> float:
-    """About 1 for a note that is worth a line, less than nothing for what nobody would miss."""
+    """Return the score: about 1 for a note that is worth a line, below 0 for a useless one."""
     title = note.title.strip()
     words = title.split()
     found = 0.0
@@ -84,7 +84,10 @@ def strength(note: Note) -> float:
 
 
 def is_worth_a_line(note: Note) -> bool:
-    """On a page of what matters: whatever a person holds to be of weight, or says themselves in a way that stands alone."""
+    """Return whether a note belongs on a summary page.
+
+    The threshold is lower for a person's own note.
+    """
     if note.kind is NoteKind.QUESTION:
         return len(note.title.split()) >= _SHORT and not _POINTS.match(note.title)
     if _POINTS.match(note.title) or _FRAGMENT.search(note.title):
@@ -93,13 +96,13 @@ def is_worth_a_line(note: Note) -> bool:
 
 
 def is_junk(note: Note) -> bool:
-    """Whether a standing note of ours says so little that its owner may want it gone."""
+    """Return whether an accepted note has so little content that its owner may want it removed."""
     standing = note.status is NoteStatus.ACCEPTED and note.id and not note.key
     return bool(standing) and note.kind in _TOLD and strength(note) <= JUNK
 
 
 def _is_open(title: str) -> bool:
-    """Whether something begins in it that does not end."""
+    """Return whether a backtick, bracket or quote in it is not closed."""
     return title.count("`") % 2 == 1 or title.count("(") != title.count(")") or title.count("“") != title.count("”")
 
 
