@@ -64,7 +64,7 @@ _LAST = "consolidated"
 _WAITING = "waiting since"
 _AT_REST = 900.0
 _OVERDUE, _OVERDUE_AT_REST = timedelta(days=3), 60.0
-"""A machine that is never left alone for long is tidied all the same."""
+"""After so long, a shorter time without activity is enough to consolidate."""
 _LET_GO = "delete it; what was done then stays done"
 
 

@@ -20,7 +20,7 @@ _ROOMS = (560, 420, 300, 180)
 _POINTERS = 3
 _TITLE = 100
 _FAINTEST, _SLOPE = 0.3, 0.4
-"""From a card's score to the probability that it bears on a prompt: a line, so that .05 is where a card scores .425."""
+"""Line from a card's score to the probability that it bears on a prompt: a score of .425 gives .05."""
 _BEGUN = 0.06
 """Least probability for the nearest conversations of the project at a session's opening: each is worth a line."""
 _READ = 4_000

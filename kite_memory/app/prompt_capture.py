@@ -34,7 +34,7 @@ _TO_END = 5.0
 _OVERLAP = 0.6
 """Share of words in common, of the shorter text, from which two texts count as the same thought."""
 _COPIED, _COPIED_PAIRS = 0.8, 8
-"""A share of its pairs of words, and how many there are at least: five words that mean something are no chance."""
+"""Share of a request's word pairs found in a file from which it counts as copied, and the least number of its pairs."""
 _BECAUSE = "kept as it was said"
 _COMMAND = re.compile(r"\s*[/$]remember\s+(?P<text>\S.*)", re.DOTALL)
 """The agent has had it kept, in these words or in others: then it cannot be told here."""

@@ -381,9 +381,10 @@ class Requests:
     clock: Callable[[], datetime]
 
     def about(self, named: str) -> list[Json]:
-        """One for each call: its ``task``, ``when`` it is made, and its texts. An embedder gets ``texts`` alone.
+        """Return one entry for each call: its ``task``, ``when`` it is made, and its texts.
 
-        A person's question is not known beforehand: the session's last prompt stands in for it.
+        The entry of an embedder has only ``texts``. The session's last prompt is used in place of a user's question, which cannot
+        be known.
         """
         session = self.tracer.find(named)
         return [
