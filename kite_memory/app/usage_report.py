@@ -31,7 +31,7 @@ _UNSEEN = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """``ends`` are the places in ``after`` of the prompts that ended a turn in which the agent had done something."""
+    """Events before and after a showing. ``ends`` are the places in ``after`` of prompts that ended a turn with actions."""
 
     before: Sequence[Event]
     after: Sequence[Event]

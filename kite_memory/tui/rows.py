@@ -225,12 +225,12 @@ def session_row(each: Json) -> Row:
 
 
 def name_of(each: Json) -> str:
-    """Its title, or else what it began with."""
+    """Return the session's title, or else its first prompt."""
     return str(each["title"] or each.get("opening") or each["branch"])
 
 
 def matching(sessions: Sequence[Json], typed: str) -> list[Json]:
-    """Those that have every word that was typed, in any of what is known of them."""
+    """Return the sessions that have every typed word in any of their fields."""
     words = typed.casefold().split()
     return [each for each in sessions if all(word in _known(each) for word in words)]
 
