@@ -125,7 +125,7 @@ def exchange(connection: Connection, word: str, body: bytes, deadline: float, lo
     try:
         connection.sendall(frame(word, body))
     except (BrokenPipeError, ConnectionResetError):
-        pass  # a server that refuses early has said why
+        pass  # a server that refuses early has sent its reason
     reply = bytearray()
     while (head := split_head(reply, longest)) is None:
         reply += _some(connection, _LONGEST_HEAD, deadline)

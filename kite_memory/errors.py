@@ -22,7 +22,7 @@ class FoundSomething(KiteError):
 
 
 class VaultMissing(KiteError):
-    """The vault folder is not where the configuration says, or is empty where it held notes."""
+    """The vault folder is missing at the configured path, or is empty although it held notes."""
 
 
 class VaultReadOnly(KiteError):

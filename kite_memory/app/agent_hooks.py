@@ -194,7 +194,7 @@ class HookHandler:
 
     def _started(self, asked: HookInput, agent: str, delivery: Delivery) -> str:
         self._take_unopened(asked.session)  # the opening block is given again
-        if asked.source != "compact":  # which often comes in the middle of a turn
+        if asked.source != "compact":  # a compaction often comes in the middle of a turn
             self._end_turn(asked.session)
         if asked.source in ("compact", "clear"):
             self._recall.forget_session(asked.session)

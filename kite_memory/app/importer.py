@@ -81,10 +81,10 @@ class Importer:
         }
 
     def _unless_here(self, piece: Foreign | Kept | PassedOver) -> Foreign | Kept | PassedOver:
-        """Somebody's own page that an export took along is passed over where this vault has it, at its place or moved since."""
+        """Skip a user's own page in an export if this vault holds it, in the same place or moved since."""
         if not isinstance(piece, Foreign):
             return piece
-        said = {body_key(piece.body), body_key(f"# {piece.title}\n{piece.body}")}  # its heading has been taken for its title
+        said = {body_key(piece.body), body_key(f"# {piece.title}\n{piece.body}")}  # its heading became its title
         there = self._vault.raw(piece.name)
         stands = there is not None and body_key(body_of(there.decode(errors="replace"))) in said
         return PassedOver(name=piece.name, reason=_HERE) if stands or any(map(self._vault.known.holds_words, said)) else piece

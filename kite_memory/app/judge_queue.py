@@ -88,7 +88,7 @@ class JudgeQueue:
             self._threads += 1
         try:
             threading.Thread(target=self._work, name="kmem-judge", daemon=True).start()
-        except RuntimeError as error:  # no more threads to be had: the prompt is answered all the same
+        except RuntimeError as error:  # no thread available: the prompt is answered without the judge
             with self._lock:
                 self._threads -= 1
                 self._drop(question.session)

@@ -56,9 +56,9 @@ def voyage_command() -> str:
 
 
 def link_command(home: Path) -> Path | None:
-    """Put `kmem` on the PATH where the install did not; the link that was made, or ``None``.
+    """Put `kmem` on the PATH if the installation did not. Return the new link, or ``None``.
 
-    A file that is not ours, and a `kmem` that is found already, are left alone.
+    A file of another program, and a `kmem` that is found already, are not changed.
     """
     own = Path(sys.executable).parent / "kmem"
     link = home / ".local" / "bin" / "kmem"
@@ -72,7 +72,7 @@ def link_command(home: Path) -> Path | None:
 
 
 def unlink_command(home: Path) -> Path | None:
-    """Take out the link of `link_command`; what was removed, or ``None``."""
+    """Remove the link of `link_command`. Return what was removed, or ``None``."""
     link = home / ".local" / "bin" / "kmem"
     if not link.is_symlink() or link.readlink() != Path(sys.executable).parent / "kmem":
         return None

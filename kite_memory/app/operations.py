@@ -274,7 +274,7 @@ class Operations:
             grounds = cited or self._letting_go.grounds(chosen)
             told = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
             if not dry_run:
-                self._letting_go.let_go(grounds, blank=with_evidence)  # first: with the notes gone, nothing would lead there again
+                self._letting_go.let_go(grounds, blank=with_evidence)  # first: without the notes, their evidence is lost
                 self._recall.forget_notes([name(each) for each in chosen])
                 changed = {each.path for each in chosen}
                 try:
@@ -399,7 +399,7 @@ class Operations:
         helped = helping(self._recall.memory, notes, now)
         if helped["problem"]:
             problems.append({"reason": helped["problem"], "count": 1, "where": str(self._recall.memory.path)})
-        if notes:  # where there are none yet, that there is no vault is no problem
+        if notes:  # without notes, a missing vault is no problem
             problems = [
                 {"reason": each, "count": 1, "where": str(self._vault.root)} for each in self._showing.hindrances()
             ] + problems

@@ -541,7 +541,7 @@ _TELLING = frozenset(
         EventType.RESUME_POINT,
     )
 )
-"""Events of other types repeat a part of these."""
+"""Types of events that are compared. Events of other types repeat a part of these."""
 _FEWEST_BLANKS = 6
 """Least number of spaces in a call worth comparing. Shorter ones are file names or patterns, never an agent's own words."""
 _PERHAPS_OURS = ("vault", "Vault", "VAULT", ".md] ")
@@ -557,7 +557,7 @@ def _without_echo(event: Event) -> Event:
 
 
 _OUR_TOOLS = re.compile(r"kite[-_. ]?memory", re.IGNORECASE)
-"""As agents name the tools of an MCP server that is called so."""
+"""Name of the MCP server, as it appears in agents' names of its tools."""
 
 
 def _clean(text: str) -> str:
@@ -565,7 +565,7 @@ def _clean(text: str) -> str:
 
 
 def _clean_json(carry: str) -> str:
-    """Each string by itself: the names of calls and events among them look like nothing secret alone."""
+    """Redact each string by itself: the ids of calls and events among them do not look like secrets when alone."""
     try:
         return orjson.dumps(_clean_value(orjson.loads(carry))).decode() if carry else carry
     except orjson.JSONDecodeError:

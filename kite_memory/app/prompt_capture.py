@@ -37,7 +37,7 @@ _COPIED, _COPIED_PAIRS = 0.8, 8
 """Share of a request's word pairs found in a file from which it counts as copied, and the least number of its pairs."""
 _BECAUSE = "kept as it was said"
 _COMMAND = re.compile(r"\s*[/$]remember\s+(?P<text>\S.*)", re.DOTALL)
-"""The agent has had it kept, in these words or in others: then it cannot be told here."""
+"""Command that makes the agent store a note, in these words or in others. In other words, the note is not found here."""
 _LONGEST_COMMAND = 4_000
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -81,14 +81,14 @@ class PromptCapture:
             return
         with self._lock:
             if self._closed or len(self._waiting) == _MOST_WAITING:
-                return  # the transcript has it, too
+                return  # the note is made from the transcript later
             self._waiting.append(_Prompt(text=text, agent=agent, session=session, cwd=cwd))
             if self._working:
                 return
             self._working = True
         try:
             threading.Thread(target=self._work, name="kmem-saying", daemon=True).start()
-        except RuntimeError as error:  # no more threads to be had: the prompt is answered all the same
+        except RuntimeError as error:  # no thread available: the prompt is answered without capture
             with self._lock:
                 self._working = False
                 self._waiting.clear()

@@ -34,7 +34,7 @@ _FAILED_IN_THE_END = re.compile(
     r"\nExit Code: -?[1-9]\d{0,9}\s{0,4}(?:\n(?:Error|Signal|Background PIDs|Process Group PGID): [^\n]{0,200}){0,4}"
     r"\s{0,8}(?:</untrusted_context>\s{0,8})?\Z"
 )
-"""Gemini CLI names no error where a command fails: behind its output it says how it ended."""
+"""End of a failed command's output in Gemini CLI, which reports no other error."""
 _END = 2_000
 
 

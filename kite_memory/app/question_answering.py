@@ -44,7 +44,7 @@ _SENTENCE = 320
 _READ = 6_000
 _SENTENCES_OF_A_PIECE = 60
 _LEAST_COVERED = 0.4
-"""Of what the question's words tell, whether or not anything holds them, a sentence has to say so much again; and two of them."""
+"""Least share of the question's words, by weight, that a sentence repeats; it must repeat two words, if there are two."""
 _NEAR = 0.4
 """Least score of a note about the question's topic; its sentences then need a smaller share of the question's words."""
 _LEAST_OF_WHAT_IS_NEAR = 0.1
@@ -58,7 +58,7 @@ _TELLING = frozenset(
         *(EventType.ERROR, EventType.TEST_RESULT, EventType.COMMAND),
     }
 )
-"""Of the other events, what they say is a tool's output, which nobody said to anybody."""
+"""Types of events that are quoted. The text of the others is a tool's output."""
 _COMMITTED = re.compile(
     r"\bgit commit\b[^\n\"']{0,80}(?:\"\$\(cat <<-?\s?['\"]?EOF['\"]?\n(.{1,4000}?)\nEOF|-a?m\s{0,4}\"([^\"]{1,4000})\")", re.DOTALL
 )
@@ -74,7 +74,7 @@ _OFFER = re.compile(
     r"|do you want)",
     re.IGNORECASE,
 )
-"""What an agent offers, or is about to do, is not what was done or decided."""
+"""Beginnings of an agent's offers and plans, which are no statements of what was done or decided."""
 _COMPARED, _TALK = 6, 1_500
 _MEANT, _COVERED, _BY_WORDS = 0.42, 0.35, 0.1
 _QUOTED = 300

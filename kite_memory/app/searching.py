@@ -36,7 +36,7 @@ _STATUSES = {
     "denied": "denied",
     "interrupted": "interrupted",
 }
-"""Beside ``test:`` and ``tool:`` these words say how it went, where other words say what."""
+"""Words that filter by status after ``test:`` or ``tool:``. Elsewhere they are ordinary words."""
 _TYPES = {"error:": EventType.ERROR, "test:": EventType.TEST_RESULT, "resume:": EventType.RESUME_POINT}
 _NAMES = ("tool:", "file:", "session:")
 _PREFIXES = (*_KINDS, *_TYPES, *_NAMES)

@@ -180,7 +180,7 @@ def _house() -> Iterator[Finding]:
 def _rooms(here: "Services") -> Iterator[Finding]:
     from kite_memory.distill.scheduler import BUDGET_SPENT
 
-    told = perform("status") if daemon_runs() else here.operations.status()  # what it waits for, the daemon alone knows
+    told = perform("status") if daemon_runs() else here.operations.status()  # only the daemon knows what it waits for
     extractor, index = told["extractor"], told["index"]
     yield Finding("ok", f"extractor: {extractor['name']}")
     if waits := extractor["waiting_for"]:

@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
         finish()
     except OSError as error:
         fall_silent()
-        if isinstance(error, BrokenPipeError):  # whoever closes the pipe has read enough
+        if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
             return code
         if code == 0:
             _complain_of_the_machine(error)
@@ -116,7 +116,7 @@ def _run(words: list[str]) -> int:
         if not isinstance(error.__context__, BrokenPipeError):
             raise
         fall_silent()
-        return 0  # Typer's way of ending when nobody reads on; whoever closes the pipe has read enough
+        return 0  # Typer ends so when the reader has closed the pipe
     return code if isinstance(code, int) else 0
 
 

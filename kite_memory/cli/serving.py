@@ -117,7 +117,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
                 audit = Audit(config.state / "logs" / "audit.log")
 
                 def began(stop: Callable[[], None]) -> None:
-                    """An exit amid the server's tasks would be an error of theirs; uvicorn raises its signal again at the end."""
+                    """Stop by callback: an exit inside the server's tasks would be an error; uvicorn repeats the signal later."""
                     signal.signal(signal.SIGTERM, lambda *_: stop())
 
                 async def listen() -> None:

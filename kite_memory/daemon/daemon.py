@@ -72,11 +72,11 @@ _FILES_AT_ONCE = 500
 """Transcripts read before their sessions are cut into chunks: waiting sessions are held in memory."""
 
 _ROUNDS = 4
+"""Rounds of embedding bundles between two comparisons of the vault: some two seconds of processor time in all."""
 _BREATH = 5.0
 """Seconds between two parts of a backlog, so that it does not occupy a processor."""
 _UNTIL_QUIET = 100.0
 """Seconds after an agent's work when its last turn is closed."""
-"""Of embedding bundles, between two comparisons of the vault: together some two seconds of a processor's time."""
 
 _PATIENCE = 5.0
 """Seconds that all threads together get to end. A call to a model may take longer: it is repeated after the next start."""
@@ -271,7 +271,7 @@ class Daemon:
                 self._vault_watch.arm()
                 if self._pipeline.compare_vault(stop=self._stop.is_set) is not None:
                     self._chunks.ring()
-                    give_back()  # of a large vault even the list of its notes was much
+                    give_back()  # the list of a large vault's notes took much memory
                 compare_at, unembedded = time.monotonic() + self._compare_seconds, None
             elif roused.paths and (unembedded is None or now < unembedded + _LONGEST_BURST):
                 unembedded = unembedded or now

@@ -52,7 +52,7 @@ _FAILED = Style(color="red")
 _CURSOR = Style(reverse=True)
 _WIDEST = 2_000
 _NARROW = 100
-"""Columns."""
+"""Columns below which only one side is shown."""
 
 
 def style_of(row: Row) -> Style:

@@ -37,7 +37,7 @@ VIEWS: Mapping[str, frozenset[str]] = {
     "files and commands": frozenset({"tool_call", "command", "file_action", "tool_result"}),
     "notes": frozenset({"note", "decision"}),
 }
-"""What can be shown alone, in the order in which one gets there; what failed is a failure whatever it is."""
+"""Kinds that can be shown alone, in the order of switching. A failed event counts as a failure whatever its kind."""
 JUMPS = {
     "errors": frozenset({"error"}),
     "decisions": frozenset({"decision"}),

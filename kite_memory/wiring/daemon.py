@@ -158,7 +158,7 @@ def daemon_log(config: Config) -> Path:
 
 def _log_to(file: Path, level: LogLevel) -> None:
     """Open the log. Log messages never contain text of a transcript, a prompt or a note."""
-    from logging.handlers import RotatingFileHandler  # brings sockets along
+    from logging.handlers import RotatingFileHandler  # imports sockets
 
     make_private_folder(file.parent)
     handler = RotatingFileHandler(file, maxBytes=LARGEST, backupCount=BACKUPS, encoding="utf-8")

@@ -32,7 +32,7 @@ def _timeline_queries(config: Config, op: str, arguments: Mapping[str, Any], ope
     timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
     if op != "timeline" or not arguments.get("session"):
         return TimelineQueries(timeline=timeline, vault=NoShelf()).operations()
-    from kite_memory.vault import Vault  # brings YAML along
+    from kite_memory.vault import Vault  # imports YAML
 
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
     return TimelineQueries(timeline=timeline, vault=vault).operations()
