@@ -163,7 +163,7 @@ class HookHandler:
     def prepare(self, body: bytes, agent: str = "") -> tuple[str, Delivery]:
         """Return the exact text for the agent's hook to print, and its delivery.
 
-        The text is empty for unknown input and for sub-agents. It is logged, counted as shown and paid for in tokens once the
+        The text is empty for unknown input and for sub-agents. It counts as shown, is logged, and costs its tokens once the
         delivery has arrived.
         """
         delivery = Delivery()

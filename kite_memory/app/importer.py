@@ -142,7 +142,7 @@ class Importer:
 
         Any other link is kept as it ``stands``, or written as plain text if the note has none there.
         """
-        if links.replace(came, lambda link: link.shown) != links.unlinked(stands):  # nor where a link is within a link
+        if links.replace(came, lambda link: link.shown) != links.unlinked(stands):  # edited, or nested links
             return stands
         held = {len(links.unlinked(stands[: link.start])): stands[link.start : link.end] for link in links.find(stands)}
 

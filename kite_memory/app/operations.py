@@ -442,13 +442,13 @@ class Operations:
                 "waiting_until": idle.until,
                 "hint": idle.hint,
             },
-            "judge": {  # its part of what the extractor's figures say
+            "judge": {  # included in the extractor's figures
                 "calls_today": judged.calls,
                 "tokens_in": judged.tokens_in,
                 "tokens_out": judged.tokens_out,
                 "cost_usd": round(judged.dollars, 6),
             },
-            "calls_beside": {  # of what the extractor's figures say, too
+            "calls_beside": {  # included in the extractor's figures, too
                 purpose: {"calls_today": spent.calls, "cost_usd": round(spent.dollars, 6)} for purpose, spent in purposes.items()
             },
             "problems": problems,

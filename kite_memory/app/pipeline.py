@@ -193,7 +193,10 @@ class Pipeline:
         return tuple(problem for problem in look.problems if problem.reason not in told)
 
     def _attest(self, look: ReadResult) -> None:
-        """Record notes as confirmed by the events. What cannot be written now is recorded when the chunk is extracted."""
+        """Add the lines as evidence to notes captured from prompts.
+
+        What cannot be written now is added when the chunk is extracted.
+        """
         actions = attested(look.events, self._vault)
         if not actions:
             return
@@ -206,7 +209,7 @@ class Pipeline:
         return sum(self.ingest(source, path, progress=progress) for source, path in unread)
 
     def form_chunks(self) -> float | None:
-        """Add finished chunks to the outbox. Return the Unix time of the next chunk to end if no event arrives.
+        """Add finished chunks to the outbox. Return the Unix time to call this again if no event arrives, or ``None``.
 
         This also settles how the notes shown in a finished turn were used.
         """
@@ -549,7 +552,7 @@ _PERHAPS_OURS = ("vault", "Vault", "VAULT", ".md] ")
 
 
 def _without_echo(event: Event) -> Event:
-    """Remove text that Kite Memory itself gave to an agent, whoever repeats it and in whatever form: it is no news."""
+    """Remove text that Kite Memory itself gave to an agent, in whatever form it is repeated: it is no news."""
     text = "" if event.role == "tool" and _OUR_TOOLS.search(event.tool) else without_echo(event.text)
     command = without_echo(event.command) if event.command else ""
     same = (text, command, "") == (event.text, event.command, event.whole)

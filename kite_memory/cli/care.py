@@ -157,7 +157,7 @@ def _rouse_the_daemon() -> None:
     try:
         client.call(configuration.load().state, "look", b"", 2.0)
     except KiteError:
-        pass  # it looks by itself, later
+        pass  # the daemon compares by itself later
 
 
 def _findings(here: "Services") -> tuple[list[dict[str, str]], str]:

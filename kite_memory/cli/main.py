@@ -121,7 +121,7 @@ def _run(words: list[str]) -> int:
 
 
 def _command_in(words: Sequence[str]) -> str:
-    """Return the words that name a known command."""
+    """Return ``kmem`` and the leading words that name a known command."""
     command: Any = typer.main.get_command(app)
     known = ["kmem"]
     for word in words:

@@ -16,7 +16,7 @@ _SESSION = 8
 
 
 def print_found(found: dict[str, Any], *, explain: bool, limit: int) -> None:
-    """Print notes and passages in one order; merely near ones are listed under a line that marks them so."""
+    """Print notes and passages in one order. If there are only merely near ones, they are printed under a line that says so."""
     lines = [(hit["rank"], hit, True) for hit in found["hits"]] + [(each["rank"], each, False) for each in found["events"]]
     lines.sort(key=lambda line: line[0])
     sure = [(each, is_note) for _, each, is_note in lines if is_note or each["tier"] != "nearest"]

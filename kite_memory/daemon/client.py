@@ -37,7 +37,7 @@ def call(state: Path, op: str, body: bytes, timeout: float) -> bytes:
     connection = _connect(str(state), deadline)
     try:
         word, answer = endpoint.exchange(connection, op, body, deadline)
-        with suppress(OSError):  # most replies need no receipt, and the daemon has hung up
+        with suppress(OSError):  # most replies need no acknowledgement: the daemon has closed
             endpoint.acknowledge(connection)
     except TimeoutError as error:
         raise DaemonSilent(f"the daemon did not answer within {timeout:g} s", hint=_RESTART) from error
