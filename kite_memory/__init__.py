@@ -1,3 +1,3 @@
-"""The memory that AI coding agents don't have."""
+"""Local long-term memory for AI coding agents."""
 
 __version__ = "0.1.0"

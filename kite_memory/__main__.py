@@ -1,4 +1,7 @@
-"""`python -m kite_memory` is `kmem`. So is this file by its path under `python -P`, where no other folder can come in between."""
+"""Run `kmem` as `python -m kite_memory`.
+
+Running this file by its path under `python -P` does the same and keeps other folders from being imported first.
+"""
 
 import os
 import sys
@@ -16,7 +19,7 @@ def main() -> None:
 
 
 def _daemon() -> int:
-    """As `kmem daemon`, without what a command line needs: a process that stays should not hold ten megabytes of that."""
+    """Run `kmem daemon` without loading the command line, which would cost the long-lived process ten megabytes."""
     from kite_memory.errors import KiteError
 
     os.umask(0o077)
@@ -25,7 +28,7 @@ def _daemon() -> int:
         from kite_memory.daemon.lock import DaemonLock
 
         settings = config.load()
-        with DaemonLock.take(settings.state) as lock:  # before the rest is loaded: who comes second is gone again at once
+        with DaemonLock.take(settings.state) as lock:  # before the rest is loaded: a second daemon ends at once
             from kite_memory.wiring.daemon import run_daemon
 
             return run_daemon(settings, lock)

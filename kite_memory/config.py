@@ -1,4 +1,4 @@
-"""The configuration: a file, the environment on top, and nothing else. Read by the entry points."""
+"""Configuration: read from one file, overridden by environment variables. Only entry points read it."""
 
 import dataclasses
 import os
@@ -22,9 +22,10 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractorConfig:
-    """``calls_per_day`` and ``dollars_per_day`` bound what is spent; over them, chunks wait for the next UTC day.
+    """Settings of the language model that extracts notes.
 
-    The judge asks the same model; ``judge_share`` is the part of both that it may take.
+    ``calls_per_day`` and ``dollars_per_day`` limit spending; beyond them, chunks wait for the next UTC day. The judge uses the same
+    model; ``judge_share`` is the part of both limits that it may use.
     """
 
     name: ExtractorName = "auto"
@@ -47,9 +48,10 @@ class EmbedderConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallConfig:
-    """``dial`` says how willing it is to speak; a ``threshold`` of one's own, for the plain score, overrules it.
+    """Settings of recall at each prompt.
 
-    What a prompt is given can be less, never more.
+    ``dial`` sets how readily notes are shown. A ``threshold`` for the plain score, if set, overrides it. ``notes_per_prompt`` and
+    ``tokens_per_prompt`` can be lowered from the defaults, not raised.
     """
 
     dial: Dial = "normal"
@@ -60,9 +62,11 @@ class RecallConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonConfig:
-    """``idle_seconds`` without a new line end a chunk that is worth it (see `distill.chunking.ChunkPolicy`).
+    """Settings of the daemon.
 
-    ``compare_seconds`` is the pause between full comparisons. ``log_level`` is the least that `kmem logs` will find.
+    After ``idle_seconds`` without a new line, a chunk ends if it is worth extracting (see `distill.chunking.ChunkPolicy`).
+    ``compare_seconds`` is the pause between full comparisons. ``log_level`` is the lowest level that is logged and that `kmem logs`
+    can find.
     """
 
     idle_seconds: float = 20.0
@@ -72,10 +76,13 @@ class DaemonConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamConfig:
-    """``store`` is for who serves a team: ``postgresql://…`` without a password (`keys` has it), which ``kmem serve --store team``
-    opens under ``tenant``; long transcripts lie in ``bucket`` at the S3-compatible ``endpoint``. ``bridge`` is for who belongs to
-    one: the address of its ``kmem serve``, which ``kmem search`` asks as well where ``ask`` says so, and every prompt where it
-    says ``prompt``.
+    """Settings for serving a team's store and for asking a team's server.
+
+    A machine that serves a team sets ``store``: ``postgresql://…`` without a password (`keys` holds it), opened by ``kmem serve
+    --store team`` under ``tenant``. Long transcripts are stored in ``bucket`` at the S3-compatible ``endpoint``.
+
+    A member of a team sets ``bridge``: the address of the team's ``kmem serve``. ``kmem search`` asks it as well if ``ask`` is
+    ``search`` or ``prompt``; every prompt asks it if ``ask`` is ``prompt``.
     """
 
     store: str = ""
@@ -90,11 +97,11 @@ class TeamConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """All paths are whole: the daemon runs in another folder than the command that started it.
+    """The whole configuration. All paths are absolute, since the daemon runs in another folder than the command that starts it.
 
-    An agent without a root is not read: whoever sets a house apart names only what is to be read there. ``aider_roots`` are
-    projects of the person's to look for Aider in, besides those that other agents have worked in; ``own_histories`` are folders in
-    which its history was the person's before we saw it. ``vault_git``: each consolidation of the vault is a commit of its own.
+    An agent whose root is ``None`` is not read. ``aider_roots`` are projects to look for Aider in, besides those that other agents
+    have worked in. ``own_histories`` are folders whose Aider history belonged to the user before it was first read. With
+    ``vault_git``, each consolidation of the vault is a separate commit.
     """
 
     file: Path
@@ -148,7 +155,10 @@ _SETTINGS = ("vault", "extractor", "embedder", "recall", "daemon", "team", "judg
 
 
 def load() -> Config:
-    """Raises `ConfigInvalid` for a file that is not TOML, an unknown setting or a value of the wrong kind."""
+    """Read the configuration from its file and the environment.
+
+    Raises `ConfigInvalid` if the file cannot be read, is not TOML, or holds an unknown setting or a value of the wrong kind.
+    """
     file = Path(paths.config_file())
     try:
         content = file.read_bytes()
@@ -160,7 +170,7 @@ def load() -> Config:
 
 
 def check(content: bytes, file: Path) -> Config:
-    """What `load` would make of ``content`` in its file. Raises the same."""
+    """Return the configuration that `load` would read if its file held ``content``. Raises the same errors."""
     _refuse_homes_unreplaced()
     try:
         table = tomllib.loads(content.decode("utf-8-sig"))
@@ -213,7 +223,10 @@ def check(content: bytes, file: Path) -> Config:
 
 
 def _refuse_homes_unreplaced() -> None:
-    """A ``~`` in quotes reaches us as it is: below any folder that we are started in, another house would be made, called ``~``."""
+    """Raise `ConfigInvalid` if a folder variable begins with a literal ``~``.
+
+    The shell leaves a quoted ``~`` as it is, and a folder called ``~`` would be made below the working folder.
+    """
     for name in ("KMEM_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         told = os.environ.get(name, "")
         if told == "~" or told.startswith(("~/", "~\\")):
@@ -221,7 +234,7 @@ def _refuse_homes_unreplaced() -> None:
 
 
 def _vault(told: object, file: Path) -> Path:
-    """``KMEM_HOME`` has its own and wins: it sets a whole machine apart."""
+    """Return the vault's path from the configuration. A set ``KMEM_HOME`` overrides it with its own vault."""
     if not isinstance(told, str) or "\0" in told:
         raise ConfigInvalid(f"`vault` in {file} is not a path in quotes", hint='write vault = "~/notes/kite"')
     vault = _whole(told or paths.default_vault(), made_whole=not told)
@@ -231,12 +244,12 @@ def _vault(told: object, file: Path) -> Path:
 
 
 def _team(table: object, file: Path) -> TeamConfig:
-    """A file that people show around is no place for a password."""
+    """Read the ``[team]`` section. Raises `ConfigInvalid` for an address with a password: people share this file."""
     team = _section(TeamConfig, table, "team", file)
     for name, address in (("store", team.store), ("endpoint", team.endpoint), ("bridge", team.bridge)):
         if not address:
             continue
-        from urllib.parse import urlsplit  # takes milliseconds that only who has a team need spend
+        from urllib.parse import urlsplit  # imported here: it takes milliseconds, and only teams need it
 
         try:
             holds_password = urlsplit(address).password is not None or "password=" in address

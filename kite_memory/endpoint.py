@@ -1,9 +1,9 @@
 # pathlib would cost the hook client milliseconds:
 # ruff: noqa: PTH118, PTH123
-"""How a process of ours reaches the daemon, and the frame that both sides speak.
+"""Connection to the daemon, and the frame format of requests and replies.
 
-The hook client pays for this module at every prompt, so it takes the bare `_socket`: the dressed-up `socket` costs eight
-milliseconds, more than the rest of the interpreter's start.
+The hook client imports this module at every prompt, so it uses the bare `_socket`: importing `socket` costs eight milliseconds,
+more than the rest of the interpreter's start.
 """
 
 import _socket
@@ -25,7 +25,7 @@ _WORD_LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789:_-"
 Connection = _socket.socket
 
 RECEIVED = b"\x06"
-"""What an asker sends back once a reply has been put to use."""
+"""Byte that a client sends back once it has used a reply."""
 
 GREETING = b"KMEM1 hello "
 NONCE_DIGITS = 32
@@ -33,14 +33,14 @@ TOKEN_DIGITS = 64
 
 
 def frame(word: str, body: bytes) -> bytes:
-    """``KMEM1 <word> <length>``, a newline, the body. The word is an operation, or, coming back, ``ok`` or ``error``."""
+    """Return ``KMEM1 <word> <length>``, a newline and the body. The word is an operation or, in a reply, ``ok`` or ``error``."""
     return b"%s%s %d\n%s" % (_MAGIC, word.encode("ascii"), len(body), body)
 
 
 def split_head(buffer: bytes | bytearray, longest: int) -> tuple[str, int, int] | None:
-    """The word, the body's length and where the body starts; ``None`` while the first line is on its way.
+    """Return the word, the body's length and the body's offset, or ``None`` while the first line is incomplete.
 
-    Raises `ValueError` as soon as the bytes cannot be a frame of at most ``longest`` bytes of body.
+    Raises `ValueError` as soon as the bytes cannot be a frame with a body of at most ``longest`` bytes.
     """
     end = buffer.find(b"\n", 0, _LONGEST_HEAD)
     if end < 0:
@@ -57,17 +57,17 @@ def split_head(buffer: bytes | bytearray, longest: int) -> tuple[str, int, int] 
 
 
 def port_file(state: str) -> str:
-    """Where a daemon without unix sockets leaves its port and its secret."""
+    """Return the path of the file where a daemon without unix sockets stores its port and its token."""
     return os.path.join(state, "daemon.port")
 
 
 def patience_file(state: str) -> str:
-    """Where a daemon that may think longer about a prompt says how many milliseconds longer."""
+    """Return the path of the file with the milliseconds that the daemon may take longer for a prompt."""
     return os.path.join(state, "daemon.patience")
 
 
 def patience(state: str) -> float:
-    """Seconds to add to the hook's deadline; none where nobody asked for any."""
+    """Return the seconds to add to the hook's deadline, 0 if the file is missing or unreadable."""
     try:
         with open(patience_file(state), "rb") as file:
             return min(max(int(file.read(8)), 0), _MOST_PATIENCE) / 1000
@@ -76,9 +76,9 @@ def patience(state: str) -> float:
 
 
 def proof(token: str, nonce: bytes) -> bytes:
-    """What only a daemon that knows the token can answer.
+    """Return the answer to ``nonce`` that only a daemon with the token can give.
 
-    A port outlives the daemon that held it: without this, whoever took it over would be handed the next prompt.
+    A port can be taken by another program after the daemon ends: without this check, that program would receive the next prompt.
     """
     from _blake2 import blake2s  # loopback only; `hashlib` would cost milliseconds
 
@@ -86,7 +86,10 @@ def proof(token: str, nonce: bytes) -> bytes:
 
 
 def peer_is_this_user(connection: Connection) -> bool:
-    """Asks the kernel who holds the other end of a unix socket. Where it cannot say, the folder's mode has to do."""
+    """Return whether the kernel reports this user at the other end of a unix socket.
+
+    Return true on platforms without such a report; there, the folder's permissions are the protection.
+    """
     if sys.platform == "win32":
         return True
     if sys.platform == "linux":
@@ -99,7 +102,7 @@ def peer_is_this_user(connection: Connection) -> bool:
 
 
 def connect(state: str, deadline: float) -> Connection:
-    """A connection to this user's daemon. Raises `OSError` where there is none, `TimeoutError` past the deadline."""
+    """Connect to this user's daemon. Raises `OSError` if there is none, `TimeoutError` past the deadline."""
     if hasattr(_socket, "AF_UNIX"):
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
@@ -108,7 +111,7 @@ def connect(state: str, deadline: float) -> Connection:
             if peer_is_this_user(connection):
                 return connection
         except (FileNotFoundError, ConnectionRefusedError):
-            pass  # this daemon may be one that had to do without a unix socket
+            pass  # the daemon may be listening on a port instead
         except BaseException:
             connection.close()
             raise
@@ -117,12 +120,12 @@ def connect(state: str, deadline: float) -> Connection:
 
 
 def exchange(connection: Connection, word: str, body: bytes, deadline: float, longest: int = LONGEST_REPLY) -> tuple[str, bytes]:
-    """One request, one reply: its word and its body, whole. Raises `OSError`, or `ValueError` for a reply that isn't one."""
+    """Send one request and return the word and the body of its reply. Raises `OSError`, or `ValueError` for an invalid reply."""
     _bound(connection, deadline)
     try:
         connection.sendall(frame(word, body))
     except (BrokenPipeError, ConnectionResetError):
-        pass  # a server that refuses early has said why
+        pass  # a server that refuses early has sent its reason
     reply = bytearray()
     while (head := split_head(reply, longest)) is None:
         reply += _some(connection, _LONGEST_HEAD, deadline)
@@ -135,7 +138,7 @@ def exchange(connection: Connection, word: str, body: bytes, deadline: float, lo
 
 
 def acknowledge(connection: Connection) -> None:
-    """Say that the reply has reached whom it was for. Raises `OSError` where the daemon no longer listens."""
+    """Confirm that the reply was delivered. Raises `OSError` if the daemon no longer listens."""
     connection.sendall(RECEIVED)
 
 

@@ -1,8 +1,8 @@
-"""Errors that a person can act on."""
+"""Errors that a user can act on."""
 
 
 class KiteError(Exception):
-    """Printed as ``error: …`` and ``hint: …``; the process ends with ``exit_code``."""
+    """Base of all errors shown to users: printed as ``error: …`` and ``hint: …``; the process ends with ``exit_code``."""
 
     exit_code = 1
 
@@ -16,13 +16,13 @@ class UsageError(KiteError):
 
 
 class FoundSomething(KiteError):
-    """``doctor``, ``verify`` and ``--check`` say with this that all is not well."""
+    """Raised by ``doctor``, ``verify`` and ``--check`` when they found a problem."""
 
     exit_code = 3
 
 
 class VaultMissing(KiteError):
-    """The vault folder is not where the configuration says, or is empty where it held notes."""
+    """The vault folder is missing at the configured path, or is empty although it held notes."""
 
 
 class VaultReadOnly(KiteError):
@@ -30,23 +30,23 @@ class VaultReadOnly(KiteError):
 
 
 class VaultFolderWrong(VaultReadOnly):
-    """One folder of the vault is a file or a link; the others can be written to."""
+    """One folder of the vault is a file or a link; the others can still be written to."""
 
 
 class StateNewer(KiteError):
-    """A file of ours was written by a newer version than this one."""
+    """A state file was written by a newer version of Kite Memory."""
 
 
 class StateNotWritten(KiteError):
-    """A store of ours could not be changed: no space left, or a disk that fails. Nothing of the change was kept."""
+    """A store could not be changed: no space left, or a failing disk. The whole change was rolled back."""
 
 
 class StateTakenAway(KiteError):
-    """Our files are no longer where we opened them: going on would mean a second truth beside whoever comes next."""
+    """State files were moved or replaced while open. Continuing would write a second copy beside the one now in use."""
 
 
 class StateDamaged(KiteError):
-    """A file of ours is not what it should be; ``kmem rebuild`` makes it anew."""
+    """A state file has invalid content; ``kmem rebuild`` writes it again."""
 
 
 class ConfigInvalid(KiteError):
@@ -62,7 +62,7 @@ class DaemonRunning(KiteError):
 
 
 class NotFound(KiteError):
-    """What was named is not there, or not for who asks."""
+    """The named thing does not exist, or the caller may not see it."""
 
 
 class NoteNotFound(NotFound):
@@ -70,4 +70,4 @@ class NoteNotFound(NotFound):
 
 
 class EmbedderUnavailable(KiteError):
-    """The embedding service did not answer; the local space still does."""
+    """The embedding service did not answer; local embeddings still work."""

@@ -1,7 +1,7 @@
-"""What agents run at every prompt: stdin to the daemon, its answer to stdout.
+"""Hook command that agents run at every prompt: sends stdin to the daemon and writes its answer to stdout.
 
-Out of the way in milliseconds, silent in doubt, and never the reason why an agent stops: the exit code is 0 whatever
-happens (2 would block the person's prompt). Run as a file by a bare interpreter, or as ``kmem-hook``.
+It ends within milliseconds, writes nothing if in doubt, and always exits with 0, so that it never stops the agent (2 would block
+the user's prompt). It is run as a file by a bare interpreter, or as ``kmem-hook``.
 """
 
 import os
@@ -38,9 +38,9 @@ def _answer() -> None:
     connection = endpoint.connect(state, end[0])
     word, answer = endpoint.exchange(connection, _operation(sys.argv), asked, end[0], _LONGEST_ANSWER)
     if word == "ok" and monotonic() < end[0]:
-        end[0] += _TO_WRITE  # half a block is worse than a late one
+        end[0] += _TO_WRITE  # a block written by half is worse than a late one
         _write_all(1, answer)
-        endpoint.acknowledge(connection)  # only now does what was told count as told
+        endpoint.acknowledge(connection)  # only now does the daemon record the notes as shown
 
 
 def _deadline_seconds() -> float:
@@ -61,7 +61,7 @@ def _operation(argv: list[str]) -> str:
 
 
 def _read_all(file: int) -> bytes:
-    """To the end, for the agent must not meet a closed pipe; what is over the limit is dropped."""
+    """Read a file to its end, so that the agent never meets a closed pipe. Bytes over the limit are dropped."""
     kept, size = [], 0
     while piece := os.read(file, 1 << 16):
         kept.append(piece[: _LONGEST_INPUT - size])

@@ -1,7 +1,7 @@
-"""The keys of the services we call: found in the environment, the system's keyring, or a file of our own.
+"""API keys of external services: found in the environment, the system's keyring, or the key file.
 
-Never in a repository's ``.env`` or the working folder: what a project brings along is not the person's word. A key's value
-leaves this module only for the call it is for; whatever is shown is its last four characters.
+Never read from a repository's ``.env`` or the working folder, since the user has not chosen what a project contains. A key's value
+leaves this module only for the call it is for; messages show only its last four characters.
 """
 
 import importlib
@@ -41,7 +41,7 @@ _Answer = TypeVar("_Answer")
 
 
 class KeyFileUnsafe(KiteError):
-    """Others could have read the key file, or written it."""
+    """The key file is readable or writable by other users."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +52,12 @@ class Key:
 
     @property
     def shown(self) -> str:
-        """All that may be printed of it."""
+        """The key's printable form: its last four characters, or none for a short key."""
         return f"…{self.value[-_SHOWN:]}" if len(self.value) >= 4 * _SHOWN else "…"
 
 
 class Keyring(Protocol):
-    """What we use of the `keyring` package. Anything may raise anything, or hang: behind it are desktops and their buses."""
+    """The part of the `keyring` package that is used. Backends may raise any exception or hang."""
 
     def get_password(self, service: str, name: str, /) -> str | None: ...
 
@@ -67,7 +67,10 @@ class Keyring(Protocol):
 
 
 class Keys:
-    """``patience`` bounds every question to the keyring, in seconds: it may wait for a person who is not there."""
+    """Keys of one user, and where they are stored.
+
+    ``patience`` limits each call to the keyring, in seconds, since the keyring may wait for an absent user.
+    """
 
     def __init__(self, file: Path, environment: Mapping[str, str], keyring: Keyring | None, *, patience: float = _PATIENCE) -> None:
         self._file = file
@@ -76,7 +79,10 @@ class Keys:
         self._patience = patience
 
     def find(self, name: KeyName) -> Key | None:
-        """The first of: environment, keyring, file. Raises `KeyFileUnsafe` for a file that others can read."""
+        """Return the key from the environment, else the keyring, else the file.
+
+        Raises `KeyFileUnsafe` if the file is owned by or readable by others.
+        """
         if value := self._environment.get(VARIABLES[name], "").strip():
             return Key(name=name, value=value, place="environment")
         if value := self._in_keyring(name):
@@ -90,7 +96,10 @@ class Keys:
         return found.place if found else None
 
     def set(self, name: KeyName, value: str) -> Key:
-        """Kept in the keyring if there is one that works, else in the file; never in both."""
+        """Store a key in the keyring if a working one exists, else in the file; never in both.
+
+        Raises `UsageError` if the value cannot be a key.
+        """
         value = value.strip()
         if not _may_be(name, value):
             raise UsageError(
@@ -108,7 +117,10 @@ class Keys:
         return Key(name=name, value=value, place="file")
 
     def remove(self, name: KeyName) -> tuple[Place, ...]:
-        """Where it was removed from. One in the environment is out of reach: `where` still names it afterwards."""
+        """Remove a key from keyring and file, and return where it was found.
+
+        A key in the environment is not removed: `where` still returns it afterwards.
+        """
         removed: list[Place] = []
         keyring = self._keyring
         if keyring is not None and self._in_keyring(name):
@@ -127,7 +139,7 @@ class Keys:
         return found.strip() if isinstance(found, str) else ""
 
     def _ask(self, question: Callable[[], _Answer]) -> _Answer | None:
-        """A keyring that fails or hangs once is not asked again."""
+        """Call the keyring, and use it no more if it fails or hangs."""
         match _in_time(question, self._patience):
             case [answer]:
                 return answer
@@ -158,7 +170,10 @@ class Keys:
 
 
 def _may_be(name: KeyName, value: str) -> bool:
-    """A password is whatever people make it. A key is one word, and neither quoted nor named as in a shell's file."""
+    """Return whether a value can be a key.
+
+    A password can be any printable text. A key is one ASCII word, not quoted and not written as ``NAME=value``.
+    """
     if not value or len(value) > _LONGEST_KEY or not value.isprintable():
         return False
     quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'`"
@@ -166,7 +181,7 @@ def _may_be(name: KeyName, value: str) -> bool:
 
 
 def key_name(text: str) -> KeyName:
-    """Raises `UsageError` for a service we have no use for. Its variable's name will do as well."""
+    """Return the key with that name or environment variable. Raises `UsageError` for an unknown service."""
     for name in get_args(KeyName):
         if text.lower() == name or text == VARIABLES[name]:
             known: KeyName = name
@@ -175,24 +190,24 @@ def key_name(text: str) -> KeyName:
 
 
 def key_file(config_file: Path) -> Path:
-    """Beside the configuration, not in it: that one people show around."""
+    """Return the path of the key file: beside the configuration, which people share, not in it."""
     return config_file.with_name("keys.toml")
 
 
 def keys_beside(config_file: Path, environment: Mapping[str, str] = os.environ) -> Keys:
-    """With everything this machine has."""
+    """Return the keys from the environment, the system's keyring and the key file beside ``config_file``."""
     return Keys(key_file(config_file), environment, system_keyring())
 
 
 def put(name: str, value: str, config_file: Path) -> str:
-    """What was done, for the person who asked for it."""
+    """Store a key and return a message about where it is kept."""
     key = keys_beside(config_file).set(key_name(name), value)
     kept_in = "the system's keyring" if key.place == "keyring" else key_file(config_file)
     return f"the {key.name} key {key.shown} is kept in {kept_in}"
 
 
 def remove(name: str, config_file: Path) -> str:
-    """What was done, and what is out of reach."""
+    """Remove a key and return a message that also reports one still set in the environment."""
     known = key_name(name)
     kept = keys_beside(config_file)
     places = kept.remove(known)
@@ -201,7 +216,7 @@ def remove(name: str, config_file: Path) -> str:
 
 
 def listing(config_file: Path) -> Iterator[str]:
-    """One line for each service there is."""
+    """Yield one line for each known service."""
     kept = keys_beside(config_file)
     for name in VARIABLES:
         key = kept.find(name)
@@ -209,7 +224,7 @@ def listing(config_file: Path) -> Iterator[str]:
 
 
 def system_keyring() -> Keyring | None:
-    """The `keyring` package's, if that is installed and has a backend that keeps anything."""
+    """Return the `keyring` package if it is installed and has a backend that stores anything."""
 
     def load() -> Keyring | None:
         try:
@@ -223,7 +238,7 @@ def system_keyring() -> Keyring | None:
 
 
 def _in_time(question: Callable[[], _Answer], patience: float) -> list[_Answer]:
-    """Empty if it fails or hangs."""
+    """Return the answer in a list, or an empty list if the call fails or takes longer than ``patience`` seconds."""
     found: list[_Answer] = []
 
     def run() -> None:

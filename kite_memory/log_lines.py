@@ -1,4 +1,4 @@
-"""How our own logs are written and read, whichever process writes them."""
+"""Formatting and reading of log files, the same for every process that writes them."""
 
 import logging
 import os
@@ -18,13 +18,16 @@ LEVELS: tuple[LogLevel, ...] = get_args(LogLevel)
 
 BACKUPS = 3
 LARGEST = 1 << 20
-"""Bytes of one log file; it is then renamed, and the oldest of `BACKUPS` goes."""
+"""Size limit of one log file in bytes. At this size the file is rotated, and the oldest of `BACKUPS` is deleted."""
 
 _HEAD = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z (DEBUG|INFO|WARNING|ERROR|CRITICAL) (\S+) (.*)", re.ASCII)
 
 
 class OneLine(logging.Formatter):
-    """What an error quotes may be anybody's words. Nothing of it steers a terminal, begins a line or is a secret."""
+    """Log formatter that redacts secrets, removes terminal controls and keeps each message on one line.
+
+    Errors may quote untrusted text.
+    """
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return " ".join(_fit_to_keep(super().formatMessage(record)).split("\n"))
@@ -41,7 +44,7 @@ def _fit_to_keep(text: str) -> str:
 
 
 def dated() -> OneLine:
-    """The format of log files, which `LogFile` reads back."""
+    """Return the format of log files, which `LogFile` parses."""
     formatter = OneLine("%(asctime)sZ %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
     formatter.converter = time.gmtime
     return formatter
@@ -49,7 +52,7 @@ def dated() -> OneLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """``text`` holds the message, and on further lines a traceback."""
+    """One log entry. ``text`` holds the message, with a traceback on further lines."""
 
     at: datetime
     level: LogLevel
@@ -64,7 +67,7 @@ class Entry:
 
 
 class LogFile:
-    """A log and its rotated predecessors. The file is not held open between calls, so that Windows can rename it."""
+    """A log file and its rotated predecessors. It is closed between calls, so that Windows can rename it."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -72,13 +75,13 @@ class LogFile:
         self._identity: tuple[int, int] | None = None
 
     def entries(self) -> list[Entry]:
-        """Everything that is kept, oldest first. `new` goes on from here."""
+        """Return all entries, oldest first. `new` continues from here."""
         self._identity, self._position = _identity(self._file), 0
         older = (_text(_numbered(self._file, number)) for number in range(BACKUPS, 0, -1))
         return list(_parsed("".join((*older, self._unread()))))
 
     def new(self) -> list[Entry]:
-        """What was written since the last call, also where the file was rotated or cut short meanwhile."""
+        """Return the entries written since the last call, even if the file was rotated or truncated in between."""
         identity = _identity(self._file)
         missed = ""
         if identity != self._identity:
@@ -91,7 +94,7 @@ class LogFile:
         return list(_parsed(missed + self._unread()))
 
     def _unread(self) -> str:
-        """Whole lines only: the rest is still being written."""
+        """Return the unread whole lines. An incomplete last line is still being written."""
         content = _bytes(self._file, self._position)
         whole = content[: content.rfind(b"\n") + 1]
         self._position += len(whole)
@@ -99,13 +102,13 @@ class LogFile:
 
 
 def last(entries: list[Entry], *, level: LogLevel, since: datetime | None, most: int) -> list[Entry]:
-    """The newest ``most`` entries that are at least of a level and not older than ``since``, in order."""
+    """Return the newest ``most`` entries of at least ``level`` and not older than ``since``, oldest first."""
     fitting = (entry for entry in entries if entry.is_at_least(level) and (since is None or entry.at >= since))
     return list(deque(fitting, maxlen=most))
 
 
 def _parsed(text: str) -> Iterator[Entry]:
-    """Lines before the first head belong to an entry that was rotated away."""
+    """Yield the entries in ``text``. Lines before the first head belong to an entry that was rotated away, and are dropped."""
     entry: Entry | None = None
     for line in text.split("\n"):
         if match := _HEAD.fullmatch(line):

@@ -1,7 +1,6 @@
-"""What leaves this machine for somebody else's: the last look at it, whoever asks and whatever it is made of.
+"""Redaction of everything that is sent to external services, applied to every request just before it leaves.
 
-Events have passed the door before they were stored. Notes have not: people write into their vault what they please, and ask what
-they please.
+Events were redacted before they were stored. Notes and questions were not, since users write them freely.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from kite_memory.redaction import drop_private, redact
 
 @dataclass(frozen=True, slots=True)
 class RedactingBackend:
-    """A model that is told no secrets."""
+    """Language model backend that redacts secrets in what it sends."""
 
     inner: Backend
 
@@ -36,7 +35,7 @@ class RedactingBackend:
 
 @dataclass(frozen=True, slots=True)
 class RedactingEmbedder:
-    """An embedder that is told no secrets, and nothing that is marked as private."""
+    """Embedder that redacts secrets and drops text marked as private before sending."""
 
     inner: Embedder
 

@@ -1,10 +1,13 @@
-"""Where everything lies. Standard library only and cheap to import: the hook client needs it at every prompt."""
+"""Paths of state, configuration, vault and socket.
+
+Standard library only and cheap to import: the hook client needs it at every prompt.
+"""
 
 import os
 import sys
 
 _SOCKET_PATH_LIMIT = 100
-"""Unix socket addresses end at 104 bytes (macOS) or 108 (Linux)."""
+"""Longest socket path that is used, in bytes. Unix socket addresses end at 104 bytes (macOS) or 108 (Linux)."""
 
 
 def _home() -> str:
@@ -16,7 +19,7 @@ def _kmem_home() -> str:
 
 
 def state_dir() -> str:
-    """Spelled in one way however the environment spells it: the socket's name may be made of it."""
+    """Return the state folder as an absolute, normalised path, since the socket's name may be a hash of it."""
     root = _kmem_home()
     if root:
         return os.path.join(os.path.abspath(root), "state")
@@ -38,7 +41,10 @@ def default_vault() -> str:
 
 
 def socket_path(state: str) -> str:
-    """The daemon's address: in the state folder, or in a runtime folder when that path is too long for a socket."""
+    """Return the path of the daemon's socket.
+
+    It is in the state folder, or in a runtime folder if that path is too long for a socket.
+    """
     path = os.path.join(state, "daemon.sock")
     if len(os.fsencode(path)) <= _SOCKET_PATH_LIMIT:
         return path
@@ -46,12 +52,12 @@ def socket_path(state: str) -> str:
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if not runtime or len(os.fsencode(runtime)) > 60:
         uid = os.getuid() if sys.platform != "win32" else 0
-        runtime = f"/tmp/kmem-{uid}"  # noqa: S108 - whoever binds there checks owner and mode first
+        runtime = f"/tmp/kmem-{uid}"  # noqa: S108 - the daemon checks owner and mode before it binds
     return os.path.join(runtime, f"kmem-{tag}.sock")
 
 
 def _stable_hash(text: str) -> int:
-    """FNV-1a, 64 bits: `hashlib` would cost the hook client five milliseconds."""
+    """Return the FNV-1a hash, 64 bits. `hashlib` would cost the hook client five milliseconds."""
     value = 0xCBF29CE484222325
     for byte in os.fsencode(text):
         value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF

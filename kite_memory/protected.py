@@ -1,6 +1,6 @@
-"""The literals that a person asked never to keep: read from ``.env`` or ``.netrc`` when they say so, stored as keyed hashes.
+"""Literals that the user wants never to be stored: read from ``.env`` or ``.netrc`` on request, kept as keyed hashes.
 
-The key lies beside the hashes: whoever can read the file can test a guess, but reads no literal in it.
+The key is stored beside the hashes: a reader of the file can test a guess, but finds no literal in it.
 """
 
 import json
@@ -27,7 +27,10 @@ _PLAIN = re.compile(r"[a-z][a-z0-9+.\-]*://\S*|[\w.\-]*/[\w./\-]*|[0-9.:,\-]{1,1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """``literals`` are to be protected; ``passed_over`` are names of values that are too short or plain words."""
+    """Result of reading a secrets file.
+
+    ``literals`` are to be protected; ``passed_over`` are names of values that are too short or plain words.
+    """
 
     literals: tuple[str, ...]
     passed_over: tuple[str, ...]
@@ -38,7 +41,10 @@ def protected_file(config_file: Path) -> Path:
 
 
 def read_literals(file: Path) -> Found:
-    """Of ``.netrc`` the passwords; of any other file the values of ``NAME=value``, and lines without a name as they are."""
+    """Read the passwords of a ``.netrc``, or the values of ``NAME=value`` and whole lines without a name of any other file.
+
+    Raises `KiteError` for a file that cannot be read or parsed, `UsageError` for one that is too large.
+    """
     try:
         with file.open("rb") as opened:
             content = opened.read(_LARGEST + 1)
@@ -81,7 +87,10 @@ def _chosen(named: list[tuple[str, str, bool]]) -> Found:
 
 
 def protect_file(file: Path, config_file: Path, *, forget: bool = False) -> str:
-    """Replace what is protected from ``file`` by what it holds now; with ``forget`` by nothing. Says what was done."""
+    """Replace the protected literals of ``file`` by those it holds now, or by none with ``forget``.
+
+    Return a message about what was done.
+    """
     found = Found(literals=(), passed_over=()) if forget else read_literals(file)
     table = _table(protected_file(config_file)) or {"key": secrets.token_hex(32), "files": {}}
     key = bytes.fromhex(table["key"])
@@ -100,7 +109,10 @@ def protect_file(file: Path, config_file: Path, *, forget: bool = False) -> str:
 
 
 def protected_literals(config_file: Path) -> Literals | None:
-    """Raises `KiteError` where there is a file that cannot be read: going on would keep what was to be left out."""
+    """Return the protected literals, or ``None`` if there are none.
+
+    Raises `KiteError` if their file exists but cannot be read: continuing would store what must be left out.
+    """
     table = _table(protected_file(config_file))
     if table is None:
         return None

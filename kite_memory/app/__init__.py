@@ -1,1 +1,1 @@
-"""The use cases, which daemon and command line both run."""
+"""Use cases, which both the daemon and the command line run."""

@@ -1,7 +1,7 @@
-"""What an agent is given at its hooks: as a session starts, with a prompt, beside a tool's result. Mostly nothing.
+"""Answers to an agent's hooks: at a session's start, at a prompt, and beside a tool's result. Most answers are empty.
 
-All that one prompt's turn is given shares one budget of tokens. The judge is asked while the agent goes on, and what it
-finds comes with the next tool's result of the same turn, or not at all.
+All answers within one prompt's turn share one budget of tokens. The judge is asked while the agent continues, and its finding is
+returned with the next tool's result of the same turn, or not at all.
 """
 
 import sqlite3
@@ -39,41 +39,46 @@ from kite_memory.timeline.store import Timeline
 Mode = Literal["late", "wait", "off"]
 
 PATIENCE = 1.2
-"""Seconds that a prompt waits for the judge, where the person chose so."""
+"""Seconds that a prompt waits for the judge if the user chose to wait."""
 
 TEAM_SECONDS = 0.15
-"""From a prompt's arrival on; the hook has 0.3 for everything."""
+"""Time limit for the team's answer, from a prompt's arrival; the hook has 0.3 seconds for everything."""
 
 _CLAUDE_CODE = "claude-code"
 _TURN_TOKENS = 1600
 _START_TOKENS = 360
 _LAST_WORK_LINES = 2
 _LEAST_TOKENS = 120
-"""What a note in a block of its own needs."""
+"""Least number of tokens left for a note in a block of its own."""
 _EVENTS = 200
-"""Of the session that was worked in last: about sixty tool calls, in less than two milliseconds."""
+"""Events read of the last session: about sixty tool calls, in less than two milliseconds."""
 _FIRST_EVENTS = 20
 _MOST_TURNS = 256
 
 _ASKED = 6_000
-"""Characters of a prompt, of which the judge reads some: those of a paste's two ends."""
+"""Limit of a prompt in characters; the judge reads part of them. Of a longer one, both ends are kept."""
 _NOTE_ASKED = 1_200
-"""Characters of a note, of which it reads some: a question may lie for long, with twenty of them."""
+"""Limit of a note in characters; the judge reads part of them. Short, since a question may wait with twenty notes."""
 _HEAD = 200
 _LOOKED_AT = 8 * _HEAD
 
 _PLAIN_TEXT = frozenset({"SessionStart", "UserPromptSubmit"})
-"""Where Claude Code takes what is printed as it is."""
+"""Events at which Claude Code takes the printed text as it is."""
 _REACHES_THE_MODEL = {_CLAUDE_CODE: TOOL_EVENTS}
 _REACHES_ANY_MODEL = frozenset({"PostToolUse"})
-"""Codex took no text before a tool until its version 0.129, Gemini CLI takes none."""
+"""Events whose answer every agent passes to its model.
+
+Codex took no text before a tool until its version 0.129, Gemini CLI takes none.
+"""
 
 _TO_LOOK = 0.1
-"""Seconds for all tool calls of a reply together: the hook has 0.3 for everything."""
+"""Time limit in seconds for all tool calls of a reply together; the hook has 0.3 for everything."""
 
 _STARTS_WITH_A_PROMPT = frozenset({"gemini-cli"})
-"""What Gemini CLI (0.61) is told as a session starts it puts in front of the first prompt, and takes that one for none of the
-person's when the session is resumed: they are told with the first prompt, behind it.
+"""Agents that get the session's opening block with the first prompt, behind it.
+
+Gemini CLI (0.61) puts the answer at a session's start in front of the first prompt, and no longer takes that prompt for the user's
+when the session is resumed.
 """
 
 _ACTS = frozenset(
@@ -82,7 +87,7 @@ _ACTS = frozenset(
         *("Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "replace", "write_file"),
     }
 )
-"""Tools that do something. Those that only look are not worth a word."""
+"""Tools that change something. Tools that only read get no notes."""
 
 
 def _now() -> datetime:
@@ -90,7 +95,7 @@ def _now() -> datetime:
 
 
 LeftToDo = Callable[[str, str], Sequence[str]]
-"""Of a project, or of a session of it: what agents had in hand there, a line for each thing."""
+"""Function from a project, or a session of it, to its unfinished work, one line for each item."""
 
 
 def _nothing_left(project: str, session: str) -> Sequence[str]:
@@ -99,7 +104,7 @@ def _nothing_left(project: str, session: str) -> Sequence[str]:
 
 class Hear(Protocol):
     def __call__(self, text: str, *, agent: str, session: str, cwd: str) -> None:
-        """As `saying.PromptCapture.hear`."""
+        """Same as `prompt_capture.PromptCapture.hear`."""
         ...
 
 
@@ -108,8 +113,10 @@ def _nobody_hears(text: str, *, agent: str, session: str, cwd: str) -> None:
 
 
 class HookHandler:
-    """Thread-safe. `close` ends it without waiting for a judge that is still reading. ``patience`` is how many seconds longer
-    than usual a prompt may take.
+    """Answers the hooks of all agents. Thread-safe.
+
+    `close` ends it without waiting for a judge that is still reading. ``patience`` is how many seconds longer than usual a prompt
+    may take.
     """
 
     def __init__(
@@ -148,15 +155,16 @@ class HookHandler:
             self._desk.close()
 
     def answer(self, body: bytes, agent: str = "") -> str:
-        """As `prepare`, and as if it had arrived already."""
+        """Answer as `prepare` does, and record the answer as delivered at once."""
         said, delivery = self.prepare(body, agent)
         delivery.arrived()
         return said
 
     def prepare(self, body: bytes, agent: str = "") -> tuple[str, Delivery]:
-        """Exactly what the agent's hook shall print. What is not understood, and what a sub-agent does, is given nothing.
+        """Return the exact text for the agent's hook to print, and its delivery.
 
-        What is said counts as said, is logged, and costs its tokens, once the delivery has arrived.
+        The text is empty for unknown input and for sub-agents. It counts as shown, is logged, and costs its tokens once the
+        delivery has arrived.
         """
         delivery = Delivery()
         try:
@@ -185,13 +193,13 @@ class HookHandler:
         return _printed(said, asked, agent) if said else ""
 
     def _started(self, asked: HookInput, agent: str, delivery: Delivery) -> str:
-        self._take_unopened(asked.session)  # it is told anew
-        if asked.source != "compact":  # which often comes in the middle of a turn
+        self._take_unopened(asked.session)  # the opening block is given again
+        if asked.source != "compact":  # a compaction often comes in the middle of a turn
             self._end_turn(asked.session)
         if asked.source in ("compact", "clear"):
             self._recall.forget_session(asked.session)
         if asked.source == "fork":
-            return ""  # it goes on in a context that has been told all this
+            return ""  # its context already holds all this
         return self._opening(asked, agent, delivery)
 
     def _opening(self, asked: HookInput, agent: str, delivery: Delivery) -> str:
@@ -205,21 +213,25 @@ class HookHandler:
         return said
 
     def _open_later(self, session: str) -> None:
-        """What the session's start was to be told has not arrived: it comes with the next prompt."""
+        """Give the session's opening block with its next prompt, since its delivery at the start failed."""
         with self._lock:
             self._unopened[session] = None
             while len(self._unopened) > _MOST_TURNS:
                 self._unopened.popitem(last=False)
 
     def _take_unopened(self, session: str) -> bool:
-        """Whether its start is still to be told; from now on it is not."""
+        """Return whether the session's opening block is still to be given, and clear the mark."""
         with self._lock:
             found = session in self._unopened
             self._unopened.pop(session, None)
             return found
 
     def _last_work(self, asked: HookInput, agent: str, project: str) -> tuple[str, ...]:
-        """A compaction has taken this very session's work out of the context; what goes on where it was has it still."""
+        """Return lines about the last work in the project.
+
+        After a compaction they are about this very session, whose work has left the context. A resumed or forked session gets none,
+        since its context still holds it.
+        """
         if not project or asked.source in ("resume", "fork"):
             return ()
         try:
@@ -242,14 +254,14 @@ class HookHandler:
             last = self._timeline.last_prompt(session.provider, session.id)
             prompt = last if last is not None and self._timeline.offered([last]) else None
         except sqlite3.Error:
-            return ()  # `kmem status` and the daemon's other threads tell of it
+            return ()  # `kmem status` and the daemon's other threads report it
         return last_work(session, events, prompt, self._clock())
 
     def _prompted(self, asked: HookInput, agent: str, delivery: Delivery) -> str:
         began = self._ticking()
         text = _said_by_a_person(asked.prompt)
         if asked.prompt and not text:
-            return ""  # a machine's message in a person's place goes on with the turn
+            return ""  # an automatic message in the user's place continues the turn
         self._end_turn(asked.session)
         self._take_over(asked.session, agent)
         telling = self._ask_the_team(text, asked, until=began + TEAM_SECONDS)
@@ -273,13 +285,16 @@ class HookHandler:
         return "\n".join(filter(None, (said, more)))
 
     def _ask_the_team(self, text: str, asked: HookInput, *, until: float) -> Telling | None:
-        """Asked at once and looked at last. What leaves is what the index would look for, as the timeline would keep it."""
+        """Start a query to the team's server; its answer is read last.
+
+        The query holds only what the index would search for, redacted as in the timeline.
+        """
         if self._colleagues is None or needless(bounded(text := drop_private(text))) or not (project := project_of(asked.cwd)):
             return None
         return self._colleagues.ask(essence(_fit_text(text)), project, until=until)
 
     def _begins(self, session: str, agent: str) -> bool:
-        """Whether this is the first prompt of a session that nobody has answered in yet, as far as anybody knows."""
+        """Return whether this is the first prompt of a session without any known reply."""
         if not session:
             return False
         try:
@@ -290,7 +305,7 @@ class HookHandler:
             return False
 
     def _take_over(self, session: str, agent: str) -> None:
-        """Once the timeline knows that a session is another's fork, what that one was shown is in its context too."""
+        """Count the notes shown in a fork's parent session as shown in the fork, once the timeline knows the parent."""
         with self._lock:
             if not session or session in self._forks:
                 return
@@ -327,7 +342,7 @@ class HookHandler:
         return "\n".join(filter(None, (opening, self._ruling(asked.session, delivery), self._known_of(asked, delivery))))
 
     def _ruling(self, session: str, delivery: Delivery, *, within: float = 0.0) -> str:
-        """What the judge found. Where that is lost on its way, it comes with the next tool's result."""
+        """Return the block of notes that the judge found. If its delivery is lost, it is given with the next tool's result."""
         ruling = self._desk.collect(session, within=within) if self._desk is not None else None
         if self._desk is None or ruling is None or (left := self._tokens_left(session)) < _LEAST_TOKENS:
             return ""
@@ -361,7 +376,7 @@ class HookHandler:
             return self._left.get(session, _TURN_TOKENS)
 
     def _spend(self, session: str, tokens: int, delivery: Delivery) -> int:
-        """What is left of the turn's tokens, of which these come back where the delivery is lost."""
+        """Take tokens from the turn's budget and return the rest. They are given back if the delivery is lost."""
         if tokens:
             delivery.when(lost=lambda: self._add(session, tokens))
         return self._add(session, -tokens)
@@ -380,7 +395,10 @@ def _cost(injection: Injection) -> int:
 
 
 def _said_by_a_person(text: str) -> str:
-    """Without what the agent puts around it; empty for what no person said, as the news that a task has ended."""
+    """Return the user's words and approved plans without what the agent puts around them.
+
+    Empty for messages that no person wrote, such as the news that a task has ended.
+    """
     pieces = (
         piece.text if isinstance(piece, Said) else piece.plan for piece in utterances(text) if isinstance(piece, Said | Approved)
     )
@@ -388,17 +406,17 @@ def _said_by_a_person(text: str) -> str:
 
 
 def _typed(text: str) -> str:
-    """Of what a person said, their own words alone: a plan that they approved is not."""
+    """Return only the user's own words, without approved plans."""
     return "\n".join(piece.text for piece in utterances(text) if isinstance(piece, Said))
 
 
 def _fit_to_leave(question: Question) -> Question:
-    """The judge's model may be anywhere: what a person has just typed goes there as the timeline would keep it."""
+    """Return the question bounded and with the prompt redacted, since the judge's model may be an external service."""
     return replace(question, prompt=_fit_text(question.prompt), candidates=tuple(map(_shortened, question.candidates)))
 
 
 def as_judged(question: Question) -> Question:
-    """The question as a judge gets it: bounded and redacted."""
+    """Return the question as a judge gets it: bounded and redacted."""
     fit = _fit_to_leave(question)
     return replace(fit, candidates=tuple(map(_redacted, fit.candidates)))
 
@@ -416,7 +434,7 @@ def _shortened(hit: Hit) -> Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Door:
-    """A judge that reads notes as the timeline would keep them: people write into their vault what they please."""
+    """Judge that gets redacted notes, since users write freely into their vault."""
 
     judged_by: Judge
 
@@ -452,6 +470,6 @@ def _printed(said: str, asked: HookInput, agent: str) -> str:
 
 
 def kept_head(prompt: str) -> str:
-    """All that the log keeps of a prompt: its beginning, redacted."""
+    """Return the beginning of a prompt, redacted: all of it that the log stores."""
     looked_at = redact(beginning(prompt, _LOOKED_AT))
     return plain_line(looked_at if len(prompt) <= _LOOKED_AT else f"{looked_at} …", _HEAD)

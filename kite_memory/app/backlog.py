@@ -1,4 +1,4 @@
-"""What notes of everything that has none yet would come to, before anybody is asked: calls, tokens and dollars."""
+"""Estimate of the calls, tokens and dollars for extracting everything that has no notes yet, without asking a model."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,18 +17,18 @@ from kite_memory.sources.common.source import Source
 from kite_memory.timeline.store import Timeline
 
 _LOOKED_AT = 48_000_000
-"""Bytes of transcripts that are read for an estimate. Of more, every second or every tenth is."""
+"""Bytes of transcripts read for an estimate. Of more, only every second, third, … transcript is read."""
 _CHARS = 3.6
-"""Characters of a condensed session to a token."""
+"""Characters of a condensed session for each token."""
 _NOTES = 450
-"""Tokens of the notes that are shown with a chunk, on average over a backlog that begins with none."""
+"""Tokens of the notes shown with a chunk, on average over a backlog that begins with none."""
 _SAID, _SAID_OF = 20, 0.17
-"""Tokens of an answer about a chunk: some, and so many of each of its own. Of nine answers that were written by hand."""
+"""Tokens of an answer about a chunk: a fixed number, and a share of the chunk's own. From nine handwritten answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """From the middle, and not from above as what the day's budget books."""
+    """Expected cost of a backlog. An average, unlike the upper limit that the day's budget books."""
 
     chunks: int = 0
     calls: int = 0
@@ -41,16 +41,16 @@ class Bill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """``lengths`` are those of condensed chunks, each standing for ``each`` of its kind."""
+    """Chunks without notes. ``lengths`` are characters of condensed chunks, each standing for ``each`` chunks of its kind."""
 
     lengths: Sequence[int]
     each: float = 1.0
 
     def bill(self, fixed: int) -> Bill:
-        """``fixed`` are the characters of a call that are the same in all."""
+        """Return the expected cost. ``fixed`` is the number of characters that are the same in all calls."""
         long = [length for length in self.lengths if length > SHORT]
         short = [length for length in self.lengths if length <= SHORT]
-        by_size = math.ceil(sum(short) * self.each / (0.85 * TOGETHER))  # the last one of a call seldom fits to the brim
+        by_size = math.ceil(sum(short) * self.each / (0.85 * TOGETHER))  # calls are seldom filled completely
         calls = len(long) * self.each + max(by_size, math.ceil(len(short) * self.each / MOST_TOGETHER))
         told = sum(self.lengths) * self.each / _CHARS
         chunks = len(self.lengths) * self.each
@@ -72,7 +72,7 @@ def backlog(
     policy: ChunkPolicy,
     limit_chars: int = 60_000,
 ) -> Backlog:
-    """Transcripts are read as they will be, and nothing of it is kept."""
+    """Estimate the backlog from unread transcripts, waiting chunks and events in no chunk. Nothing that is read is stored."""
     step = max(1, math.ceil(sum(behind for _, _, behind in unread) / _LOOKED_AT))
     by_size = sorted(unread, key=lambda each: (each[2], str(each[1])))
 

@@ -1,4 +1,4 @@
-"""What a note says of code holds while the code does: which files it rests on, whether they have changed, and which branch."""
+"""Anchors of notes to code: the files a note depends on, whether they have changed since, and the branch it holds for."""
 
 import hashlib
 import os
@@ -23,11 +23,11 @@ _MOST = 4
 _LARGEST = 1 << 20
 _DIGITS = 12
 _FRESH = timedelta(hours=12)
-"""Of what was said longer ago, nobody knows what the files said then."""
+"""Longest age of a chunk for anchors. For older ones, the files' content at that time is unknown."""
 _OF_A_BRANCH = frozenset({NoteKind.DECISION, NoteKind.FACT})
-"""A wish, and how something came about, do not depend on whether a branch is merged."""
+"""Kinds of notes that depend on whether a branch is merged. Preferences and histories do not."""
 _LET_GO = timedelta(days=30)
-"""What is not merged by then is mostly squashed, or forgotten: its notes are for everybody."""
+"""Age at which a note loses its branch. A branch not merged by then is mostly squashed or abandoned."""
 _TEXT = 20_000
 _NAMED = re.compile(r"[\w.@+-]+(?:[/\\][\w.@+-]+)*\.\w{1,8}\b")
 _LOOKED_AT = 60
@@ -39,18 +39,18 @@ _AT_REST = 60.0
 
 class Sessions(Protocol):
     def session(self, provider: str, id: str) -> Session | None:
-        """As `timeline.store.Timeline.session`."""
+        """Same as `timeline.store.Timeline.session`."""
         ...
 
     def folders(self, project: str | None = None) -> list[str]:
-        """As `timeline.store.Timeline.folders`."""
+        """Same as `timeline.store.Timeline.folders`."""
         ...
 
 
 def anchored(drafts: Sequence[Draft], chunk: Chunk, now: datetime) -> list[Draft]:
-    """With the files that their evidence touched or named, as these are now, and with their branch.
+    """Return the drafts with the files that their evidence touched or named, as these are now, and with their branch.
 
-    Only where what was said is fresh, and a file has not been changed since.
+    Drafts of a chunk older than twelve hours are returned unchanged.
     """
     if not drafts or not chunk.events or now - chunk.events[-1].at > _FRESH:
         return list(drafts)
@@ -84,7 +84,7 @@ def _anchored(note: Note, events: Mapping[str, Event], chunk: Chunk) -> Note:
 
 
 def _paths(evidence: Sequence[Event], said: str) -> Iterator[str]:
-    """What was touched; and what was named there, where the note names it too."""
+    """Yield the files that the evidence touched, then those that both the evidence and the note name."""
     for event in evidence:
         if event.path:
             yield event.path
@@ -104,7 +104,7 @@ def folder_of(cwd: str) -> Path | None:
 
 
 def within(root: Path, path: str) -> str | None:
-    """The file's path from ``root`` on, with ``/``; ``None`` for what lies elsewhere, is no file, or is git's own."""
+    """Return the file's path relative to ``root``, with ``/``. ``None`` if it lies outside, is no file, or is in ``.git``."""
     if "\0" in path or "@" in path or len(path) > 1_000:
         return None
     try:
@@ -115,7 +115,7 @@ def within(root: Path, path: str) -> str | None:
 
 
 def digest_of(file: Path) -> str:
-    """Empty for what cannot be read, or is too large to be read now and then."""
+    """Return the digest of a file's content, or an empty string if it cannot be read or is larger than 1 MiB."""
     try:
         if file.stat().st_size > _LARGEST:
             return ""
@@ -125,7 +125,7 @@ def digest_of(file: Path) -> str:
 
 
 def has_drifted(note: Note, root: Path) -> bool:
-    """Whether a file that it rests on says something else by now, or is gone."""
+    """Return whether a file that the note is anchored to has changed or is gone."""
     for anchor in note.anchors[:_MOST]:
         path, _, digest = anchor.rpartition("@")
         inside = within(root, path)
@@ -135,9 +135,10 @@ def has_drifted(note: Note, root: Path) -> bool:
 
 
 class CodeAnchors:
-    """Looks at some notes now and then, when agents are at rest, and goes on from there the next time.
+    """Periodic check of notes against their anchored files and branches, while agents are idle.
 
-    Of those that wait for their branch to be merged, at all of them each time.
+    Each round checks some notes and continues where the last one ended. Notes that wait for a merge are checked first, up to 300 a
+    round.
     """
 
     def __init__(
@@ -164,7 +165,7 @@ class CodeAnchors:
         self._repositories: dict[str, list[str]] = {}
 
     def tend(self, *, quiet_for: float) -> list[str]:
-        """The paths of the notes that were marked."""
+        """Run a round if one is due, and return the paths of the notes that were marked."""
         if quiet_for < _AT_REST or self._monotonic() < self._next or self._vault.frozen:
             return []
         self._next = self._monotonic() + _EVERY
@@ -198,10 +199,10 @@ class CodeAnchors:
                     self._vault.mark_drift(note.id, today if drifted else None)
                 return (bool(changes) and self._vault.annotate(note.id, changes)) or marks
         except KiteError:
-            return False  # the vault is not there, or may not be written to: the next round comes by again
+            return False  # the vault is missing or read-only: the next round tries again
 
     def _changes(self, note: Note, cwd: str, *, drifted: bool) -> dict[str, object]:
-        """What its file should say else; earlier versions wrote there that it had ``drifted``."""
+        """Return the changes to the note's properties. Earlier versions wrote ``drifted`` into the file."""
         changes: dict[str, object] = {"drifted": ""} if note.drifted is not None and not drifted else {}
         if note.branch and (self._clock() - note.created > _LET_GO or self._is_merged(cwd, note.project, note.branch)):
             changes["branch"] = ""
@@ -212,7 +213,10 @@ class CodeAnchors:
         return self._sessions.session(reference.provider, reference.session) if reference is not None else None
 
     def _is_comparable(self, note: Note, session: Session) -> bool:
-        """Whether its files are to be as they were: its own branch is checked out, or the trunk that this is merged into."""
+        """Return whether the note's files can be compared with the checkout.
+
+        They can if the note's branch is checked out, or the trunk into which it is merged.
+        """
         if not note.anchors or folder_of(session.cwd) is None:
             return False
         if repository_of(session.cwd) is None:
@@ -225,7 +229,10 @@ class CodeAnchors:
         return own in ("", "HEAD") or self._is_merged(session.cwd, note.project, own)
 
     def _is_merged(self, cwd: str, project: str, branch: str) -> bool:
-        """Told by the folder that its session ran in; where that is gone, by all repositories of its project that are there."""
+        """Return whether git finds the branch merged in the session's folder.
+
+        If that folder is gone, in all existing repositories of its project.
+        """
         asked = (cwd, project, branch)
         if asked not in self._merged:
             found = merged(cwd, branch, self._environment) if folder_of(cwd) is not None else None
@@ -237,7 +244,7 @@ class CodeAnchors:
         return self._merged[asked]
 
     def _living(self, cwd: str, project: str) -> list[str]:
-        """A folder in each repository of the project. One that is gone may have lain in one that is there."""
+        """Return an existing folder in each repository of the project. A deleted folder may have been inside an existing one."""
         if not project:
             return []
         if project not in self._repositories:
@@ -253,6 +260,6 @@ class CodeAnchors:
 
 
 def _ahead(paths: Sequence[str], after: str, most: int) -> tuple[list[str], str]:
-    """The next so many in order, and behind which to go on; from the beginning again, where these are the last."""
+    """Return the next ``most`` paths after ``after`` in order, and where to continue; empty to start again at the beginning."""
     ahead = sorted(path for path in paths if path > after)[:most]
     return ahead, ahead[-1] if len(ahead) == most else ""

@@ -1,4 +1,4 @@
-"""The vault made tidier, one step after the other; and the last time taken back, wherever nobody has written since."""
+"""Consolidation of the vault step by step, and undo of the last one for all files that were not edited since."""
 
 import json
 import logging
@@ -33,7 +33,10 @@ _EVERYTHING = ("--", ".", ":(exclude,top).trash", ":(exclude,glob,top)**/.kmem-*
 
 
 def commit(vault: Path, message: str, environment: Mapping[str, str]) -> str:
-    """What was done, for a person. No hook is run, nothing is pushed, and a repository around the vault is left alone."""
+    """Commit the vault's changes and return a message about it, empty if nothing changed.
+
+    No hook is run, nothing is pushed, and a repository around the vault is not used.
+    """
     git = Git(environment)
     try:
         if not (vault / ".git").exists():
@@ -61,13 +64,13 @@ _LAST = "consolidated"
 _WAITING = "waiting since"
 _AT_REST = 900.0
 _OVERDUE, _OVERDUE_AT_REST = timedelta(days=3), 60.0
-"""A machine that is never left alone for long is tidied all the same."""
+"""After so long, a shorter time without activity is enough to consolidate."""
 _LET_GO = "delete it; what was done then stays done"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A step that was carried out. ``pair`` is of notes that were merged, ``made`` the paths of what was not there before."""
+    """A step that was carried out. ``pair`` holds the two merged notes, ``made`` the paths of new files."""
 
     changes: tuple[Change, ...]
     made: tuple[str, ...] = ()
@@ -83,7 +86,7 @@ class _Kept:
 
 
 def use_of_notes(timeline: Timeline, memory: SessionMemory) -> Callable[[Note], Use]:
-    """When each note was shown, was of use, and was said again."""
+    """Return a function that gives when a note was last shown, used, and confirmed by another session."""
     shown, used = memory.last_shown(), memory.last_shown(used=True)
 
     def use(note: Note) -> Use:
@@ -100,7 +103,10 @@ def use_of_notes(timeline: Timeline, memory: SessionMemory) -> Callable[[Note], 
 
 
 class Consolidation:
-    """Thread-safe. What was done last lies in ``folder``, before it is done, until the next time."""
+    """Consolidation of one vault. Thread-safe.
+
+    The last one is recorded in ``folder``, each step before it is carried out, until the next one begins.
+    """
 
     def __init__(
         self,
@@ -126,7 +132,10 @@ class Consolidation:
         return {"consolidate": self.consolidate, "undo": self.undo}
 
     def consolidate(self, *, dry_run: bool = False, months: int = _MONTHS) -> Json:
-        """Journals older than ``months`` are folded into their archive."""
+        """Carry out all steps that are due; only list them with ``dry_run``.
+
+        Journals older than ``months`` are folded into their archive.
+        """
         with self._lock:
             planned = self._planned(max(1, months))
             told = [dict(zip(("doing", "path", "why"), consolidation.told(step), strict=True)) for step in planned]
@@ -161,7 +170,7 @@ class Consolidation:
             return {"steps": told, "page": page, "done": len(done), "left_alone": left, "git": git, "weak": []}
 
     def undo(self) -> Json:
-        """A step of which a person has changed a note since is left as it is; so is the page."""
+        """Undo the last consolidation. A step with a note that was edited since is left as it is; so is the page."""
         with self._lock:
             kept = self._kept()
             if kept is None:
@@ -185,12 +194,15 @@ class Consolidation:
             return {"undone": undone, "left_alone": left, "page": page, "git": git}
 
     def let_go(self) -> None:
-        """What was done last stays done, and what the notes said before that is kept no longer."""
+        """Delete the undo record of the last consolidation, and with it the earlier text of the notes."""
         with self._lock:
             self._file.unlink(missing_ok=True)
 
     def divide(self, note: Note) -> list[str]:
-        """Make several notes of one, at its headings; `undo` takes it back. Says which notes were made or changed."""
+        """Split a note at its headings and return the paths of new and changed notes; `undo` reverses it.
+
+        Raises `KiteError` if the note has no headings or cannot be changed.
+        """
         with self._lock, self._vault.undisturbed():
             divided = split.division(note.body)
             text = self._vault.text(note.path)
@@ -225,13 +237,13 @@ class Consolidation:
             self._change_back(change)
 
     def keep_whole(self, note: Note) -> None:
-        """A person says that it shall not be divided; nor are they asked again, as long as it says the same."""
+        """Record that the user wants the note undivided. They are not asked again until its text changes."""
         with self._lock:
             self._vault.annotate(note.id, {split.PROPERTY: ""})
             self._vault.pages.note_down(_SPLIT + note.id, digest(note.body))
 
     def tend(self, *, quiet_for: float) -> bool:
-        """Once a day, at whatever hour nothing has happened for a while. Whether there was anything to do."""
+        """Consolidate once a day, after a time without activity. Return whether any step was carried out."""
         now = self._clock()
         last = self._vault.pages.noted(_LAST)
         since = now - (datetime.fromisoformat(last) if last else datetime.fromtimestamp(0, UTC))
@@ -264,12 +276,12 @@ class Consolidation:
         return list(found)
 
     def _weak(self) -> list[Json]:
-        """Standing notes that nobody would miss, as rules of an earlier time wrote many: `kmem review --all` goes through them."""
+        """Return standing notes without value, such as earlier rules wrote: `kmem review --all` goes through them."""
         notes = (note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None)
         return [{"path": note.path, "title": note.title} for note in notes if is_junk(note) and self._vault.is_ours(note)]
 
     def _waiting(self, notes: Sequence[Note]) -> dict[str, datetime]:
-        """From when on a person was asked about each note that waits. A note may tell of what was long ago when it comes."""
+        """Return when the user was first asked about each waiting note, which can be later than its creation."""
         try:
             before = json.loads(self._vault.pages.noted(_WAITING) or "{}")
         except ValueError:
@@ -282,7 +294,7 @@ class Consolidation:
         return {id: datetime.fromisoformat(at) for id, at in since.items()}
 
     def _ready(self, step: Step) -> Done | None:
-        """What the step changes now; ``None`` where a file is gone, is another one by now, or cannot be changed safely."""
+        """Return the step's changes to the current files. ``None`` if a file is gone, has changed, or cannot be changed safely."""
         if isinstance(step, Fold | Archive) and (there := self._vault.known.by_id(step.archive.id)) is not None:
             step = replace(step, archive=replace(step.archive, path=there.path))
         texts: dict[str, str] = {}
@@ -325,7 +337,7 @@ class Consolidation:
         return self._vault.rewrite(change.path, change.after, change.before)
 
     def _as_made(self, done: Done) -> Done:
-        """With the path and the text that a new file really has."""
+        """Return the step with the actual path and text of each new file."""
 
         def real(change: Change) -> Change:
             known = self._vault.known.by_id(change.note.id) if change.note is not None else None
@@ -335,18 +347,18 @@ class Consolidation:
         return replace(done, changes=changes, made=tuple(change.path for change in changes if change.note is not None))
 
     def _take_back(self, done: Done) -> bool | None:
-        """All of a step, or nothing of it: ``None`` where somebody has written since. Whether there was anything to take back."""
+        """Undo a step wholly or not at all. Return ``None`` if a file was edited since, else whether there was anything to undo."""
         now = [self._text(change.path) for change in done.changes]
         if any(text not in (change.after, change.before) for text, change in zip(now, done.changes, strict=True)):
             return None
-        if done.pair is not None:  # first: else the old one's standing again would be taken for a person's doing
+        if done.pair is not None:  # first: otherwise the restored note would look like a user's own change
             self._vault.known.ruled(*done.pair, "neither")
         waiting = [change for text, change in zip(now, done.changes, strict=True) if text == change.after]
         outcomes = [self._change_back(change) for change in reversed(waiting)]
         return bool(waiting) if all(outcomes) else None
 
     def _text(self, path: str) -> str:
-        """Empty where there is none."""
+        """Return the file's text, empty if it cannot be read."""
         try:
             return self._vault.text(path)
         except KiteError:
@@ -361,12 +373,12 @@ class Consolidation:
     def _rewrite_page(self) -> bool:
         try:
             return bool(self._gardening.synthesize()["changed"])
-        except KiteError as error:  # a person has written into it; `kmem synthesize` says so
+        except KiteError as error:  # a user has edited it; `kmem synthesize` reports that
             log.info("%s was left alone: %s", PAGE, error)
             return False
 
     def _begin(self) -> Literal[True]:
-        """From here on, `undo` takes back what is done now, and no longer what was done before."""
+        """Start a new undo record, replacing the last one."""
         told = {
             "version": _VERSION,
             "at": self._clock().isoformat(),
@@ -379,7 +391,7 @@ class Consolidation:
         return True
 
     def _note(self, place: int, done: Done) -> None:
-        """Before it is done; and again, where a new file came out otherwise."""
+        """Record a step before it is carried out, and again if a new file differs from the plan."""
         changes = [
             {"path": change.path, "before": change.before, "after": change.after, "made": change.path in done.made}
             for change in done.changes
@@ -400,7 +412,7 @@ class Consolidation:
             raise StateNotWritten(f"cannot write {self._file}: {error.strerror}", hint="free some space, and try again") from error
 
     def _kept(self) -> _Kept | None:
-        """What was done last. A last line without its end was never acted upon."""
+        """Return the last consolidation's record. An incomplete last line was never carried out."""
         try:
             lines = self._file.read_bytes().split(b"\n")[:-1]
             told = [json.loads(line) for line in lines]

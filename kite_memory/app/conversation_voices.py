@@ -1,4 +1,4 @@
-"""What conversations add to a prompt: those to be pointed at, and with a session's first prompt those to be quoted."""
+"""Conversations added to a prompt's answer: pointers at any prompt, and quotes at a session's first prompt."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -16,19 +16,19 @@ from kite_memory.timeline.store import CardHit, Timeline
 _QUOTES = 2
 _QUOTE_TOKENS = 190
 _ROOMS = (560, 420, 300, 180)
-"""Characters that a conversation's end gets: the first that stays within a quote's tokens."""
+"""Characters for a conversation's end: the first that stays within a quote's tokens is used."""
 _POINTERS = 3
 _TITLE = 100
 _FAINTEST, _SLOPE = 0.3, 0.4
-"""From a card's score to the probability that it bears on a prompt: a line, so that .05 is where a card scores .425."""
+"""Line from a card's score to the probability that it bears on a prompt: a score of .425 gives .05."""
 _BEGUN = 0.06
-"""As a session opens, the nearest conversations of its project are worth a line each in any case."""
+"""Least probability for the nearest conversations of the project at a session's opening: each is worth a line."""
 _READ = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationVoices:
-    """As `model.hit.Cards`. A timeline that cannot be read adds nothing."""
+    """Same as `model.hit.Cards`. A timeline that cannot be read adds nothing."""
 
     timeline: Timeline
     meaning: Meaning | None
@@ -47,13 +47,13 @@ class ConversationVoices:
         return quotes, [self._pointer(hit, max(_BEGUN, _probability(hit))) for hit in others[:_POINTERS]]
 
     def told(self, citation: str) -> str | None:
-        """What opens where a conversation was pointed at: its turn whole, and how it ended."""
+        """Return the text that a pointer's citation opens: the whole turn and how the conversation ended."""
         prompt = self.timeline.card_prompt(citation)
         talk = self.timeline.talk(prompt.id) if prompt is not None else None
         return None if talk is None else _text_of(talk)
 
     def _found(self, text: str, project: str, session: str, limit: int) -> list[CardHit]:
-        """One of each session."""
+        """Return the best hit of each session."""
         query = CardQuery(text=text[:_READ], within=project, project=project, besides=session, limit=2 * limit)
         try:
             hits = self.timeline.cards(query, self.meaning)

@@ -1,4 +1,4 @@
-"""What a forgotten note rested on: nobody is offered it any more, and where a person wants that, its words go too."""
+"""Forgetting of a note's evidence: its events are excluded from recall and, on request, their text is deleted."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ _TOLD = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """The events of one line of a transcript, and the notes that rest on it besides those that are to be forgotten."""
+    """The events of one line of a transcript, and the notes that also cite them besides those to be forgotten."""
 
     events: tuple[Event, ...]
     others: tuple[str, ...]
 
 
 class Forgetting:
-    """For one thread at a time: whoever calls holds the vault's lock."""
+    """For one thread at a time: the caller holds the vault's lock."""
 
     def __init__(self, *, timeline: Timeline, outbox: Outbox, vault: Vault, recall: Recall, indexer: NoteIndexer) -> None:
         self._timeline = timeline
@@ -38,11 +38,11 @@ class Forgetting:
         self._indexer = indexer
 
     def grounds(self, notes: Sequence[Note]) -> list[Ground]:
-        """Of all of them together, each line once. What the timeline does not hold is no ground."""
+        """Return the evidence of all notes together, each line once. Lines missing from the timeline are omitted."""
         return self._grounds((reference for note in notes for reference in note.evidence), {note.path for note in notes})
 
     def ground(self, citation: str) -> list[Ground]:
-        """What is cited itself."""
+        """Return the cited line itself."""
         return self._grounds([citation], frozenset())
 
     def _grounds(self, references: Iterable[str], forgotten: Collection[str]) -> list[Ground]:
@@ -60,7 +60,10 @@ class Forgetting:
         return (note.path for note in self._vault.notes_of(reference.provider, reference.session) if text in note.evidence)
 
     def let_go(self, grounds: Iterable[Ground], *, blank: bool) -> None:
-        """What another note rests on too is still offered, unless it is made ``blank``. Can be repeated."""
+        """Exclude the events from recall, and delete their text with ``blank``. Can be repeated.
+
+        Events that another note cites too are excluded only with ``blank``.
+        """
         of_them = [ground for ground in grounds if blank or not ground.others]
         events = [event for ground in of_them for event in ground.events]
         if not events:
@@ -75,15 +78,15 @@ class Forgetting:
             self._hear_again(others)
 
     def forget_words(self, grounds: Iterable[Ground]) -> None:
-        """What was kept of the prompts, and of what came of notes in their sessions."""
+        """Delete the stored beginnings of the prompts, and the records of notes used in their sessions."""
         events = [event for ground in grounds for event in ground.events]
         heads = [(event.session, plain_line(event.text[:_TOLD])) for event in events if event.role == "user"]
         self._recall.forget_words(heads, {event.session for event in events})
 
     def leave_nothing(self, more: Mapping[str, Callable[[], bool]]) -> list[str]:
-        """Of what was deleted before, no database of ours holds anything, those that ``more`` purges included.
+        """Purge deleted text from every database, including those that ``more`` purges.
 
-        Says which cannot be purged now, each in a sentence.
+        Return one sentence for each that cannot be purged now.
         """
         purges = {
             "timeline.sqlite": self._timeline.purge,
@@ -95,7 +98,7 @@ class Forgetting:
         return [f"{file} may still hold it: {why}" for file, purge in purges.items() if (why := _why_not(purge))]
 
     def _hear_again(self, paths: Collection[str]) -> None:
-        """The notes that lost their evidence are indexed without its words."""
+        """Index the notes that lost their evidence again, without its text."""
         self._recall.refresh(_Nothing(), hint=paths)
         self._indexer.refresh(paths)
 
@@ -118,7 +121,10 @@ class _Nothing:
 
 
 def told(ground: Ground, *, blank: bool) -> Json:
-    """``lets_go`` says whether nobody will be offered it any more, ``blank`` whether its words go."""
+    """Return the JSON form of a ground.
+
+    ``lets_go`` is whether it will be excluded from recall, ``blank`` whether its text will be deleted.
+    """
     first = ground.events[0]
     return {
         "reference": evidence_reference(first.provider, first.session, first.id),

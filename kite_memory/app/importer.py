@@ -1,4 +1,4 @@
-"""Other memories into the vault: read, planned like everything else, carried out or only told."""
+"""Import of other memories into the vault: read, planned like all notes, then carried out or only listed."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -42,7 +42,10 @@ class Importer:
     def take_in(
         self, *, path: str, sort: str = "", project: str = "", accepted: bool = False, dry_run: bool = False, start: int = 0
     ) -> Json:
-        """A part of what lies at ``path``, from piece ``start`` on; in ``next`` where to go on, if there is more."""
+        """Import a part of the memory at ``path``, from piece ``start``.
+
+        ``next`` of the result is where to continue, ``None`` at the end.
+        """
         file = Path(path)
         which = _sort(sort) if sort else sort_of(file)
         if (file.is_dir() or file.suffix.casefold() == ".md") and file.resolve().is_relative_to(self._vault.root.resolve()):
@@ -78,19 +81,19 @@ class Importer:
         }
 
     def _unless_here(self, piece: Foreign | Kept | PassedOver) -> Foreign | Kept | PassedOver:
-        """Somebody's own page that an export took along is passed over where this vault has it, at its place or moved since."""
+        """Skip a user's own page in an export if this vault holds it, in the same place or moved since."""
         if not isinstance(piece, Foreign):
             return piece
-        said = {body_key(piece.body), body_key(f"# {piece.title}\n{piece.body}")}  # its heading has been taken for its title
+        said = {body_key(piece.body), body_key(f"# {piece.title}\n{piece.body}")}  # its heading became its title
         there = self._vault.raw(piece.name)
         stands = there is not None and body_key(body_of(there.decode(errors="replace"))) in said
         return PassedOver(name=piece.name, reason=_HERE) if stands or any(map(self._vault.known.holds_words, said)) else piece
 
     def _led(self, taken: Iterable[Foreign | Kept | PassedOver], *, accepted: bool) -> set[str]:
-        """Once all are here, let each say what it replaced, was replaced by, or may contradict; says which were changed.
+        """Restore the references between imported notes once all are here, and return the paths of changed notes.
 
-        Not where somebody has decided between the two, and only of a note that says what it did there; of one that is accepted here
-        only what is ``accepted`` too.
+        A reference is what a note replaces, is replaced by, or may contradict. Pairs that a user has decided between are skipped,
+        and so are notes whose text differs from the import; an accepted note is changed only if ``accepted``.
         """
         kept = {piece.note.id: piece for piece in taken if isinstance(piece, Kept)}
         settled = self._vault.known.settled()
@@ -113,9 +116,9 @@ class Importer:
         return changed
 
     def _linked(self, taken: Callable[[], Pieces], *, accepted: bool) -> set[str]:
-        """Once all are here, let what one says of another be a link, whichever of them came first; says which were changed.
+        """Restore the links between imported notes once all are here, and return the paths of changed notes.
 
-        Only of a note whose words are those that came, in our own writing.
+        Only notes that still have the imported text and were not edited by a user are changed.
         """
         called = _Called(taken(), accepted=accepted)
         changed = set()
@@ -135,8 +138,11 @@ class Importer:
         return changed
 
     def _relinked(self, came: str, stands: str, called: "_Called") -> str:
-        """What came with links to where it lies now; any other link as it ``stands``, or in plain words where none does."""
-        if links.replace(came, lambda link: link.shown) != links.unlinked(stands):  # nor where a link is within a link
+        """Return the imported text with links to the notes' current places.
+
+        Any other link is kept as it ``stands``, or written as plain text if the note has none there.
+        """
+        if links.replace(came, lambda link: link.shown) != links.unlinked(stands):  # edited, or nested links
             return stands
         held = {len(links.unlinked(stands[: link.start])): stands[link.start : link.end] for link in links.find(stands)}
 
@@ -155,7 +161,7 @@ class Importer:
 
 
 class _Called:
-    """What is taken in, by what links to it say where it comes from: a path, the name of a file, a title."""
+    """Imported notes by the names that links use: a path, a file name, or a title."""
 
     def __init__(self, taken: Pieces, *, accepted: bool) -> None:
         self._ids: dict[str, str] = {}
@@ -175,7 +181,7 @@ class _Called:
         self._resolver = links.Resolver(notes)
 
     def id(self, target: str) -> str:
-        """Of the note that it becomes; empty where nothing is called so."""
+        """Return the id of the note that a link's target becomes, or an empty string."""
         return self._ids.get(self._resolver.follow(target) or "", "")
 
 

@@ -1,4 +1,4 @@
-"""Questions for the judge, asked aside while the agent goes on."""
+"""Queue of questions to the judge, asked in the background while the agent continues."""
 
 import threading
 from collections import OrderedDict, deque
@@ -34,11 +34,11 @@ class _Case:
 
 
 class JudgeQueue:
-    """One question in each session: a newer one takes the older one's place. A ruling is handed out once, unless it is put back.
+    """At most one question for each session: a newer one replaces the older. A ruling is returned once, unless put back.
 
-    ``heard`` is told of every answer, also of those that come too late for their turn; where there is none, for want of a budget
-    or a network, ``instead`` says what holds. Threads begin when there is something to ask and end when there is nothing more: an
-    idle desk has none. They are never waited for, since a model may take its time.
+    ``heard`` is called with every answer, even one that is too late for its turn. If there is no answer, for lack of budget or
+    network, ``instead`` gives the ruling. Threads start when there is a question and end when there is none; `close` does not wait
+    for them, since a model may be slow.
     """
 
     def __init__(
@@ -68,7 +68,10 @@ class JudgeQueue:
         self._closed = False
 
     def ask(self, question: Question) -> None:
-        """Returns at once. Under a rush the oldest questions are dropped: their turns are the likeliest to be over."""
+        """Queue a question and return at once.
+
+        In a full queue the oldest questions are dropped, since their turns are the likeliest to be over.
+        """
         case = _Case(question=question)
         with self._lock:
             self._drop(question.session)
@@ -85,14 +88,14 @@ class JudgeQueue:
             self._threads += 1
         try:
             threading.Thread(target=self._work, name="kmem-judge", daemon=True).start()
-        except RuntimeError as error:  # no more threads to be had: the prompt is answered all the same
+        except RuntimeError as error:  # no thread available: the prompt is answered without the judge
             with self._lock:
                 self._threads -= 1
                 self._drop(question.session)
             self._report(error)
 
     def collect(self, session: str, *, within: float = 0.0) -> JudgedQuestion | None:
-        """What the judge said on this session's question, if it has; with ``within``, waiting so many seconds for it."""
+        """Return the ruling on this session's question, or ``None``. Waits up to ``within`` seconds for it."""
         with self._lock:
             case = self._open.get(session)
         if case is None or (within > 0 and not case.ended.wait(within)):
@@ -104,7 +107,7 @@ class JudgeQueue:
             return JudgedQuestion(question=case.question, judged=case.judged)
 
     def put_back(self, ruling: JudgedQuestion) -> None:
-        """It was collected, and never arrived: it may be collected again, unless there is another question by now."""
+        """Return a ruling that was not delivered to the queue, unless the session has a newer question."""
         with self._lock:
             if self._closed or ruling.question.session in self._open:
                 return
@@ -113,7 +116,7 @@ class JudgeQueue:
             self._open[ruling.question.session] = case
 
     def withdraw(self, session: str) -> None:
-        """Nobody wants to know any more."""
+        """Drop the session's question."""
         with self._lock:
             self._drop(session)
 

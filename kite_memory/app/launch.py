@@ -1,4 +1,4 @@
-"""How others start us: the commands that agents and service managers run, and what of our environment goes with them."""
+"""Commands by which agents and service managers start Kite Memory, and the environment variables they pass on."""
 
 import os
 import shlex
@@ -11,23 +11,26 @@ from kite_memory.config import Config
 
 
 def daemon_command() -> tuple[str, ...]:
-    """By the path of the package and with ``-P``, so that no folder it is started in can come in between."""
+    """Return the command of the daemon: by the package's path and with ``-P``, so that no working folder is imported from."""
     return (sys.executable, "-P", str(Path(__file__).resolve().parent.parent / "__main__.py"), "daemon")
 
 
 def mcp_command() -> tuple[str, ...]:
-    """What agents start; as the daemon is started."""
+    """Return the command by which agents start the MCP server."""
     return (*daemon_command()[:-1], "mcp")
 
 
 def mcp_environment(config: Config) -> dict[str, str]:
-    """What an agent must hand on for us to find the same house: many give a server an environment of their own making."""
+    """Return the variables that an agent must pass to the MCP server.
+
+    With them it finds the same state and configuration: many agents give a server an environment of their own.
+    """
     known = daemon_environment(config)
     return {name: known[name] for name in ("KMEM_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME") if name in known}
 
 
 def daemon_environment(config: Config) -> dict[str, str]:
-    """Our own variables, for a daemon that runs in another folder: paths are made whole."""
+    """Return Kite Memory's own variables for a daemon that runs in another folder, with absolute paths."""
     kept = {name: os.environ[name] for name in _OWN_VARIABLES if os.environ.get(name)}
     for name in _OWN_FOLDERS:
         if os.environ.get(name):
@@ -38,7 +41,7 @@ def daemon_environment(config: Config) -> dict[str, str]:
 
 
 def install_command(extra: str, packages: str) -> str:
-    """The command line that adds an extra of ours, ``packages``, to the environment we run in."""
+    """Return the command line that adds an extra, ``packages``, to the running environment."""
     parts = Path(sys.prefix).parts
     if "uv" in parts and "tools" in parts:
         return f"uv tool install 'kite-memory[{extra}]'"
@@ -48,14 +51,14 @@ def install_command(extra: str, packages: str) -> str:
 
 
 def voyage_command() -> str:
-    """How to install what the embedder `voyage` needs; empty where it is installed."""
+    """Return the command that installs what the embedder `voyage` needs, empty if it is installed."""
     return "" if find_spec("voyageai") else install_command("voyage", "voyageai")
 
 
 def link_command(home: Path) -> Path | None:
-    """Put `kmem` on the PATH where the install did not; the link that was made, or ``None``.
+    """Put `kmem` on the PATH if the installation did not. Return the new link, or ``None``.
 
-    A file that is not ours, and a `kmem` that is found already, are left alone.
+    A file of another program, and a `kmem` that is found already, are not changed.
     """
     own = Path(sys.executable).parent / "kmem"
     link = home / ".local" / "bin" / "kmem"
@@ -69,7 +72,7 @@ def link_command(home: Path) -> Path | None:
 
 
 def unlink_command(home: Path) -> Path | None:
-    """Take out the link of `link_command`; what was removed, or ``None``."""
+    """Remove the link of `link_command`. Return what was removed, or ``None``."""
     link = home / ".local" / "bin" / "kmem"
     if not link.is_symlink() or link.readlink() != Path(sys.executable).parent / "kmem":
         return None

@@ -1,4 +1,4 @@
-"""One note, for whoever names it: what there is to see of it, or why there is nothing. Needs of the house the vault alone."""
+"""View of one note by its id, path or title, or the reason why there is none. Needs only the vault."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -16,12 +16,12 @@ _FILES = 4
 
 
 TOKENS = 400
-"""Of a note that an agent opens, unless it asks for more."""
+"""Limit of a note that an agent opens, unless it asks for more."""
 _FEWEST, _MOST_TOKENS, _CHARACTERS = 40, 4_000, 9_500
 _MOST = 20
 
 Conversation = Callable[[EvidenceReference], str]
-"""What was said there, plainly: what was asked, and how it ended. Empty where nobody knows."""
+"""Function from a citation to the conversation's text: its prompt and how it ended. Empty for an unknown one."""
 
 
 def _nothing_said(reference: EvidenceReference) -> str:
@@ -58,13 +58,13 @@ class Showing:
         return found
 
     def hindrances(self) -> list[str]:
-        """Why what is found may be old, or nothing."""
+        """Return why results may be outdated or missing."""
         if frozen := self._vault.frozen:
             return [f"the vault is frozen: {frozen}"]
         return [] if self._vault.root.is_dir() else [f"there is no vault at {self._vault.root}"]
 
     def opened(self, *, notes: list[str], tokens: int = TOKENS) -> Json:
-        """Each as an agent reads it, in at most so many ``tokens``; those that are not there are named with what to do."""
+        """Return notes as an agent reads them, each in at most ``tokens``; missing ones are listed with a hint."""
         told: list[Json] = []
         missing: list[Json] = []
         for called in notes[:_MOST]:
@@ -82,7 +82,10 @@ class Showing:
         return {"id": note.id or note.path, "path": note.path, "text": in_brief(note, tokens)}
 
     def show(self, *, note: str, history: bool = False, expired: bool = False) -> Json:
-        """With ``history`` also all that a note under a key has said, the newest first; with ``expired`` also one that has."""
+        """Return one note. With ``history``, also all versions of a note under a key, newest first.
+
+        With ``expired``, a note that has expired is returned as well.
+        """
         found = self.found(note) if expired else self.in_force(note)
         file = self._vault.root / found.path
         try:
@@ -99,7 +102,7 @@ class Showing:
 
 
 def became_of(note: Note) -> list[str]:
-    """What came after it, in a line each."""
+    """Return what happened to a note after it was written, one line each."""
     lines: list[str] = []
     if note.superseded_by:
         when = f" on {note.valid_until:%Y-%m-%d}" if note.valid_until is not None else ""

@@ -1,7 +1,7 @@
-"""What can be asked of Kite Memory: the same functions behind the socket and the command line.
+"""Operations of Kite Memory, the same functions behind the socket and the command line.
 
-Arguments and results are JSON values in the shapes of the contract, so it makes no difference whether the daemon or the
-asking process does the work.
+Arguments and results are JSON values in the shapes of the contract, so it makes no difference whether the daemon or the calling
+process does the work.
 """
 
 import contextlib
@@ -62,19 +62,19 @@ _MOST_PROMPTS = 1_000
 
 
 _CHANGING = frozenset({"remember", "forget", "consolidate", "undo", "import", "sort"})
-"""After these another note may wait for a person."""
+"""Operations after which another note may wait for the user's review."""
 
 
 class Keep(Protocol):
     def __call__(self, key: str, text: str, place: Place, *, kind: NoteKind, tags: Sequence[str], expires: datetime | None) -> Note:
-        """As `bridge.local.LocalStore.keep`."""
+        """Same as `bridge.local.LocalStore.keep`."""
         ...
 
 
 class Operations:
-    """Thread-safe. Raises `KiteError` for what the asker can mend, and `UsageError` for arguments of the wrong kind.
+    """Thread-safe. Raises `KiteError` for what the caller can correct, and `UsageError` for arguments of the wrong kind.
 
-    ``saved`` tells what notes of saved conversations rest on. ``more`` are operations from elsewhere, by their names.
+    ``saved`` returns the events that notes of saved conversations cite. ``more`` are further operations by name.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Operations:
                 raise UsageError(f"{op} was asked wrongly: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
         told = operation(*bound.args, **bound.kwargs)
         if op in _CHANGING:
-            with contextlib.suppress(KiteError):  # what was done is done; the page is brought up to date the next time
+            with contextlib.suppress(KiteError):  # the operation itself succeeded; the page is updated the next time
                 self._named["review_page"]()
         return told
 
@@ -167,7 +167,10 @@ class Operations:
         return known_project(self._vault, named)
 
     def recall(self, *, prompt: str, session: str = "", cwd: str = "", explain: bool = False) -> Json:
-        """With a ``session`` as its next prompt: what the session was shown is left out, and what it is about counts."""
+        """Return what recall answers to a prompt, without recording it as shown.
+
+        With ``session``, the prompt counts as its next: notes shown there are left out, and its topic is considered.
+        """
         began = time.perf_counter()
         asked = self._prompt(drop_private(prompt), session, project_of(cwd))
         injection = self._recall.answer(asked, remember=False)
@@ -191,7 +194,7 @@ class Operations:
         return told
 
     def _prompt(self, text: str, session: str, project: str) -> Prompt:
-        """``session`` may be the beginning of an id, where it is of one session only."""
+        """Build the prompt. ``session`` may be the beginning of an id if it matches one session only."""
         named = self._timeline.sessions_named(session) if session.isprintable() and session else []
         known = next((each for each in named if each.id == session), named[0] if len(named) == 1 else None)
         if known is None:
@@ -212,7 +215,7 @@ class Operations:
         tags: list[str] | None = None,
         cwd: str = "",
     ) -> Json:
-        """The note is on disk and can be found when this returns."""
+        """Store a note. It is on disk and can be found when this returns."""
         words = redact(drop_private(text)).strip()
         if not words:
             raise UsageError(
@@ -239,7 +242,7 @@ class Operations:
         return note_told(note)
 
     def bridge(self, *, tool: str, arguments: Json, asker: Json) -> Json:
-        """What an agent asks for; an error that it can act on is a part of the answer."""
+        """Perform an agent's tool call. An error that the agent can act on is returned as a part of the answer."""
         return wire.perform(self._bridge.perform, tool, arguments, asker)
 
     def forget(
@@ -253,10 +256,11 @@ class Operations:
         with_evidence: bool = False,
         dry_run: bool = False,
     ) -> Json:
-        """With ``ids`` exactly those; else the one named, or the sweep that the other arguments describe together.
+        """Move notes to the trash and exclude their evidence from recall.
 
-        The events that they rest on are offered to nobody any more; ``with_evidence`` their words go for good. ``note`` may be a
-        citation, or an event's id: then that happens to what it cites, and to no note. It may be a ``session`` as well.
+        With ``ids`` exactly those; otherwise the one that ``note`` names, or all that match the other arguments together.
+        ``with_evidence`` also deletes the events' text for good. ``note`` may be a citation or an event's id, which forgets the
+        cited events and no note, or a session's id, which acts as ``session``.
         """
         remarks: list[str] = []
         with self._vault.lock:
@@ -270,7 +274,7 @@ class Operations:
             grounds = cited or self._letting_go.grounds(chosen)
             told = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
             if not dry_run:
-                self._letting_go.let_go(grounds, blank=with_evidence)  # first: with the notes gone, nothing would lead there again
+                self._letting_go.let_go(grounds, blank=with_evidence)  # first: without the notes, their evidence is lost
                 self._recall.forget_notes([name(each) for each in chosen])
                 changed = {each.path for each in chosen}
                 try:
@@ -285,7 +289,7 @@ class Operations:
                 self._forgot(chosen)
                 if with_evidence:
                     self._letting_go.forget_words(grounds)
-        if not dry_run:  # of a large vault the page takes seconds, which nobody else is to wait for
+        if not dry_run:  # of a large vault the page takes seconds: outside the lock
             remarks += filter(None, [self._gardening.let_go(chosen, wording=with_evidence)])
             if with_evidence:
                 remarks += self._erase(self._letting_go)
@@ -332,7 +336,10 @@ class Operations:
         return note_told(muted)
 
     def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:
-        """Without a note: the ``last`` prompts that were given one, or with ``silent`` all of them, the latest first."""
+        """Return the evidence of a note, or without one the ``last`` prompts that were shown notes, latest first.
+
+        With ``silent``, all prompts are listed.
+        """
         if not note:
             occasions = self._recall.occasions(max(1, min(last, _MOST_PROMPTS)), silent=silent)
             known = by_name(self._vault.known.all()) if occasions else {}
@@ -345,7 +352,7 @@ class Operations:
         return {**note_told(found), "became": became_of(found), "evidence": evidence}
 
     def _turn(self, citation: str) -> list[Json]:
-        """What a citation names: of a turn, the prompt and the answer that closed it, as far as they may be offered."""
+        """Return the events that a citation names, as far as they may be offered: of a turn, its prompt and its last answer."""
         prompt = self._timeline.card_prompt(citation)
         said = self._timeline.offered(self._timeline.turn(prompt.id)) if prompt is not None else []
         cited = [evidence_reference(event.provider, event.session, event.id) for event in said]
@@ -392,7 +399,7 @@ class Operations:
         helped = helping(self._recall.memory, notes, now)
         if helped["problem"]:
             problems.append({"reason": helped["problem"], "count": 1, "where": str(self._recall.memory.path)})
-        if notes:  # where there are none yet, that there is no vault is no problem
+        if notes:  # without notes, a missing vault is no problem
             problems = [
                 {"reason": each, "count": 1, "where": str(self._vault.root)} for each in self._showing.hindrances()
             ] + problems
@@ -435,27 +442,29 @@ class Operations:
                 "waiting_until": idle.until,
                 "hint": idle.hint,
             },
-            "judge": {  # its part of what the extractor's figures say
+            "judge": {  # included in the extractor's figures
                 "calls_today": judged.calls,
                 "tokens_in": judged.tokens_in,
                 "tokens_out": judged.tokens_out,
                 "cost_usd": round(judged.dollars, 6),
             },
-            "calls_beside": {  # of what the extractor's figures say, too
+            "calls_beside": {  # included in the extractor's figures, too
                 purpose: {"calls_today": spent.calls, "cost_usd": round(spent.dollars, 6)} for purpose, spent in purposes.items()
             },
             "problems": problems,
         }
 
     def _look_at_the_vault(self, *, watched: bool) -> None:
-        """So that what is said of it is true now. Where it is ``watched``, only a vault that was or is away is looked for."""
+        """Bring the vault's state up to date. If it is ``watched``, compare it only when it is or was missing."""
         if not watched or self._vault.frozen or not self._vault.root.is_dir():
             with self._vault.lock:
                 self._vault.compare()
 
     def _sources(self, survey: Survey) -> list[Json]:
-        """What each provider has: ``there`` says whether a folder of it is, ``skipped`` how many records were passed over, and
-        ``more`` that there are more files than were ``found``.
+        """Return the state of each provider.
+
+        ``there`` is whether one of its folders exists, ``skipped`` how many records were skipped, and ``more`` whether there are
+        more files than were ``found``.
         """
         there = self._pipeline.survey.places()
         found, unread, behind = survey.found, survey.unread, survey.behind
@@ -477,13 +486,13 @@ class Operations:
         ]
 
     def _last_notes(self) -> list[Json]:
-        """Of those written last, the one of the latest session first."""
+        """Return the notes written last, the latest first."""
         paths = sorted(self._vault.known.all(), key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
         try:
             notes = filter(None, (self._vault.read(known.path) for known in paths))
             kept = [note for note in notes if not note.has_expired(self._clock())]
             return [note_told(note) for note in sorted(kept, key=lambda note: note.created, reverse=True)]
-        except VaultMissing:  # which the problems tell
+        except VaultMissing:  # reported among the problems
             return []
 
 
@@ -495,7 +504,7 @@ def _kind(text: str) -> NoteKind:
 
 
 def _fits(value: object, annotation: Any) -> bool:
-    """What came over the socket is JSON, and anybody's of this user."""
+    """Return whether a JSON value from the socket has the annotated type."""
     match get_origin(annotation):
         case None:
             return type(value) is annotation
@@ -523,7 +532,7 @@ def _quote(quote: Quote) -> Json:
 
 
 def _explained(asked: Prompt, weighed: Weighed) -> Json:
-    """What was looked for, and what each part of it added for each candidate, in units of the logit."""
+    """Return the query, and what each part of it added to each candidate's score, in units of the logit."""
     around = asked.situation
     return {
         "query": {

@@ -1,4 +1,4 @@
-"""The walk: sources to timeline to outbox to vault to index. The one place where the rooms meet."""
+"""Pipeline from sources through timeline, outbox and vault to the index. The only module that connects all of them."""
 
 import contextlib
 import logging
@@ -45,29 +45,29 @@ from kite_memory.vault.writing import AlreadyWritten, Amended, Outcome, Supersed
 log = logging.getLogger("kite_memory.app.pipeline")
 
 READ_BUDGET = 4 << 20
-"""Bytes of transcript in memory at once."""
+"""Limit of transcript bytes in memory at once."""
 
 _BLOCKED_PAUSE = 60.0
-"""Seconds until a vault that could not be written to is tried again; a comparison that finds it mended tries at once."""
+"""Seconds until a vault that could not be written to is tried again, unless a comparison finds it writable before."""
 
 _BEFORE = 160
-"""Events before a chunk that whoever distils it gets to see with it."""
+"""Number of events before a chunk that the extractor sees with it."""
 
 
 _DAY = 86_400.0
 _AHEAD = 366 * _DAY
 _LAST_SECOND = 253_370_764_800.0
-"""In the year 9998: a clock may say anything."""
+"""Latest accepted time, in the year 9998, since a clock may report anything."""
 
 _GONE = "its events are gone from the timeline"
 
 _PATIENCE = 1.0
-"""Seconds between two attempts to cut one session into chunks: a line a millisecond must not mean a cut a millisecond."""
+"""Least seconds between two attempts to cut one session into chunks, however fast its lines arrive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassedOver:
-    """The part of a session, by its ordinals, that no notes were made of because it was too old for whoever asked."""
+    """A part of a session, by its ordinals, without notes because it was older than requested."""
 
     provider: str
     session: str
@@ -76,10 +76,10 @@ class PassedOver:
 
 
 class Pipeline:
-    """Each step commits before the next begins and can be repeated; so a crash anywhere is a repeat.
+    """Each step commits before the next begins and can be repeated, so that work continues after a crash anywhere.
 
-    Ingestion and everything from the vault onward are each for one thread at a time; `Vault.lock` guards the latter.
-    With ``remembers``, whoever distils a chunk gets to see the notes that it may change.
+    Ingestion is for one thread at a time, and so is everything from the vault onward, which `Vault.lock` guards. With
+    ``remembers``, the extractor sees the notes that a chunk may change.
     """
 
     def __init__(
@@ -116,23 +116,26 @@ class Pipeline:
         self._tidy: Callable[[], None] = lambda: None
 
     def after_deletions(self, tidy: Callable[[], None]) -> None:
-        """``tidy`` away what is kept beside notes, whenever people have deleted some."""
+        """Set the function that removes data kept beside notes, called after users have deleted notes."""
         self._tidy = tidy
 
     def providers(self) -> tuple[str, ...]:
         return tuple(source.provider for source in self.sources)
 
     def sources_of(self, paths: Iterable[Path]) -> list[tuple[Source, Path]]:
-        """Who reads each of ``paths``, in the order to read them; what is nobody's, or gone, is left out."""
+        """Return the source of each path, in the order to read them. Missing paths and those without a source are omitted."""
         there = [path for path in paths if os.path.exists(path)]  # noqa: PTH110 - which raises nothing, whoever owns the folder
         return [(source, path) for source in self.sources for path in source.in_order(path for path in there if source.owns(path))]
 
     def unread(self) -> list[tuple[Source, Path, int]]:
-        """Compare every transcript with what was read of it: those that differ, and by how many bytes about."""
+        """Return the transcripts that differ from what was read of them, and by about how many bytes."""
         return [(source, path, behind) for source, path, behind in self.survey.compared() if behind is not None]
 
     def keep_up(self, source: Source, path: Path, behind: int | None, *, stop: Callable[[], bool]) -> None:
-        """`ingest`, and count it in `survey`. ``behind`` is what the survey found to differ; ``None`` from the watch."""
+        """Call `ingest`, and count the file in `survey`.
+
+        ``behind`` is the difference that the survey found, ``None`` for a file reported by the watch.
+        """
         new = behind is None and self._timeline.cursor(str(path)) is None
         self.ingest(source, path, stop=stop)
         self.survey.read(source.provider, behind, new=new)
@@ -145,7 +148,7 @@ class Pipeline:
         progress: Callable[[int], None] = lambda _: None,
         stop: Callable[[], bool] = lambda: False,
     ) -> int:
-        """Read ``path`` to its end, or until told to ``stop``, and commit what it says. Returns how many events were new."""
+        """Read ``path`` to its end, or until ``stop`` returns true, and commit its events. Return how many were new."""
         added = 0
         while True:
             cursor = self._timeline.cursor(str(path))
@@ -170,7 +173,10 @@ class Pipeline:
                 return added
 
     def _in_time(self, look: ReadResult, provider: str) -> ReadResult:
-        """Commits are as old as they are. What was written while the clock was ahead is dated by its file, too."""
+        """Correct events dated in the future. Commits are returned unchanged.
+
+        Events written while the clock was ahead are dated by their file, too.
+        """
         if provider == GIT or look.session is None:
             return look
         now = max(self._clock(), min(look.cursor.mtime_ns / 1e9, self._clock() + _AHEAD))
@@ -182,12 +188,15 @@ class Pipeline:
         return in_time(look, latest=latest, before=before if before is not None and EARLIEST <= before <= latest else None)
 
     def _untold(self, look: ReadResult) -> tuple[Problem, ...]:
-        """A file that cannot be read is one problem, however often it is looked at."""
+        """Return the problems not recorded yet: a file that cannot be read is one problem, however often it is read."""
         told = {each.reason for each in self._timeline.problems(file=look.path)}
         return tuple(problem for problem in look.problems if problem.reason not in told)
 
     def _attest(self, look: ReadResult) -> None:
-        """What cannot be written to now is attested when the line is distilled."""
+        """Add the lines as evidence to notes captured from prompts.
+
+        What cannot be written now is added when the chunk is extracted.
+        """
         actions = attested(look.events, self._vault)
         if not actions:
             return
@@ -200,9 +209,9 @@ class Pipeline:
         return sum(self.ingest(source, path, progress=progress) for source, path in unread)
 
     def form_chunks(self) -> float | None:
-        """Hand finished chunks to the outbox. Returns the Unix time when this is worth doing again, if nothing else happens.
+        """Add finished chunks to the outbox. Return the Unix time to call this again if no event arrives, or ``None``.
 
-        What came of the notes shown in a turn is found out here too, since a turn that is over is what both look for.
+        This also settles how the notes shown in a finished turn were used.
         """
         self._settling.settle()
         now = self._clock()
@@ -234,14 +243,14 @@ class Pipeline:
             self._close(key)
 
     def _close(self, key: tuple[str, str]) -> None:
-        """Every event of the session is in a chunk."""
+        """Mark the session as having every event in a chunk."""
         self._ripe.pop(key, None)
         self._seen.pop(key, None)
 
     def open_sessions(self, *, skip_before: datetime | None = None, provider: str = "") -> None:
-        """After a start: find the sessions that have events in no chunk yet; only one provider's, where it is named.
+        """Find the sessions that have events in no chunk yet, after a start; of one provider, if given.
 
-        Those whose last event is older than ``skip_before`` are passed over, until `take_up` is asked for them.
+        Those whose last event is older than ``skip_before`` are passed over until `take_up` gets them.
         """
         self._opened = self._opened or not provider
         for state in self._unchunked():
@@ -256,7 +265,7 @@ class Pipeline:
                 self._ripe[key] = 0.0
 
     def follow_timeline(self, sessions: Collection[tuple[str, str]] | None = None) -> None:
-        """Move the cursors of ``sessions``, or of all, to where their events are in a timeline that was read anew."""
+        """Move the cursors of ``sessions``, or of all, to their events' places in a timeline that was read again."""
         cursors = self._outbox.cursors(sessions)
         found = self._timeline.ordinals([(*key, cursor.event) for key, cursor in cursors.items() if cursor.event])
         for key, cursor in cursors.items():
@@ -281,11 +290,11 @@ class Pipeline:
             yield from (each for key, each in zip(keys, page, strict=True) if each.last_ordinal > chunked_to.get(key, -1))
 
     def open_count(self) -> int:
-        """How many sessions have events in no chunk yet, those passed over aside."""
+        """Return how many sessions have events in no chunk yet, without those passed over."""
         return len(self._ripe) if self._opened else sum(1 for _ in self._unchunked())
 
     def passed_over(self, *, since: datetime | None = None, provider: str = "") -> list[PassedOver]:
-        """What of the timeline was passed over, of sessions that went on at ``since`` or later."""
+        """Return the passed-over parts of sessions that were active at ``since`` or later."""
         named = (gap for gap in self._outbox.gaps() if provider in ("", gap[0]))
         gaps = [gap for batch in batches(named) for gap in self._timeline.holding(batch)]
         if since is not None:
@@ -295,23 +304,23 @@ class Pipeline:
         return [PassedOver(provider=of, session=session, first=first, last=last) for of, session, first, last in gaps]
 
     def open_stretches(self) -> Iterator[PassedOver]:
-        """What of each session is in no chunk yet."""
+        """Yield the part of each session that is in no chunk yet."""
         for state in self._unchunked():
             key = (state.session.provider, state.session.id)
             begun = self._outbox.chunked_to([key]).get(key, -1)
             yield PassedOver(provider=key[0], session=key[1], first=begun + 1, last=state.last_ordinal)
 
     def take_up(self, passed_over: Iterable[PassedOver]) -> None:
-        """Hand what was passed over to the outbox after all: once, since it is no longer passed over then."""
+        """Add passed-over parts to the outbox; they are no longer passed over then."""
         for each in passed_over:
             spans = list(self.spans(each))
             nothing = [span.id for events, span in spans if not worth_asking(_within(events, span))]
             self._outbox.form([span for _, span in spans], nothing=nothing)
 
     def spans(self, passed_over: PassedOver) -> Iterator[tuple[list[Event], Span]]:
-        """The chunks that a stretch in no chunk would make, each with the stretch's events.
+        """Yield the chunks that a passed-over part would make, each with the part's events.
 
-        What follows it is in a chunk already, or was said later: nothing is waited for.
+        The last chunk ends at once, since later events are in a chunk already or were written later.
         """
         first, last = passed_over.first, passed_over.last
         found = self._timeline.events(passed_over.provider, passed_over.session, after=first - 1)
@@ -319,11 +328,11 @@ class Pipeline:
         yield from ((events, span) for span in finished(events, self._policy, quiet_for=math.inf))
 
     def plain_chunk(self, waiting: WaitingChunk) -> Chunk | None:
-        """Its events alone; ``None`` where they are gone."""
+        """Return the chunk with its events alone, or ``None`` if they are gone."""
         return self._chunk(waiting.id, waiting.provider, waiting.session, waiting.first, waiting.last)
 
     def load(self, waiting: WaitingChunk) -> Chunk | None:
-        """The chunk as an extractor gets it; ``None`` where its events are gone."""
+        """Return the chunk as an extractor gets it, or ``None`` if its events are gone."""
         chunk = self.plain_chunk(waiting)
         if chunk is None:
             return None
@@ -335,8 +344,11 @@ class Pipeline:
         return replace(chunk, before=tuple(before), noted=noted, provenance=provenance, remembered=remembered)
 
     def remembered(self, chunk: Chunk) -> Iterator[Remembered]:
-        """The session's notes, and those of its project and of none that come nearest to what was said; no one's who keeps them by
-        key, for those are not for others to change."""
+        """Yield the notes that a chunk may change.
+
+        They are the session's own notes and the nearest ones of its project or of none. Notes stored under a key are omitted, since
+        the extractor must not change them.
+        """
         key = (chunk.session.provider, chunk.session.id)
         with self._vault.lock:
             here = [note for note in map(self._vault.read, self._vault.known.of_session(*key)) if note is not None]
@@ -354,9 +366,9 @@ class Pipeline:
         return Chunk(id=name, session=known, events=tuple(event for event in events if event.ordinal <= last))
 
     def distil(self) -> Asked | Idle:
-        """Write the notes of what has been answered, then ask about one chunk.
+        """Write the notes of answered chunks, then ask about one chunk.
 
-        Nothing is asked while notes cannot be written: answers would only pile up.
+        Nothing is asked while notes cannot be written, since answers would only pile up.
         """
         if blocked := self.publish():
             return Idle(until=self._clock() + _BLOCKED_PAUSE, reason=str(blocked), hint=blocked.hint)
@@ -374,9 +386,9 @@ class Pipeline:
         return step
 
     def publish(self) -> KiteError | None:
-        """Write the notes of every answered chunk and make them searchable. Returns what stands in the way, if anything does.
+        """Write the notes of every answered chunk and index them. Return the error that prevents it, if any.
 
-        Where one folder of the vault is wrong, the notes that belong there wait, and the others are written.
+        If one folder of the vault is wrong, the notes that belong there wait, and the others are written.
         """
         now = self._clock()
         self._held_back = {id: until for id, until in self._held_back.items() if now < until <= now + _BLOCKED_PAUSE}
@@ -398,14 +410,14 @@ class Pipeline:
         return None
 
     def _drafted(self, answered: AnsweredChunk) -> tuple[list[Draft], Chunk] | None:
-        """``None`` where the chunk's events are gone: without them an answer has no evidence."""
+        """Return the drafts of an answer, or ``None`` if the chunk's events are gone: the answer has no evidence then."""
         chunk = self._chunk(answered.id, answered.provider, answered.session, answered.first, answered.last)
         if chunk is None or not chunk.events:
             return None
         return anchored(draft(answered.record, chunk), chunk, datetime.fromtimestamp(self._clock(), UTC)), chunk
 
     def _unheard(self, drafts: Sequence[Draft], chunk: Chunk) -> list[Draft]:
-        """Without what a person's own words have been kept of already, as they were typed: those get the evidence."""
+        """Return the drafts without those already stored from the user's own prompt: these notes get the evidence."""
         with self._vault.lock:
             left, heard = heard_before(drafts, chunk, self._vault)
             if paths := {outcome.path for outcome in self._vault.carry_out(heard) if isinstance(outcome, Amended)}:
@@ -413,7 +425,7 @@ class Pipeline:
         return left
 
     def _publish(self, drafts: Sequence[Draft], weighed: Sequence[str] = ()) -> None:
-        """Of notes that the drafts were ``weighed`` against, and that none of them says to change, all holds."""
+        """Write the drafts as notes. Notes they were ``weighed`` against, and that none of them changes, stay valid."""
         around = self._vault.around(drafts, self._recall.nearest)
         rulings = _both_hold(drafts, weighed)
         wrong: VaultFolderWrong | None = None
@@ -433,20 +445,20 @@ class Pipeline:
             raise wrong
 
     def wrote(self, paths: Iterable[Path]) -> bool:
-        """Whether these files of the vault are all as we left them, so that a comparison would find nothing in them."""
+        """Return whether these files of the vault are all unchanged since they were last written here."""
         with self._vault.lock:  # so that none is just being written
             return all(map(self._vault.known.is_unchanged, paths))
 
     def embed(self, *, stop: Callable[[], bool] = lambda: False) -> None:
-        """Give notes their vectors that were only taken up by their words."""
+        """Compute the missing embeddings of notes that were indexed by their words only."""
         self._recall.embed(stop=stop)
 
     def compare_vault(
         self, *, progress: Callable[[int, int], None] = lambda done, total: None, stop: Callable[[], bool] = lambda: False
     ) -> Refreshed | None:
-        """Follow what people did to the vault, then bring the index in step. ``None`` while the vault is not there, or frozen.
+        """Read the user's changes to the vault, then update the index. ``None`` while the vault is missing or frozen.
 
-        Indexing holds no lock: a note that is written meanwhile finds its own way in.
+        Indexing holds no lock: a note that is written meanwhile is indexed on its own.
         """
         try:
             with self._vault.lock:
@@ -464,13 +476,13 @@ class Pipeline:
 
 
 def _both_hold(drafts: Sequence[Draft], weighed: Sequence[str]) -> Rulings:
-    """In either order: a draft may be older than what it was held against."""
+    """Return rulings that each draft and each weighed note both hold, in either order: a draft may be the older one."""
     pairs = [(draft.note.id, id) for draft in drafts for id in weighed]
     return dict.fromkeys((*pairs, *((other, one) for one, other in pairs)), "neither")
 
 
 def redacted(look: ReadResult) -> ReadResult:
-    """The door: nothing that was not passed through here is stored, what the cursor carries included."""
+    """Redact everything that was read, including the cursor's state. All that is stored passes through here."""
     session = look.session
     known: dict[str, str] = {}
     if session is not None:
@@ -494,7 +506,7 @@ def redacted(look: ReadResult) -> ReadResult:
 
 
 def _heard(look: ReadResult) -> Iterator[Passage]:
-    """All that was said and came in, whole. Only hashes of it are stored."""
+    """Yield everything that was written or read in the session, whole. Only hashes of it are stored."""
     said = (
         Passage(
             text=event.whole or event.text,
@@ -516,7 +528,7 @@ def _said_by(event: Event) -> Speaker:
     match event.role:
         case "tool":
             return "failure" if event.status == "failed" else "tool"
-        case "system":  # an agent's summary of what was, or a commit, which may be anybody's
+        case "system":  # an agent's summary of earlier work, or a commit, which may be by anyone
             return "tool" if event.provider == GIT else "assistant"
         case role:
             return role
@@ -532,15 +544,15 @@ _TELLING = frozenset(
         EventType.RESUME_POINT,
     )
 )
-"""Events of other types repeat a part of these."""
+"""Types of events that are compared. Events of other types repeat a part of these."""
 _FEWEST_BLANKS = 6
-"""A call with fewer names a file or a pattern: it says nothing that an agent would be the first to say."""
+"""Least number of spaces in a call worth comparing. Shorter ones are file names or patterns, never an agent's own words."""
 _PERHAPS_OURS = ("vault", "Vault", "VAULT", ".md] ")
-"""Of every block that our hook has written, in any dress."""
+"""Strings found in every block that the hook has written, in any layout."""
 
 
 def _without_echo(event: Event) -> Event:
-    """Whoever passed it on, and in whatever shape: what we once told an agent is no news."""
+    """Remove text that Kite Memory itself gave to an agent, in whatever form it is repeated: it is no news."""
     text = "" if event.role == "tool" and _OUR_TOOLS.search(event.tool) else without_echo(event.text)
     command = without_echo(event.command) if event.command else ""
     same = (text, command, "") == (event.text, event.command, event.whole)
@@ -548,7 +560,7 @@ def _without_echo(event: Event) -> Event:
 
 
 _OUR_TOOLS = re.compile(r"kite[-_. ]?memory", re.IGNORECASE)
-"""As agents name the tools of an MCP server that is called so."""
+"""Name of the MCP server, as it appears in agents' names of its tools."""
 
 
 def _clean(text: str) -> str:
@@ -556,7 +568,7 @@ def _clean(text: str) -> str:
 
 
 def _clean_json(carry: str) -> str:
-    """Each string by itself: the names of calls and events among them look like nothing secret alone."""
+    """Redact each string by itself: the ids of calls and events among them do not look like secrets when alone."""
     try:
         return orjson.dumps(_clean_value(orjson.loads(carry))).decode() if carry else carry
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""What a person asks in a prompt to have kept is written at once; what distillation makes of the same line later adds to it."""
+"""Capture of notes that a user asks for in a prompt: written at once, and extended when the chunk is extracted."""
 
 import re
 import threading
@@ -32,12 +32,12 @@ TAG = "said"
 _MOST_WAITING = 16
 _TO_END = 5.0
 _OVERLAP = 0.6
-"""Share of the words of the shorter of two wordings that the other has, from which on they are the same thought."""
+"""Share of words in common, of the shorter text, from which two texts count as the same thought."""
 _COPIED, _COPIED_PAIRS = 0.8, 8
-"""A share of its pairs of words, and how many there are at least: five words that mean something are no chance."""
+"""Share of a request's word pairs found in a file from which it counts as copied, and the least number of its pairs."""
 _BECAUSE = "kept as it was said"
 _COMMAND = re.compile(r"\s*[/$]remember\s+(?P<text>\S.*)", re.DOTALL)
-"""The agent has had it kept, in these words or in others: then it cannot be told here."""
+"""Command that makes the agent store a note, in these words or in others. In other words, the note is not found here."""
 _LONGEST_COMMAND = 4_000
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -51,7 +51,7 @@ class _Prompt:
 
 
 class PromptCapture:
-    """Thread-safe. A thread begins when there is something to look at, and ends when there is nothing more."""
+    """Thread-safe. A thread starts when there is a prompt to read, and ends when there is none."""
 
     def __init__(
         self,
@@ -74,28 +74,28 @@ class PromptCapture:
         self._closed = False
 
     def hear(self, text: str, *, agent: str, session: str, cwd: str) -> None:
-        """Returns at once. ``text`` is a person's; what it asks to keep is on disk and found a moment later."""
-        from kite_memory.distill.asked_to_keep import may_ask  # its long expressions: only who hears prompts pays for them
+        """Queue a user's prompt and return at once. What it asks to remember is on disk and found a moment later."""
+        from kite_memory.distill.asked_to_keep import may_ask  # imported here: its long expressions are slow to compile
 
         if not may_ask(text):
             return
         with self._lock:
             if self._closed or len(self._waiting) == _MOST_WAITING:
-                return  # the transcript has it, too
+                return  # the note is made from the transcript later
             self._waiting.append(_Prompt(text=text, agent=agent, session=session, cwd=cwd))
             if self._working:
                 return
             self._working = True
         try:
             threading.Thread(target=self._work, name="kmem-saying", daemon=True).start()
-        except RuntimeError as error:  # no more threads to be had: the prompt is answered all the same
+        except RuntimeError as error:  # no thread available: the prompt is answered without capture
             with self._lock:
                 self._working = False
                 self._waiting.clear()
             self._report(error)
 
     def close(self) -> None:
-        """What is being written is ended first, if that is soon; nothing more is begun."""
+        """Drop waiting prompts, and wait a short time for a note that is being written."""
         with self._lock:
             self._closed = True
             self._waiting.clear()
@@ -138,7 +138,10 @@ class PromptCapture:
                 self._indexer.refresh(related)
 
     def _whose(self, asked: "Sequence[Asked]", project: str) -> list[Origin]:
-        """A file's word where that had nearly all of it first: a prompt may be filled by a script, a skill, or another agent."""
+        """Return the origin of each request: ``tool`` if nearly all of it was in a file before, else ``user``.
+
+        A prompt may be filled by a script, a skill, or another agent.
+        """
         known = self._provenance(project)
         traces = known.traces([each.text for each in asked]) if known else [Trace(pairs=0)] * len(asked)
         return ["tool" if each.pairs >= _COPIED_PAIRS and each.foreign >= _COPIED else "user" for each in traces]
@@ -157,12 +160,12 @@ class PromptCapture:
 
 
 def said_id(provider: str, session: str, asked: "Asked") -> str:
-    """By which a transcript's line finds the note that was made of it as it was typed. The same words give the same one."""
+    """Return the id of the note made from a prompt, by which its transcript line finds it. The same words give the same id."""
     return note_id(_NO_TIME, TAG, provider, session, body_key(asked.text))
 
 
 def attested(events: Iterable[Event], vault: Vault) -> list[Amend]:
-    """The lines of a transcript in which a person asked for what is kept already, as its evidence."""
+    """Return amendments that add transcript lines as evidence to notes already captured from the prompt."""
     found: list[Amend] = []
     for event in events:
         for _, known, _ in _kept(event, vault):
@@ -173,9 +176,9 @@ def attested(events: Iterable[Event], vault: Vault) -> list[Amend]:
 
 
 def heard_before(drafts: Sequence[Draft], chunk: Chunk, vault: Vault) -> tuple[list[Draft], list[Amend | Skip]]:
-    """What is left of ``drafts``, and what becomes of those that say what a person had kept with these very words.
+    """Return the drafts that were not captured already, and actions for the others.
 
-    The note that was written then gets their evidence, and keeps its words. A note that its owner has deleted since stays away.
+    The captured note gets the draft's evidence and keeps its text. A note that its owner has deleted since is not written again.
     """
     left = list(drafts)
     actions: list[Amend | Skip] = []
@@ -198,7 +201,7 @@ def heard_before(drafts: Sequence[Draft], chunk: Chunk, vault: Vault) -> tuple[l
 
 
 def _kept(event: Event, vault: Vault) -> "Iterator[tuple[Asked, Known | None, bool]]":
-    """What a person asks in a line to have kept, the note of it, and whether they have deleted that since."""
+    """Yield each request of a user's message, its captured note, and whether the user has deleted that since."""
     if event.type is not EventType.USER_MESSAGE or event.role != "user":
         return
     from kite_memory.distill.asked_to_keep import Asked, asked_to_keep

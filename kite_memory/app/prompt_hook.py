@@ -1,4 +1,4 @@
-"""What an agent's hook tells us, read kindly: an agent's new field or odd value must not cost a person a prompt."""
+"""Parsing of an agent's hook input. Lenient: a new field or an odd value must not cost the user a prompt."""
 
 import json
 import re
@@ -18,12 +18,12 @@ _LONGEST_PART = 4_000
 _MOST_CALLS = 16
 _MOST_WORDS = 200
 _WHOLE = 1 << 19
-"""Of a longer input about a tool only the head is looked at: what the tool printed, or a file's whole text, makes it long."""
+"""Limit in bytes for parsing the whole input of a tool event. Of longer ones, with long outputs, only the head is read."""
 _HEAD = 8_192
 _OPENING_TOOLS = ("__show_notes", "__get_note", "__read_memory")
 
 _SAME = {"BeforeAgent": "UserPromptSubmit", "AfterAgent": "Stop", "BeforeTool": "PreToolUse", "AfterTool": "PostToolUse"}
-"""Gemini CLI's names for what the others call by Claude Code's."""
+"""Gemini CLI's names of events and their names in Claude Code, which the other agents use."""
 
 TOOL_EVENTS = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch"})
 
@@ -34,15 +34,16 @@ _FAILED_IN_THE_END = re.compile(
     r"\nExit Code: -?[1-9]\d{0,9}\s{0,4}(?:\n(?:Error|Signal|Background PIDs|Process Group PGID): [^\n]{0,200}){0,4}"
     r"\s{0,8}(?:</untrusted_context>\s{0,8})?\Z"
 )
-"""Gemini CLI names no error where a command fails: behind its output it says how it ended."""
+"""End of a failed command's output in Gemini CLI, which reports no other error."""
 _END = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """``command`` and ``error`` are bounded, and end with a whole word. ``error`` is empty for what has not failed, or not yet.
+    """One tool call.
 
-    ``notes`` are those of ours that the agent asked to be shown.
+    ``command`` and ``error`` are bounded, and end with a whole word. ``error`` is empty if the call has not failed, or not yet.
+    ``notes`` are the notes that the agent asked to be shown.
     """
 
     tool: str
@@ -54,8 +55,10 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookInput:
-    """``event`` is called as Claude Code calls it, ``name`` as the agent does. ``source`` says why a session starts: startup,
-    resume, clear, compact, fork.
+    """Input of one hook call.
+
+    ``event`` is Claude Code's name of the event, ``name`` the agent's own. ``source`` is why a session starts: startup, resume,
+    clear, compact, fork.
     """
 
     event: str
@@ -69,7 +72,7 @@ class HookInput:
 
 
 def read_hook_input(body: bytes) -> HookInput | None:
-    """``None`` for what is not a hook's input."""
+    """Parse a hook's input; ``None`` if it is none."""
     if len(body) > _WHOLE and (head := _head_of_tool_event(body)) is not None:
         return head
     match _parsed(body):
@@ -90,9 +93,9 @@ def read_hook_input(body: bytes) -> HookInput | None:
 
 
 def _head_of_tool_event(body: bytes) -> HookInput | None:
-    """A long input may also have been cut short on its way, and is then no JSON any more.
+    """Parse the head of a long tool event, which may have been cut and be no valid JSON.
 
-    Agents name the session and the event before what the tool was given, so the first of each name is theirs.
+    Agents write the session and the event before the tool's input, so the first value of each field is theirs.
     """
     told: dict[str, str] = {}
     for field in _HEAD_FIELD.finditer(body, 0, _HEAD):
@@ -129,7 +132,7 @@ def _calls(event: str, told: Mapping[Any, Any]) -> Iterator[ToolCall]:
 
 
 def _opened(tool: str, command: str, given: Mapping[Any, Any]) -> tuple[str, ...]:
-    """What of ours was opened by a command, or by a tool of our server."""
+    """Return the notes opened by a command, or by a tool of the MCP server."""
     if tool.startswith("mcp__") and tool.endswith(_OPENING_TOOLS):
         named = given.get("notes", [given.get("note")])
         return tuple(_text(each) for each in named[:_MOST_CALLS] if isinstance(each, str)) if isinstance(named, list) else ()
@@ -155,7 +158,7 @@ def _given(given: Mapping[Any, Any]) -> tuple[str, tuple[str, ...]]:
 
 
 def _error(told: Mapping[Any, Any]) -> str:
-    """What a failed tool said; agents tell it in places of their own."""
+    """Return the output of a failed tool; agents put it in different fields."""
     match told:
         case {"error": str(error)} if error:
             return _ends(error)
@@ -170,7 +173,7 @@ def _error(told: Mapping[Any, Any]) -> str:
 
 
 def _ends(text: str) -> str:
-    """The beginning and the end: what failed stands in one of them."""
+    """Return the beginning and the end, since the failure is in one of them."""
     if len(text) <= _LONGEST_PART:
         return _text(text)
     half = _LONGEST_PART // 2
@@ -178,7 +181,7 @@ def _ends(text: str) -> str:
 
 
 def _parsed(body: bytes) -> Any:
-    """An emoji cut in half is half a surrogate pair, which agents write and strict parsers refuse."""
+    """Parse JSON, also with half a surrogate pair, which agents write for a cut emoji and strict parsers refuse."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -1,6 +1,7 @@
-"""What can be asked of the past: all that looks back at it, and questions.
+"""Questions about the past, and all operations that read it.
 
-What answers a question is found here, and told in the shape of the contract; the work is done by pure functions of `asking`.
+Evidence for an answer is searched for and returned in the shape of the contract here; the work is done by pure functions of
+`asking`.
 """
 
 import math
@@ -43,12 +44,12 @@ _SENTENCE = 320
 _READ = 6_000
 _SENTENCES_OF_A_PIECE = 60
 _LEAST_COVERED = 0.4
-"""Of what the question's words tell, whether or not anything holds them, a sentence has to say so much again; and two of them."""
+"""Least share of the question's words, by weight, that a sentence repeats; it must repeat two words, if there are two."""
 _NEAR = 0.4
-"""From this score on a note is about what is asked, and its sentences need to say no more again than this:"""
+"""Least score of a note about the question's topic; its sentences then need a smaller share of the question's words."""
 _LEAST_OF_WHAT_IS_NEAR = 0.1
 _SURE = 0.6
-"""From this score on, a note answers a question that it shares no word with."""
+"""Least score of a note that answers a question without sharing a word with it."""
 _SAME = 0.75
 _SETTLING_WORDS = 4
 _TELLING = frozenset(
@@ -57,7 +58,7 @@ _TELLING = frozenset(
         *(EventType.ERROR, EventType.TEST_RESULT, EventType.COMMAND),
     }
 )
-"""Of the other events, what they say is a tool's output, which nobody said to anybody."""
+"""Types of events that are quoted. The text of the others is a tool's output."""
 _COMMITTED = re.compile(
     r"\bgit commit\b[^\n\"']{0,80}(?:\"\$\(cat <<-?\s?['\"]?EOF['\"]?\n(.{1,4000}?)\nEOF|-a?m\s{0,4}\"([^\"]{1,4000})\")", re.DOTALL
 )
@@ -66,14 +67,14 @@ _CODE = re.compile(r"```.{0,4000}?(?:```|\Z)", re.DOTALL)
 _WORD = re.compile(r"[\"'(\[*`]{0,3}[^\W\d_]+(?:['’-][^\W\d_]+)*[\"')\]*`.,;:!?—-]{0,4}|[—–-]")
 _LINE_MARKUP = re.compile(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+", re.MULTILINE)
 _STRONG = re.compile(r"(?<![\w*_`])(\*\*|__)(?=[^\s*_])([^*_`\n]{1,400}?)(?<=\S)\1(?![\w*_`])")
-"""Only where it stands around words, as markup does: `1024**2` and `__init__` are no such thing."""
+"""Bold markup around words, unlike `1024**2` and `__init__`."""
 _OFFER = re.compile(
     r"^\W{0,3}(?:I['’]d|I['’]ll|I (?:could|can|would|will|suggest|propose|recommend)|we (?:could|can|might)|let me|let['’]s"
     r"|options?\b|choices?\b|or (?:we|I)\b|then I['’]d|my plan|the plan|plan:|next\b|easiest is|alternatively|shall|should|want me"
     r"|do you want)",
     re.IGNORECASE,
 )
-"""What an agent offers, or is about to do, is not what was done or decided."""
+"""Beginnings of an agent's offers and plans, which are no statements of what was done or decided."""
 _COMPARED, _TALK = 6, 1_500
 _MEANT, _COVERED, _BY_WORDS = 0.42, 0.35, 0.1
 _QUOTED = 300
@@ -81,7 +82,10 @@ _QUOTED = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """``reference`` is a note's path, or how notes name an event. ``score`` is that of the search that found it, 0 to 1."""
+    """One source of an answer.
+
+    ``reference`` is a note's path, or an event's evidence reference. ``score`` is that of the search that found it, 0 to 1.
+    """
 
     kind: Literal["note", "event"]
     reference: str
@@ -128,8 +132,10 @@ def of_event(hit: EventHit) -> Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """A conversation that answers: what a person said last in it, and the agent's words after that, by their places among the
-    evidence. ``later`` says when its matter came up again.
+    """A conversation that answers the question.
+
+    ``said`` and ``recap`` are the places, in the evidence, of the user's last words and the agent's words after them. ``later`` is
+    when the topic came up again.
     """
 
     said: int
@@ -138,7 +144,7 @@ class Settled:
 
 
 def of_conversation(hit: CardHit, closing: Sequence[Event]) -> list[Evidence]:
-    """What was said in its end, a piece for each message."""
+    """Return the messages of a conversation's end, a piece of evidence for each."""
     project = f" in {hit.session.project}" if hit.session.project else ""
     return [
         Evidence(
@@ -155,7 +161,7 @@ def of_conversation(hit: CardHit, closing: Sequence[Event]) -> list[Evidence]:
 
 
 def settled_in(evidence: Sequence[Evidence], first: int, count: int, later: datetime | None) -> Settled | None:
-    """Of the pieces of one conversation, a person's last words that say more than yes, and what follows them."""
+    """Return the user's last words in a conversation that are more than a yes, and the agent's words after them."""
     places = range(first, first + count)
     said = next((at for at in reversed(places) if not evidence[at].by_agent and _settles(evidence[at].text)), None)
     if said is None:
@@ -170,7 +176,7 @@ def _settles(text: str) -> bool:
 
 
 def told_of(conversations: Sequence[Settled], evidence: Sequence[Evidence]) -> list[Sentence]:
-    """In the words of those who said it, as they stand there; the agent's as far as they tell what is, not what it offers."""
+    """Return sentences that quote the conversations; of the agent's words only statements, not offers."""
     told: list[Sentence] = []
     for each in conversations:
         said = evidence[each.said]
@@ -184,7 +190,7 @@ def told_of(conversations: Sequence[Settled], evidence: Sequence[Evidence]) -> l
 
 
 def _said_by(event: Event) -> str:
-    """Of a commit, its message: nobody asks for the shell's words around it."""
+    """Return the event's text; of a commit only its message, without the shell command around it."""
     text = clean((event.text or event.command)[: 2 * _READ])
     if event.type is EventType.COMMAND and (message := _COMMITTED.search(text)) is not None:
         text = message[1] or message[2]
@@ -192,9 +198,9 @@ def _said_by(event: Event) -> str:
 
 
 def extract(question: str, evidence: Sequence[Evidence]) -> tuple[Sentence, ...]:
-    """The few sentences of the evidence that say most of what is asked about, each once, with all that say it.
+    """Return the few sentences of the evidence that best cover the question, each once, with all evidence for it.
 
-    The title of a note counts for each of its sentences. None where nothing says enough of it.
+    The title of a note counts for each of its sentences. The result is empty if no sentence covers enough.
     """
     wanted = stems(question)
     titles = [stems(piece.title) if piece.kind == "note" else frozenset() for piece in evidence]
@@ -232,18 +238,18 @@ def _tells(piece: Evidence) -> bool:
 
 
 def _more(piece: Evidence) -> float:
-    """A note has been weighed once already when it was made."""
+    """Return an advantage for notes, which were selected once already when they were made."""
     return 0.3 if piece.kind == "note" else 0.0
 
 
 def _prose(text: str) -> float:
-    """The share of its words that are words: a log's lines tell little to a person."""
+    """Return the share of ordinary words, which is low for lines of a log."""
     words = text.split()
     return sum(_WORD.fullmatch(word) is not None for word in words) / max(1, len(words))
 
 
 def _sentences_of(piece: Evidence) -> Iterator[tuple[str, frozenset[str]]]:
-    """With their words."""
+    """Yield each sentence with its stems."""
     told = 0
     for paragraph in _PARAGRAPH.split(_CODE.sub("\n\n", piece.text)):
         for sentence in sentences(_STRONG.sub(r"\2", _LINE_MARKUP.sub("", paragraph))):
@@ -259,7 +265,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def _by_meaning(evidence: Sequence[Evidence]) -> tuple[Sentence, ...]:
-    """What the embedder finds near, though no word is shared: the beginning of the one note."""
+    """Return the beginning of the note that is nearest by its embedding, though it shares no word with the question."""
     best = max(
         (place for place, piece in enumerate(evidence) if piece.kind == "note"), key=lambda at: evidence[at].score, default=None
     )
@@ -279,7 +285,7 @@ def _nobody() -> None:
 
 
 class QuestionAnswering(TimelineQueries):
-    """Thread-safe. ``answerer`` says who writes answers, ``polisher`` who says a brief better; nobody, where there is no model."""
+    """Thread-safe. ``answerer`` returns the model that writes answers, ``polisher`` the one that rewords briefs, or ``None``."""
 
     def __init__(
         self,
@@ -303,7 +309,7 @@ class QuestionAnswering(TimelineQueries):
         return {**super().operations(), "ask": self.ask}
 
     def ask(self, *, question: str, project: str = "", since: str = "", cwd: str = "", offline: bool = False) -> Json:
-        """Each sentence of the answer names what it rests on; one that rests on nothing that is there any more is left out."""
+        """Answer a question. Each sentence names its evidence; one whose evidence no longer exists is omitted."""
         began = time.perf_counter()
         words = redact(drop_private(beginning(question, _LONGEST_QUESTION))).strip()
         if not words:
@@ -359,9 +365,10 @@ class QuestionAnswering(TimelineQueries):
         return evidence, conversations
 
     def _about(self, question: str, cards: Sequence[CardHit]) -> list[CardHit]:
-        """The conversation that answers, and what it came up in later before it; none where none surely does.
+        """Return the conversation that answers and a later one on the same topic; empty if none surely does.
 
-        A whole conversation says better than a turn of it what it is about: the few best are compared with the question as such.
+        The few best conversations are compared as a whole with the question, since a whole conversation shows its topic better than
+        one turn.
         """
         first: dict[str, CardHit] = {}
         for hit in cards:
@@ -379,7 +386,7 @@ class QuestionAnswering(TimelineQueries):
         return [*later, chosen]
 
     def _without_a_model(self, question: str, evidence: Sequence[Evidence], conversations: Sequence[Settled]) -> list[Sentence]:
-        """What notes and single messages say outright; where a conversation surely is about it, its own words first."""
+        """Return sentences of notes, then of a conversation that surely fits, else of single messages."""
         said = extract(question, evidence)
         of_notes = [each for each in said if any(evidence[place].kind == "note" for place in each.rests_on)]
         own = told_of(conversations, evidence)
@@ -391,13 +398,13 @@ class QuestionAnswering(TimelineQueries):
         return Sentence(text=sentence.text, rests_on=rests_on) if rests_on else None
 
     def _resolves(self, piece: Evidence) -> bool:
-        """Whether whoever follows it now finds something there."""
+        """Return whether the reference still leads to something."""
         if piece.kind == "event":
             reference = EvidenceReference.parse(piece.reference)
             return reference is not None and bool(self._timeline.evidence(reference))
         try:
             return self._notes.find(piece.name).path == piece.reference
-        except KiteError:  # it is gone, or the vault is
+        except KiteError:  # the note or the vault is gone
             return False
 
 

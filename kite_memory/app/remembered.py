@@ -1,4 +1,4 @@
-"""Which notes whoever distils a chunk gets to see, because the chunk may change them."""
+"""Selection of the notes that the extractor sees with a chunk, because the chunk may change them."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from kite_memory.redaction import drop_private, redact
 
 
 def nearest_to(chunk: Chunk, nearest: Callable[[Note], Surroundings]) -> list[Note]:
-    """Notes that come near to one thing or another that a person or, at last, the agent said; the nearest to each first."""
+    """Return notes near to the user's messages or the agent's last one; the nearest to each first."""
     said = [event for event in chunk.events if event.role == "user" and event.type in _RULING and len(event.text) > _TERSE]
     closing = [event for event in chunk.events if event.type is EventType.ASSISTANT_MESSAGE and event.role == "assistant"][-1:]
     found: list[list[Note]] = []

@@ -1,4 +1,4 @@
-"""Notes that wait for a person: told, decided one by one, and kept on a page of the vault whose ticked boxes are obeyed."""
+"""Review of notes that wait for a user: listed, judged one by one, and kept on a page of the vault with boxes to tick."""
 
 import json
 import logging
@@ -39,24 +39,24 @@ _SORTED = {
 }
 _ATTEMPTS = 3
 _MOST_READ = 500
-"""Of the notes that wait: whoever has more decides about some first."""
+"""Limit of waiting notes that are read. With more, the user decides about these first."""
 _CANDIDATES = 8
 _ALIKE = 0.25
-"""Of two texts' words, how much both have in common, from which on one may go into the other."""
+"""Least share of words in common for one note to be offered for merging into another."""
 _ASKED = 600
 _QUOTED = 240
 _QUOTES = 3
 _LOOKED_FOR_AGAIN = 4
-"""At each look, of the notes on the page so many, in turn: another note may have come to be nearer."""
+"""Notes of the page whose nearest note is searched for again at each look, in turn."""
 _COMPARABLE = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
 
 
 class Changed(KiteError):
-    """The note is no longer the one that was judged."""
+    """The note has changed since it was judged."""
 
 
 class Dividing(Protocol):
-    """Where notes are made of one that holds several matters; see `daemon.consolidating`."""
+    """Splitting of a note that holds several topics; see `app.consolidation`."""
 
     def divide(self, note: Note) -> Sequence[str]: ...
 
@@ -99,13 +99,16 @@ class Review:
         }
 
     def review(self, *, limit: int = 200) -> Json:
-        """Those that wait, the weightiest first; ``version`` says which wording was judged."""
+        """Return the waiting notes, the most important first. ``version`` identifies the text that was judged."""
         queue, more = self._queue(self._vault.known.to_review())
         told = [self._told(self._surrounded(note)) for note in queue[: max(1, min(limit, _MOST_READ))]]
         return {"notes": told, "waiting": len(queue) + more}
 
     def judge(self, *, note: str, verdict: str, into: str = "", seen: str = "") -> Json:
-        """``into`` is the other note, of those that it takes one for. With ``seen``, only the wording of that `version`."""
+        """Carry out a verdict. ``into`` is the other note for verdicts on two.
+
+        With ``seen``, only the text of that `version` is judged.
+        """
         known = next((each for each in review_page.VERDICTS if each == verdict), None)
         if known is None:
             raise UsageError(f"unknown verdict {verdict!r}", hint=f"choose one of: {', '.join(review_page.VERDICTS)}")
@@ -115,7 +118,7 @@ class Review:
         return judged
 
     def sweep(self, *, days: int) -> Json:
-        """Turn down all that has waited for longer; of two that may differ, both stand."""
+        """Reject all notes that have waited longer than ``days``. Of two that may contradict, both stay."""
         before = self._clock() - timedelta(days=max(1, days))
         done: list[Json] = []
         with self._lock:
@@ -134,7 +137,7 @@ class Review:
         return {"done": done}
 
     def triage(self, *, limit: int = 200, project: str = "") -> Json:
-        """Accepted notes, the weakest first, without those that were looked at before and kept."""
+        """Return accepted notes, the weakest first, without those that were kept in an earlier triage."""
         kept = self._kept()
         found = [
             note
@@ -151,7 +154,7 @@ class Review:
         return {"notes": told, "left": len(found)}
 
     def sort(self, *, note: str, verdict: str) -> Json:
-        """What a person says of an accepted note: ``keep``, ``archive``, ``reject``, or that it shall ``stand`` again."""
+        """Carry out a verdict on an accepted note: ``keep``, ``archive``, ``reject``, or ``stand`` to restore it."""
         status = _SORTED.get(verdict)
         if status is None:
             raise UsageError(f"unknown verdict {verdict!r}", hint=f"choose one of: {', '.join(_SORTED)}")
@@ -175,7 +178,7 @@ class Review:
             return {}
 
     def keep_page(self) -> Json:
-        """Do what was ticked on `Review.md`, then bring it up to date. Where nothing is to be done or said, nothing is written."""
+        """Carry out the ticked boxes of `Review.md`, then update the page. Nothing is written if nothing changed."""
         if self._vault.frozen or not self._vault.root.is_dir():
             return {"done": [], "changed": False}
         before = self._page()
@@ -206,17 +209,17 @@ class Review:
         raise KiteError(f"{PAGE} is being changed by somebody else", hint="try again when it is saved")
 
     def _stamp(self, waiting: Sequence[Known]) -> int:
-        """What waits, and what stands beside it on the page.
+        """Return a hash of the waiting notes and of those beside them on the page.
 
-        That some other note has come to be nearer to one that waits is worth no look at all of them: the next change tells.
+        Other notes that have become nearer do not count: the next change shows them.
         """
         groups = (waiting, self._vault.known.at(sorted(self._beside)))
         return hash(tuple(tuple((each.path, each.size, each.mtime_ns) for each in group) for group in groups))
 
     def _renewed(self, before: str, made: str, *, anything: bool) -> str | None:
-        """The page as it is now; ``None`` where it is no longer what it was ``before``, and may have been ticked since.
+        """Write the page and return it; ``None`` if it differs from ``before``, and may have been ticked since.
 
-        One that its owner has deleted comes back with something new to say.
+        A page that its owner has deleted is written again when it has something new.
         """
         with self._lock:
             ours = self._vault.pages.noted(_OURS)
@@ -233,7 +236,7 @@ class Review:
         return self._vault.pages.read(PAGE)
 
     def _obeyed(self, tick: review_page.Ticked) -> Json | None:
-        """``None`` for a box that means nothing any more: it is drawn anew for what the note says now."""
+        """Carry out a ticked box; ``None`` for one that is outdated. It is drawn again for the note's current text."""
         try:
             note = self._called(tick.name)
             into = self._called(tick.into) if tick.into else None
@@ -288,7 +291,7 @@ class Review:
         return waits(note)
 
     def _accept(self, note: Note) -> set[str]:
-        """The pages that it links to are no more doubtful than it was."""
+        """Accept a note, and the proposed pages that it links to, which are no more doubtful."""
         self._vault.mark(name_of(note), NoteStatus.ACCEPTED)
         linked = set(map(link_key, note.links))
         pages = [each for each in self._proposed() if each.kind == NoteKind.ENTITY.value and link_key(each.path) in linked]
@@ -297,7 +300,7 @@ class Review:
         return {page.path for page in pages}
 
     def _merge(self, note: Note, into: Note) -> set[str]:
-        """What it adds goes into the other, which it leads to from now on: links to it still lead somewhere."""
+        """Add what the note adds to the other. The note leads to that one from now on, so that links to it still work."""
         step = consolidation.Merge(keep=into, drop=note, whole=True)
         texts = {path: self._vault.text(path) for path in (into.path, note.path)}
         changes = consolidation.changes(step, texts)
@@ -311,14 +314,14 @@ class Review:
         return {change.path for change in changes}
 
     def _settle(self, note: Note, other: Note, replaces: bool) -> set[str]:
-        """Whichever of the two waits, the newer one replaces the older."""
+        """Let the newer of the two replace the older, whichever of them waits."""
         if not (note.id and other.id):
             raise UsageError("a note without an id replaces none", hint="give both an `id`")
         newer, older = (other, note) if other.created > note.created else (note, other)
         return set(self._vault.settle(newer.id, older.id, "replaces" if replaces else "neither"))
 
     def _queue(self, files: Sequence[Known]) -> tuple[list[Note], int]:
-        """And how many more there are."""
+        """Return the waiting notes, and how many more there are."""
         found = [note for file in files[:_MOST_READ] if (note := self._read(file)) is not None and self._waits(note)]
         return sorted(found, key=lambda note: (-note.importance, note.created, note.path)), max(0, len(files) - _MOST_READ)
 
@@ -346,7 +349,7 @@ class Review:
         )
 
     def _near(self, note: Note, file: Known | None) -> Note | None:
-        """As `_nearest`, known from the last look where neither of both notes has changed since."""
+        """Return `_nearest`, cached while neither of the two notes has changed."""
         kept = self._nearby.get(note.path)
         if kept is not None and kept[0] == file and list(kept[2]) == self._known(kept[1]):
             return kept[1]
@@ -359,7 +362,7 @@ class Review:
         return self._vault.known.at([note.path]) if note is not None else []
 
     def _nearest(self, note: Note) -> Note | None:
-        """By words alone: as long as the vault stays the same, so does this."""
+        """Return the nearest note by words alone, so that the result is stable while the vault is."""
         if note.kind not in _COMPARABLE:
             return None
         said = words(lifecycle.text_of(note))

@@ -1,4 +1,4 @@
-"""What a search asks for, and how an event that it finds is told."""
+"""Parsing of search queries, and the JSON form of results."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ _STATUSES = {
     "denied": "denied",
     "interrupted": "interrupted",
 }
-"""Beside ``test:`` and ``tool:`` these words say how it went, where other words say what."""
+"""Words that filter by status after ``test:`` or ``tool:``. Elsewhere they are ordinary words."""
 _TYPES = {"error:": EventType.ERROR, "test:": EventType.TEST_RESULT, "resume:": EventType.RESUME_POINT}
 _NAMES = ("tool:", "file:", "session:")
 _PREFIXES = (*_KINDS, *_TYPES, *_NAMES)
@@ -47,16 +47,16 @@ _CARDS_FIRST, _EVENTS_NEXT = 3, 2
 _COVERED, _MEANT = 0.35, 0.4
 _SHORT = 8
 _AHEAD = 0.1
-"""Of a score: no more than decides between two that are about as good."""
+"""Score advantage that only decides between two results of about equal score."""
 
 
 _LEAST = 0.02
-"""What scores less is no answer beside others that score more; of 480 labelled questions every answer scores 0.17 and more."""
+"""Scores below this are omitted beside higher ones. Of 480 labelled questions, every answer scores 0.17 and more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchedFor:
-    """The words, and what the prefixes keep to: ``kinds`` are of notes, all else is of events."""
+    """Parsed query: the words, and the filters of its prefixes. ``kinds`` filter notes, all others filter events."""
 
     words: str
     kinds: frozenset[NoteKind] = frozenset()
@@ -72,12 +72,12 @@ class SearchedFor:
 
     @property
     def notes(self) -> bool:
-        """Whether notes can be an answer: none is of a tool, a file or a session."""
+        """Return whether notes can be a result: filters by tool, file or session exclude them."""
         return not (self.tool or self.file or self.session) and (bool(self.kinds) or not self.types)
 
     @property
     def events(self) -> bool:
-        """Whether events can be an answer: what was decided is told by both."""
+        """Return whether events can be a result. A search for decisions finds both."""
         return bool(self.types) or not self.kinds or NoteKind.DECISION in self.kinds
 
     @property
@@ -86,7 +86,7 @@ class SearchedFor:
 
 
 def searched_for(query: str) -> SearchedFor:
-    """A tool, a file or a session is named by what follows its prefix, with or without a blank between them."""
+    """Parse a query. The name of a tool, file or session follows its prefix, with or without a space."""
     kinds: set[NoteKind] = set()
     types: set[EventType] = set()
     named = dict.fromkeys(_NAMES, "")
@@ -197,7 +197,7 @@ class Searching:
             by_words=by_words,
             limit=asked.most + len(hits),
         )
-        rests_on = {reference for hit in hits for reference in hit.note.evidence}  # what a note says already
+        rests_on = {reference for hit in hits for reference in hit.note.evidence}  # events whose note is already among the hits
         events = [each for each in self.timeline.search(of_events, meaning) if _reference(each.event) not in rests_on]
         if not events and wanted.words and (wanted.file or wanted.types):
             latest = self.timeline.search(replace(of_events, text=""))
@@ -227,7 +227,10 @@ class _Asked:
 
 
 def known_project(vault: Vault, named: str) -> str:
-    """As notes have it: by that very name, or by the one that its folder would give it."""
+    """Return the project as notes name it: by that very name, or by the one derived from its folder.
+
+    Raises `UsageError` if ``named`` names no project.
+    """
     if vault.known.has_project(named):
         return named
     if not (project := project_of(named)):
@@ -248,26 +251,26 @@ def hit_told(hit: Hit) -> Json:
 
 
 def worth_listing(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Without those that score next to nothing. A word that all notes have tells nothing; who asks for it alone is shown them."""
+    """Return the hits without those of a score near 0, unless all are: a query may be a word that all notes contain."""
     best = max((hit.score for hit in hits), default=0.0)
     return tuple(hit for hit in hits if hit.score >= min(_LEAST, best / 10))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixed:
-    """What was found, in one order: ``rank`` says of notes, then of cards and events, which place each has."""
+    """One ranking of all results. ``notes`` and ``passages`` hold the rank of each note, and of each card or event."""
 
     notes: tuple[int, ...]
     passages: tuple[int, ...]
 
 
 def is_sure(card: CardHit) -> bool:
-    """Whether a turn is an answer, and not merely the nearest there is."""
+    """Return whether a card is an answer and not merely the nearest."""
     return card.covered >= _COVERED or card.meaning >= _MEANT
 
 
 def passages(cards: Sequence[CardHit], events: Sequence[EventHit], limit: int) -> list[CardHit | EventHit]:
-    """Conversations first, single events after them; what is merely near, where nothing else is found."""
+    """Return conversations first, then single events. Merely near ones are returned only if nothing else is found."""
     sure = [card for card in cards if is_sure(card)]
     told = {card.telling.id for card in cards}
     single = [event for event in events if event.event.id not in told]
@@ -279,8 +282,10 @@ def passages(cards: Sequence[CardHit], events: Sequence[EventHit], limit: int) -
 
 
 def mixed(query: str, notes: Sequence[Hit], found: Sequence[CardHit | EventHit]) -> Mixed:
-    """A few words ask for what is known, many tell a story that a conversation may have told before: notes come first for the one,
-    cards for the other. Single events come last.
+    """Rank notes and passages together.
+
+    Short queries ask for a known fact: notes come first. Long ones describe a situation that a conversation may have described
+    before: cards come first. Single events come last.
     """
     ahead = _AHEAD if len(set(stems(query))) <= _SHORT else -_AHEAD
     scores = [(hit.score + ahead, 0, -place) for place, hit in enumerate(notes)]
@@ -302,7 +307,7 @@ def passage_told(hit: CardHit | EventHit) -> dict[str, Any]:
 
 
 def card_told(hit: CardHit) -> dict[str, Any]:
-    """As an event, that of the two which tells more; and what was ``asked``, and what was said ``later`` of its matter."""
+    """Return a card as its more telling event, with the prompt as ``asked``, and as ``later`` what followed on its topic."""
     later = hit.later
     telling = EventHit(event=hit.telling, session=hit.session, score=hit.score, snippet=hit.snippet, near=not is_sure(hit))
     return event_told(telling) | {
@@ -315,7 +320,7 @@ def card_told(hit: CardHit) -> dict[str, Any]:
 
 
 def event_told(hit: EventHit) -> dict[str, Any]:
-    """With its evidence: ``where`` it stands in the transcript, and the ``reference`` by which notes name it."""
+    """Return an event with ``where`` it is in the transcript, and the evidence ``reference`` that notes use."""
     event = hit.event
     return {
         "tier": "nearest" if hit.near else "event",

@@ -1,4 +1,4 @@
-"""What the timeline tells recall: what was said when a note came up, and what came before a prompt."""
+"""Context that recall gets from the timeline: the evidence of a note, and the events before a prompt."""
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -26,9 +26,9 @@ _ALSO = (Part.STABLE, Part.OPEN)
 
 
 def last_work(session: Session, events: Sequence[Event], prompt: Event | None, now: datetime) -> tuple[str, ...]:
-    """At most five lines about the session's last ``events``, oldest first; ``prompt`` is its last one. The weightiest first.
+    """Return at most five lines about a session's last ``events``, given oldest first; the most important line first.
 
-    Nothing of what is more than two weeks old.
+    ``prompt`` is the session's last one. Empty if the last of them is more than two weeks old.
     """
     ends = max((event.at for event in (*events, *filter(None, (prompt,)))), default=None)
     if ends is None or now - ends > _FORGOTTEN:
@@ -52,7 +52,7 @@ def _lines(session: Session, events: Sequence[Event], prompt: Event | None, ends
 
 
 def _open_failure(session: Session, events: Sequence[Event]) -> str:
-    """The last command that failed and tells something by that, unless something has made up for it."""
+    """Return the last command that failed in a meaningful way and has not succeeded since."""
     done = runs(events, session.cwd)
     last = next((run for run in reversed(done) if run.outcome == "failed" and run.purposes), None)
     return last.command if last is not None and last in open_failures(done) else ""
@@ -62,15 +62,15 @@ _SESSIONS = 12
 _REFERENCES = 4
 _LENGTH = 1_500
 _UNREADABLE = (sqlite3.Error, UnicodeError)
-"""A name that is no text, as a person's YAML or shell can spell one, is as good as unknown."""
+"""Errors of names that are no valid text, as YAML or a shell can produce. They are treated as unknown."""
 _EVENTS = 200
-"""Of the session, before a prompt: about sixty tool calls, in less than two milliseconds."""
+"""Events of the session read before a prompt: about sixty tool calls, in less than two milliseconds."""
 
 
 def said_about(timeline: Timeline, note: Note) -> str:
-    """The text of the note's evidence, for the index to find it by: people ask again in the words of that time.
+    """Return the text of the note's evidence for the index, since users ask again in the words of that time.
 
-    As far as the timeline has it, redacted as it was kept; empty is no loss.
+    It is redacted as stored; missing evidence is skipped.
     """
     parts: dict[str, None] = {}
     for text in note.evidence[:_REFERENCES]:
@@ -99,16 +99,16 @@ class NoteIndexer:
         stop: Callable[[], bool] = lambda: False,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Refreshed:
-        """As `Recall.refresh`, of these ``paths`` or of all."""
+        """Same as `Recall.refresh`, for these ``paths`` or for all."""
         return self._recall.refresh(self._vault, evidence=self._evidence, hint=paths, meaning=meaning, stop=stop, progress=progress)
 
     def rebuild(self, *, progress: Callable[[int, int], None]) -> Refreshed:
-        """As `Recall.rebuild`."""
+        """Same as `Recall.rebuild`."""
         return self._recall.rebuild(self._vault, evidence=self._evidence, progress=progress)
 
 
 def commands_run(timeline: Timeline, project: str) -> tuple[tuple[str, ...], ...]:
-    """What a project's last sessions ran, a list for each; nothing where that cannot be read."""
+    """Return the commands of a project's last sessions, a list for each; empty if they cannot be read."""
     try:
         sessions = timeline.last_sessions(project, _SESSIONS)
         of_each = (timeline.last_events(session.provider, session.id, _EVENTS) for session in sessions)
@@ -118,7 +118,7 @@ def commands_run(timeline: Timeline, project: str) -> tuple[tuple[str, ...], ...
 
 
 def conversation(timeline: Timeline, reference: EvidenceReference) -> str:
-    """What was asked there and how it ended; empty where the timeline does not hold it, or offers it to nobody any more."""
+    """Return the prompt and the end of a conversation. Empty if the timeline does not hold it, or its events were forgotten."""
     try:
         line = timeline.offered(timeline.evidence(reference)[:1])
         if not line:
@@ -134,7 +134,7 @@ def conversation(timeline: Timeline, reference: EvidenceReference) -> str:
 
 
 def before(timeline: Timeline, provider: str, session: str, prompt: str) -> Situation:
-    """What the session's events say about a prompt in it; nothing for a session never seen, or one that cannot be read."""
+    """Return the session's context of a prompt; empty for an unknown session, or one that cannot be read."""
     try:
         events = timeline.last_events(provider, session, _EVENTS) if session else []
         return situation_of(events, prompt, spoken=timeline.spoken(provider, session))

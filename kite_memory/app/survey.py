@@ -1,4 +1,4 @@
-"""What transcripts there are, and how much of each is still to be read."""
+"""Survey of the transcripts on disk, and how much of each is still to be read."""
 
 import os
 from collections import Counter
@@ -16,15 +16,17 @@ if TYPE_CHECKING:
     from kite_memory.app.pipeline import PassedOver
 
 _COUNTED = 3_000
-"""So many files of a provider are compared while somebody waits: a twentieth of a second."""
+"""Files of a provider that are compared while a user waits: a twentieth of a second."""
 _AT_ONCE = 500
-"""Transcripts, or sessions, that are looked up together: of a hundred thousand no list is made."""
+"""Transcripts or sessions that are looked up together, to avoid a list of a hundred thousand."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Survey:
-    """What transcripts there are, by provider: how many were ``found``, how many of them are ``unread`` or were read in part, and
-    how many bytes ``behind`` that is. ``passed_over`` counts sessions. Of the providers in ``more`` not all files were counted.
+    """Transcripts by provider.
+
+    ``found`` counts them, ``unread`` those not or only partly read, and ``behind`` their unread bytes. ``passed_over`` counts
+    sessions. Of the providers in ``more`` not all files were counted.
     """
 
     found: Counter[str] = field(default_factory=Counter)
@@ -35,7 +37,7 @@ class Survey:
 
 
 class TranscriptSurvey:
-    """Compares transcripts with what the timeline has read of them."""
+    """Comparison of transcripts with what the timeline has read of them."""
 
     def __init__(
         self, *, sources: Sequence[Source], timeline: Timeline, passed_over: "Callable[[], Collection[PassedOver]]"
@@ -46,7 +48,7 @@ class TranscriptSurvey:
         self._survey: Survey | None = None
 
     def compared(self) -> Iterator[tuple[Source, Path, int | None]]:
-        """Every transcript that is there, and by how many bytes about it differs from what was read; ``None`` for not at all."""
+        """Yield every transcript, and by about how many bytes it differs from what was read; ``None`` if not at all."""
         for source in self._sources:
             for path, behind in self._compared_of(source):
                 yield source, path, behind
@@ -64,7 +66,7 @@ class TranscriptSurvey:
                 yield path, max(0, now[0] - before[0]) if now != before else None
 
     def made(self) -> Survey:
-        """Compare everything now."""
+        """Return a survey of everything, made now."""
         return self._filled(Survey())
 
     def _filled(self, survey: Survey, most: int | None = None) -> Survey:
@@ -81,11 +83,11 @@ class TranscriptSurvey:
         return survey
 
     def now(self, most: int = _COUNTED) -> Survey:
-        """What `keep` found, kept up with what was read since; where nobody keeps one, one of some made now."""
+        """Return the survey that `keep` maintains; without one, a survey of up to ``most`` files for each provider."""
         return self._survey or self._filled(Survey(), most)
 
     def keep(self) -> None:
-        """Make a survey that is kept up from now on. The first can be seen while it is made: nobody is to wait for that."""
+        """Make a survey that is maintained from now on. The first one is visible while it is made, so that no caller waits."""
         if self._survey is None:
             self._survey = Survey()
             self._filled(self._survey)
@@ -93,7 +95,7 @@ class TranscriptSurvey:
             self._survey = self.made()
 
     def places(self) -> dict[str, bool]:
-        """Every provider, and whether any folder of it is there."""
+        """Return every provider, and whether any of its folders exists."""
         found: dict[str, bool] = {}
         for source in self._sources:
             flat = source.flat_roots() if isinstance(source, Compound) else ()
@@ -101,7 +103,7 @@ class TranscriptSurvey:
         return found
 
     def read(self, provider: str, behind: int | None, *, new: bool) -> None:
-        """Keep the survey up with a transcript that was read; ``behind`` is what it was found to differ by, where it was found."""
+        """Update the survey with a transcript that was read. ``behind`` is its difference, if the survey found it."""
         if self._survey is None:
             return
         self._survey.found[provider] += new

@@ -1,7 +1,7 @@
-"""What can be asked of the past without looking anything up by its meaning: sessions event by event, where one stood, and which
-belong together. It takes little to open, for a command that no daemon answers.
+"""Queries of the timeline that need no embeddings: sessions event by event, the state of one, and connected ones.
 
-The work is done by pure functions of `timeline`; here it is fetched, and told in the shapes of the contract.
+It is fast to import, for commands without a daemon. The work is done by pure functions of `timeline`; here the data is fetched, and
+returned in the shapes of the contract.
 """
 
 import contextlib
@@ -34,12 +34,12 @@ _MOST_SESSIONS = 10_000
 _MOST_NAMED = 1_000
 _PAGE_EVENTS = 10_000
 _PAGE_CHARACTERS = 2_000_000
-"""Of one answer, which goes over the socket."""
+"""Characters of one answer, which goes over the socket."""
 _EVENT_TEXT = 2_000
 _NOTES = 500
 _AROUND = 12
 _RESUMED = 2_000
-"""Events of a session: some three hundred turns."""
+"""Events of a session that are read: some three hundred turns."""
 _SUB_AGENTS = 12
 _OF_A_SUB_AGENT = 300
 _LEAST_TOKENS, _MOST_TOKENS = 60, 4_000
@@ -58,17 +58,17 @@ _HEADINGS = {
 
 
 class SessionNotFound(NotFound):
-    """No session has that id, or there is none here."""
+    """No session has that id, or the project has none."""
 
 
 class Shelf(Protocol):
-    """What is needed of a vault."""
+    """The part of a vault that is used here."""
 
     def notes_of(self, provider: str, session: str) -> Iterator[Note]: ...
 
 
 class NoShelf:
-    """For what does not ask about notes."""
+    """Empty vault, for callers that need no notes."""
 
     def notes_of(self, provider: str, session: str) -> Iterator[Note]:
         return iter(())
@@ -79,7 +79,7 @@ def _nobody() -> None:
 
 
 class TimelineQueries:
-    """Thread-safe. ``polisher`` says who says a brief better; nobody, where there is no model."""
+    """Thread-safe. ``polisher`` returns the model that rewords briefs, or ``None``."""
 
     def __init__(self, *, timeline: Timeline, vault: Shelf, polisher: "Callable[[], Polisher | None]" = _nobody) -> None:
         self._timeline = timeline
@@ -107,9 +107,9 @@ class TimelineQueries:
         most: int = _PAGE_EVENTS,
         edges: bool = True,
     ) -> Json:
-        """Without a session: which there are. With one: its events past ordinal ``after``, and in ``next`` where to go on.
+        """Return all sessions or, with ``session``, its events past ordinal ``after``.
 
-        ``session`` may be a citation: then the events around the one that it names.
+        ``next`` of the result is where to continue. If ``session`` is a citation, the events around the cited one are returned.
         """
         if not session:
             found = self._timeline.overviews(project=named(project), limit=max(1, min(limit, _MOST_SESSIONS)))
@@ -147,9 +147,9 @@ class TimelineQueries:
         }
 
     def _notes_of(self, session: Session) -> list[Json]:
-        """Those made from the session's events."""
+        """Return the notes made from the session's events."""
         found: list[Json] = []
-        with contextlib.suppress(KiteError):  # without its vault, a session can be looked at all the same
+        with contextlib.suppress(KiteError):  # a session can be shown without its notes
             for note in islice(self._vault.notes_of(session.provider, session.id), _NOTES):
                 if not note.has_expired(datetime.now(UTC)):
                     told = {"id": note.id, "path": note.path, "kind": note.kind.value, "title": plain_line(note.title)}
@@ -157,7 +157,7 @@ class TimelineQueries:
         return found
 
     def find(self, named: str, projects: Collection[str] | None = None) -> Session:
-        """A session by its id, or a beginning of it that no other has; with its agent before it (``codex:019d…``) or without."""
+        """Return a session by its id, or a beginning of it that is unique; with its agent (``codex:019d…``) or without."""
         provider, colon, rest = named.partition(":")
         found = [
             session
@@ -185,10 +185,10 @@ class TimelineQueries:
         polish: bool = False,
         projects: Collection[str] | None = None,
     ) -> Json:
-        """Where a session stood; the one named, or the last in which a person spoke, of the project around ``cwd``.
+        """Return the state of a session: of the one given, or of the user's last one in the project around ``cwd``.
 
-        Told from events alone. With ``polish`` a model may say its lines better; what it may not say of them stays as it was.
-        With ``projects`` it is as if nothing had ever happened in any other.
+        It is derived from events alone. With ``polish`` a model may reword its lines; a line that it may not reword stays as it
+        was. With ``projects``, sessions of all other projects are ignored.
         """
         began = time.perf_counter()
         chosen = self.find(session, projects) if session else self._last(project_of(cwd), projects)
@@ -232,8 +232,8 @@ class TimelineQueries:
         }
 
     def _polished(self, lines: Sequence[Line], room: int) -> "_Polish":
-        """Longer lines than there is room for stay as they were too."""
-        from kite_memory.distill.answering import Unsaid  # a brief that is told as it is has no need of them
+        """Reword lines by a model. Those that become too long stay as they were."""
+        from kite_memory.distill.answering import Unsaid  # imported here: only needed for rewording
         from kite_memory.distill.polishing import Polished
 
         polisher = self._polisher()
@@ -266,7 +266,7 @@ class TimelineQueries:
         raise SessionNotFound("no session is known yet", hint="`kmem backfill` reads what your agents have left")
 
     def _sub_agents(self, session: Session, projects: Collection[str] | None) -> list[list[Event]]:
-        """What was done by sessions in which nobody spoke but the agent of this one."""
+        """Return the events of sub-sessions without a user's message: those of this session's agent."""
         return [
             self._timeline.offered(self._timeline.last_events(each.provider, each.id, _OF_A_SUB_AGENT))
             for each in self._timeline.sub_sessions(session.provider, session.id, _SUB_AGENTS)
@@ -274,9 +274,9 @@ class TimelineQueries:
         ]
 
     def threads(self, *, project: str = "", limit: int = _THREADED) -> Json:
-        """Of so many sessions that went on last; ``considered`` and ``sessions`` say how many of how many.
+        """Return threads of sessions, from the ``limit`` sessions active last.
 
-        ``unsure`` are joints that make no thread.
+        ``considered`` is how many of all ``sessions`` these are. ``unsure`` are links too weak to make a thread.
         """
         began = time.perf_counter()
         works = self._timeline.works(project=named(project), limit=max(2, min(limit, _MOST_SESSIONS)))
@@ -290,25 +290,25 @@ class TimelineQueries:
         }
 
     def how(self, *, tool: str, project: str = "", limit: int = 8) -> Json:
-        """How a program, or an agent's tool, was used, and how that ended the last time."""
+        """Return how a program or an agent's tool was used, and how that ended the last time."""
         began = time.perf_counter()
         found = uses(self._timeline, tool, project=named(project), limit=limit)
         return {"uses": [_use(each) for each in found], "took_ms": since(began)}
 
     def fix(self, *, error: str, project: str = "", limit: int = 5) -> Json:
-        """Where a failure was met, and how it went away."""
+        """Return where a failure occurred, and how it was fixed."""
         began = time.perf_counter()
         found = met(self._timeline, error, project=named(project), limit=limit)
         return {"failures": [_met(each) for each in found], "took_ms": since(began)}
 
     def blame(self, *, path: str, project: str = "", limit: int = 12) -> Json:
-        """Which prompts led to changes of a file, and the commits that these went into."""
+        """Return the prompts that led to changes of a file, and the commits with these changes."""
         began = time.perf_counter()
         found = changes(self._timeline, path, project=named(project), limit=limit)
         return {"changes": [_file_change(each) for each in found], "took_ms": since(began)}
 
     def became(self, *, citation: str) -> Json:
-        """What came after an event."""
+        """Return what followed an event."""
         cited = EvidenceReference.parse(citation)
         events = self._timeline.evidence(cited) if cited is not None else []
         return {
@@ -317,12 +317,12 @@ class TimelineQueries:
 
 
 def named(project: str) -> str:
-    """As sessions have it, by its name or its folder."""
+    """Return the project as sessions name it, from its name or its folder."""
     return project_of(project) if project else ""
 
 
 def _page(events: Sequence[Event], most: int = _PAGE_EVENTS) -> Sequence[Event]:
-    """As many as one answer holds, at least one; events that share an ordinal are not torn apart."""
+    """Return as many events as one answer holds, at least one. Events that share an ordinal are kept together."""
     characters = 0
     end = len(events)
     for place, event in enumerate(events):
@@ -358,7 +358,7 @@ def _lines(lines: Sequence[Line]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Polish:
-    """What came of asking a model: ``lines`` by those they stand for."""
+    """Result of rewording: ``lines`` maps each line to its rewording."""
 
     lines: Mapping[Line, Line] = field(default_factory=dict)
     by: str = "events"
@@ -376,7 +376,7 @@ def _line_told(line: Line, better: Line | None) -> Json:
 
 
 def _cited(line: Line) -> str:
-    """With its first citation, the session in short: it can be given to `kmem timeline`, and names the same event."""
+    """Return the line with its first citation. The session's id is shortened; `kmem timeline` accepts it as it is."""
     reference = EvidenceReference.parse(line.evidence[0])
     if reference is None:
         return f"- {plain_line(line.text, 1_000)}"

@@ -1,4 +1,4 @@
-"""What became of one session: its files' lines, the events read from them, the chunks these are in, their notes, the index."""
+"""Trace of one session: its files' lines, the events read from them, their chunks, the chunks' notes, and the index."""
 
 import json
 from bisect import bisect_right
@@ -37,15 +37,15 @@ from kite_memory.vault.drafting import draft_id
 Json = dict[str, Any]
 
 _MOST_ITEMS = 40
-"""No record holds more items."""
+"""Limit of items in a record."""
 _LARGEST = 64 << 20
-"""Bytes of a transcript whose lines are counted."""
+"""Largest transcript in bytes whose lines are counted."""
 _KIND = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A stretch of a session: a chunk, or events that are in none. ``chunk`` is as an extractor gets it."""
+    """A part of a session: a chunk, or events that are in none. ``chunk`` is as an extractor gets it."""
 
     first: int
     last: int
@@ -57,7 +57,7 @@ class Part:
 
 
 class Tracer:
-    """Reads only, so it may run beside a daemon. Raises `SessionNotFound` for a session that is not in the timeline."""
+    """Read-only, so it may run beside a daemon. Raises `SessionNotFound` for a session that is not in the timeline."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Tracer:
         self._clock = clock
 
     def find(self, named: str) -> Session:
-        """By the beginning of its id, with or without its agent: ``codex:019d``."""
+        """Return a session by the beginning of its id, with or without its agent: ``codex:019d``."""
         return TimelineQueries(timeline=self._timeline, vault=self._vault).find(named)
 
     def trace(self, named: str) -> Json:
@@ -112,7 +112,7 @@ class Tracer:
         }
 
     def parts(self, session: Session) -> list[Part]:
-        """Every event of the session is in exactly one part."""
+        """Return the session's parts. Every event is in exactly one."""
         events = self._timeline.events(session.provider, session.id)
         entries = self._outbox.chunks_of(session.provider, session.id)
         parts = [self._of_entry(session, entry, events) for entry in entries]
@@ -181,7 +181,7 @@ class Tracer:
         }
 
     def _made_of(self, part: Part) -> Iterator[tuple[str, Note | None]]:
-        """By the id of each draft, the note that it became or went into; ``None`` for one that its owner has deleted."""
+        """Yield each draft's id and the note that it became or was merged into; ``None`` if its owner deleted that."""
         if part.chunk is None or part.entry is None or part.entry.state != "written":
             return
         whole = replace(part.chunk, events=part.events)
@@ -199,7 +199,7 @@ class Tracer:
     def _read(self, path: str) -> Note | None:
         try:
             return self._vault.read(path)
-        except KiteError:  # the vault is away; what the timeline knows can be told all the same
+        except KiteError:  # the vault is missing; the timeline's part can be shown without it
             return None
 
     def _note(self, note: Note, evidence: list[Json], fate: str = "in the vault") -> Json:
@@ -216,7 +216,7 @@ class Tracer:
         }
 
     def _evidence(self, note: Note, events: Sequence[Event], numbers: "LineNumbers") -> list[Json]:
-        """The events that the note rests on, with the lines they were read from."""
+        """Return the events that the note cites, with the lines they were read from."""
         cited = set(note.evidence)
         found: dict[str, Json] = {}
         for event in events:
@@ -246,7 +246,7 @@ class Tracer:
 _NO_NOTE: Json = {"path": "", "title": "", "kind": "", "status": "", "index": "", "evidence": []}
 
 LineNumbers = Mapping[str, Mapping[int, int]]
-"""By file, the number of the line that begins at a byte."""
+"""For each file, line numbers by the byte where the line begins."""
 
 _PASSED_OVER = "it was too old for the first start or for `--since`; `kmem backfill` makes notes of it"
 _OPEN = "it may go on: a chunk ends when enough was said, or after a silence"
@@ -282,13 +282,13 @@ def _why(entry: ChunkEntry, now: datetime) -> str:
 
 
 def _runs(loose: Sequence[Event], starts: Sequence[int], chunked_to: int) -> Iterator[list[Event]]:
-    """Consecutive events, cut where a chunk lies between them and where the session's chunks end."""
+    """Yield runs of consecutive events, split at chunks between them and where the session's chunks end."""
     for _, run in groupby(loose, key=lambda event: (bisect_right(starts, event.ordinal), event.ordinal > chunked_to)):
         yield list(run)
 
 
 def _places(events: Sequence[Event], line_numbers: LineNumbers) -> str:
-    """As ``session.jsonl:12-40`` where lines can be counted, in bytes or messages otherwise."""
+    """Return the place as ``session.jsonl:12-40`` if lines can be counted, otherwise in bytes or messages."""
     if not events:
         return ""
     first, last = events[0].where, events[-1].where
@@ -303,7 +303,7 @@ def _places(events: Sequence[Event], line_numbers: LineNumbers) -> str:
 
 
 def _lines(path: Path, starts: set[int], read_to: int) -> tuple[Json | None, dict[int, int]]:
-    """How many lines gave events, and of what type the others are. ``None`` for a file that is not read line by line."""
+    """Return how many lines gave events, and the types of the others. ``None`` for a file that is not read line by line."""
     numbers: dict[int, int] = {}
     without: Counter[str] = Counter()
     position = 0
@@ -325,7 +325,7 @@ def _lines(path: Path, starts: set[int], read_to: int) -> tuple[Json | None, dic
 
 
 def _kind(line: bytes) -> str:
-    """What the agent itself calls such a line."""
+    """Return the agent's own name for the type of a line."""
     try:
         told = json.loads(line)
     except (ValueError, RecursionError):
@@ -343,7 +343,7 @@ _EVENTS = 2_000
 
 @dataclass(slots=True)
 class Recorder:
-    """A backend that sends nothing: it keeps what it is asked, and refuses."""
+    """Backend that sends nothing: it records each request, and refuses it."""
 
     name: str
     model: str
@@ -359,7 +359,7 @@ class Recorder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Askers:
-    """Whatever asks a model, each joined to ``recorder``."""
+    """All components that ask a model, each connected to ``recorder``."""
 
     recorder: Recorder
     extractor: Sharing
@@ -370,7 +370,7 @@ class Askers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """Nothing is sent, booked, written or remembered."""
+    """Dry run of all requests about a session. Nothing is sent, booked, written or stored."""
 
     askers: Askers
     tracer: Tracer
@@ -381,9 +381,10 @@ class Requests:
     clock: Callable[[], datetime]
 
     def about(self, named: str) -> list[Json]:
-        """One for each call: its ``task``, ``when`` it is made, and its texts. An embedder gets ``texts`` alone.
+        """Return one entry for each call: its ``task``, ``when`` it is made, and its texts.
 
-        A person's question is not known beforehand: the session's last prompt stands in for it.
+        The entry of an embedder has only ``texts``. The session's last prompt is used in place of a user's question, which cannot
+        be known.
         """
         session = self.tracer.find(named)
         return [
@@ -424,14 +425,14 @@ class Requests:
             yield
 
     def _chunks(self, session: Session) -> Iterator[Chunk]:
-        """As they would be asked about now: with the notes that are there by now."""
+        """Yield the chunks as they would be sent now, with the notes that exist now."""
         for part in self.tracer.parts(session):
             never_asked = part.state == "nothing" and part.entry is not None and not part.entry.extractor
             if part.chunk is not None and part.chunk.events and not never_asked:
                 yield replace(part.chunk, remembered=tuple(self.remembered(part.chunk)))
 
     def _judge(self, session: Session) -> Iterator[None]:
-        """About the last prompt that any note could help with."""
+        """Ask the judge about the last prompt that any note could help with."""
         for event in self._prompts(session):
             prompt = Prompt(
                 text=event.text,
@@ -480,7 +481,7 @@ class Requests:
         )
 
     def _prompts(self, session: Session) -> list[Event]:
-        """The newest first."""
+        """Return the user's prompts, newest first."""
         events = self.timeline.last_events(session.provider, session.id, _EVENTS)
         said = [event for event in self.timeline.offered(events) if event.type is EventType.USER_MESSAGE and event.role == "user"]
         return said[::-1][:_MOST_PROMPTS]

@@ -1,4 +1,4 @@
-"""Is it helping? What came of the notes that were shown, as JSON values for whoever asks."""
+"""Report on whether recall helps: how the notes that were shown were used, as JSON values."""
 
 import logging
 import sqlite3
@@ -21,17 +21,17 @@ from kite_memory.vault.ledger import Known
 log = logging.getLogger("kite_memory.app.usage_report")
 
 QUIET = 600.0
-"""Seconds without a new event that end a turn nobody ended."""
+"""Seconds without a new event after which an open turn counts as ended."""
 
 _TURNS = 2
 _EVENTS = 4_000
 _UNSEEN = 86_400.0
-"""Seconds after which nobody waits for a session's first event any longer."""
+"""Seconds after which a session without any event is no longer waited for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """``ends`` are the places in ``after`` of the prompts that ended a turn in which the agent had done something."""
+    """Events before and after a showing. ``ends`` are the places in ``after`` of prompts that ended a turn with actions."""
 
     before: Sequence[Event]
     after: Sequence[Event]
@@ -39,7 +39,10 @@ class Turns:
 
 
 def turns(events: Sequence[Event], shown: datetime) -> Turns:
-    """Prompts before the agent's first act end nothing: one of them may be the very prompt that the note was shown with."""
+    """Split events at the time of a showing.
+
+    Prompts before the agent's first action end no turn: one of them may be the prompt that the note was shown with.
+    """
     split = next((place + 1 for place in range(len(events) - 1, -1, -1) if events[place].at <= shown), 0)
     after = events[split:]
     ends: list[int] = []
@@ -55,7 +58,7 @@ def turns(events: Sequence[Event], shown: datetime) -> Turns:
 
 
 class OutcomeTracker:
-    """For one thread at a time. Costs one look at an index while nothing is open."""
+    """For one thread at a time. Costs one index lookup while no showing is open."""
 
     def __init__(
         self, *, timeline: Timeline, recall: Recall, providers: Callable[[], Sequence[str]], clock: Callable[[], float]
@@ -69,7 +72,7 @@ class OutcomeTracker:
         self._provider_of: dict[str, str] = {}
 
     def settle(self) -> None:
-        """To be called when new events have been committed, and now and then besides, for turns that nobody ends."""
+        """Settle what can be settled. Call it when events were committed, and periodically for turns without an end."""
         try:
             now = datetime.fromtimestamp(self._clock(), UTC)
             of_sessions = sorted(self._memory.shown_open(now), key=lambda showing: showing.session)
@@ -102,7 +105,7 @@ class OutcomeTracker:
                 self._memory.settle(showing, found, now)
 
     def _states(self, sessions: Collection[str]) -> dict[str, SessionState]:
-        """Of each session that is known, from the first provider that has one of this id."""
+        """Return the state of each known session, from the first provider that has one of this id."""
         providers = self._providers()
         self._provider_of = {session: self._provider_of[session] for session in sessions if session in self._provider_of}
         asked = [
@@ -117,12 +120,12 @@ class OutcomeTracker:
         return found
 
     def _goes_on(self, state: SessionState, after: int) -> bool:
-        """Whether somebody has prompted since."""
+        """Return whether the user has sent a prompt since."""
         new = self._timeline.events(state.session.provider, state.session.id, after=after)
         return any(event.type is EventType.USER_MESSAGE for event in new)
 
     def _found(self, showing: Showing, events: Sequence[Event], *, quiet: bool, cut: bool) -> Uptake | None:
-        """``None`` while it cannot be said yet."""
+        """Return how a note was used, or ``None`` while that is still open."""
         told = turns(events, showing.at)
         over = quiet or len(told.ends) >= _TURNS
         if not over and not told.ends:
@@ -148,14 +151,14 @@ _MOST_IGNORED = 3
 _ENOUGH_SHOWN = 10
 _ENOUGH_TOLD = 5
 _FLOOR = 0.10
-"""Of showings that no agent saw, so many are found "used" all the same: `bench.uptake` measures it."""
+"""Share of notes found "used" although no agent saw them: `bench.uptake` measures it."""
 _SELDOM = 2 * _FLOOR
 
 
 def helping(memory: SessionMemory, notes: Iterable[Known], now: datetime) -> Json:
-    """This week and the three before it, the latest first; their sum; and the notes that were ignored oftenest in them.
+    """Return this week and the three before it, latest first, their sum, and the notes ignored most often in them.
 
-    ``problem`` says why there is nothing to tell, where the record of what was shown cannot be read.
+    ``problem`` is the reason if the record of shown notes cannot be read.
     """
     problem = ""
     weeks: tuple[Week, ...] = ()

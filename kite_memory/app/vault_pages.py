@@ -1,4 +1,4 @@
-"""What is made of the vault as a whole: its page of contents, and its graph."""
+"""Pages and graphs made from the whole vault: `MEMORY.md`, and the graph of notes."""
 
 import json
 import time
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 _KEPT = "memory page wording"
 _AT_ONCE = 30
 _SECONDS = 60.0
-"""No further call is begun after so long: whoever asked is waiting."""
+"""Seconds after which no further call is started, since the user is waiting."""
 _NO_MODEL = "no model is set up that could polish it: `kmem keys set anthropic`, or see [extractor] in the settings"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """``left`` sentences were not asked about, and ``remark`` says why."""
+    """Result of asking a model. ``left`` sentences were not asked about, and ``remark`` is the reason."""
 
     by: str = ""
     refused: int = 0
@@ -44,7 +44,7 @@ def nobody() -> "Polisher | None":
 
 
 class PageWording:
-    """Safe to share between threads: what two ask at once is paid twice, and said once."""
+    """Rewordings of the page's sentences. Thread-safe: a sentence asked about twice at once is paid twice and stored once."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class PageWording:
         self._monotonic = monotonic
 
     def known(self) -> Mapping[str, str]:
-        """By `key`; empty for a sentence that is best as it is."""
+        """Return the rewordings by `key`; empty for a sentence that is best as it is."""
         try:
             kept = json.loads(self._vault.pages.noted(_KEPT) or "{}")
         except ValueError:
@@ -69,13 +69,13 @@ class PageWording:
         self._vault.pages.note_down(_KEPT, "")
 
     def keep(self, said: Sequence[str]) -> None:
-        """Of others than ``said`` nothing is known from here on."""
+        """Keep the rewordings of these sentences, and delete all others."""
         before = self.known()
         self._keep({key(each): before.get(key(each)) for each in said})
 
     def ask(self, said: Sequence[str]) -> Asked:
-        """About those of which nothing is known; of others than ``said`` nothing is known from here on."""
-        from kite_memory.distill.answering import Unsaid  # a page that is told as it is has no need of them
+        """Ask about those of these sentences without a rewording, and delete the rewordings of all others."""
+        from kite_memory.distill.answering import Unsaid  # imported here: only needed for rewording
 
         before = self.known()
         known = {key(each): before.get(key(each)) for each in said}
@@ -110,7 +110,7 @@ class PageWording:
 
 
 def key(said: str) -> str:
-    """By which a sentence is known."""
+    """Return the key under which a sentence's rewording is stored."""
     return digest(said)[:24]
 
 
@@ -134,10 +134,11 @@ class VaultPages:
         return {"synthesize": self.synthesize, "graph": self.graph}
 
     def synthesize(self, *, check: bool = False, replace: bool = False, polish: bool | None = None) -> Json:
-        """Bring `MEMORY.md` up to date; ``check`` only says whether it is. ``replace`` lets go what a person wrote in it.
+        """Update `MEMORY.md`; with ``check`` only report whether it is up to date.
 
-        With ``polish`` a model may say its sentences better, which then stay so; without, they are told as the notes have them.
-        Unless either is said, nobody is asked, and what was said better before stands.
+        ``replace`` discards the user's edits of it. With ``polish`` a model may reword its sentences, which is kept for later; with
+        ``polish`` false they are written as the notes have them. If ``polish`` is ``None``, no model is asked, and earlier
+        rewordings are used.
         """
         if check and polish is not None:
             raise UsageError("what only looks asks nobody", hint="leave out --check, or --polish")
@@ -184,9 +185,10 @@ class VaultPages:
         raise KiteError(f"{PAGE} is being changed by somebody else", hint="try again when it is saved")
 
     def let_go(self, notes: Sequence[Note], *, wording: bool) -> str:
-        """The page names none of these any more, which are forgotten; with ``wording``, of others than it still tells none is kept.
+        """Remove forgotten notes from the page; with ``wording``, also the rewordings of sentences no longer on it.
 
-        Why it does, where a person has written into it; else empty. Where a person has taken the page away, none is made.
+        Return the reason if the page still names them because a user has edited it, else an empty string. A page that the user has
+        deleted is not written again.
         """
         try:
             if wording and self._wording.known():
@@ -203,11 +205,14 @@ class VaultPages:
         return ""
 
     def noted(self) -> str:
-        """What we put between the marks of the page last."""
+        """Return the text last written between the marks of the page."""
         return self._vault.pages.noted(_OURS)
 
     def restore(self, *, before: str, after: str, noted: str) -> bool:
-        """The page as it was ``before``, with what we had put there by then; not where it is no longer as it was ``after``."""
+        """Write the page as it was ``before``, with the record of its text then.
+
+        Return false without a change if it is no longer as it was ``after``.
+        """
         with self._lock:
             if before == after or self._vault.pages.read(PAGE) != after:
                 return False
@@ -217,7 +222,7 @@ class VaultPages:
             return True
 
     def graph(self, *, format: str = "mermaid", note: str = "", hops: int = 1, project: str = "", most: int = 200) -> Json:
-        """``note`` keeps to what lies around it. Where there is more than ``most``, what is least central is left out."""
+        """Draw the graph of notes; with ``note`` only its neighbours. Beyond ``most`` notes, the least central are left out."""
         draw = FORMATS.get(format)
         if draw is None:
             raise UsageError(f"unknown format {format!r}", hint=f"choose one of: {', '.join(FORMATS)}")
@@ -247,7 +252,7 @@ def _most_central(whole: Graph, most: int) -> Graph:
 
 
 def _drawable(whole: Graph, most: int) -> Graph:
-    """As many of the most central notes as Mermaid agrees to draw."""
+    """Return the graph of as many of the most central notes as Mermaid can draw."""
     order = _by_centrality(whole)[:most]
     fitting = bisect_left(range(1, len(order) + 1), True, key=lambda count: not fits_mermaid(whole.within(order[:count])))
     return whole.within(order[:fitting])

@@ -1,4 +1,4 @@
-"""Having an operation carried out: by the daemon where one runs, else in this process."""
+"""Performing of operations: by the daemon if one runs, else in this process."""
 
 import threading
 import time
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 _BRIDGE_PATIENCE = 60.0
 _FRESH_SECONDS = 2.0
-"""Without a daemon nobody tells us of what people do to the vault; so often, at most, is looked."""
+"""Least seconds between two comparisons of the vault without a daemon, which would report changes."""
 
 
 class LocalBridge:
-    """This machine's memory. Thread-safe. A daemon that comes or goes is noticed at the next call."""
+    """This machine's memory. Thread-safe. A daemon that starts or ends is noticed at the next call."""
 
     def __init__(self, settings: Config) -> None:
         self._settings = settings
@@ -48,8 +48,8 @@ class LocalBridge:
         return wire.result_of(answer)
 
     def _here(self) -> "Services":
-        """With its index in step with the vault, as a daemon's is."""
-        from kite_memory.wiring.services import open_services  # half a second, and only without a daemon
+        """Return the opened services, with the index in step with the vault as in a daemon."""
+        from kite_memory.wiring.services import open_services  # half a second: only without a daemon
 
         with self._lock:
             if self._house is None:
@@ -62,19 +62,19 @@ class LocalBridge:
 
 
 _PATIENCE = 90.0
-"""Seconds: a question is answered by a model that may take sixty."""
+"""Seconds to wait for a reply: a model may take sixty to answer a question."""
 _READING_PATIENCE = 10.0
 _READING = frozenset({"search", "recall", "why", "show", "open", "status", "timeline", "resume", "threads", "how", "fix", "blame"})
 _ANSWERED_FROM_CARDS = frozenset({"search", "ask"})
 _CARD_ROUNDS = 3
-"""Some two hundred milliseconds, where no daemon has made the cards: the newest first."""
+"""Rounds of making cards, newest first, if no daemon has made them: some two hundred milliseconds."""
 _ANSWERED_FROM_THE_INDEX = frozenset({"search", "recall", "why", "ask", "review"})
 
 
 def perform(op: str, **arguments: Any) -> Any:
-    """The operation's JSON value. The daemon's errors arrive as `KiteError`, as if it had happened here.
+    """Perform an operation and return its JSON value. The daemon's errors are raised as `KiteError`, as in this process.
 
-    A daemon keeps its index in step with the vault; without one, that is done first where the answer rests on it.
+    A daemon keeps its index in step with the vault; without one, the index is updated first if the answer depends on it.
     """
     import orjson
 
@@ -100,7 +100,7 @@ def perform(op: str, **arguments: Any) -> Any:
 
 
 def catch_up(here: "Services") -> None:
-    """Bring the index in step with what people did to the vault."""
+    """Update the index with the user's changes to the vault."""
     from kite_memory.cli.backfilling import working
 
     if not here.has_a_vault:
@@ -114,7 +114,7 @@ def daemon_runs() -> bool:
 
 
 def daemon_version() -> str | None:
-    """Of the running daemon; empty for one of before daemons said it, ``None`` without one."""
+    """Return the running daemon's version; empty for an old one that does not report it, ``None`` without a daemon."""
     from kite_memory.daemon import client
 
     try:
@@ -125,7 +125,7 @@ def daemon_version() -> str | None:
 
 @contextmanager
 def house() -> "Iterator[Services]":
-    """Everything wired up in this process, and closed again."""
+    """Open all services in this process, and close them again."""
     from kite_memory.wiring.services import open_services
 
     with open_services(config.load()) as opened:
@@ -134,9 +134,9 @@ def house() -> "Iterator[Services]":
 
 @contextmanager
 def alone(settings: Config, *, instead: str) -> Iterator[None]:
-    """While this lasts, no daemon and no other command of the kind works on the state folder.
+    """Hold the lock of the state folder, so that no daemon and no other such command uses it.
 
-    Raises `DaemonRunning`, with ``instead`` as the hint where it is a daemon that does.
+    Raises `DaemonRunning`, with ``instead`` as the hint if a daemon holds the lock.
     """
     from kite_memory.daemon.lock import DaemonLock, holder
 
@@ -154,7 +154,7 @@ def alone(settings: Config, *, instead: str) -> Iterator[None]:
 
 
 def _as_text(value: Any) -> Any:
-    """Shells hand on bytes that are no text as halves of surrogate pairs, which nothing else takes."""
+    """Return the value with invalid characters replaced: shells pass bytes that are not text as lone surrogates."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, list):

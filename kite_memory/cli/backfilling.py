@@ -1,4 +1,4 @@
-"""Reading what is there already: what `kmem up` and `kmem backfill` share."""
+"""Reading of existing transcripts, shared by `kmem up` and `kmem backfill`."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Unread = Sequence[tuple[Source, Path, int]]
 
 _WORTH_WAITING = 30.0
-"""Seconds that a person at the terminal may be kept waiting for a busy model."""
+"""Seconds that a user at the terminal may be kept waiting for a busy model."""
 
 
 def unread(house: "Services", *, source: str = "") -> Unread:
@@ -29,7 +29,7 @@ def unread(house: "Services", *, source: str = "") -> Unread:
 
 
 def announce(house: "Services", found: Unread, *, distill: bool) -> None:
-    """What there is to read, and what notes of it would cost."""
+    """Print how much there is to read, and what notes of it would cost."""
     if not found:
         return
     size = sum(length for _, _, length in found)
@@ -39,14 +39,14 @@ def announce(house: "Services", found: Unread, *, distill: bool) -> None:
 
 
 def announce_passed_over(house: "Services", found: "Sequence[PassedOver]") -> None:
-    """What an earlier ``--since`` left without notes, and what they would cost."""
+    """Print what an earlier ``--since`` left without notes, and what they would cost."""
     if found:
         tell(f"{_sessions(found)} passed over before, now to make notes of")
         _tell_cost(house, (), found)
 
 
 def announce_the_rest(house: "Services", found: Unread, *, source: str, since: datetime | None) -> None:
-    """What a backfill would find read already, without notes; and what it would leave so."""
+    """Print what is read already but has no notes yet, and what a backfill would leave so."""
     if waiting := house.pipeline.open_count():
         tell(f"{counted(waiting, 'session')} that notes are still to be made of")
     if waiting := house.outbox.states().get("waiting", 0):
@@ -77,7 +77,7 @@ def _tell_cost(house: "Services", found: Unread, passed_over: "Sequence[PassedOv
 
 
 def bill_of(house: "Services", found: Unread, passed_over: "Sequence[PassedOver]" = ()) -> "Bill":
-    """What a model would be asked about all that has no notes yet, whichever is chosen."""
+    """Return the cost of notes for everything without any, for the model that would be asked."""
     from kite_memory.app.backlog import backlog
     from kite_memory.wiring.models import chunk_policy, fixed_part
 
@@ -95,14 +95,16 @@ def backfill(
     spend: bool = False,
     take_up: bool = True,
 ) -> None:
-    """Events are always read, they cost nothing. Notes are made now where that is free, or where ``spend`` says so; else the
-    daemon makes them within its daily budget. With ``take_up`` also of what was passed over before, as far back as ``since``.
+    """Read events, which costs nothing, and make notes where that is free or ``spend`` is set.
+
+    Otherwise the daemon makes the notes within its daily budget. With ``take_up``, sessions passed over before get notes too, as
+    far back as ``since``.
     """
     house.outbox.recover()
     found = unread(house, source=source)
     announce(house, found, distill=distill)
     read_events(house, found)
-    read_events(house, unread(house, source=source))  # of the folders that the sessions just read ran in
+    read_events(house, unread(house, source=source))  # also in the folders of the sessions just read
     if distill:
         house.pipeline.open_sessions(skip_before=since, provider=source)
         if take_up:
@@ -127,7 +129,7 @@ def backfill(
 
 
 def sum_up(house: "Services") -> bool:
-    """Say what there is now. Whether that is anything."""
+    """Print what is stored now, and return whether there is anything."""
     counts = [count for count in house.timeline.counts() if count.sessions]
     for count in counts:
         problems = f", {counted(count.problems, 'problem')}" if count.problems else ""
@@ -168,7 +170,7 @@ def _distil(house: "Services") -> None:
 
 
 def _bring_pages_up_to_date(house: "Services") -> None:
-    """What waits for a person stands on its page, and the vault has its page of contents, without a daemon's coming by."""
+    """Update the vault's review page and page of contents, which otherwise the daemon does."""
     for page in ("review_page", "synthesize"):
         try:
             house.operations.perform(page, {})
@@ -180,7 +182,7 @@ def _bring_pages_up_to_date(house: "Services") -> None:
 
 @contextmanager
 def working(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with an estimate of the time left, where a person watches and there is something to do; nothing elsewhere."""
+    """Show a progress bar with the estimated time left if a user watches and there is something to do."""
     with ExitStack() as shown:
         shows: list[Callable[[int, int], None]] = []
 

@@ -1,4 +1,4 @@
-"""Connecting agents: the MCP servers, and the tokens of those that come over the network."""
+"""Connecting of agents: the MCP servers, and the tokens of agents on the network."""
 
 import contextlib
 import logging
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One file's change. ``what`` names it. What it leaves empty goes with it, up to the folder it stands ``below``."""
+    """Change of one file. ``what`` names it. Folders that it leaves empty are removed too, up to ``below``."""
 
     what: str
     file: Path
@@ -66,7 +66,7 @@ def places(config: Config) -> Places:
 def steps(
     agent: Connection, config: Config, *, remove: bool, lines: bool, project: Path | None, with_commands: bool = True
 ) -> list[Step]:
-    """Nothing is touched. Raises `SettingsUnreadable`."""
+    """Return the changes that connect or disconnect an agent, without making them. Raises `SettingsUnreadable`."""
     return [
         _server(agent, config, remove=remove),
         *_lines(agent, config, remove=remove, lines=lines, project=project),
@@ -109,7 +109,7 @@ def _lines(agent: Connection, config: Config, *, remove: bool, lines: bool, proj
 
 
 def show(agent: Connection, todo: list[Step]) -> None:
-    """What would be done, as data."""
+    """Print the planned changes as data."""
     for step in todo:
         tell(f"{agent.title}: {step.plan.because}")
         if isinstance(step.plan, Edit):
@@ -117,7 +117,10 @@ def show(agent: Connection, todo: list[Step]) -> None:
 
 
 def carry_out(agent: Connection, todo: list[Step], config: Config, *, yes: bool, brief: bool = False) -> bool:
-    """Show all changes (without diffs if ``brief``), ask once unless ``yes``, make them. Whether everything is now as planned."""
+    """Show all changes (without diffs if ``brief``), ask once unless ``yes``, and make them.
+
+    Return whether everything is now as planned.
+    """
     edits = [(step, step.plan) for step in todo if isinstance(step.plan, Edit)]
     for step in todo:
         tell(f"{agent.title}: {step.plan.because}")
@@ -134,7 +137,7 @@ def carry_out(agent: Connection, todo: list[Step], config: Config, *, yes: bool,
 
 
 def _remove_empty(folder: Path, below: Path) -> None:
-    with contextlib.suppress(OSError):  # it is somebody else's, too
+    with contextlib.suppress(OSError):  # the folder is shared with other programs
         while folder != below:
             folder.rmdir()
             folder = folder.parent
@@ -149,7 +152,7 @@ class Standing:
 
 
 def standings(config: Config) -> list[Standing]:
-    """Of every agent. One whose settings cannot be read is not connected."""
+    """Return the state of every agent. One whose settings cannot be read counts as not connected."""
     found: list[Standing] = []
     for agent in connections(places(config)):
         try:
@@ -168,7 +171,7 @@ def standings(config: Config) -> list[Standing]:
 PANEL = "Agents"
 
 _SESSION = "CLAUDE_CODE_SESSION_ID"
-"""In which Claude Code tells the session that it starts a server for. No other agent says."""
+"""Variable in which Claude Code passes a server the session it is started for. No other agent does."""
 
 log = logging.getLogger("kite_memory")
 
@@ -199,7 +202,7 @@ def mcp(
     project = project_of(str(Path(cwd or ".").absolute()))
     session = os.environ.get(_SESSION, "")
     _only_our_own_words()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread that reads cannot be interrupted otherwise
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a reading thread cannot be interrupted otherwise
 
     def who(context: "ServerRequestContext") -> "Asker":
         return Asker(grant=OWNER, project=project, session=session, ai=agent_of(client_of(context)))
@@ -424,7 +427,7 @@ def _scope(told: str) -> "Scope":
 
 
 def _project(told: str) -> str:
-    """A folder's project where it is a path; else the name as it was given."""
+    """Return the folder's project for a path, else the name as given."""
     from kite_memory.projects.project import project_of
 
     told = told.strip()
@@ -479,7 +482,7 @@ def _told(kept: "Kept") -> dict[str, Any]:
 
 
 def _only_our_own_words() -> None:
-    """On standard error, where agents keep logs: what the SDK would log may quote what was said."""
+    """Log only own messages, on stderr, where agents keep logs: messages of the SDK may quote conversations."""
     logging.getLogger().addHandler(logging.NullHandler())
     from kite_memory.log_lines import OneLine
 

@@ -1,4 +1,4 @@
-"""Reading what is there, checking, mending."""
+"""Commands for reading, checking and repairing."""
 
 import os
 from collections.abc import Iterator
@@ -157,11 +157,11 @@ def _rouse_the_daemon() -> None:
     try:
         client.call(configuration.load().state, "look", b"", 2.0)
     except KiteError:
-        pass  # it looks by itself, later
+        pass  # the daemon compares by itself later
 
 
 def _findings(here: "Services") -> tuple[list[dict[str, str]], str]:
-    """And what to do about them."""
+    """Return what is wrong, and what to do about it."""
     root = here.vault.root
     if frozen := here.vault.frozen:
         return [{"where": str(root), "what": frozen}], _BRING_BACK
@@ -174,7 +174,7 @@ def _findings(here: "Services") -> tuple[list[dict[str, str]], str]:
 
 
 def _databases(state: Path) -> Iterator[dict[str, str]]:
-    """What SQLite finds wrong with all that is kept beside the timeline and the catalogue, which have checks of their own."""
+    """Yield what SQLite finds wrong with the databases that have no check of their own."""
     import sqlite3
 
     from kite_memory.system import sqlite
@@ -238,7 +238,7 @@ def rebuild(
                     tell(f"the old timeline is kept as {kept}")
                 for count in here.timeline.counts():
                     tell(f"{count.provider}: {counted(count.sessions, 'session')}, {counted(count.events, 'event')}")
-            if damaged:  # whatever becomes of the index, the old one would be of no use
+            if damaged:  # the old one is unusable, whether or not the index succeeds
                 otherwise.pop_all()
             _must_have_notes(here)
             with working("indexing") as progress:
@@ -250,7 +250,7 @@ def rebuild(
 
 
 def _is_whole() -> bool:
-    """Whether the timeline can be used as it is. Raises what else would keep a rebuild from its end, before anything is done."""
+    """Return whether the timeline can be used as it is. Raises other errors that would prevent a rebuild before it begins."""
     import sqlite3
 
     try:
@@ -258,7 +258,7 @@ def _is_whole() -> bool:
             if here.timeline.damage():
                 return False
             _must_have_notes(here)
-    except (StateDamaged, StateNewer, sqlite3.DatabaseError):  # if it is not the timeline's, it comes up again
+    except (StateDamaged, StateNewer, sqlite3.DatabaseError):  # if another database is at fault, the error is raised again later
         return False
     return True
 
@@ -266,12 +266,12 @@ def _is_whole() -> bool:
 def _must_have_notes(here: "Services") -> None:
     if not here.has_a_vault:
         raise VaultMissing(f"there is no vault at {here.config.vault}", hint="`kmem up` makes one")
-    if frozen := here.vault.compare().frozen:  # there would be nothing to make an index of
+    if frozen := here.vault.compare().frozen:  # there would be nothing to index
         raise VaultMissing(f"the index was left alone: {frozen}", hint=_BRING_BACK)
 
 
 def _put_back(kept: Path, database: Path) -> None:
-    for suffix in ("-wal", "-shm"):  # which belong to what was begun
+    for suffix in ("-wal", "-shm"):  # these belong to the unfinished database
         database.with_name(database.name + suffix).unlink(missing_ok=True)
     for suffix in ("", "-wal", "-shm"):
         part = kept.with_name(kept.name + suffix)
@@ -281,7 +281,7 @@ def _put_back(kept: Path, database: Path) -> None:
 
 
 def _put_aside(database: Path) -> Path | None:
-    """With what SQLite keeps beside it: together they may hold what the file alone does not."""
+    """Rename the database with the files that SQLite keeps beside it, since the file alone may be incomplete."""
     if not database.exists():
         return None
     kept = database.with_name(f"{database.stem}.{datetime.now(UTC):%Y%m%dT%H%M%SZ}{database.suffix}")
@@ -335,7 +335,7 @@ def logs(
 
 
 _LOOK_AGAIN = 0.25
-"""Seconds between two looks at a log that is followed."""
+"""Seconds between two reads of a log that is followed."""
 
 
 def demo() -> None:

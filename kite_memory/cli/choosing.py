@@ -1,4 +1,4 @@
-"""Who makes the notes: asked once, at the first start, of a person who is there."""
+"""Choice of the model that makes the notes, offered to the user at the first start."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -20,14 +20,17 @@ _HOW = "`kmem config set extractor.name NAME` changes that"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """``settings`` are what `kmem config set` would be given."""
+    """One choice. ``settings`` are as given to `kmem config set`."""
 
     told: str
     settings: Sequence[tuple[str, str]]
 
 
 def choose_model(here: "Services", *, yes: bool) -> bool:
-    """Ask who is to make the notes, and remember it. Whether anything was set: then the house is another."""
+    """Ask the user which model makes the notes, and store that.
+
+    Return whether a setting has changed: then the services must be opened again.
+    """
     if here.config.extractor.name != "auto":
         return False
     choices: list[Choice] = []

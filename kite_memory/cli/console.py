@@ -1,7 +1,7 @@
-"""What leaves the program by its own two mouths: data on stdout, talk on stderr. Every command prints through here.
+"""Output of all commands: data on stdout, messages on stderr.
 
-Titles, prompts and paths may hold anything that anybody wrote, so all text is made fit for a terminal on its way out.
-JSON keeps every character, but spells out those that a terminal would act upon.
+Titles, prompts and paths may hold arbitrary text, so all text is made safe for a terminal when printed. JSON keeps every character,
+but escapes those that a terminal would act on.
 """
 
 import errno
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def say(text: str = "") -> None:
-    """A line of data, or several."""
+    """Print data, one line or several."""
     _write(sys.stdout, text)
 
 
 def say_marked(text: str, spans: Sequence[tuple[int, int]]) -> None:
-    """A line of data in which some stretches stand out, on a terminal that may show it; the text is made harmless first."""
+    """Print a line of data with highlighted spans, on a terminal that supports it. The text is made safe first."""
     if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         say(text)
         return
@@ -40,14 +40,14 @@ def say_json(value: Any) -> None:
 
 
 def say_json_line(value: Any) -> None:
-    """As `say_json`, on one line: for one of a stream of values."""
+    """Print JSON as `say_json` does, on one line: for one of a stream of values."""
     import json
 
     say_written_json(json.dumps(value, ensure_ascii=False, default=str))
 
 
 def say_written_json(text: str) -> None:
-    """JSON, or several lines of it, that is written already."""
+    """Print serialized JSON, one line or several."""
     import json
 
     if not _is_harmless(text):
@@ -57,7 +57,7 @@ def say_written_json(text: str) -> None:
 
 
 def tell(text: str) -> None:
-    """A line of talk, or several."""
+    """Print a message, one line or several."""
     _write(sys.stderr, text)
 
 
@@ -68,7 +68,7 @@ def complain(error: KiteError) -> None:
 
 
 def of_the_machine(error: OSError) -> tuple[str, str]:
-    """What the system says, and what to do about it."""
+    """Return the system's error message, and what to do about it."""
     said = f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}"
     return said, _WHAT_TO_DO.get(error.errno or 0, "is the disk full, or something not yours?")
 
@@ -88,7 +88,7 @@ _WHAT_TO_DO = {
 
 
 def remark(error: KiteError) -> None:
-    """What stands in the way of a part, while the rest goes on."""
+    """Print an error that affects only a part, while the rest continues."""
     tell(f"note: {error}")
     if error.hint:
         tell(f"hint: {error.hint}")
@@ -99,38 +99,38 @@ def counted(number: int, noun: str) -> str:
 
 
 def talk() -> "Console":
-    """A rich console on stderr: colour and progress only where a person watches."""
+    """Return a rich console on stderr, with colour and progress only on a terminal."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)
 
 
 def watched() -> bool:
-    """Whether a person is there to be asked."""
+    """Return whether a user is there to answer a question."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
 def width() -> int:
-    """Columns of the terminal; 80 where there is none."""
+    """Return the terminal's columns, or 80 without one."""
     import shutil
 
     return shutil.get_terminal_size((80, 24)).columns
 
 
 def ask(question: str) -> bool:
-    """A yes or a no from a person; no where nobody is there."""
+    """Ask the user a yes/no question. Return false without a user."""
     return watched() and reply(f"{question} [y/N]").lower() in {"y", "yes"}
 
 
 def reply(question: str) -> str:
-    """What a person types, of whom it is known that they are there."""
+    """Return what the user types. Only call it when a user is there."""
     _write(sys.stderr, f"{question} ", end="")
     sys.stderr.flush()
     return sys.stdin.readline().strip()
 
 
 def choose(question: str) -> str:
-    """What a person answers, in small letters; "no" without a terminal, or where the input ends."""
+    """Return the user's answer in lower case; "no" without a terminal, or at the end of the input."""
     if not watched():
         return "no"
     _write(sys.stderr, f"{question} ", end="")
@@ -140,7 +140,7 @@ def choose(question: str) -> str:
 
 
 def read_all(limit: int) -> str:
-    """Standard input to its end. Raises `KiteError` for more than ``limit`` bytes."""
+    """Read standard input to its end. Raises `KiteError` for more than ``limit`` bytes."""
     if sys.stdin is None:
         return ""
     told = sys.stdin.buffer.read(limit + 1)
@@ -150,20 +150,20 @@ def read_all(limit: int) -> str:
 
 
 def speak_any_encoding() -> None:
-    """No text is beyond us: what a stream's encoding does not have is written as a question mark."""
+    """Let output never fail by its encoding: missing characters are printed as question marks."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
 
 
 def finish() -> None:
-    """Raises what writing to stdout has failed with: it would otherwise only come up when the interpreter ends."""
+    """Flush stdout. Raises its write error here, not when the interpreter ends."""
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def fall_silent() -> None:
-    """After stdout has failed, nothing more is written to it, also not at exit."""
+    """Write nothing more to stdout after it has failed, not even at exit."""
     if sys.stdout is not None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -171,7 +171,7 @@ def fall_silent() -> None:
 
 
 def _write(stream: TextIO | None, text: str, end: str = "\n") -> None:
-    if stream is None:  # as under pythonw, or after `>&-`
+    if stream is None:  # under pythonw, or after `>&-`
         return
     stream.write(_harmless(text) + end)
 

@@ -1,4 +1,4 @@
-"""Starting, stopping, looking after."""
+"""Commands for starting, stopping and checking the daemon."""
 
 import json
 import os
@@ -64,7 +64,7 @@ _PROMPTS = (
 
 
 def play() -> None:
-    """Transcript, notes, injection: shown on stdout, nothing kept."""
+    """Print a transcript, its notes and an injection. Nothing is kept."""
     from kite_memory.wiring.services import open_services
 
     with tempfile.TemporaryDirectory(prefix="kmem-demo-", ignore_cleanup_errors=True) as folder:
@@ -106,7 +106,7 @@ def play() -> None:
 
 
 def leave_transcripts(root: Path, project: Path) -> None:
-    """As Claude Code would have, had it worked in ``project`` twice."""
+    """Write transcripts as Claude Code would after two sessions in ``project``."""
     for number, turns in enumerate((_FIRST, _SECOND)):
         _write(root, project, number, turns)
 
@@ -145,7 +145,7 @@ _LOG_SHOWN = 1 << 16
 
 
 def start(settings: Config) -> None:
-    """Returns when the daemon answers. Raises `KiteError` with its own last words if it does not come to that."""
+    """Start the daemon, and return when it answers. Raises `KiteError` with its last output if it does not."""
     log = settings.state / "logs" / "start.log"
     make_private_folder(log.parent)
     detached: dict[str, Any] = {"start_new_session": True}
@@ -158,7 +158,7 @@ def start(settings: Config) -> None:
             stdout=output,
             stderr=output,
             env={**os.environ, **daemon_environment(settings)},
-            cwd=Path.home() if Path.home().is_dir() else "/",  # no folder of the person's is kept busy
+            cwd=Path.home() if Path.home().is_dir() else "/",  # keeps no folder of the user in use
             **detached,
         )
     deadline = time.monotonic() + _SECONDS
@@ -171,7 +171,7 @@ def start(settings: Config) -> None:
 def _answers() -> bool:
     try:
         return daemon_runs()
-    except DaemonSilent:  # there, but still busy with itself
+    except DaemonSilent:  # running, but not ready yet
         return False
 
 
@@ -242,12 +242,12 @@ def _restart(settings: Config, version: str) -> None:
 
     tell(f"the daemon is of version {version or 'unknown'}, this is {__version__}: restarting it")
     _stop(settings.state)
-    if daemon_version() is None:  # else its service manager was faster
+    if daemon_version() is None:  # otherwise its service manager has started it
         start(settings)
 
 
 def _laid_out(here: "Services") -> bool:
-    """Without its vault the rest works all the same: what is read waits."""
+    """Make the vault. Without one everything else works: what is read waits."""
     from kite_memory.cli.examining import unwritable
 
     try:
@@ -268,11 +268,11 @@ def _take_in(here: "Services", since: datetime | None) -> None:
 
 
 def _read_what_is_there(here: "Services", since: datetime | None) -> bool:
-    """Whether this was the first time that anything was read."""
+    """Read existing transcripts, and return whether these are the first."""
     from kite_memory.cli.backfilling import backfill, sum_up
 
     first = not any(count.sessions for count in here.timeline.counts())
-    backfill(here, since=since, take_up=since is not None)  # or starting anew would undo what --since was for
+    backfill(here, since=since, take_up=since is not None)  # otherwise a new start would undo --since
     if sum_up(here):
         return first
     tell(f"no transcripts in {here.config.claude_root} yet: notes will come with your agent's first session")
@@ -305,7 +305,7 @@ def down() -> None:
 
 
 def _stop(state: Path) -> None:
-    """Have the daemon stop, and wait until it has."""
+    """Stop the daemon, and wait until it has ended."""
     from kite_memory.daemon import client
     from kite_memory.daemon.lock import holder
 
@@ -319,7 +319,7 @@ def _stop(state: Path) -> None:
 
 
 def _state() -> Path:
-    """Also with a configuration file that cannot be used: where the state lies, only the environment says."""
+    """Return the state folder even if the configuration is invalid: only the environment sets it."""
     try:
         return configuration.load().state
     except ConfigInvalid:
@@ -384,7 +384,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 
 
 _REASONS = 4
-"""Why things did not become notes, or only proposed ones: as many of the reasons as a line holds."""
+"""Limit of reasons in a line why notes were not made, or only proposed."""
 
 
 def _daemon(told: dict[str, Any]) -> str:
@@ -408,7 +408,7 @@ _MOMENTS = {
 
 
 def _helping(told: dict[str, Any]) -> Iterator[str]:
-    """A line for each week in which something was asked or shown."""
+    """Yield a line for each week with prompts or shown notes."""
     weeks = [week for week in told["weeks"] if week["prompts"] or week["shown"]]
     for number, week in enumerate(weeks):
         parts = [counted(week["shown"], "note") + " shown" + _when(week["by_moment"])]

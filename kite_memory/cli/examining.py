@@ -1,4 +1,4 @@
-"""What `kmem doctor` looks at."""
+"""Checks of `kmem doctor`."""
 
 import os
 import shlex
@@ -35,14 +35,14 @@ class Finding(NamedTuple):
 
 
 def examine() -> Iterator[Finding]:
-    """With settings that cannot be used, all that does not depend on them."""
+    """Yield the findings. With an invalid configuration, only those of checks that do not depend on it."""
     try:
         settings = config.load()
     except ConfigInvalid as error:
         yield Finding("problem", str(error), error.hint)
         try:
             defaults = config.check(b"", Path(paths.config_file()))
-        except ConfigInvalid:  # the environment's
+        except ConfigInvalid:  # caused by the environment
             return
         yield from _as_far_as_it_goes(_machine(defaults))
         yield from _as_far_as_it_goes(_agents(defaults))
@@ -52,7 +52,7 @@ def examine() -> Iterator[Finding]:
 
 
 def _as_far_as_it_goes(part: Iterator[Finding]) -> Iterator[Finding]:
-    """What ends an examination is found by it; the other parts are none the worse for it."""
+    """Yield a check's findings; an error that ends the check is one more finding, and does not stop the others."""
     try:
         yield from part
     except KiteError as error:
@@ -64,7 +64,7 @@ def _as_far_as_it_goes(part: Iterator[Finding]) -> Iterator[Finding]:
 
 
 def unwritable(vault: Path) -> VaultReadOnly | None:
-    """Why notes could not be written there, as far as the system tells beforehand."""
+    """Return the error that writing notes would raise, as far as the system reports it beforehand."""
     for folder in (vault, *(vault / name for name in sorted(set(FOLDERS.values())))):
         if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
             hint = f"see who owns it: ls -ld {shlex.quote(str(folder))}; or mount its disk for writing"
@@ -148,7 +148,7 @@ def _agents(settings: Config) -> Iterator[Finding]:
 
 
 def _missing_parts(command: str) -> Iterator[str]:
-    """Files that a hook's command names by their whole path, and that are not there."""
+    """Yield the files named by absolute paths in a hook's command that do not exist."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -180,7 +180,7 @@ def _house() -> Iterator[Finding]:
 def _rooms(here: "Services") -> Iterator[Finding]:
     from kite_memory.distill.scheduler import BUDGET_SPENT
 
-    told = perform("status") if daemon_runs() else here.operations.status()  # what it waits for, the daemon alone knows
+    told = perform("status") if daemon_runs() else here.operations.status()  # only the daemon knows what it waits for
     extractor, index = told["extractor"], told["index"]
     yield Finding("ok", f"extractor: {extractor['name']}")
     if waits := extractor["waiting_for"]:

@@ -1,4 +1,4 @@
-"""The first minutes: one question about the agents' settings, and what there is to see once the notes are made."""
+"""First run: one question about the agents' settings, and a look at the first notes."""
 
 import json
 import sys
@@ -25,7 +25,7 @@ _QUERY_WORDS = 3
 
 
 def hook_agents(settings: Config, *, yes: bool) -> bool:
-    """Add the hooks to every agent found, after one question. False where an agent's settings could not be read or written.
+    """Add the hooks to every agent found, after one question. Return false if an agent's settings could not be read or written.
 
     A "no" is remembered for these agents; `kmem hooks install` asks again.
     """
@@ -66,7 +66,7 @@ def hook_agents(settings: Config, *, yes: bool) -> bool:
 
 
 def _agreed(edits: list[tuple[Agent, Edit]]) -> bool:
-    """Enter means yes; ``d`` shows what would change and asks again. False without a terminal."""
+    """Ask whether to add the hooks. Enter means yes; ``d`` shows the changes and asks again. False without a terminal."""
     question = "Add these hooks? [Y/n, d shows the change]"
     while (answer := choose(question)) == "d":
         for agent, edit in edits:
@@ -95,7 +95,7 @@ def _decline(settings: Config, names: set[str]) -> None:
 
 
 def link_kmem() -> None:
-    """Put `kmem` on the PATH where the install did not, and say so."""
+    """Put `kmem` on the PATH if the installation did not, and print a message about it."""
     try:
         link = link_command(Path.home())
     except OSError as error:
@@ -106,7 +106,7 @@ def link_kmem() -> None:
 
 
 def show_first_notes(house: "Services") -> None:
-    """Five of the best notes, a query from the person's own history, and what to say to the agent."""
+    """Print five of the best notes, a query from the user's own history, and what to ask the agent."""
     best = sorted(_current(house), key=_weight)[:_BEST]
     if not best:
         return
@@ -130,12 +130,12 @@ def _current(house: "Services") -> Iterator[Note]:
 
 
 def _weight(note: Note) -> tuple[int, int, float, str]:
-    """The least goes first."""
+    """Return the sort key of a note. The smallest comes first."""
     return (-note.importance, _KINDS.index(note.kind), -note.created.timestamp(), note.path)
 
 
 def _query(note: Note) -> str:
-    """The note's entities, or the longest words of its title in their order."""
+    """Return the note's entities, or the longest words of its title in their order."""
     if note.entities:
         found = list(note.entities[:_QUERY_WORDS])
     else:

@@ -1,4 +1,4 @@
-"""Help as plain text: quick to show, easy to search, and the same on every terminal. It ends with an example to paste."""
+"""Help as plain text, the same on every terminal. It ends with an example to paste."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ class Command(TyperCommand):
 
 
 class Sections(TyperGroup):
-    """Lists commands under the headings of their sections, each with the first sentence of its help."""
+    """Command group that lists commands under the headings of their sections, each with the first sentence of its help."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_options(self.get_params(ctx), ctx, formatter)

@@ -1,4 +1,4 @@
-"""What happened: sessions, where one stood, which belong together, and questions about it all."""
+"""Commands about the past: sessions, the state of one, connected ones, and questions about all of them."""
 
 import re
 import sys
@@ -21,7 +21,7 @@ PANEL = "History"
 
 _BROWSED = 2_000
 _FIRST, _ALL = 400, 10_000
-"""Events: a screenful at once and some to scroll, or as many as come in one piece."""
+"""Limits of events for one answer: a screenful at once and some to scroll, or as many as come in one part."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 OfProject = Annotated[str, typer.Option(metavar="NAME", help="Only of this project.")]
@@ -60,7 +60,7 @@ def timeline(
     if as_json:
         say_json(whole)
         return
-    from kite_memory.tui.rows import rows  # no other command needs what it takes to tell events
+    from kite_memory.tui.rows import rows  # imported here: no other command needs it
 
     colours = _colours()
     say(_heading(whole["session"], whole["events"]))
@@ -69,8 +69,8 @@ def timeline(
 
 
 def _browse(session: str, project: str, limit: int) -> None:
-    """On a terminal. Everything is asked of the daemon, or of one house that stays open meanwhile."""
-    from kite_memory.tui.app import TimelineApp  # brings Textual along, which takes its time
+    """Open the terminal view. Requests go to the daemon, or to services that stay open meanwhile."""
+    from kite_memory.tui.app import TimelineApp  # imports Textual, which is slow
 
     with ExitStack() as closing:
         if daemon_runs():
@@ -93,7 +93,7 @@ def _asked_here(here: "Services", op: str, **arguments: Any) -> Any:
 
 
 def _pieces(ask: Callable[..., Any], session: str, *, edges: bool = False, first: int = _FIRST) -> Iterator[dict[str, Any]]:
-    """A long session comes piece by piece, the first one soon."""
+    """Yield a session in parts, so that the first part of a long one is soon there."""
     told = ask("timeline", session=session, most=first, edges=edges)
     yield told
     while told["next"] is not None:
@@ -152,7 +152,7 @@ class _Plain:
 
 
 class _Coloured:
-    """Colours by kind and by how it ended."""
+    """Printer of rows, coloured by kind and status."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -307,7 +307,7 @@ def resume(
 
 
 def _go_on(session: dict[str, Any]) -> None:
-    """In the folder where the session ran: some agents know their sessions by it."""
+    """Continue a session in the folder where it ran: some agents find their sessions by it."""
     import os
     import shlex
     import shutil
@@ -465,7 +465,7 @@ def _say_fix(fix: dict[str, Any] | None) -> None:
 
 
 def _short(citation: str) -> str:
-    """The session in short; it names the same event to `kmem timeline`."""
+    """Return the citation with a shortened session id; `kmem timeline` accepts it for the same event."""
     session, _, event = citation.rpartition("#")
     return f"{session[: session.find(':') + 9]}#{event}"
 
@@ -547,7 +547,7 @@ def ask(
 def _folder(given: Path | None) -> str:
     try:
         return str(given.absolute() if given is not None else Path.cwd())
-    except FileNotFoundError:  # deleted while the shell stood in it
+    except FileNotFoundError:  # the working folder was deleted
         return ""
 
 

@@ -1,4 +1,4 @@
-"""`kmem`: the front door. Commands live one file per section of the help."""
+"""Entry point of `kmem`. Commands are in one file per section of the help."""
 
 import os
 import sys
@@ -45,21 +45,21 @@ def kmem(
 
 
 def run() -> None:
-    """The console script."""
-    os.umask(0o077)  # every file made from here on is its owner's alone
+    """Run `kmem` as the console script."""
+    os.umask(0o077)  # new files are accessible to their owner only
     speak_any_encoding()
     sys.exit(main(sys.argv[1:]))
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do as told, and return the exit code of the contract. Tracebacks only with ``--debug``, before what is said anyway."""
+    """Run a command, and return the exit code of the contract. With ``--debug``, tracebacks are printed before error messages."""
     words, debug = _without_debug(arguments)
     code = _ended(words, debug=debug)
     try:
         finish()
     except OSError as error:
         fall_silent()
-        if isinstance(error, BrokenPipeError):  # whoever closes the pipe has read enough
+        if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
             return code
         if code == 0:
             _complain_of_the_machine(error)
@@ -97,7 +97,7 @@ def _complain_of_the_machine(error: OSError) -> None:
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """``--debug`` may stand anywhere before ``--``."""
+    """Return the arguments without ``--debug``, and whether it was there. It may be anywhere before ``--``."""
     words = list(arguments)
     end = words.index("--") if "--" in words else len(words)
     kept = [word for word in words[:end] if word != "--debug"]
@@ -116,12 +116,12 @@ def _run(words: list[str]) -> int:
         if not isinstance(error.__context__, BrokenPipeError):
             raise
         fall_silent()
-        return 0  # Typer's way of ending when nobody reads on; whoever closes the pipe has read enough
+        return 0  # Typer ends so when the reader has closed the pipe
     return code if isinstance(code, int) else 0
 
 
 def _command_in(words: Sequence[str]) -> str:
-    """The command that was meant, as far as there is one."""
+    """Return ``kmem`` and the leading words that name a known command."""
     command: Any = typer.main.get_command(app)
     known = ["kmem"]
     for word in words:

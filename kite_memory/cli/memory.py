@@ -1,4 +1,4 @@
-"""Finding, keeping and letting go."""
+"""Commands for finding, storing and forgetting."""
 
 import os
 import subprocess
@@ -21,11 +21,11 @@ from kite_memory.errors import KiteError, NoteNotFound, UsageError
 Hits = list[dict[str, Any]]
 
 SECONDS = 0.15
-"""Nobody waits any longer for a team."""
+"""Longest wait for a team's answer."""
 
 
 def asked(config: Config, query: str, *, project: str, limit: int, seconds: float = SECONDS) -> Callable[[Hits], Hits]:
-    """Asks at once; what is returned takes this machine's hits, and gives them with those that the team had in time."""
+    """Start a search at the team's server. The returned function adds the results that arrived in time to local hits."""
     if config.team.ask == "off" or not config.team.bridge:
         return lambda hits: hits
     from kite_memory.app.searching import searched_for
@@ -52,7 +52,7 @@ PANEL = "Memory"
 
 _LONGEST_TEXT = 1 << 20
 _LONGEST_NOTE = 20_000
-"""As agents may write."""
+"""Limit of a note in characters, the same as for agents."""
 _TOLD = 120
 _SURROUNDINGS = {
     "exchange": "the agent had said",
@@ -115,7 +115,7 @@ def search(
 
 
 def _is_since(hit: dict[str, Any], since: str) -> bool:
-    """What has no date is of no time."""
+    """Return whether a hit is not older than ``since``. One without a date never matches."""
     from kite_memory.text.ages import age
 
     try:
@@ -157,7 +157,7 @@ def recall(
 
 
 def _tell_explained(answer: dict[str, Any]) -> None:
-    """A table of what each part adds to the logit of each candidate's probability; parts that add nothing anywhere are left out."""
+    """Print what each part adds to the logit of each candidate's probability. Parts that add nothing are left out."""
     surroundings = answer["explained"]["query"]["surroundings"]
     for part, called in _SURROUNDINGS.items():
         told = surroundings[part] if isinstance(surroundings[part], str) else " · ".join(surroundings[part])
@@ -266,7 +266,7 @@ def remember(
 
     words = _words(text)
     if ttl:
-        duration(ttl)  # what cannot be is seen here, before a vault is made for it
+        duration(ttl)  # raises for an invalid duration before a vault is made
     if not drop_private(words).strip():
         raise UsageError("there is nothing to remember", hint="give the text as an argument, or - to read it from standard input")
     if len(words) > _LONGEST_NOTE:
@@ -380,7 +380,7 @@ def _tell_ground(line: dict[str, Any]) -> None:
 
 
 def _tell_what_is_left(evidence: list[dict[str, Any]]) -> None:
-    """Where erased words still are, and nobody but the person may touch them."""
+    """Print the files that still hold erased text, which only the user may change."""
     if erased := [line for line in evidence if line["blank"]]:
         words = f"the words of {counted(len(erased), 'line')} are erased"
         tell(f"{words}; what still holds them is yours to delete: a note in the trash, and")
@@ -474,7 +474,7 @@ def _outcome(shown: dict[str, Any]) -> str:
 def _here() -> str:
     try:
         return str(Path.cwd())
-    except FileNotFoundError:  # deleted while the shell stood in it
+    except FileNotFoundError:  # the working folder was deleted
         return ""
 
 

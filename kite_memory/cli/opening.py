@@ -1,4 +1,4 @@
-"""`kmem` as it is started: what agents run within a turn is asked of the daemon before the rest of the command line is loaded."""
+"""Start of `kmem`: sends frequent commands of agents to the daemon before the rest of the command line is loaded."""
 
 import sys
 from time import monotonic
@@ -8,7 +8,7 @@ _MOST = 20
 
 
 def run() -> None:
-    """The console script."""
+    """Run `kmem` as the console script."""
     words = sys.argv[1:]
     if words[:1] == ["show"] and 1 < len(words) <= _MOST and not any(word.startswith("-") for word in words):
         text = _shown(words[1:])
@@ -22,7 +22,7 @@ def run() -> None:
 
 
 def _shown(notes: list[str]) -> str:
-    """Empty where the daemon does not show all of them: the long way says why."""
+    """Return the notes' text from the daemon. Empty if it does not show all of them: the full command then reports why."""
     import json
 
     from kite_memory import endpoint, paths

@@ -1,4 +1,4 @@
-"""What a search found, for a person: a line each, best first, with what opens it at the end."""
+"""Printed search results: a line each, best first, ending with the reference that opens it."""
 
 import os
 import re
@@ -16,7 +16,7 @@ _SESSION = 8
 
 
 def print_found(found: dict[str, Any], *, explain: bool, limit: int) -> None:
-    """Notes and passages in one order; what is merely near comes under a line that says so."""
+    """Print notes and passages in one order. If there are only merely near ones, they are printed under a line that says so."""
     lines = [(hit["rank"], hit, True) for hit in found["hits"]] + [(each["rank"], each, False) for each in found["events"]]
     lines.sort(key=lambda line: line[0])
     sure = [(each, is_note) for _, each, is_note in lines if is_note or each["tier"] != "nearest"]
@@ -89,7 +89,7 @@ _KINDS = {
 
 
 def _short(reference: str) -> str:
-    """A citation with as much of its session as is enough to follow it."""
+    """Return a citation with a session id shortened as far as it can still be followed."""
     provider, _, rest = reference.partition(":")
     session, _, event = rest.rpartition("#")
     return f"{provider}:{session[:_SESSION]}#{event}" if event else reference
@@ -104,7 +104,7 @@ def _explained(each: dict[str, Any], *, is_note: bool) -> Iterator[str]:
 
 
 def _marks(text: str, start: int, end: int, words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Where words of the question stand in a part of the text, from their beginning to the end of the word."""
+    """Yield the places of the query's words in a part of the text, from their beginning to the end of the word."""
     stems = tuple(word[: max(3, len(word) - 3)] for word in words if len(word) > 2)
     for found in _WORD.finditer(text, start, end):
         if stems and found.group().lower().startswith(stems):

@@ -1,4 +1,4 @@
-"""Notes that wait for a person, one after the other."""
+"""Review of waiting notes, one after the other."""
 
 import difflib
 import sys
@@ -125,7 +125,7 @@ def _list(told: dict[str, Any]) -> None:
 
 
 def _sort(told: dict[str, Any], *, as_json: bool) -> None:
-    """One key for each; what was said last can be taken back."""
+    """Ask for one key for each note; the last answer can be undone."""
     if as_json:
         say_json(told)
         return
@@ -173,7 +173,7 @@ def _walk(notes: list[dict[str, Any]], waiting: int) -> None:
 
 
 def _decide(each: dict[str, Any], place: str) -> str:
-    """What became of it, in a word."""
+    """Ask about one note, and return the outcome as a word."""
     shown: dict[str, Any] | None = each
     while shown is not None:
         _show(shown, place)
@@ -203,7 +203,7 @@ def _decide(each: dict[str, Any], place: str) -> str:
 
 
 def _again(each: dict[str, Any]) -> dict[str, Any] | None:
-    """As it is now; ``None`` where it does not wait any more."""
+    """Return the note's current state, or ``None`` if it does not wait any more."""
     for one in perform("review", limit=500)["notes"]:
         if (one["id"] or one["path"]) == (each["id"] or each["path"]):
             found: dict[str, Any] = one
@@ -237,7 +237,7 @@ def _show(each: dict[str, Any], place: str) -> None:
 
 
 def _shown(each: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Lines and how to colour them; all of it has been made fit for a terminal by whoever told it."""
+    """Yield lines and their styles. Their text was made safe for a terminal before."""
     yield each["title"], "bold"
     of = each["project"] or "everywhere"
     yield f"  {each['kind']} · {of} · {_WHOSE[each['origin']]} · {each['created'][:10]} · {each['id'] or each['path']}", "dim"

@@ -1,4 +1,4 @@
-"""`kmem serve`: refuses what would not be safe, then listens."""
+"""`kmem serve`: refuses unsafe settings, then listens."""
 
 import ipaddress
 import os
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kite_memory.wiring.team import TeamBridge
 
 STORE_VARIABLE = "KMEM_STORE"
-"""Where a store's URL is looked for that has no place on a command line, which other users of a machine can read."""
+"""Environment variable for a store's URL, since other users of a machine can read command lines."""
 
 _HEALTH_SECONDS = 1.0
 _PREFIX = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]{1,128}){1,8}")
@@ -49,7 +49,7 @@ class Wanted:
 
     @property
     def private(self) -> bool:
-        """Whether only this machine can reach it: a proxy brings the world to loopback."""
+        """Whether only this machine can reach the server. Behind a proxy, others reach it on loopback too."""
         return is_loopback(self.host) and not self.behind_proxy
 
 
@@ -61,7 +61,7 @@ def is_loopback(host: str) -> bool:
 
 
 def refuse_what_is_unsafe(wanted: Wanted, tokens: "Tokens") -> None:
-    """Raises `UsageError`."""
+    """Raise `UsageError` for settings that would be unsafe."""
     if (wanted.certificate is None) != (wanted.key is None):
         raise UsageError("--tls-cert and --tls-key go together")
     if not is_loopback(wanted.host) and wanted.certificate is None and not wanted.behind_proxy:
@@ -78,7 +78,7 @@ def refuse_what_is_unsafe(wanted: Wanted, tokens: "Tokens") -> None:
 
 
 def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], None], tell: Callable[[str], None]) -> None:
-    """Until SIGINT or SIGTERM. Raises `UsageError` for what would not be safe, `KiteError` where it cannot listen."""
+    """Serve until SIGINT or SIGTERM. Raises `UsageError` for unsafe settings, `KiteError` if it cannot listen."""
     import anyio
 
     from kite_memory.mcp_server.auth_middleware import AccessRules, Audit
@@ -117,7 +117,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
                 audit = Audit(config.state / "logs" / "audit.log")
 
                 def began(stop: Callable[[], None]) -> None:
-                    """An exit amid the server's tasks would be an error of theirs; uvicorn raises its signal again at the end."""
+                    """Stop by callback: an exit inside the server's tasks would be an error; uvicorn repeats the signal later."""
                     signal.signal(signal.SIGTERM, lambda *_: stop())
 
                 async def listen() -> None:
@@ -144,7 +144,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
 
 
 class Served(Protocol):
-    """What is served. ``starting`` says why nothing can be answered yet, ``health`` why nothing can be answered now."""
+    """What is served. ``starting`` returns why nothing can be answered yet, ``health`` why nothing can be answered now."""
 
     def perform(self, tool: str, arguments: "Json", asker: "Asker") -> "Json": ...
 
@@ -156,7 +156,7 @@ class Served(Protocol):
 
 
 class Here:
-    """This machine's memory, which is always there."""
+    """This machine's memory, which is always available."""
 
     def __init__(self, config: Config) -> None:
         from kite_memory.cli.backend import LocalBridge
@@ -173,9 +173,9 @@ class Here:
 
 
 class Late:
-    """A team's store that may come up after us: tried again until it answers, at most ``longest`` seconds apart.
+    """A team's store that may start later: opened again until it answers, at most ``longest`` seconds apart.
 
-    Raises what ``open`` raises at first, unless the store merely does not answer: no waiting mends a wrong URL.
+    Raises what ``open`` raises at first, unless the store merely does not answer: waiting does not correct a wrong URL.
     """
 
     def __init__(
@@ -211,7 +211,10 @@ class Late:
         return "" if self._bridge is not None else self._reason
 
     def health(self) -> str:
-        """Asked once a second at most, and by one at a time: whoever else asks is told what was found last."""
+        """Return why the store does not answer, or an empty string.
+
+        It is checked once a second at most and by one thread at a time; other callers get the last result.
+        """
         if self._bridge is None:
             return self._reason
         if self._checking.acquire(blocking=False):
@@ -242,7 +245,7 @@ class Late:
                 return
 
     def _not_yet(self, error: KiteError) -> None:
-        """Which server it is, and why, is for who runs us; callers are told what the store itself would tell them."""
+        """Print which server does not answer and why; clients get only the store's public message."""
         public = error.__cause__ if isinstance(error.__cause__, KiteError) else error
         told = f"{public}; trying again until it does"
         if told != self._reason:
@@ -261,7 +264,7 @@ def _bridge(config: Config, store: str, tell: Callable[[str], None]) -> Served:
 
 
 def _password_in(url: str) -> bool:
-    """Whether it came on the command line with a password in it."""
+    """Return whether the URL came from the command line and holds a password."""
     if url == os.environ.get(STORE_VARIABLE):
         return False
     try:

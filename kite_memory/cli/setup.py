@@ -1,4 +1,4 @@
-"""Hooks, service, keys and configuration."""
+"""Commands for hooks, service, keys and configuration."""
 
 import stat
 import sys
@@ -34,7 +34,7 @@ def backups(config: Config) -> Path:
 
 
 def agents(config: Config) -> tuple[Agent, ...]:
-    """Those that are on this machine: Claude Code always, the others where they have left their folder."""
+    """Return the agents on this machine: Claude Code always, the others if their folder exists."""
     codex, gemini = config.codex_root, config.gemini_root
     return registry.agents(
         claude_root=config.claude_root,
@@ -52,7 +52,7 @@ def plan_uninstall(agent: Agent, config: Config) -> Plan:
 
 
 def show(agent: Agent, plan: Plan) -> None:
-    """What would be done, as data."""
+    """Print the planned change as data."""
     match plan:
         case Nothing(because=because):
             tell(f"{agent.title}: {because}")
@@ -62,7 +62,10 @@ def show(agent: Agent, plan: Plan) -> None:
 
 
 def carry_out(agent: Agent, plan: Plan, config: Config, *, yes: bool, brief: bool = False) -> bool:
-    """Show the change (without its diff if ``brief``), ask unless ``yes``, make it. Whether the settings are now as planned."""
+    """Show the change (without its diff if ``brief``), ask unless ``yes``, and make it.
+
+    Return whether the settings are now as planned.
+    """
     match plan:
         case Nothing(because=because):
             tell(f"{agent.title}: {because}")
@@ -82,7 +85,10 @@ _SAID = {"true": True, "yes": True, "on": True, "false": False, "no": False, "of
 
 
 def change(name: str, value: str) -> str:
-    """What was done. Raises `ConfigInvalid` for a setting or value that cannot be, and the file is as it was."""
+    """Change a setting, and return a message about it.
+
+    Raises `ConfigInvalid` for an invalid setting or value, and leaves the file as it was.
+    """
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -92,7 +98,7 @@ def change(name: str, value: str) -> str:
     section, _, key = name.rpartition(".")
     try:
         document = tomlkit.parse((before or b"").decode("utf-8-sig"))
-        if section == "vault" and isinstance(document.get("vault"), str):  # its path alone, which is the short form
+        if section == "vault" and isinstance(document.get("vault"), str):  # the short form holds only the path
             whole = tomlkit.inline_table()
             whole["path"] = document["vault"]
             document["vault"] = whole
@@ -100,7 +106,7 @@ def change(name: str, value: str) -> str:
             section, key = "vault", "path"
         table = document.setdefault(section, tomlkit.table()) if section else document
         if not isinstance(table, MutableMapping) or not key:
-            configuration.check(before or b"", file)  # what stands there may be no section
+            configuration.check(before or b"", file)  # the existing value may not be a section
             raise UsageError(f"there is no setting {name!r}", hint="`kmem config show` lists them")
         told = _typed(value, _in_force(settings, section, key))
         table[key] = told
@@ -120,7 +126,7 @@ def change(name: str, value: str) -> str:
 
 
 def _settings() -> configuration.Config:
-    """Those in force; the defaults where the file is TOML with something wrong in it, which may be the very value to be set."""
+    """Return the settings in force; the defaults if the file is TOML with an invalid value, maybe the one to be set."""
     try:
         return configuration.load()
     except ConfigInvalid as error:
@@ -139,7 +145,7 @@ def _in_force(settings: configuration.Config, section: str, key: str) -> object:
 
 
 def _typed(value: str, now: object) -> object:
-    """As the setting's kind has it; what does not fit is left to `config.check`, which says so better."""
+    """Return the value converted to the setting's type. What does not fit is left to `config.check`, which has better messages."""
     if isinstance(now, bool) and value in _SAID:
         return _SAID[value]
     if now is None or isinstance(now, int | float):
@@ -218,7 +224,7 @@ def hooks_status(as_json: AsJson = False) -> None:
     for agent in agents(settings):
         try:
             status = agent.status(read_settings(agent.settings))
-        except KiteError as error:  # the others' can still be told
+        except KiteError as error:  # the others can still be shown
             unread.append(error)
             continue
         told.append(

@@ -1,4 +1,4 @@
-"""`kmem uninstall`: everything that was set up outside our own folders is taken out again."""
+"""`kmem uninstall`: removes everything that was set up outside Kite Memory's own folders."""
 
 from pathlib import Path
 from typing import Annotated

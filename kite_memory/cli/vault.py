@@ -1,4 +1,4 @@
-"""The vault as a whole: its one page, its graph, into it and out of it."""
+"""Commands for the whole vault: its page, its graph, import and export."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -114,7 +114,7 @@ def take_in(
 
     Example: kmem import ~/.claude/CLAUDE.md --dry-run
     """
-    if not path:  # as an empty variable leaves it: the current folder is `.`
+    if not path:  # such as from an empty variable: the current folder is `.`
         raise UsageError("the path is empty", hint="name a file or a folder; `.` is the current folder")
     sort = source.value if source else ""
     actions: list[dict[str, Any]] = []
@@ -165,7 +165,7 @@ def export(
     taken_unread: set[str] = set()
     with house() as here:
         if here.has_a_vault:
-            here.vault.compare()  # or nothing would be known of files that have come since
+            here.vault.compare()  # otherwise newer files would be unknown
         for entry in here.vault.entries():
             note, data = here.vault.read(entry.path), here.vault.raw(entry.path)
             if data is None or (note is None and not as_it_is):

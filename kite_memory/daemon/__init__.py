@@ -1,1 +1,1 @@
-"""The process that watches, distils and answers."""
+"""The background process that watches transcripts, extracts notes and answers requests."""

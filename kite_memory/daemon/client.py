@@ -1,4 +1,4 @@
-"""Asking the running daemon from another process of ours."""
+"""Requests to the running daemon from another process."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +14,7 @@ _RESTART = "`kmem down`, then `kmem up`, restarts it"
 
 
 class DaemonRefused(KiteError):
-    """The daemon answered, with an error."""
+    """The daemon answered with an error."""
 
     def __init__(self, message: str, *, hint: str = "", exit_code: int = 1) -> None:
         super().__init__(message, hint=hint)
@@ -22,13 +22,14 @@ class DaemonRefused(KiteError):
 
 
 class DaemonSilent(KiteError):
-    """One is there but gave no answer. Whether it has done what was asked is unknown, so nobody should do it in its place."""
+    """A daemon is running but gave no answer. It may have done the request, so the caller must not do it instead."""
 
 
 def call(state: Path, op: str, body: bytes, timeout: float) -> bytes:
-    """The body of the reply. Raises `DaemonUnreachable` without a daemon, `DaemonSilent` without an answer in time.
+    """Send a request and return the body of its reply.
 
-    `DaemonRefused` stands for an answer that is an error.
+    Raises `DaemonUnreachable` without a daemon, `DaemonSilent` without an answer in time, and `DaemonRefused` if the answer is an
+    error.
     """
     if len(body) > endpoint.LONGEST_REQUEST:
         raise KiteError(f"that is too much for one request ({len(body):,} bytes)", hint="give it in parts")
@@ -36,7 +37,7 @@ def call(state: Path, op: str, body: bytes, timeout: float) -> bytes:
     connection = _connect(str(state), deadline)
     try:
         word, answer = endpoint.exchange(connection, op, body, deadline)
-        with suppress(OSError):  # most replies need no receipt, and the daemon has hung up
+        with suppress(OSError):  # most replies need no acknowledgement: the daemon has closed
             endpoint.acknowledge(connection)
     except TimeoutError as error:
         raise DaemonSilent(f"the daemon did not answer within {timeout:g} s", hint=_RESTART) from error
@@ -54,7 +55,7 @@ def call(state: Path, op: str, body: bytes, timeout: float) -> bytes:
 
 
 def _connect(state: str, deadline: float) -> endpoint.Connection:
-    """A full house is worth waiting for, as long as there is time."""
+    """Connect, and try again until the deadline while the daemon has too many connections."""
     while True:
         try:
             return endpoint.connect(state, deadline)

@@ -1,4 +1,4 @@
-"""The process that stays: threads that wake, look, and go back to sleep."""
+"""The daemon's threads: each wakes, compares, works and sleeps again."""
 
 import ctypes
 import logging
@@ -26,15 +26,17 @@ _ARENAS = 2
 
 _MMAP_THRESHOLD = -3
 _LARGE = 1 << 20
-"""From here on a block is given back as it is freed: a layer's expanded weights, a matrix of many notes. Left to itself glibc
-raises this to what was last freed, and keeps megabytes after every prompt.
+"""Size in bytes from which freed memory is returned to the system at once.
+
+Such blocks are a layer's expanded weights, or a matrix of many notes. By default glibc raises this to the size last freed, and
+keeps megabytes after every prompt.
 """
 
 
 def few_arenas() -> None:
     """Let all threads share two heaps.
 
-    glibc would give each its own, up to eight for every core, and memory freed in one is of no use to another: a dozen
+    glibc would give each thread its own, up to eight for every core, and memory freed in one cannot be used by another: a dozen
     threads that each embedded one query hold thirty megabytes between them. Other C libraries do not do this.
     """
     if (libc := _glibc()) is not None:
@@ -43,7 +45,7 @@ def few_arenas() -> None:
 
 
 def give_back() -> None:
-    """Return what is free to the system; after work that needed much."""
+    """Return free memory to the system, after work that needed much."""
     if (libc := _glibc()) is not None:
         libc.malloc_trim(0)
 
@@ -58,35 +60,34 @@ def _glibc() -> ctypes.CDLL | None:
 log = logging.getLogger("kite_memory.daemon")
 
 _SETTLE = 0.2
-"""Seconds to let a burst of changes in the vault pass: an editor's save is several events."""
+"""Seconds to wait for a burst of changes in the vault to end: an editor's save is several events."""
 
 _QUIET = 1.0
 _LONGEST_BURST = 10.0
-"""Seconds: notes of our own, found by their words at once, get their vectors when no more are written, or after so long."""
+"""Seconds after which newly written notes get their embeddings even if more are being written. Their words are indexed at once."""
 
 _MINUTE = 60.0
 
 _FILES_AT_ONCE = 500
-"""Transcripts read before their sessions are cut into chunks: those that wait for it are in memory."""
+"""Transcripts read before their sessions are cut into chunks: waiting sessions are held in memory."""
 
 _ROUNDS = 4
+"""Rounds of embedding bundles between two comparisons of the vault: some two seconds of processor time in all."""
 _BREATH = 5.0
-"""Seconds between two stretches of a backlog, so that it takes no processor for itself."""
+"""Seconds between two parts of a backlog, so that it does not occupy a processor."""
 _UNTIL_QUIET = 100.0
-"""After an agent was at work: then its last turn is closed."""
-"""Of embedding bundles, between two comparisons of the vault: together some two seconds of a processor's time."""
+"""Seconds after an agent's work when its last turn is closed."""
 
 _PATIENCE = 5.0
-"""Seconds that all work together gets to end. A call to the model may hang longer: what it would have said is asked again."""
+"""Seconds that all threads together get to end. A call to a model may take longer: it is repeated after the next start."""
 
 
 class Daemon:
     """File events are hints; every ``compare_seconds`` all transcripts and the vault are compared with what is known.
 
-    ``tend`` is told for how many seconds no transcript has grown.
-
-    An error that no one expected in any thread stops the whole process with exit code 1, so that the service
-    manager starts it afresh: every step is committed, so nothing is lost by that.
+    ``tend`` is called with the number of seconds in which no transcript has grown. An unexpected error in any thread stops the
+    whole process with exit code 1, so that the service manager starts it again: every step is committed, so nothing is lost by
+    that.
     """
 
     def __init__(
@@ -134,13 +135,13 @@ class Daemon:
         self.idle = Idle(until=None, reason="starting")
 
     def run(self) -> int:
-        """Work until a signal or `stop`; returns the exit code. For the main thread of a process of its own."""
+        """Work until a signal or `stop`, and return the exit code. Must be called in the main thread of its own process."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop())
         return self.work()
 
     def work(self) -> int:
-        """Work until `stop`; returns the exit code."""
+        """Work until `stop`, and return the exit code."""
         self._transcript_watch.start()
         self._vault_watch.start()
         for work in (self._ingest, self._distil, self._keep_index):
@@ -160,7 +161,7 @@ class Daemon:
         return 1 if self._failed else 0
 
     def stop(self) -> None:
-        """From any thread, and from a signal's handler: a `SimpleQueue` is the one thing that may be touched there."""
+        """Stop the daemon. Can be called from any thread and from a signal handler, where only a `SimpleQueue` is safe to use."""
         self._ended.put(None)
 
     def fail(self) -> None:
@@ -174,7 +175,7 @@ class Daemon:
         self._notes.ring(everything=True)
 
     def unwatched(self) -> dict[Path, str]:
-        """Folders that only the periodic comparison looks at, and why."""
+        """Return the folders that only the periodic comparison reads, and why."""
         return {**self._transcript_watch.unwatched, **self._vault_watch.unwatched}
 
     def _guard(self, work: Callable[[], None]) -> None:
@@ -220,7 +221,7 @@ class Daemon:
             roused = self._transcripts.wait(max(0.0, min(until_compare, until_ripe)))
 
     def _distil(self) -> None:
-        self._caught_up.wait()  # with a timeline that is being read anew, a chunk's events may not be there yet
+        self._caught_up.wait()  # while a timeline is read again, a chunk's events may not be there yet
         while not self._stop.is_set():
             try:
                 step = self._pipeline.distil()
@@ -235,14 +236,14 @@ class Daemon:
                     self._chunks.wait(None if until is None else max(0.05, until - self._clock()))
 
     def _keep_review(self) -> None:
-        """A box that was ticked is a change to the vault like any other."""
+        """Carry out ticked boxes on the review page. A tick is a change to the vault like any other."""
         try:
             self._review()
         except KiteError as error:
             log.warning("the review page could not be kept: %s", error)
 
     def _embed_a_little(self) -> float:
-        """What waits for a card or a vector can wait: some get it now, some a little later. Returns in how many seconds."""
+        """Embed some of the waiting cards and bundles, and return after how many seconds to continue."""
         for _ in range(_ROUNDS):
             try:
                 if self._stop.is_set() or not self._embed_bundles():
@@ -253,7 +254,7 @@ class Daemon:
         return _BREATH
 
     def _tend_a_little(self) -> None:
-        """What is for the night, and for when agents are at rest."""
+        """Run the periodic work that needs idle agents."""
         try:
             if not self._stop.is_set():
                 self._tend(time.monotonic() - self._worked_at)
@@ -270,7 +271,7 @@ class Daemon:
                 self._vault_watch.arm()
                 if self._pipeline.compare_vault(stop=self._stop.is_set) is not None:
                     self._chunks.ring()
-                    give_back()  # of a large vault even the list of its notes was much
+                    give_back()  # the list of a large vault's notes took much memory
                 compare_at, unembedded = time.monotonic() + self._compare_seconds, None
             elif roused.paths and (unembedded is None or now < unembedded + _LONGEST_BURST):
                 unembedded = unembedded or now
@@ -288,7 +289,10 @@ class Daemon:
 
 
 def _is_not_listed(vault: Path, path: str) -> bool:
-    """Whether a change there means nothing to a comparison of the vault; unknown of what is told by another path of the vault."""
+    """Return whether a comparison of the vault ignores the path.
+
+    False for a path outside the vault, which may be another spelling of one inside.
+    """
     try:
         return is_below_hidden(Path(path).relative_to(vault))
     except ValueError:

@@ -1,4 +1,4 @@
-"""One daemon per state folder."""
+"""Lock that allows one daemon for each state folder."""
 
 import os
 import sys
@@ -14,9 +14,9 @@ _TRIES, _PAUSE = 40, 0.005
 
 
 class DaemonLock:
-    """Held from `take` to `free`, or to the process's death: the kernel lets go of it, so it can neither be left over nor stolen.
+    """Lock held from `take` to `free`, or until the process ends. The kernel releases it, so it cannot be left over or stolen.
 
-    The file itself stays: whoever removed it could let two daemons lock two files of one name.
+    The file itself stays: removing it could let two daemons lock two files of one name.
     """
 
     def __init__(self, handle: int) -> None:
@@ -24,7 +24,7 @@ class DaemonLock:
 
     @classmethod
     def take(cls, state: Path) -> "DaemonLock":
-        """Makes the state folder if need be. Raises `DaemonRunning` while another process holds it."""
+        """Take the lock, and make the state folder if needed. Raises `DaemonRunning` while another process holds it."""
         handle = _open(state)
         try:
             for left in reversed(range(_TRIES)):
@@ -33,7 +33,7 @@ class DaemonLock:
                 if not left:
                     pid = _pid(handle) or "unknown"
                     raise DaemonRunning(f"a daemon is already running (pid {pid})", hint="`kmem down` stops it")
-                Event().wait(_PAUSE)  # `holder` may just be looking
+                Event().wait(_PAUSE)  # `holder` may have it for a moment
             os.ftruncate(handle, 0)
             os.lseek(handle, 0, os.SEEK_SET)
             os.write(handle, b"%d\n" % os.getpid())
@@ -43,7 +43,7 @@ class DaemonLock:
         return cls(handle)
 
     def still_holds(self, state: Path) -> bool:
-        """Whether the file that is locked is still the one that others would lock."""
+        """Return whether the locked file is still the one at the lock's path."""
         try:
             ours, theirs = os.fstat(self._handle), _file(state).stat()
         except OSError:
@@ -51,7 +51,7 @@ class DaemonLock:
         return (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino)
 
     def free(self) -> None:
-        """Twice does no harm."""
+        """Release the lock. Can be called twice."""
         if self._handle >= 0:
             os.ftruncate(self._handle, 0)
             os.close(self._handle)
@@ -65,7 +65,7 @@ class DaemonLock:
 
 
 def holder(state: Path) -> int | None:
-    """The pid of the daemon that holds the lock now, 0 in the instant before it has said so; ``None`` without one."""
+    """Return the pid of the daemon that holds the lock, 0 if it has not written its pid yet, or ``None`` without one."""
     try:
         handle = os.open(_file(state), os.O_RDWR)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""What goes over the socket: one request, one reply, then the connection ends.
+"""Requests and replies on the socket: one request and one reply for each connection.
 
-The frame is `kite_memory.endpoint`'s. Operations of the command line carry JSON; ``hook`` carries an agent's own hook
-input, and its reply exactly what shall be printed.
+The frame is `kite_memory.endpoint`'s. Operations of the command line carry JSON; ``hook`` carries an agent's own hook input, and
+its reply exactly the text to print.
 """
 
 import json
@@ -13,7 +13,7 @@ from kite_memory.endpoint import LONGEST_REPLY, LONGEST_REQUEST, frame, split_he
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """``op`` is ``name`` or ``name:variant``, as ``hook:codex``."""
+    """One request. ``op`` is ``name`` or ``name:variant``, such as ``hook:codex``."""
 
     op: str
     body: bytes = b""
@@ -34,7 +34,7 @@ class Ok:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """What the person at the other end reads as ``error: …`` and ``hint: …``."""
+    """Error reply, which the client prints as ``error: …`` and ``hint: …``."""
 
     message: str
     hint: str = ""
@@ -46,7 +46,7 @@ Reply = Ok | Failure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A reply whose asker acknowledges it. One of both is called, once: ``arrived`` after that, ``lost`` where it stays away."""
+    """Reply that the client acknowledges. One of both is called, once: ``arrived`` after that, ``lost`` without it."""
 
     reply: Reply
     arrived: Callable[[], object]
@@ -55,7 +55,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class NeedMore:
-    """Nothing is wrong so far."""
+    """The buffer is valid so far, but incomplete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ def render_request(request: Request) -> bytes:
 
 
 def parse_request(buffer: bytes | bytearray) -> Request | NeedMore | Garbage:
-    """Cheap to ask again after every piece: only a whole body is ever copied."""
+    """Parse a request. Cheap to repeat after every received piece: only a complete body is copied."""
     framed = _unframe(buffer, LONGEST_REQUEST)
     return Request(op=framed[0], body=framed[1]) if isinstance(framed, tuple) else framed
 

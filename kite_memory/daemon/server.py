@@ -1,8 +1,7 @@
-"""The daemon's ear: takes requests at its address, has them answered by a few threads, and outlives every client.
+"""The daemon's server: accepts connections and answers requests with a few threads.
 
-One thread accepts and reads, without ever waiting for any single client, and hands whole requests to the workers; so
-a client that connects and falls silent costs a file descriptor for two seconds and nothing else. With nobody calling,
-no thread wakes.
+One thread accepts and reads, without waiting for any single client, and passes complete requests to the workers; so a client that
+connects and sends nothing costs a file descriptor for two seconds and nothing else. Without clients, no thread wakes.
 """
 
 import errno
@@ -38,7 +37,7 @@ _SECONDS_TO_ANSWER = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """``token`` is empty for a unix socket, where the kernel tells who calls."""
+    """A listening socket. ``token`` is empty for a unix socket, where the kernel identifies the client."""
 
     socket: socket.socket
     address: Path
@@ -46,7 +45,7 @@ class Listener:
     token: str = ""
 
     def close(self) -> None:
-        """Removes the address only while it is still this listener's."""
+        """Close the socket, and remove its address if it still belongs to this listener."""
         self.socket.close()
         try:
             found = self.address.lstat()
@@ -57,10 +56,10 @@ class Listener:
 
 
 def listen(state: Path, transport: Transport = "auto") -> Listener:
-    """Raises `DaemonRunning` if somebody answers there, `KiteError` if the address cannot be taken safely.
+    """Open the daemon's address. Raises `DaemonRunning` if another daemon answers there, `KiteError` if it cannot be taken safely.
 
-    What nobody answers is a leftover and is replaced. Whoever calls holds the `DaemonLock`: two that look at one
-    leftover at the same time would not see each other.
+    An address without an answer is left over and is replaced. The caller holds the `DaemonLock`, since two processes that replace
+    one leftover at the same time would not notice each other.
     """
     make_private_folder(state)
     _refuse_if_answered(state)
@@ -81,7 +80,7 @@ def _refuse_if_answered(state: Path) -> None:
     try:
         endpoint.connect(str(state), monotonic() + _SECONDS_TO_ANSWER).close()
     except (BlockingIOError, TimeoutError):
-        pass  # hung, or a full house: still somebody's
+        pass  # a hanging or busy daemon still owns the address
     except (OSError, ValueError):
         return
     raise DaemonRunning(f"another process answers at {socket_path(str(state))}", hint="`kmem down` stops it")
@@ -99,7 +98,7 @@ def _listen_on_socket(state: Path) -> Listener:
         pass
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        listening.bind(str(path))  # nobody else can come near it, whatever the umask: the folder is closed
+        listening.bind(str(path))  # safe whatever the umask: no other user can enter the folder
         path.chmod(0o600)
         listening.listen(_BACKLOG)
     except BaseException:
@@ -110,7 +109,10 @@ def _listen_on_socket(state: Path) -> Listener:
 
 
 def _make_runtime_folder(folder: Path) -> None:
-    """Its parent may be everybody's: another user could have put a folder or a link of theirs in its place."""
+    """Make the socket's folder, and check its owner and mode.
+
+    Its parent may be writable for all: another user could have put a folder or a link in its place.
+    """
     if sys.platform == "win32":
         raise KiteError(f"{folder} is no place for a socket")
     try:
@@ -126,7 +128,7 @@ def _make_runtime_folder(folder: Path) -> None:
 
 
 def _listen_on_port(state: Path) -> Listener:
-    """Where there are no unix sockets: loopback, and a secret that only this user can read."""
+    """Listen on loopback where there are no unix sockets, with a secret token that only this user can read."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     path = Path(endpoint.port_file(str(state)))
     try:
@@ -152,8 +154,10 @@ BUSY = Failure(message="the daemon is busy", hint="try again in a moment")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """``waiting`` bounds both the requests read but not yet answered and the connections still being read. Beside the ``workers``
-    for all requests there are those ``reserved`` for urgent ones.
+    """Limits of the server.
+
+    ``waiting`` limits both the requests read but not yet answered and the connections still being read. Besides the ``workers`` for
+    all requests, there are ``reserved`` ones for urgent requests.
     """
 
     workers: int = 8
@@ -166,7 +170,7 @@ class Limits:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Caller:
-    """One connection until its request is whole. A port's callers are strangers until they have named the token."""
+    """A connection until its request is complete. A client on a port is untrusted until it has sent the token."""
 
     connection: socket.socket
     until: float
@@ -206,9 +210,9 @@ class _Caller:
 
 
 class Acceptor:
-    """From `watch` to `close`. Whole requests go to ``take``, which must not wait either.
+    """Accepts connections from `watch` to `close`, and passes complete requests to ``take``, which must not block.
 
-    ``lost`` is called where an error that no one expected ends it before its time: nobody hears any caller then.
+    ``lost`` is called if an unexpected error ends it: no connection is accepted from then on.
     """
 
     def __init__(
@@ -227,10 +231,10 @@ class Acceptor:
         try:
             self._wake.send(b"!")
         except OSError:
-            pass  # it has ended already
+            pass  # the thread has ended already
 
     def watch(self) -> None:
-        """Returns after `close`, with the address given back."""
+        """Accept connections until `close`, then remove the address."""
         with selectors.DefaultSelector() as selector:
             try:
                 self._listener.socket.setblocking(False)
@@ -267,7 +271,7 @@ class Acceptor:
         return True
 
     def _seconds_to_wait(self) -> float | None:
-        """``None``, for ever, while nobody is being read: an idle daemon does not wake."""
+        """Return the seconds to the next deadline; ``None`` without one, so that an idle daemon does not wake."""
         ends = [self._deaf_until] if self._deaf_until else []
         if self._callers:
             ends.append(next(iter(self._callers.values())).until)
@@ -313,7 +317,7 @@ class Acceptor:
 
 
 def turn_away(connection: socket.socket, why: Reply) -> None:
-    """Says so if that can be said at once, and ends the connection."""
+    """Send the reason if that is possible at once, and close the connection."""
     with connection:
         try:
             connection.setblocking(False)
@@ -330,7 +334,7 @@ _Asked = tuple[socket.socket, Request]
 
 
 class _Waiting:
-    """Requests that wait for a worker, urgent ones first; workers that are reserved for these are given no others."""
+    """Queue of requests for the workers, urgent ones first. Reserved workers get only urgent ones."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -342,7 +346,7 @@ class _Waiting:
         self._closed = False
 
     def put(self, asked: _Asked, *, urgent: bool) -> bool:
-        """Whether there was room for it; the room of urgent requests is their own."""
+        """Add a request, and return whether there was room for it. Urgent requests have their own limit."""
         queue = self._urgent if urgent else self._others
         with self._lock:
             if self._closed or len(queue) >= self._limit:
@@ -354,7 +358,7 @@ class _Waiting:
             return True
 
     def get(self, *, reserved: bool) -> _Asked | None:
-        """Waits for a request; ``None`` once it is closed."""
+        """Wait for a request; return ``None`` once the queue is closed."""
         with self._lock:
             while not self._closed:
                 if self._urgent:
@@ -365,7 +369,7 @@ class _Waiting:
             return None
 
     def close(self) -> list[_Asked]:
-        """What nobody will answer any more."""
+        """Close the queue, and return the requests left in it."""
         with self._lock:
             self._closed = True
             left = [*self._urgent, *self._others]
@@ -377,12 +381,12 @@ class _Waiting:
 
 
 class Server:
-    """Listens from `start` to `stop`. ``handle`` is called by several threads at once.
+    """Serves requests from `start` to `stop`. ``handle`` is called by several threads at once.
 
-    A `KiteError` from ``handle`` is the client's to read. Anything else it raises is a bug of ours: the client is told
-    that much, and ``report`` gets the exception, with a note on the operation. A client that has closed its end
-    before its turn comes is not answered, nor its request handled. ``lost`` is called where a bug has made it deaf.
-    Requests of the ``urgent`` names have workers of their own: however slow the others are, these do not wait for them.
+    A `KiteError` from ``handle`` is sent to the client. Any other exception is a bug: the client gets a message about that, and
+    ``report`` gets the exception, with a note on the operation. A client that has closed its connection before its turn is not
+    answered, nor its request handled. ``lost`` is called if a bug has ended the accepting thread. Requests named in ``urgent`` have
+    workers of their own and do not wait for the others.
     """
 
     def __init__(
@@ -408,7 +412,7 @@ class Server:
         self._reception: Acceptor | None = None
 
     def start(self) -> None:
-        """When this returns, clients can connect. Raises as `listener.listen` does."""
+        """Start the server. When this returns, clients can connect. Raises the same errors as `listen`."""
         listener = listen(self._state, self._transport)
         self._waiting = _Waiting(max(self._limits.waiting, self._limits.workers))
         self._reception = Acceptor(listener, self._limits, self._take, self._report, lost=self._lost)
@@ -421,7 +425,7 @@ class Server:
             thread.start()
 
     def stop(self) -> None:
-        """The address is gone at once; requests being answered get ``stop_seconds`` to end. Twice does no harm."""
+        """Remove the address at once, and give running requests ``stop_seconds`` to end. Can be called twice."""
         if self._reception is None:
             return
         self._reception.close()
@@ -432,7 +436,7 @@ class Server:
             connection.close()
         until = monotonic() + self._limits.stop_seconds
         for worker in workers:
-            if worker is not threading.current_thread():  # a request may be what stops us
+            if worker is not threading.current_thread():  # `stop` may be called by a request's own thread
                 worker.join(max(0.0, until - monotonic()))
 
     def __enter__(self) -> "Server":
@@ -476,7 +480,7 @@ class Server:
             return Failure(message=f"the daemon could not answer {request.op!r}: a bug of ours", exit_code=70)
 
     def _send(self, connection: socket.socket, reply: Reply) -> bool:
-        """Whether it is on its way; whoever asked may have gone."""
+        """Send a reply, and return whether that worked; the client may be gone."""
         try:
             connection.settimeout(self._limits.write_seconds)
             connection.sendall(render_reply(reply))
@@ -492,7 +496,7 @@ class Server:
 
 
 def _has_left(connection: socket.socket) -> bool:
-    """Our clients keep their end open until they have read the reply; an end that is closed belongs to one that gave up."""
+    """Return whether the client has closed its end: a client that still waits for the reply keeps it open."""
     try:
         connection.setblocking(False)
         return not connection.recv(1, socket.MSG_PEEK)

@@ -1,7 +1,7 @@
-"""Having the system start the daemon: a systemd user unit, a launchd agent, or a word on how.
+"""Service units that let the system start the daemon: a systemd user unit, a launchd agent, or instructions.
 
-What they say is decided by pure functions. `install` and `uninstall` write it and ask the service manager, in bounded
-time: a session without its bus, as over a bare ssh, must not hang.
+Their text is made by pure functions. `install` and `uninstall` write it and call the service manager, in bounded time: a session
+without its bus, such as over a bare ssh, must not hang.
 """
 
 import os
@@ -26,11 +26,11 @@ _TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - to know what lies 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """The daemon as a service manager has to know it.
+    """The daemon as a service manager runs it.
 
-    ``writable`` are the only folders it may change: vault, state, configuration, the socket's. ``runs_claude`` says that
-    it starts `claude` for its model, which compiles as it runs and needs more of everything. ``namespaces`` says that
-    this user may have a mount namespace, without which the folders cannot be closed off.
+    ``writable`` are the only folders it may change: vault, state, configuration, the socket's. ``runs_claude`` is whether it starts
+    `claude` for its model, which compiles as it runs and needs more of everything. ``namespaces`` is whether this user may have a
+    mount namespace, without which access cannot be limited to the folders.
     """
 
     command: tuple[str, ...]
@@ -88,7 +88,7 @@ def _confinement(service: Service) -> list[str]:
     if not service.namespaces:
         return [*always, "# Not confined to its folders: user namespaces are switched off here, and systemd needs them for that."]
     apart = [
-        "PrivateUsers=yes",  # what makes the rest possible for a user's manager; the others are not even begun without it
+        "PrivateUsers=yes",  # required by the following ones in a user's manager
         "CapabilityBoundingSet=",
         "PrivateDevices=yes",
         "PrivateIPC=yes",
@@ -116,7 +116,7 @@ def _confinement(service: Service) -> list[str]:
 
 
 def namespaces_allowed(settings: Path = Path("/proc/sys")) -> bool:
-    """Whether an ordinary user may make user namespaces: distributions have three switches against it."""
+    """Return whether an ordinary user may make user namespaces: distributions have three switches against it."""
 
     def switch(name: str, where_missing: int) -> int:
         try:
@@ -139,7 +139,7 @@ def launchd_agent(service: Service, log: Path) -> str:
         "RunAtLoad": True,
         "KeepAlive": {"SuccessfulExit": False},
         "ThrottleInterval": 5,
-        "ProcessType": "Standard",  # "Background" would make a person wait for their prompt
+        "ProcessType": "Standard",  # "Background" would slow down prompts
         "Umask": 0o077,
         "StandardErrorPath": _plain(str(log)),
     }
@@ -147,13 +147,13 @@ def launchd_agent(service: Service, log: Path) -> str:
 
 
 def scheduled_task(service: Service) -> str:
-    """The line that makes Windows start it at every log-on."""
+    """Return the command line that makes Windows start the daemon at every log-on."""
     line = subprocess.list2cmdline([_plain(word) for word in service.command])
     return f'schtasks /Create /SC ONLOGON /TN "Kite Memory" /TR {subprocess.list2cmdline([line])}'
 
 
 def _quoted(word: str, *, dollars: bool = False) -> str:
-    """For a unit file, where ``%`` begins a specifier everywhere, and ``$`` a variable in arguments."""
+    """Quote a word for a unit file, where ``%`` begins a specifier everywhere, and ``$`` a variable in arguments."""
     escaped = _plain(word).replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped.replace("$", "$$") if dollars else escaped}"'
 
@@ -166,7 +166,7 @@ def _plain(word: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """``done`` is false where a person has something left to do; ``lines`` say what, or what was done."""
+    """Result of installing or removing. ``done`` is false if the user has something left to do; ``lines`` describe it."""
 
     done: bool
     lines: tuple[str, ...]
@@ -174,9 +174,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manager:
-    """The service manager of one kind of system, and where its files lie.
+    """The service manager of one kind of system, and the paths of its files.
 
-    ``units`` is systemd's folder if not the usual one; ``log`` is where launchd puts what goes to stderr.
+    ``units`` is systemd's folder if not the usual one; ``log`` is where launchd puts stderr.
     """
 
     platform: str
@@ -197,7 +197,7 @@ def this_manager(*, home: Path, log: Path, units: Path | None = None) -> Manager
 
 
 def show(service: Service, manager: Manager) -> str:
-    """What `install` would write, or the line to type where there is nothing to write."""
+    """Return what `install` would write, or the command line to type on a system without a unit file."""
     match manager.platform:
         case "darwin":
             return launchd_agent(service, manager.log)
@@ -208,9 +208,9 @@ def show(service: Service, manager: Manager) -> str:
 
 
 def install(service: Service, manager: Manager) -> Outcome:
-    """Writes the unit, starts it now and at every log-in. Again does no harm, and brings an older unit up to date.
+    """Write the unit, and start the service now and at every log-in. Can be repeated, which updates an older unit.
 
-    Folders missing in the person's home are made first: the daemon, once confined to them, could not.
+    Missing folders in the user's home are made first: the daemon, once confined to them, could not.
     """
     if manager.platform == "win32":
         return Outcome(done=False, lines=("Windows starts it with the Task Scheduler; run this once:", scheduled_task(service)))
@@ -234,7 +234,7 @@ def install(service: Service, manager: Manager) -> Outcome:
 
 
 def uninstall(manager: Manager) -> Outcome:
-    """Stops the service and removes what `install` wrote; twice does no harm."""
+    """Stop the service and remove what `install` wrote. Can be repeated."""
     if manager.platform == "win32":
         return Outcome(done=False, lines=("To undo it, run:", 'schtasks /Delete /TN "Kite Memory"'))
     if not _is_ours(manager.file):
@@ -279,7 +279,7 @@ def _is_ours(file: Path) -> bool:
 
 
 def _ran(command: Sequence[str]) -> str:
-    """Empty if it went well, else why not, on one line."""
+    """Run a command. Return an empty string if it succeeded, else the reason on one line."""
     if not (program := shutil.which(command[0])):
         return "it is not installed"
     try:

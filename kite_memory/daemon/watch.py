@@ -1,4 +1,4 @@
-"""File events, taken as hints: "look again" at some paths, or at everything."""
+"""File events, used as hints to look again at some paths, or at everything."""
 
 import logging
 import os
@@ -31,7 +31,7 @@ _CHANGES = [*_NEW_FOLDERS, FileCreatedEvent, FileModifiedEvent, FileMovedEvent, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What to look at again. ``everything`` asks for a comparison of all there is."""
+    """Paths to look at again. ``everything`` asks for a comparison of all paths."""
 
     paths: frozenset[str] = frozenset()
     everything: bool = False
@@ -41,7 +41,7 @@ class Changes:
 
 
 class Wake:
-    """A doorbell with a list: rung from any thread, answered by one."""
+    """Signal with a set of paths: set from any thread, awaited by one."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -57,7 +57,7 @@ class Wake:
             self._condition.notify_all()
 
     def wait(self, timeout: float | None) -> Changes:
-        """Return at the first ring, or after ``timeout`` seconds with nothing to say."""
+        """Return the changes at the first signal, or none after ``timeout`` seconds."""
         with self._condition:
             self._condition.wait_for(lambda: self._rung, timeout)
             roused = Changes(paths=frozenset(self._paths), everything=self._everything)
@@ -83,7 +83,7 @@ class _Handler(FileSystemEventHandler):
 
 
 class _Overflow(logging.Handler):
-    """watchdog tells of a lost queue only in its log, so that is where we listen."""
+    """Log handler that detects a lost queue, which watchdog reports only in its log."""
 
     def __init__(self, lost: Callable[[], None]) -> None:
         super().__init__(logging.WARNING)
@@ -95,11 +95,11 @@ class _Overflow(logging.Handler):
 
 
 class Watch:
-    """Watches folders, also ones that do not exist yet; of those named ``flat``, only the files they hold themselves.
+    """Watches folders, also ones that do not exist yet; of those in ``flat``, only the files directly in them.
 
-    ``notice`` gets the path of a changed file, ``lost`` is called when anything may have changed: a new folder, an
-    overflown queue. Both are called from watchdog's thread and must be quick. Neither is told of ``ignored`` paths. What cannot be
-    watched is in `unwatched`: for those, only the periodic comparison looks.
+    ``notice`` gets the path of a changed file; ``lost`` is called when anything may have changed: a new folder, an overflown queue.
+    Both are called from watchdog's thread and must be quick. Neither is called for ``ignored`` paths. Folders that cannot be
+    watched are in `unwatched`: only the periodic comparison reads them.
     """
 
     def __init__(
@@ -142,9 +142,9 @@ class Watch:
         self._lost()
 
     def arm(self) -> None:
-        """Watch what has come into being since the last time. Cheap when nothing has; call it before every comparison."""
+        """Watch the folders made since the last call. Cheap if there are none; call it before every comparison."""
         with self._lock:
-            if self._deaf.is_set():  # nobody has told the library of the folders that came meanwhile: it watches none of them
+            if self._deaf.is_set():  # after an overflow, the library does not watch folders made meanwhile
                 self._deaf.clear()
                 self._watched.clear()
             for root, recursive in self._recursive.items():
@@ -174,7 +174,7 @@ class Watch:
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
-    """A folder that was deleted and made again is another folder, and the old watch is deaf to it."""
+    """Return the folder's identity. A folder deleted and made again has another one, and the old watch does not see it."""
     try:
         status = folder.stat()
     except OSError:

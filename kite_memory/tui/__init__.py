@@ -1,1 +1,1 @@
-"""The timeline on a terminal, to walk about in."""
+"""Interactive view of the timeline in a terminal."""

@@ -1,4 +1,4 @@
-"""Sessions on the left, what happened in one on the right. Knows nothing of where they come from."""
+"""Terminal application: sessions on the left, the events of one on the right. Independent of where these come from."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -52,16 +52,16 @@ _FAILED = Style(color="red")
 _CURSOR = Style(reverse=True)
 _WIDEST = 2_000
 _NARROW = 100
-"""Columns."""
+"""Columns below which only one side is shown."""
 
 
 def style_of(row: Row) -> Style:
-    """By its kind, and by how it ended."""
+    """Return the style of a row by its kind and status."""
     return _FAILED if row.status == "failed" else _STYLES.get(row.kind, _QUIET)
 
 
 class Lines(ScrollView, can_focus=True):
-    """Any number of rows with a cursor; only those that are seen are ever drawn."""
+    """Rows with a cursor, any number of them; only the visible ones are drawn."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False),
@@ -129,17 +129,18 @@ class Lines(ScrollView, can_focus=True):
             self.post_message(self.Chosen(self, self.row))
 
     def on_click(self, event: Click) -> None:
-        inside = event.get_content_offset(self)  # the border is the widget's, too
+        inside = event.get_content_offset(self)  # a click on the border has no offset
         if inside is not None and (place := self.scroll_offset.y + inside.y) < len(self.rows):
             self.put(place)
             self.action_choose()
 
 
 class TimelineApp(App[None]):
-    """``sessions`` lists them; ``pieces`` tells one, piece by piece; ``note`` gives one as `kmem show` does; ``brief`` says where a
-    session stood, ``became`` in lines what came after an event. All may take time.
+    """Terminal application for the timeline.
 
-    On less than `_NARROW` columns one side is shown at a time, and rows have no id.
+    ``sessions`` lists the sessions; ``pieces`` yields one in parts; ``note`` returns one as `kmem show` does; ``brief`` returns the
+    state of a session, ``became`` lines about what followed an event. All may take time. On less than `_NARROW` columns one side is
+    shown at a time, and rows have no id.
     """
 
     TITLE = "kmem timeline"
@@ -229,7 +230,7 @@ class TimelineApp(App[None]):
         return self.size.width < _NARROW
 
     def _read(self) -> None:
-        """The session's side comes to the front."""
+        """Bring the session's side to the front."""
         self.screen.add_class("reading")
         self.timeline.focus()
 
@@ -274,7 +275,7 @@ class TimelineApp(App[None]):
 
     @work(thread=True, group="events", exclusive=True)
     def _fetch(self, session: str) -> None:
-        """The first piece is shown while the others are still on their way."""
+        """Load a session, and show its first part while the others are being loaded."""
         worker = get_current_worker()
         try:
             for number, piece in enumerate(self._pieces(session)):
@@ -313,7 +314,7 @@ class TimelineApp(App[None]):
         self.notify(plain(f"{error} {error.hint}".strip()), severity="error", markup=False)
 
     def _opening(self, session: Json) -> str:
-        """A session that was named may not be in the list."""
+        """Return the session's name, empty if it is not in the list."""
         return next((name_of(each) for each in self._sessions if each["id"] == session["id"]), "")
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -360,7 +361,7 @@ class TimelineApp(App[None]):
             self._draw(self.timeline.cursor)
 
     def action_search(self) -> None:
-        """In a session its words; in the list, which of them."""
+        """Search for words in a session, or filter the list of sessions."""
         if self.timeline.has_focus:
             search = self.query_one("#search", Input)
             search.add_class("shown")
@@ -369,7 +370,7 @@ class TimelineApp(App[None]):
             self.query_one("#filter").focus()
 
     def action_view(self) -> None:
-        """The next of the kinds that can be shown alone; the cursor stays at its event where that is still there."""
+        """Show the next of the kinds that can be shown alone. The cursor stays at its event if that is still visible."""
         here = self.timeline.row
         names = list(VIEWS)
         self._view = names[(names.index(self._view) + 1) % len(names)]
@@ -408,7 +409,7 @@ class TimelineApp(App[None]):
 
     @work(thread=True, group="became", exclusive=True)
     def _show_became(self, references: Sequence[str]) -> None:
-        """Of a folded call, of the part of it that something became of; then on to what that is, where it is in this session."""
+        """Show what followed an event, or any part of a folded call, and go there if it is in this session."""
         try:
             lines = [line for reference in references for line in self._became(reference)]
         except KiteError as error:
@@ -432,7 +433,7 @@ class TimelineApp(App[None]):
             self._read()
 
     def action_note(self) -> None:
-        """The note that was made from the event at the cursor; else the cursor goes on to the next that has one."""
+        """Show the note made from the event at the cursor, or move the cursor to the next event that has one."""
         lines = self.timeline
         here = lines.row
         if here is not None and (note := next((row for row in lines.rows if row.note and row.reference == here.reference), None)):

@@ -1,4 +1,4 @@
-"""A session as lines to read: what people said by itself, what tools did folded to a line for each call."""
+"""Rows of a session: messages by themselves, tool calls folded to one line each."""
 
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ Json = Mapping[str, Any]
 _SHOWN = 200
 _NAME = 60
 _UNFOLDED = 60
-"""Lines of a call: more of them are in the transcript."""
+"""Limit of lines for an unfolded call. The transcript has the rest."""
 _MARKS = {
     "user_message": "you",
     "assistant_message": "agent",
@@ -37,7 +37,7 @@ VIEWS: Mapping[str, frozenset[str]] = {
     "files and commands": frozenset({"tool_call", "command", "file_action", "tool_result"}),
     "notes": frozenset({"note", "decision"}),
 }
-"""What can be shown alone, in the order in which one gets there; what failed is a failure whatever it is."""
+"""Kinds that can be shown alone, in the order of switching. A failed event counts as a failure whatever its kind."""
 JUMPS = {
     "errors": frozenset({"error"}),
     "decisions": frozenset({"decision"}),
@@ -49,8 +49,9 @@ JUMPS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``reference`` is the citation of its event, ``note`` the path of a note that was made from it, where the row is about one.
+    """One line of the view.
 
+    ``reference`` is the citation of its event, ``note`` the path of a note that was made from it, if the row is about one.
     ``folds`` is the name of what can be unfolded there, or empty; ``holds`` are the citations of all that is folded there.
     """
 
@@ -72,9 +73,10 @@ def rows(
     width: int = 0,
     ids: bool = True,
 ) -> Iterator[Row]:
-    """In the events' order. ``unfolded`` names the rows that are shown with all there is of them, wrapped where a width is given.
+    """Yield the rows in the events' order.
 
-    Without ``ids`` a row has no id in it, which leaves room for its words.
+    ``unfolded`` names the rows that are shown in full, wrapped if a width is given. Without ``ids`` a row has no id in it, which
+    leaves more room for its text.
     """
     page = _Page(width=width, ids=ids)
     made: dict[str, list[str]] = {}
@@ -106,7 +108,10 @@ def rows(
 
 
 def place_of(told: Sequence[Row], cited: str) -> int | None:
-    """Where an event stands; ``cited`` may name its session by the beginning of its id. Folded, it stands where its call does."""
+    """Return the place of an event's row; for a folded event, that of its call.
+
+    ``cited`` may name its session by the beginning of its id.
+    """
     session, _, event = cited.rpartition("#")
 
     def is_it(reference: str) -> bool:
@@ -118,7 +123,7 @@ def place_of(told: Sequence[Row], cited: str) -> int | None:
 
 
 def following(told: Sequence[Row], at: int, kinds: Collection[str], *, backwards: bool = False) -> int | None:
-    """The next row of such a kind; ``None`` where there is none that way."""
+    """Return the place of the next row of these kinds, or ``None``."""
     places = range(at - 1, -1, -1) if backwards else range(at + 1, len(told))
     return next((place for place in places if told[place].kind in kinds), None)
 
@@ -175,7 +180,7 @@ _NARROWEST = 20
 
 
 def in_view(told: Sequence[Row], kinds: Collection[str]) -> list[Row]:
-    """Rows of these kinds, with what is unfolded below them; all of them where no kind is named."""
+    """Return the rows of these kinds, with the unfolded ones below them; all rows if no kind is given."""
     if not kinds:
         return list(told)
     kept: list[Row] = []
@@ -189,7 +194,7 @@ def in_view(told: Sequence[Row], kinds: Collection[str]) -> list[Row]:
 
 
 def holding(events: Sequence[Json], typed: str) -> frozenset[str]:
-    """The citations of events that hold all the words that were typed, wherever a row may have folded them."""
+    """Return the citations of events that hold all typed words, wherever a row may have folded them."""
     words = typed.casefold().split()
     return frozenset(
         event["reference"]
@@ -199,7 +204,7 @@ def holding(events: Sequence[Json], typed: str) -> frozenset[str]:
 
 
 def next_holding(told: Sequence[Row], at: int, references: frozenset[str], *, backwards: bool = False) -> int | None:
-    """The next row that stands for one of these events; from the other end where there is none further on."""
+    """Return the place of the next row for one of these events, starting again from the other end if needed."""
     places = [
         place
         for place, row in enumerate(told)
@@ -211,7 +216,7 @@ def next_holding(told: Sequence[Row], at: int, references: frozenset[str], *, ba
 
 
 def session_row(each: Json) -> Row:
-    """A session in a list of them."""
+    """Return the row of a session in the list."""
     parts = [f"{each['prompts']:>3}p", f"{each['errors']}e" if each["errors"] else "", f"{each['tests']}t" if each["tests"] else ""]
     counts = " ".join(filter(None, parts))
     text = f"{each['last'][5:16].replace('T', ' ')}  {each['project'] or '-':14.14}  {counts:12}  {name_of(each)}"
@@ -220,12 +225,12 @@ def session_row(each: Json) -> Row:
 
 
 def name_of(each: Json) -> str:
-    """Its title, or else what it began with."""
+    """Return the session's title, or else its first prompt."""
     return str(each["title"] or each.get("opening") or each["branch"])
 
 
 def matching(sessions: Sequence[Json], typed: str) -> list[Json]:
-    """Those that have every word that was typed, in any of what is known of them."""
+    """Return the sessions that have every typed word in any of their fields."""
     words = typed.casefold().split()
     return [each for each in sessions if all(word in _known(each) for word in words)]
 

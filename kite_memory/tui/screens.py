@@ -1,4 +1,4 @@
-"""What is laid over the timeline: a note, a brief, and what the keys and marks mean."""
+"""Screens shown over the timeline: a note, a brief, and the help for keys and marks."""
 
 from typing import ClassVar
 
@@ -40,7 +40,7 @@ In the list
 
 
 class TextScreen(ModalScreen[str]):
-    """Ends with nothing."""
+    """Screen with a text. Returns an empty string."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,b,q,question_mark", "back", "Back")]
     DEFAULT_CSS = """
@@ -64,7 +64,7 @@ class TextScreen(ModalScreen[str]):
 
 
 class NoteScreen(TextScreen):
-    """A note, whole. Ends with the citation to go to, or with nothing."""
+    """Screen with a whole note. Returns the citation to go to, or an empty string."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,e", "evidence", "To the event it rests on")]
 

@@ -1,1 +1,1 @@
-"""From the configuration to running parts: the only place that knows which adapter is which."""
+"""Construction of all components from the configuration: the only package that chooses implementations."""

@@ -1,4 +1,4 @@
-"""The daemon process: its parts, its requests, its log and its service unit."""
+"""The daemon process: its components, requests, log and service unit."""
 
 import json
 import logging
@@ -37,7 +37,7 @@ log = logging.getLogger("kite_memory")
 
 
 def run_daemon(config: Config, lock: DaemonLock) -> int:
-    """Answer the socket, work until told to stop. The caller holds the ``lock`` meanwhile."""
+    """Run the daemon until it is stopped, and return the exit code. The caller holds the ``lock`` meanwhile."""
     from kite_memory.daemon.daemon import Daemon, few_arenas
     from kite_memory.daemon.server import Server
 
@@ -77,7 +77,7 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
             review=lambda: house.operations.perform("review_page", {}),
             tend=partial(_tend, house.consolidating, house.anchoring),
         )
-        for number in (signal.SIGTERM, signal.SIGINT):  # before anybody can see that we are there, and end us
+        for number in (signal.SIGTERM, signal.SIGINT):  # before other processes can find this one and end it
             signal.signal(number, lambda *_: daemon.stop())
         _tell_patience(config.state, house.moments.patience)
         handle = partial(_handle, house.operations, house.moments, daemon)
@@ -94,11 +94,11 @@ def _tend(consolidating: Consolidation, anchoring: CodeAnchors, quiet_for: float
 
 
 _AT_ONCE = frozenset({"hook", "ping", "stop", "look"})
-"""Requests that take no time, and for which an agent or a person waits."""
+"""Requests that take little time, and for which an agent or the user waits."""
 
 
 def _warm(embedder: Embedder) -> None:
-    """What is made when it is first used, before the first prompt comes."""
+    """Load what is otherwise loaded on first use, before the first prompt arrives."""
     from kite_memory.distill.asked_to_keep import may_ask
 
     embedder.embed(["ready"], "query")
@@ -107,7 +107,7 @@ def _warm(embedder: Embedder) -> None:
 
 
 def _tell_patience(state: Path, seconds: float) -> None:
-    """To the hook, which gives up soon where nobody chose to wait."""
+    """Store for the hook how long it may wait. Without a longer time it gives up early."""
     file = Path(endpoint.patience_file(str(state)))
     if seconds:
         replace_file(file, f"{round(seconds * 1000)}\n".encode())
@@ -148,7 +148,7 @@ def _arguments(body: bytes) -> dict[str, Any]:
 def _json(told: Any) -> bytes:
     try:
         return orjson.dumps(told)
-    except TypeError:  # a path on disk that is no text; the slower writer spells it out
+    except TypeError:  # a path that is not valid text: the slower writer escapes it
         return json.dumps(told).encode("ascii")
 
 
@@ -157,8 +157,8 @@ def daemon_log(config: Config) -> Path:
 
 
 def _log_to(file: Path, level: LogLevel) -> None:
-    """Our own words only: nothing of a transcript, a prompt or a note is ever logged."""
-    from logging.handlers import RotatingFileHandler  # brings sockets along
+    """Open the log. Log messages never contain text of a transcript, a prompt or a note."""
+    from logging.handlers import RotatingFileHandler  # imports sockets
 
     make_private_folder(file.parent)
     handler = RotatingFileHandler(file, maxBytes=LARGEST, backupCount=BACKUPS, encoding="utf-8")
@@ -168,7 +168,7 @@ def _log_to(file: Path, level: LogLevel) -> None:
 
 
 def resident_mb() -> float:
-    """What this process holds in memory now; where the system does not tell, the most it ever held."""
+    """Return the memory of this process in megabytes; the most it ever had, if the system does not report the current size."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
@@ -183,7 +183,7 @@ def resident_mb() -> float:
 
 
 def service_of(config: Config) -> "tuple[Service, Manager]":
-    """The daemon as this machine's service manager should know it."""
+    """Return the daemon's service and this machine's service manager."""
     from kite_memory.daemon.service_units import Service, namespaces_allowed, this_manager
 
     socket = Path(paths.socket_path(str(config.state)))

@@ -1,4 +1,4 @@
-"""What asks a model, or does without one, from the configuration: extractor, judge, answerer, embedder."""
+"""Construction of everything that uses a model, or replaces one: extractor, judge, answerer, embedder."""
 
 import json
 import os
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def extractor_of(config: Config, kept: Keys) -> Extractor:
-    """Vendor packages are not imported here; the first call does that."""
+    """Return the configured extractor. Vendor packages are only imported at its first call."""
     backend = backend_of(config, kept)
     if backend is None:
         if hint := _WITHOUT_KEY.get(config.extractor.name):
@@ -49,7 +49,7 @@ def extractor_of(config: Config, kept: Keys) -> Extractor:
     match backend.name:
         case "claude-cli":
             return ModelExtractor(backend=backend, prompt=prompt, seconds=240.0, max_tokens=8_000)
-        case "openai" if _is_local(_openai_address(config)):  # a machine that is slow, and a context that is often small
+        case "openai" if _is_local(_openai_address(config)):  # local machines are slow, and contexts often small
             return ModelExtractor(backend=backend, prompt=prompt, seconds=600.0, limit_chars=24_000)
         case _:
             return ModelExtractor(backend=backend, prompt=prompt)
@@ -62,7 +62,7 @@ _WITHOUT_KEY = {
 
 
 class OfflineRules:
-    """The offline extractor. Its rules are only loaded when it is asked, which most commands never do."""
+    """The offline extractor. Its rules are only loaded when it is used, which most commands never do."""
 
     name = "offline"
 
@@ -84,7 +84,7 @@ class OfflineRules:
 
 
 def chunk_policy(config: Config, *, costs: bool) -> ChunkPolicy:
-    """Where a call costs money, the rules that cost nothing say what cannot wait for more to be said."""
+    """Return when chunks end. If calls cost money, free rules decide which events are extracted without waiting for more."""
     if not costs:
         return replace(FREE, idle=min(config.daemon.idle_seconds, FREE.idle))
 
@@ -98,7 +98,7 @@ def chunk_policy(config: Config, *, costs: bool) -> ChunkPolicy:
 
 
 def judge_of(config: Config, kept: Keys, outbox: Outbox) -> Judge | None:
-    """``None`` where nobody wants one, or there is no model to ask."""
+    """Return the judge, or ``None`` if it is switched off or there is no model."""
     backend = None if config.judge == "off" else backend_of(config, kept)
     if backend is None:
         return None
@@ -112,7 +112,7 @@ def judge_of(config: Config, kept: Keys, outbox: Outbox) -> Judge | None:
 
 
 def answerer_of(config: Config, kept: Keys, outbox: Outbox) -> "Answerer | None":
-    """Who writes the answer to a question; ``None`` where there is no model to ask."""
+    """Return the model that writes answers, or ``None`` if there is no model."""
     backend = backend_of(config, kept)
     if backend is None:
         return None
@@ -126,7 +126,7 @@ def answerer_of(config: Config, kept: Keys, outbox: Outbox) -> "Answerer | None"
 
 
 def polisher_of(config: Config, kept: Keys, outbox: Outbox) -> "Polisher | None":
-    """Who says a brief better; ``None`` where there is no model to ask."""
+    """Return the model that rewords briefs, or ``None`` if there is no model."""
     backend = backend_of(config, kept)
     if backend is None:
         return None
@@ -140,7 +140,7 @@ def polisher_of(config: Config, kept: Keys, outbox: Outbox) -> "Polisher | None"
 
 
 def saving_of(config: Config, extractor: Extractor, outbox: Outbox) -> Saving:
-    """What looks at that which agents save of their own accord; a model takes a transcript apart where there is one."""
+    """Return the component that checks what agents save. A model extracts from transcripts if there is one."""
     if extractor.name == "offline":
         return Saving(rules=OfflineRules())
     allowance = Allowance(outbox=outbox, budget=budget_of(config), share=1.0, clock=time.time, purpose="save")
@@ -148,7 +148,7 @@ def saving_of(config: Config, extractor: Extractor, outbox: Outbox) -> Saving:
 
 
 def colleagues_of(config: Config, kept: Keys) -> TeamRecall | None:
-    """``None`` where nobody said that the team is to be asked at prompts, or there is no token for it."""
+    """Return the team's recall; ``None`` unless the team is to be asked at prompts and there is a token for it."""
     if config.team.ask != "prompt" or not config.team.bridge:
         return None
     token = kept.find("team-token")
@@ -156,7 +156,7 @@ def colleagues_of(config: Config, kept: Keys) -> TeamRecall | None:
 
 
 def second_embedder(config: Config, kept: Keys) -> Embedder | None:
-    """The Voyage space beside the local one, where there is a key for it and nobody said no."""
+    """Return the Voyage embedder, used beside the local one; ``None`` without a key, or if the configuration excludes it."""
     if config.embedder.name == "local":
         return None
     key = kept.find("voyage")
@@ -176,7 +176,7 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
 
 
 def backend_of(config: Config, kept: Keys) -> "Backend | None":
-    """The door to the model that the configuration names; ``None`` where it names none, or there is no key for it."""
+    """Return the configured model's backend, which redacts what it sends; ``None`` without a model or a key for it."""
     from kite_memory.outbound import RedactingBackend
 
     settings, prices = config.extractor, prices_of(config)
@@ -216,7 +216,7 @@ def prices_of(config: Config) -> Prices:
 
 
 def fixed_part(config: Config) -> int:
-    """Characters of what is the same in every call of an extraction."""
+    """Return the number of characters that are the same in every extraction call."""
     prompt = prompts.load(prompt_folders(config))
     return len(prompt.system) + len(json.dumps(prompt.schema))
 
@@ -240,6 +240,6 @@ def budget_of(config: Config) -> Budget:
 
 
 def _allowance(config: Config, outbox: Outbox, purpose: Purpose) -> Allowance:
-    """What all that is asked beside the extraction may take of a day's budget."""
+    """Return the part of a day's budget for everything besides extraction."""
     share = config.extractor.judge_share
     return Allowance(outbox=outbox, budget=budget_of(config), share=share, clock=time.time, purpose=purpose)

@@ -1,6 +1,6 @@
-"""Operations that need the timeline or the vault alone, for a command that no daemon answers.
+"""Operations that need only the timeline or the vault, for a command without a daemon.
 
-All `Services` take longer to open than such a query takes, so nothing is imported here before it is needed.
+Opening all `Services` takes longer than such a query, so modules are imported only when needed.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,12 +14,12 @@ _OF_THE_VAULT = frozenset({"show", "open", "graph"})
 
 
 def is_light(op: str, arguments: Mapping[str, Any]) -> bool:
-    """Whether `perform_light` can carry it out: not what a model is asked to word."""
+    """Return whether `perform_light` can perform the operation: not one that a model is asked to reword."""
     return op in _OF_THE_TIMELINE | _OF_THE_VAULT and not arguments.get("polish")
 
 
 def perform_light(config: Config, op: str, arguments: Mapping[str, Any]) -> Any:
-    """The operation's JSON value."""
+    """Perform the operation and return its JSON value."""
     with ExitStack() as opened:
         operations = _timeline_queries if op in _OF_THE_TIMELINE else _vault_queries
         return operations(config, op, arguments, opened)[op](**arguments)
@@ -32,7 +32,7 @@ def _timeline_queries(config: Config, op: str, arguments: Mapping[str, Any], ope
     timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
     if op != "timeline" or not arguments.get("session"):
         return TimelineQueries(timeline=timeline, vault=NoShelf()).operations()
-    from kite_memory.vault import Vault  # brings YAML along
+    from kite_memory.vault import Vault  # imports YAML
 
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
     return TimelineQueries(timeline=timeline, vault=vault).operations()

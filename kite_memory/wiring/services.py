@@ -1,4 +1,4 @@
-"""All parts of one machine's memory, opened from the configuration and wired together."""
+"""All components of one machine's memory, opened and connected according to the configuration."""
 
 import logging
 import os
@@ -85,7 +85,7 @@ log = logging.getLogger("kite_memory")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """``costs`` says whether asking the extractor costs money."""
+    """All opened components. ``costs`` is whether asking the extractor costs money."""
 
     config: Config
     sources: tuple[Source, ...]
@@ -105,15 +105,15 @@ class Services:
     consolidating: Consolidation
     anchoring: CodeAnchors
     saved: Callable[[EvidenceReference], Sequence[Event]]
-    """What a note of a saved conversation rests on."""
+    """Returns the events that a note of a saved conversation cites."""
 
     @property
     def has_a_vault(self) -> bool:
-        """Whether there is one, or was: only then is its absence worth a word."""
+        """Whether there is a vault, or was one: only then is its absence reported."""
         return self.vault.root.is_dir() or bool(self.vault.known.all())
 
     def init_vault(self) -> None:
-        """Make the vault if there never was one. Raises `VaultMissing` where there was, and `VaultReadOnly`."""
+        """Make the vault if there never was one. Raises `VaultMissing` if there was, and `VaultReadOnly`."""
         self.vault.ensure(assets.folder("vault_template"))
 
 
@@ -121,9 +121,10 @@ class Services:
 def open_services(
     config: Config, *, running: Callable[[], dict[str, Any]] | None = None, idle: Callable[[], Idle] | None = None
 ) -> Iterator[Services]:
-    """Everything wired up, and closed again. Several processes may do this at once; only the daemon and a backfill write events.
+    """Open and connect everything, and close it again.
 
-    A vault that is not there does not keep the house shut: what needs it says so when it is asked.
+    Several processes may do this at once; only the daemon and a backfill write events. A missing vault raises no error here, but in
+    the operations that need it.
     """
     with ExitStack() as closing:
         stores = _open_stores(config, closing)
@@ -145,7 +146,7 @@ def open_services(
             polisher=polisher,
             clock=_now,
         )
-        in_background = running is not None  # a daemon's own thread gives notes their vectors
+        in_background = running is not None  # a thread of the daemon computes embeddings
         pages = VaultPages(vault=vault, clock=_now, polisher=polisher)
         forgetting = Forgetting(timeline=timeline, outbox=outbox, vault=vault, recall=recall, indexer=indexer)
         store = _local_store(config.state, vault, recall, indexer, forgetting, pages, in_background=in_background)
@@ -216,7 +217,7 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stores:
-    """What everything else is built on."""
+    """The stores that all other components use."""
 
     config: Config
     keys: Keys
@@ -227,7 +228,7 @@ class _Stores:
 
 def _open_stores(config: Config, closing: ExitStack) -> _Stores:
     protect(protected_literals(config.file))
-    closing.callback(seal, config.state)  # last, when all that is opened after it is closed
+    closing.callback(seal, config.state)  # runs last, when everything opened after it is closed
     timeline = Timeline(config.state / "timeline.sqlite")
     closing.callback(timeline.close)
     outbox = Outbox(config.state / "outbox.sqlite")
@@ -319,7 +320,7 @@ def _open_hooks(
 
 
 def _erase(consolidating: Consolidation, store: LocalStore, letting_go: Forgetting) -> list[str]:
-    """What else was kept of words that are to be gone for good, and what no database shall hold of them any more."""
+    """Delete all other copies of forgotten text, and return which databases may still hold it."""
     consolidating.let_go()
     return letting_go.leave_nothing({"bridge.sqlite": store.purge})
 
@@ -362,7 +363,7 @@ def _remarked(remark: str) -> None:
 
 
 def _absent(state: Path) -> dict[str, Any]:
-    """The daemon as seen by a process that could not reach it. Who else holds its lock may be a backfill, or one that hangs."""
+    """Return the status of a daemon that cannot be reached. Its lock may be held by a backfill, or by a daemon that hangs."""
     return {"running": False, "pid": None, "since": "", "rss_mb": 0.0, "held_by": holder(state)}
 
 
@@ -372,7 +373,7 @@ def report_error(error: BaseException) -> None:
 
 @contextmanager
 def requests_of(house: Services, tracer: Tracer) -> "Iterator[Requests]":
-    """What the models that are configured would be sent; without one, what one would be sent that was."""
+    """Return a dry run of the configured models' requests; without a model, of those that one would get."""
     from tempfile import TemporaryDirectory
 
     from kite_memory.app.trace import Askers, Recorder, Requests

@@ -1,4 +1,4 @@
-"""Which agents' transcripts are read, from the configuration."""
+"""Construction of the transcript sources from the configuration."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def sources_of(config: Config, *, projects: Callable[[], Iterable[str]] = tuple) -> tuple[Source, ...]:
-    """Every agent whose transcripts are read, a line for each; those without a root are left out.
+    """Return the source of every agent that has a root in the configuration.
 
-    ``projects`` are the folders that agents are known to have worked in.
+    ``projects`` returns the folders that agents are known to have worked in.
     """
     found: tuple[Source | None, ...] = (
         ClaudeCode(config.claude_root, own_state=config.state),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamBridge:
-    """``health`` says why the store does not answer just now; empty where it does."""
+    """Bridge over a team's store. ``health`` returns why the store does not answer at the moment, or an empty string."""
 
     perform: "Perform"
     health: Callable[[], str]
@@ -34,15 +34,15 @@ class TeamBridge:
 
 
 def bridge_of(config: Config, store_url: str) -> "tuple[Perform, Callable[[], None]]":
-    """`team_bridge`, and how to close it."""
+    """Return `team_bridge`'s operation and the function that closes it."""
     bridge = team_bridge(config, store_url)
     return bridge.perform, bridge.close
 
 
 def team_bridge(config: Config, store_url: str) -> TeamBridge:
-    """The bridge over a team's store, in this process. Raises `KiteError` where it cannot be opened.
+    """Open the bridge over a team's store in this process. Raises `KiteError` if it cannot be opened.
 
-    ``team`` is the store that the configuration names.
+    A ``store_url`` of ``team`` is the store in the configuration.
     """
     postgres = _postgres()
     team = config.team
@@ -74,7 +74,7 @@ def team_bridge(config: Config, store_url: str) -> TeamBridge:
 
 @contextmanager
 def _naming(url: str) -> Iterator[None]:
-    """What an agent is not told of a store, who starts a server on it must know: which it is, and why it does not answer."""
+    """Add the store's address and the cause to its errors: hidden from agents, but needed by the user who starts a server."""
     try:
         yield
     except StoreUnavailable as error:
@@ -85,7 +85,7 @@ def _naming(url: str) -> Iterator[None]:
 
 
 def migrate_store(config: Config, store_url: str, tell: Callable[[str], None] = lambda line: None) -> None:
-    """Bring a team's store to this version. Raises `KiteError` where that cannot be."""
+    """Update a team's store to this version. Raises `KiteError` if that fails."""
     url = _store_url(config, store_url)
     with _naming(url):
         _postgres().migrate(url, spaces=[LocalEmbedder().space], password=_store_password(config), tell=tell)
@@ -111,6 +111,6 @@ def _store_url(config: Config, told: str) -> str:
 
 
 def _store_password(config: Config) -> str:
-    """Of the environment's own, PostgreSQL's library knows already."""
+    """Return the stored password, or an empty string: PostgreSQL's library reads the environment's itself."""
     found = keys_beside(config.file).find("team")
     return found.value if found and found.place != "environment" else ""
