@@ -350,7 +350,9 @@ class VectorFile:
 
 
 def _first_small(sizes: Sequence[int], added: int) -> int:
-    """From where on segments are merged into the new one: up to one that outweighs all newer ones together."""
+    """Return the position from which segments are merged into the new one: they end with one that outweighs all newer ones
+    together.
+    """
     first = len(sizes)
     total = added
     while first and sizes[first - 1] <= 2 * total:
@@ -379,7 +381,7 @@ def _row_type(dim: int) -> np.dtype[np.void]:
 
 
 def _quantised(vectors: Vectors) -> Matrix:
-    """Each number as one of 255 steps of its own vector's largest: cosines change by a thousandth."""
+    """Quantize each number to one of 255 steps of its vector's largest; cosines change by a thousandth."""
     vectors = np.nan_to_num(np.asarray(vectors, np.float32), posinf=0.0, neginf=0.0)
     rows = np.empty(len(vectors), _row_type(vectors.shape[1]))
     rows["scale"] = np.abs(vectors).max(axis=1, initial=0.0) / 127
@@ -388,7 +390,7 @@ def _quantised(vectors: Vectors) -> Matrix:
 
 
 def _products(matrix: Matrix, query: Vectors, rows: Places | None = None) -> Vectors:
-    """Expanded a few hundred rows at a time. ``rows`` picks some."""
+    """Return the cosines of all rows, or of ``rows``, expanding a few hundred at a time."""
     count = len(matrix) if rows is None else len(rows)
     products = np.empty(count, np.float32)
     expanded = np.empty((min(count, _ROWS_PER_BLOCK), len(query)), np.float32)
@@ -405,14 +407,14 @@ def _described(file: _File) -> dict[str, object]:
 
 
 def _blocks(mask: npt.NDArray[np.bool_]) -> Iterator[npt.NDArray[np.intp]]:
-    """Numbers of the rows to keep, a few thousand at a time: a large matrix is copied without being held."""
+    """Yield the numbers of the rows to keep, a few thousand at a time, so that a large matrix is copied without being held."""
     numbers = np.flatnonzero(mask)
     for start in range(0, len(numbers), 4096):
         yield numbers[start : start + 4096]
 
 
 def _header(count: int, dim: int) -> bytes:
-    """Of a ``.npy`` file, which any numpy can read."""
+    """Return the header of a ``.npy`` file that any numpy can read."""
     written = io.BytesIO()
     described = np.lib.format.dtype_to_descr(_row_type(dim))
     np.lib.format.write_array_header_1_0(written, {"descr": described, "fortran_order": False, "shape": (count,)})
@@ -420,7 +422,7 @@ def _header(count: int, dim: int) -> bytes:
 
 
 def _mapped(path: Path, count: int, dim: int) -> Matrix | None:
-    """``None`` where the file does not begin as we begin it: numpy would parse what stands there as Python.
+    """Map a matrix file; ``None`` unless it begins with exactly our header, since numpy would parse other headers as Python.
 
     Raises `OSError`, `ValueError`.
     """
