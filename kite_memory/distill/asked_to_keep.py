@@ -15,8 +15,8 @@ from kite_memory.distill.prose import clean, one_line, sentences, stems
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tongue:
-    """Patterns of one language. ``tells`` and ``stands`` capture the content as ``told``; ``rules`` distinguishes a standing rule
-    from a fact. ``never`` matches a whole sentence.
+    """Patterns of one language. ``tells`` and ``stands`` capture the content as ``told``; that of ``stands`` must match ``rules``,
+    or it is only a statement. ``never`` matches a whole sentence.
     """
 
     tells: re.Pattern[str]
