@@ -62,7 +62,7 @@ _STOP = frozenset(
 
 
 def clean(text: str) -> str:
-    """Without terminal colours, control and invisible characters, and half surrogates; lines end in ``\\n``."""
+    """Remove terminal colours, control and invisible characters, and lone surrogates; lines end in ``\\n``."""
     if "\x1b" in text:
         text = _COLOUR.sub("", text)
     return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -103,10 +103,10 @@ def sentences(block: str) -> list[str]:
 
 
 def stems(text: str) -> frozenset[str]:
-    """The words that carry meaning, cut to their first six letters so that ``locks`` meets ``locked``.
+    """Return the meaningful words, cut to their first six letters so that ``locks`` matches ``locked``.
 
-    Identifiers fall into their parts (``retryAfter`` and ``retry_after`` share both words), and scripts that leave no
-    blanks between words into pairs of characters.
+    Identifiers are split into their parts (``retryAfter`` and ``retry_after`` share both words), and scripts without blanks between
+    words into pairs of characters.
     """
     found: set[str] = set()
     for match in _WORD.finditer(_HUMP.sub(" ", text)):
