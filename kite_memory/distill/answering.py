@@ -25,7 +25,7 @@ NOT_IN_FORM = "the model's answer is not in the form asked for"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One piece of evidence: a note or an event, redacted. ``head`` says which it is and when."""
+    """One piece of evidence: a note or an event, redacted. ``head`` identifies it and gives its date."""
 
     head: str
     text: str
@@ -91,7 +91,7 @@ def ask_booked(backend: Backend, allowance: Allowance, inquiry: Inquiry) -> Repl
     try:
         settle_by(booking, ending)
     except KiteError:
-        pass  # what was booked for it stays spent, which is the careful side
+        pass  # the booked amount stays spent, to be cautious
     match ending:
         case Reply():
             return ending

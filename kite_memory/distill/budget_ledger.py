@@ -32,7 +32,7 @@ def settle_by(booking: Booking, ending: Ending) -> None:
     """Settle or refund the booking according to the call's outcome."""
     match ending:
         case Busy(made="perhaps"):
-            pass  # it may be on the bill: what was booked stays spent
+            pass  # it may be billed, so the booked amount stays spent
         case Busy(made="no") | Misconfigured():
             booking.refund()
         case Reply(usage=usage) | Refused(usage=usage) | Busy(usage=usage):

@@ -155,7 +155,7 @@ def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], 
     if item.origin == "tool" and _orders(item):
         return Verdict.INSTRUCTION
     if _is_play_by_play(item.body) and not (isinstance(item, Preference) and item.origin == "user"):
-        return Verdict.PLAY_BY_PLAY  # what a person wants is told with what was done against it
+        return Verdict.PLAY_BY_PLAY  # a person's preference is stated with what was done against it
     said_of = f"{item.title} {item.body}" if item.origin == "user" and not terse else item.body  # its body may be the reason alone
     telling = stems(said_of) - (frozenset() if isinstance(item, Preference) else _ROUTINE)
     if len(telling - _VAGUE if terse else telling) < (2 if terse or item.origin == "user" else 3):
@@ -196,7 +196,7 @@ def _a_person_says(item: RecordItem, evidence: Sequence[Event]) -> bool:
     theirs = [event for event in evidence if is_the_persons(event)]
     if _picks(own, theirs, evidence):
         return True
-    if not _say(stems(item.title), theirs, _OF_THE_TITLE):  # they spoke of something else of it
+    if not _say(stems(item.title), theirs, _OF_THE_TITLE):  # they wrote about another part of it
         return False
     return _say(own, theirs, _IN_THEIR_WORDS) or any(
         _rules(sentence, said, own) for event in theirs for sentence in sentences(event.text[:_READ]) if (said := stems(sentence))
@@ -283,9 +283,7 @@ class _Told:
         rejected = item.rejected if isinstance(item, Decision) else ()
         if any(self._a_tool_said_first(f"{each.alternative} {each.reason}") for each in rejected if len(stems(each.reason)) >= 3):
             return "tool"
-        symptom = (
-            item.symptom if isinstance(item, Insight) else ""
-        )  # what is quoted of a tool is its word; what is asked there is too
+        symptom = item.symptom if isinstance(item, Insight) else ""  # text quoted from a tool is the tool's, requests in it too
         asks = any(_ORDER.match(symptom, start.end()) for start in _SENTENCE_START.finditer(symptom))
         quoted = asks and len(stems(symptom)) >= 3 and self._a_tool_said_first(symptom, not_failing=True)
         return "tool" if quoted else claimed
@@ -311,7 +309,7 @@ class _Told:
                 looked_at = False
             if event.role != "tool" or (not_failing and _tells_of_failure(event)):
                 if looked_at and share >= _SAYS_IT and before < _NEARLY_SAYS_IT * share:
-                    first = True  # what stands in an image nobody can compare
+                    first = True  # text in an image cannot be compared
                 before = max(before, share)
             elif share >= _SAYS_IT and before < _NEARLY_SAYS_IT * share:
                 first = True

@@ -75,7 +75,7 @@ class ModelJudge:
         try:
             settle_by(booking, ending)
         except KiteError:
-            pass  # what was booked for it stays spent, which is the careful side
+            pass  # the booked amount stays spent, to be cautious
         return self._verdict(question, ending)
 
     def _verdict(self, question: Question, ending: Ending) -> Judged | Unjudged:

@@ -250,7 +250,7 @@ class Outbox:
                 database.execute(
                     "INSERT INTO chunks (id, provider, session, first, last, state, first_event, last_event)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-                    " ON CONFLICT (id) DO UPDATE SET first = excluded.first, last = excluded.last",  # of a timeline read anew
+                    " ON CONFLICT (id) DO UPDATE SET first = excluded.first, last = excluded.last",  # a timeline read again
                     (
                         span.id,
                         span.provider,
@@ -355,11 +355,11 @@ class Outbox:
         refused = list(refused_items)
         with self._transaction() as database:
             self._settle(database, chunk, usage)
-            database.execute(  # what was erased while it was asked about waits to be asked again, without that
+            database.execute(  # a chunk erased from during its call is sent again without the erased part
                 "UPDATE chunks SET state = ?, record = ?, extractor = ?, reason = ? WHERE id = ? AND state = 'asked'",
                 ("answered" if record.items() else "nothing", to_json(record), extractor, _refusals(refused), chunk),
             )
-            database.execute(  # the service answers again: once more, in case it was to blame and not the chunk
+            database.execute(  # the service works again: retry once, in case it caused the failure
                 "UPDATE chunks SET state = 'waiting', not_before = 0 WHERE state = 'aside' AND unknown = ?", (MOST_UNKNOWN,)
             )
             for reason in refused:

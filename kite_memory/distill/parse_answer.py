@@ -279,7 +279,7 @@ class _Common(TypedDict):
 def _change(raw: Mapping[object, object], offered: Mapping[str, str]) -> Change | None:
     """Return the change an item makes to one of the offered notes; any other name is ignored."""
     because = _text(raw.get("because"), _REJECTED_CHARS)
-    for does in ("amends", "replaces"):  # of an item that says both, the one that loses less
+    for does in ("amends", "replaces"):  # if an item has both, the one that loses less
         named = _text(raw.get(does), 40).strip(" []()#`\"'").upper()
         if named in offered:
             return Change(note=offered[named], does="amends" if does == "amends" else "replaces", because=because)
@@ -377,7 +377,7 @@ def _importance(value: object) -> int:
         value = int(value.strip()[:1])
     if isinstance(value, bool) or not isinstance(value, int | float) or (isinstance(value, float) and not math.isfinite(value)):
         return 2
-    return int(max(1, min(3, value)))  # bounded first: an int may be too large for any float
+    return int(max(1, min(3, value)))  # limit first: an int may be too large for any float
 
 
 def _rejected(value: object) -> Iterator[Rejected]:

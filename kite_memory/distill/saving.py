@@ -53,7 +53,7 @@ class Saving:
         record, remark = self._asked(chunk)
         if record is not None:
             return record, ""
-        from kite_memory.distill.offline.handed import handed_over  # the rules are loaded when they are asked
+        from kite_memory.distill.offline.handed import handed_over  # loaded only when the rules are used
 
         outcome = self.rules.extract(chunk)
         return handed_over(chunk, outcome.record if isinstance(outcome, Answer) else Record(topics=())), remark
@@ -68,7 +68,7 @@ class Saving:
         if booking is None:
             return None, "told by rules, since today's budget is spent"
         outcome = self.model.extract(chunk)
-        with suppress(KiteError):  # what was booked for it stays spent, which is the careful side
+        with suppress(KiteError):  # the booked amount stays spent, to be cautious
             if isinstance(outcome, Answer):
                 booking.settle(outcome.usage)
             else:

@@ -97,7 +97,7 @@ class Scheduler:
         now = self._clock()
         if self._unwritten:
             return self._write_all_down(now)
-        if self._closed_at <= now < self._closed_until:  # a clock that was set back is no reason to wait for where it was
+        if self._closed_at <= now < self._closed_until:  # do not wait for the old time after a clock was set back
             return self._closed_because
         if self._unpaid_on != utc_day(now):
             self._unpaid.clear()
@@ -212,7 +212,7 @@ class Scheduler:
                 return Asked(chunk=waiting.id, answered=False)
             case Busy(reason=reason, retry_after=retry_after, usage=usage, made=made):
                 pause = pause_after(max(self._failures + 1, waiting.attempts + 1), retry_after, self._jitter())
-                spent = None if made == "perhaps" else usage  # it may be on the bill: what was booked stays booked
+                spent = None if made == "perhaps" else usage  # it may be billed, so the booked amount stays booked
                 self._outbox.put_off(waiting.id, spent, not_before=now + pause, reason=reason)
                 self._unwritten = []
                 self._failures += 1
@@ -230,7 +230,7 @@ class Scheduler:
                 self._unaccepted.add(waiting.id)
                 return Idle(until=now, reason=reason, hint=hint)
             case Misconfigured(reason=reason, hint=hint, perhaps_this=perhaps_this):
-                tomorrow = _next_day(now)  # when another is tried before this one: these two may have the same fault
+                tomorrow = _next_day(now)  # another is tried first: these two may fail for the same reason
                 self._outbox.put_off(
                     waiting.id, Usage(), not_before=tomorrow + LONGEST_PAUSE if perhaps_this else 0.0, reason=reason
                 )

@@ -91,7 +91,7 @@ Written = Literal["added", "changed", "the same"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """What notes a reader may see: those of these scopes and projects; ``None`` for any.
+    """The notes that a reader may see: those of these scopes and projects; ``None`` for any.
 
     A note of no project is bounded by its scope alone, unless that scope is project or session. An entity's page collects from
     every project, so a bounded sight excludes it.
@@ -300,7 +300,7 @@ class Catalogue:
     def compare(self, listing: Iterable[Entry]) -> Differences:
         """Return which files to read and which are gone, comparing size and modification time only."""
         self._opened()
-        with closing(_connected(self._path)) as connection:  # its own: walking a large vault must not keep others waiting
+        with closing(_connected(self._path)) as connection:  # a separate connection: walking a large vault must not block others
             connection.execute("CREATE TEMP TABLE listing (path TEXT PRIMARY KEY, size INTEGER, mtime_ns INTEGER) WITHOUT ROWID")
             connection.execute("BEGIN")
             connection.executemany(
@@ -405,7 +405,7 @@ class Catalogue:
             if self._closed:
                 raise sqlite3.OperationalError("it is closed")
             if self._connections is not None and _identity(self._path) != self._connections.file:
-                self._left.append(self._connections)  # somebody may be in the middle of using them
+                self._left.append(self._connections)  # they may still be in use
                 self._connections = None
             if self._connections is None:
                 try:

@@ -310,7 +310,7 @@ def _warns(sentence: str, mention: _Mention, following: int, *, title: bool) -> 
     if _FORBIDS.search(before) or (title and mention.start < 4 and command.flags):
         return True
     if not command.flags and not command.words[command.depth :] and _CIRCUMSTANCE.match(after):
-        return False  # nobody here knows whether it is so now
+        return False  # whether it still applies is unknown here
     common = _EVERYDAY.fullmatch(command.purpose) and not command.flags and not any(map(_is_file, _pieces(command)))
     return bool(_WANTS_FIRST.search(before) or _FAULTY.match(after)) and (title or not common)
 

@@ -256,7 +256,7 @@ def personal(gate: Gate, rulings: Sequence[Ruling]) -> Gate:
         likely = 1 / (1 + np.exp(-(logits + shift)))
         slope = float((likely - helped).sum()) + _PRIOR * shift
         step = slope / (float((likely * (1 - likely)).sum()) + _PRIOR)
-        shift -= math.copysign(min(abs(step), 1.0), step)  # a full step from far away would leap over the end
+        shift -= math.copysign(min(abs(step), 1.0), step)  # a full step from far away would overshoot
         if abs(step) < 1e-6:
             break
     return replace(gate, bias=gate.bias + math.copysign(min(abs(shift), _FURTHEST), shift))

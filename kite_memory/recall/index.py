@@ -418,7 +418,7 @@ class Index:
             problems = [problem for _, sidecar in self._spaces for problem in sidecar.reread()]
             differences = self._catalogue.compare(_listed(shelf, unusable))
             written = self._catalogued(shelf, evidence, differences.to_read, stop, forget=False)
-            # Looked at once more: a note may have been written, and taken up by a hint, since the vault was listed.
+            # Read again: a note may have been written, and indexed by a hint, since the vault was listed.
             gone = self._catalogued(shelf, evidence, [_unlisted(path) for path in differences.gone], stop, forget=True)
             problems += [self._problem("a file's name is not text") for _ in unusable]
             embedded = 0

@@ -40,7 +40,7 @@ def prose(body: str) -> str:
 
 def searchable(note: Note, said: str = "") -> "Words":
     """Return the words of a note for the lexical index."""
-    from kite_memory.recall.lexical import Words  # brings numpy along, which whoever only renders text need not wait for
+    from kite_memory.recall.lexical import Words  # imports numpy, which rendering alone does not need
 
     named = (*note.aliases, *note.triggers, " ".join(note.tags), ", ".join(note.entities))
     return Words(title=note.title, named="\n".join(filter(None, named)), body=prose(note.body), said=said)
@@ -61,7 +61,7 @@ def passages(note: Note) -> tuple[str, ...]:
 
 
 def _told(text: str) -> str:
-    from kite_memory.redaction import drop_private, redact  # whoever only renders text need not wait for it
+    from kite_memory.redaction import drop_private, redact  # rendering alone does not need it
 
     return redact(drop_private(text))
 

@@ -306,7 +306,7 @@ class Recall:
             names = [next((each for each in known if one in (each, handle(each))), None) or self._named(one) for one in called]
             self._memory.opened(session, list(dict.fromkeys(filter(None, names))), self._clock(), project=project)
         except sqlite3.Error:
-            pass  # at worst it is told once more
+            pass  # at worst it is shown once more
 
     def _named(self, called: str) -> str:
         note = self._index.called(called)
@@ -324,7 +324,7 @@ class Recall:
         try:
             self._memory.forget_session(session)
         except sqlite3.Error:
-            pass  # what was shown before is then not shown again, which is the quieter side
+            pass  # then earlier notes are not shown again, to be cautious
 
     def forget_notes(self, notes: Collection[str]) -> None:
         """Forget notes by id, or by path if they have none. Raises `StateNotWritten` if that fails."""

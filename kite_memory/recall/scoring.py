@@ -104,7 +104,7 @@ def settled(scores: Scores, pairs: Pairs) -> Scores:
     """Give each replacement at least the score of the note it replaces, and rank it before that note."""
     settled = scores.copy()
     old, new = pairs[:, 0], pairs[:, 1]
-    # Again and again, since a chain may be in any order; not for ever, since a circle is somebody's mistake.
+    # Repeated, since a chain may be in any order; bounded, since references may form a circle by mistake.
     for _ in range(_LONGEST_CHAIN):
         np.maximum.at(settled, new, settled[old])
     for _ in range(_LONGEST_CHAIN):

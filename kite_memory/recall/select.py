@@ -206,7 +206,7 @@ def weigh(
     silence = needless(text)
     if silence and silence != TERSE:
         return Weighed(candidates=(), threshold=0.0, silence=silence)
-    # As the gate was fitted, surroundings weigh nothing: they are looked for where every figure is told or logged, and else not.
+    # The fitted gate gives surroundings no weight: they are searched only if every figure is returned or logged.
     around = prompt.situation.around if all_too or bar.judged or bar.gate.weights.get("around") else ""
     signals = index.signals(essence(text), around=around, project=prompt.project)
     if not len(signals.columns):

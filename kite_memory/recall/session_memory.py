@@ -123,7 +123,7 @@ class Delivery:
         steps = tuple(steps)
         self._arrived.clear()
         self._lost.clear()
-        with ExitStack() as each:  # of which one that fails keeps no other from being done
+        with ExitStack() as each:  # a failing step does not prevent the others
             for step in reversed(steps):
                 each.callback(step)
 
@@ -594,7 +594,7 @@ _MIGRATIONS: sqlite.Migrations = {1: SCHEMA_1.split(";"), 2: (*SCHEMA_2.split(";
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    # A prompt waits for this: another process that holds the file longer than that costs the injection, not the wait.
+    # A prompt waits for this: if another process holds the file longer, give up the injection instead of waiting.
     return sqlite.open_store(path, _MIGRATIONS, named=str(path), timeout=0.25)
 
 

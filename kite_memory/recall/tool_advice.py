@@ -211,7 +211,7 @@ class ToolAdvice:
         rows = np.flatnonzero(scores > 0)
         rows = rows[np.argsort(-scores[rows], kind="stable")[:_CANDIDATES]]
         read = self._read(columns.generation[0], columns.notes["number"][rows].tolist())
-        # A wish of the person's, and what would hurt to forget, before what shares more words.
+        # Preferences and important notes come before notes that share more words.
         read.sort(key=lambda pair: (pair[0].kind is not NoteKind.PREFERENCE, -pair[0].importance))
         for note, reading in read:
             elsewhere = note.branch and branch and note.branch != branch

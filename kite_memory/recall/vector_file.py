@@ -243,12 +243,12 @@ class VectorFile:
         names = {file.name for pair in named for file in pair}
         for path in self._files():
             if path.name not in names:
-                with contextlib.suppress(OSError):  # Windows keeps a file that somebody still reads; the next writer removes it
+                with contextlib.suppress(OSError):  # Windows keeps a file that is still being read; the next writer removes it
                     path.unlink()
         yield "old ones removed"
 
     def _published(self, aside: Path, name: str) -> _File:
-        with aside.open("rb") as written:  # what cannot be read is not published with a hash of nothing
+        with aside.open("rb") as written:  # an unreadable file must not be published with an empty hash
             file = _File(name=name, size=aside.stat().st_size, sha256=hashlib.file_digest(written, "sha256").hexdigest())
         publish(aside, self.folder / name)
         return file

@@ -97,8 +97,8 @@ class ClaudeCliBackend:
         return {
             **{name: value for name, value in self.environment.items() if not name.startswith(_OURS)},
             "KITE_MEMORY_EXTRACTOR": "1",
-            "CLAUDE_CODE_SAFE_MODE": "1",  # neither the person's CLAUDE.md nor their plugins belong into this prompt
-            "CLAUDE_CODE_MAX_RETRIES": "0",  # one scheduler retries: ours
+            "CLAUDE_CODE_SAFE_MODE": "1",  # keep the person's CLAUDE.md and plugins out of this prompt
+            "CLAUDE_CODE_MAX_RETRIES": "0",  # only our scheduler retries
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(_tokens(inquiry)),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",

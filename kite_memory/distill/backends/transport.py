@@ -81,9 +81,9 @@ class Line:
     def _shut(self) -> None:
         for stream in self._streams:
             try:
-                socket.socket.shutdown(stream, socket.SHUT_RDWR)  # not TLS's own, which would forget its state under the reader
+                socket.socket.shutdown(stream, socket.SHUT_RDWR)  # not TLS's own method, which would drop its state during a read
             except OSError:
-                pass  # closed already, or handed over to its TLS twin
+                pass  # closed already, or replaced by its TLS socket
 
 
 @contextmanager
@@ -100,8 +100,8 @@ def line(seconds: float) -> Iterator[Line]:
         verify=_trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"), int(time.monotonic() // 3_600)),
         timeout=Timeout(seconds, connect=min(_LONGEST_CONNECT, seconds)),
         follow_redirects=False,  # the key and the transcript go where they were sent, and nowhere else
-        mounts={f"all://{f'[{host}]' if ':' in host else host}": None for host in _LOOPBACK},  # no proxy reaches our loopback
-        headers={"accept-encoding": "identity"},  # what is unpacked could be a thousand times what was counted
+        mounts={f"all://{f'[{host}]' if ':' in host else host}": None for host in _LOOPBACK},  # a proxy cannot reach our loopback
+        headers={"accept-encoding": "identity"},  # an unpacked body could be a thousand times the counted size
         event_hooks={"request": [watched], "response": [_bound]},
     )
     opened = Line(client=client, seconds=seconds)

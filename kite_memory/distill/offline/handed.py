@@ -195,7 +195,7 @@ _WISHES = re.compile(
 
 @dataclass(slots=True)
 class _Telling:
-    """State while reading a segment's sentences: the last question and who asked it, and the earlier message."""
+    """State while reading a segment's sentences: the items found, the last question, and the previous message."""
 
     items: list[RecordItem] = field(default_factory=list)
     asked: str = ""
@@ -272,7 +272,7 @@ def _decision(text: str, event: Event, after: Sequence[Sentence], telling: _Tell
         and len(stems(text)) > _FEWEST_STEMS
         and not ANNOUNCING.match(text)
     ):
-        what = _PLANNED.sub("", text)  # what is only going to be done reads like a report of steps
+        what = _PLANNED.sub("", text)  # an announced action reads like a report of steps
         yield _decided(what, what, event, lost)
 
 

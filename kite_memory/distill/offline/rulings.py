@@ -1,4 +1,4 @@
-"""What a person decides in a series of brief answers, and what they assent to.
+"""Decisions that a person makes in a series of brief answers, or by assent.
 
 A thread is a series of answers: each follows an agent's message, none is a question or a momentary order. What they decide together
 is one note, in the person's words, with the agent's restatement.

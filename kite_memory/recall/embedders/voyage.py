@@ -46,7 +46,7 @@ class VoyageEmbedder:
         return vectors
 
     def _asked(self, texts: list[str], purpose: Purpose) -> Vectors:
-        from voyageai import error as voyage  # over half a second: only who has a key pays
+        from voyageai import error as voyage  # takes over half a second, so only with a key
         from voyageai.client import Client
 
         if self._client is None:
