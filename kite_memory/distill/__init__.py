@@ -1,1 +1,1 @@
-"""What it meant: chunks of events become records."""
+"""Distillation: turn chunks of events into records."""

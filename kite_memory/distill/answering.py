@@ -1,4 +1,4 @@
-"""Questions answered by a model from numbered pieces of evidence, within the budget, and only as far as it names its pieces."""
+"""Answer questions with a model from numbered pieces of evidence, within the budget; sentences without evidence are dropped."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ NOT_IN_FORM = "the model's answer is not in the form asked for"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """What an answer may rest on: a note or an event, redacted. ``head`` says which it is and when."""
+    """One piece of evidence: a note or an event, redacted. ``head`` identifies it and gives its date."""
 
     head: str
     text: str
@@ -33,7 +33,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """``rests_on`` are the places, from 0, of at least one piece."""
+    """A sentence of an answer. ``rests_on`` are the positions, from 0, of at least one piece."""
 
     text: str
     rests_on: tuple[int, ...]
@@ -41,7 +41,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """No sentences: the pieces do not answer the question. ``dropped`` counts those that rested on nothing."""
+    """An answer. Without sentences, the pieces do not answer the question. ``dropped`` counts sentences without evidence."""
 
     sentences: tuple[Sentence, ...]
     dropped: int = 0
@@ -54,7 +54,7 @@ class Unsaid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answerer:
-    """Safe to share between threads."""
+    """Answers questions with a model. Thread-safe."""
 
     backend: Backend
     prompt: Prompt
@@ -80,7 +80,7 @@ class Answerer:
 
 
 def ask_booked(backend: Backend, allowance: Allowance, inquiry: Inquiry) -> Reply | Unsaid:
-    """One call through the door, booked before it is made. Nothing is raised."""
+    """Make one call, booked before it is made. Raises nothing."""
     try:
         booking = allowance.book(backend.estimate(inquiry))
     except KiteError as error:
@@ -91,7 +91,7 @@ def ask_booked(backend: Backend, allowance: Allowance, inquiry: Inquiry) -> Repl
     try:
         settle_by(booking, ending)
     except KiteError:
-        pass  # what was booked for it stays spent, which is the careful side
+        pass  # the booked amount stays spent, to be cautious
     match ending:
         case Reply():
             return ending
@@ -104,7 +104,7 @@ def ask_booked(backend: Backend, allowance: Allowance, inquiry: Inquiry) -> Repl
 
 
 def asked(question: str, pieces: Sequence[Piece]) -> str:
-    """What it quotes has no angle brackets, and a piece has no line of its own to begin."""
+    """Return the changing part of the prompt. Angle brackets in quoted text are replaced, and each piece is kept on one line."""
     told = "\n".join(f"{number}. {_line(piece.head, _HEAD)}: {_line(piece.text, _PIECE)}" for number, piece in enumerate(pieces, 1))
     return (
         f"<evidence>\n{told}\n</evidence>\n<question>\n{_line(question, _QUESTION)}\n</question>\n\n"
@@ -117,7 +117,7 @@ def _line(text: str, limit: int) -> str:
 
 
 def read_answer(text: str, pieces: Sequence[Piece]) -> Said | None:
-    """``None`` where nothing in ``text`` has the form of an answer. Sentences without a piece that could bear them are dropped."""
+    """Parse an answer; ``None`` if nothing in ``text`` has the form of one. Sentences not supported by any piece are dropped."""
     for told in objects_in(text[:_LONGEST_ANSWER]):
         sentences = told.get("sentences")
         if not isinstance(sentences, list):
@@ -145,5 +145,5 @@ def _sentence(told: object, pieces: Sequence[Piece]) -> Sentence | None:
 
 
 def _bears(piece: Piece, said: frozenset[str]) -> bool:
-    """A sentence that shares no word with a piece does not come from it."""
+    """Return whether a piece can support a sentence: they must share a word."""
     return not said or bool(said & stems(f"{piece.head} {piece.text[: 4 * _PIECE]}"))

@@ -1,8 +1,8 @@
-"""What a person asks, in a prompt of their own, to have kept: «remember that …», «from now on …», «never … again».
+"""What a person's prompt asks to remember: «remember that …», «from now on …», «never … again».
 
-Decided from the words alone, so that the hook which hears a prompt and whoever reads the same line of a transcript later find
-the same. Of two mistakes, keeping what was only meant for the task at hand is the worse: whatever else a prompt holds is left to
-distillation, which sees what came of it. For other languages than English see `asked_abroad`.
+Decided from the words alone, so that the hook that receives a prompt and a later reader of the transcript get the same result.
+Keeping what was only meant for the current task is the worse mistake, so everything uncertain is left to distillation, which sees
+the outcome. For languages other than English see `asked_abroad`.
 """
 
 import re
@@ -15,7 +15,9 @@ from kite_memory.distill.prose import clean, one_line, sentences, stems
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tongue:
-    """``tells`` and ``stands`` say the rest as ``told``; what stands ``rules``, or it says only what is. ``never`` is all of it."""
+    """Patterns of one language. ``tells`` and ``stands`` capture the content as ``told``; that of ``stands`` must match ``rules``,
+    or it is only a statement. ``never`` matches a whole sentence.
+    """
 
     tells: re.Pattern[str]
     stands: re.Pattern[str]
@@ -82,7 +84,7 @@ CUES = (
     r"|recuerda|acuérdate|olvides|a partir de ahora|de ahora en adelante|desde ahora|nunca más"
     r"|ricorda(?:ti)?|dimenticare|(?:d['’]|da )ora in (?:poi|avanti)|mai più"
 )
-"""One of them is in whatever `asked_abroad` finds."""
+"""Words of which any sentence that `asked_abroad` finds contains one."""
 
 _FOREIGN_PASSING: Mapping[str, str] = {
     "German": r"heute|morgen|gestern|gerade|vorerst|diesmal|bis (?:zu|der|die|das)\b|(?:diese[rnms]?|der aktuellen) "
@@ -97,7 +99,7 @@ _FOR_NOW = re.compile(rf"\b(?:{'|'.join(_FOREIGN_PASSING.values())})", re.IGNORE
 
 
 def asked_abroad(sentence: str) -> tuple[Literal["preference", "fact"], str] | None:
-    """What one sentence asks to have kept, and what sort of thing it is."""
+    """Return what one sentence in another language asks to keep, and its kind."""
     if _FOR_NOW.search(sentence) or sentence.endswith("?"):
         return None
     for tongue in _TONGUES:
@@ -112,22 +114,24 @@ def asked_abroad(sentence: str) -> tuple[Literal["preference", "fact"], str] | N
 
 
 MOST = 3
-"""Of one prompt."""
+"""Most requests of one prompt."""
 _TYPED = 1_200
 _LINES = 24
-"""What is longer was pasted, or is a task described at length."""
+"""A prompt with more lines was pasted, or describes a task at length."""
 _LONGEST = 500
 _FEWEST_STEMS = 2
-"""Of a rule that does not name the memory, or the time from now on: who does may say it as briefly as «use pnpm»."""
+"""Fewest stems of a rule that names neither memory nor the future: one that does may be as brief as «use pnpm»."""
 _POINTS_BACK = re.compile(
     r"\b(?:it|them|(?:this|that|these|those|so)\b(?!\s+\w))\b|\A(?:never|do(?:n'?t| not) ever)\s+\w+\s+again\W*\Z", re.IGNORECASE
 )
-"""What so brief a rule is about, nobody knows any more later."""
+"""A reference to earlier text; a rule this brief cannot be understood later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """``text`` is the person's, without what asks for it to be kept. ``everywhere``: they speak of more than one project."""
+    """A request to remember. ``text`` is the person's, without the request itself. ``everywhere``: it applies to more than one
+    project.
+    """
 
     kind: Literal["preference", "fact"]
     text: str
@@ -135,12 +139,12 @@ class Asked:
 
 
 def may_ask(prompt: str) -> bool:
-    """Whether it is worth a closer look; most prompts are not. Much quicker than `asked_to_keep`."""
+    """Return whether the prompt may contain a request; most do not. Much faster than `asked_to_keep`."""
     return len(prompt) <= 4 * _TYPED and _CUE.search(prompt) is not None
 
 
 def asked_to_keep(prompt: str) -> tuple[Asked, ...]:
-    """In the order of the prompt; each once. Nothing of a slash command, which has a tool of its own to call."""
+    """Return the requests in the order of the prompt, each once. None for a slash command, which has its own tool."""
     if prompt.lstrip().startswith("/") or not may_ask(prompt):
         return ()
     said = _FENCED.sub("\n\n", clean(prompt)).strip()
@@ -158,7 +162,7 @@ def asked_to_keep(prompt: str) -> tuple[Asked, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sentence:
-    """``text`` is without the words that only lead up to it."""
+    """A sentence. ``text`` omits its introductory words."""
 
     text: str
 
@@ -175,7 +179,7 @@ _MACHINES = re.compile(
     r"|(?:error|warning|fatal|info|debug)(?:\[\w+\])?:)",
     re.MULTILINE | re.IGNORECASE,
 )
-"""Lines that nobody types: the rest may be pasted, too."""
+"""Lines that are not typed by a person: the rest of the prompt may be pasted too."""
 _ASIDE = re.compile(r"^(?:>|\||\t| {4,}|\$ |[%#]+ |[+-]{2,}|//|/\*)")
 _ITEM = re.compile(r"(?:[-*•]|\d{1,2}[.)])\s+")
 _UP_TO_IT = re.compile(
@@ -195,7 +199,7 @@ _NOT_PROSE = re.compile(r"[{}<>|\\=]|\w\(|;\s*$|->|::")
 
 
 def _told(said: str) -> Iterator[_Sentence]:
-    """Sentences of running text; none that is quoted, or that a line which ends in a colon has announced."""
+    """Yield sentences of running text, without quotations and lists announced by a line that ends in a colon."""
     announced = False
     for paragraph in re.split(r"\n[ \t]*\n", said):
         blocks: list[list[str]] = [[]]
@@ -253,28 +257,28 @@ _PASSING = re.compile(
     r"|(?<!from )\bnow\b|\byour (?:task|job|change|answer)\b|\bonly \w+ing\b|\bi (?:sent|gave|showed)\b|\bneed to\b.*\bfirst[.!]*$",
     re.IGNORECASE,
 )
-"""Of the task at hand, or of what has been: it will not be true for long."""
+"""Words about the current task or the past: such a sentence will soon be outdated."""
 _SO_DO = re.compile(rf",?\s+(?:so|then)\s+(?:please\s+|only\s+|just\s+)*{_VERB}", re.IGNORECASE)
-"""What is told only says why something is to be done now."""
+"""A continuation that makes a fact the mere reason for doing something now."""
 _POINTED_AT = re.compile(
     r"(?:this|that|these|those|it|he|she|they|there(?:'s| is| are))\b"
     r"(?!\s+(?:repo\w*|project|codebase|machine|laptop|server|monorepo|package|team|company|app|workspace|vault)\b)",
     re.IGNORECASE,
 )
-"""Who reads it later cannot see what it points at."""
+"""Words that point at something a later reader cannot see."""
 _OF_A_PLACE = re.compile(
     r"\bhere\b|\b(?:in|from|inside|of) (?:the|this|that) (?:\w+ )?(?:block|loop|function|method|branch|handler|constructor|callback"
     r"|class|parser|condition|case)\b|\b\w+\(\)",
     re.IGNORECASE,
 )
-"""A rule for the code in front of the person, rather than for whoever works on it."""
+"""A rule for the code at hand rather than for anybody who works on it."""
 _POINTS = re.compile(
     r"(?:(?:please |don'?t |do not |never |always |again |ever )*)(?:do|say|use|try|make|change|touch|write|run|call"
     r"|forget|keep|be)?\s*"
     r"(?:it|that|this|these|those|them|so|such (?:a )?thing\w*|the same(?: thing| mistake)?)?(?:\s+again)?[.!\s]*",
     re.IGNORECASE,
 )
-"""Says nothing when it stands alone."""
+"""A sentence without meaning when it stands alone."""
 _EVERYWHERE = re.compile(
     r"\b(?:everywhere|globally|(?:in|for|across|on) (?:all|every|any|each)(?: of)?(?: (?:my|our"
     r"|the))? (?:\w+ )?(?:projects?|repos?\b|repositor\w+"
@@ -369,7 +373,7 @@ _WE_OR_I = re.compile(r"(?:i|you)\b|we (?:prefer|want|like|always|never|should|m
 
 
 def _asks(sentence: _Sentence, before: str) -> Asked | None:
-    """What names the memory, or the time from now on."""
+    """Return the request in a sentence that names memory or the future."""
     said = sentence.text
     if _WOULD_YOU.match(said):
         said = said.removesuffix("?")
@@ -394,7 +398,7 @@ def _asks(sentence: _Sentence, before: str) -> Asked | None:
 
 
 def _bare(sentence: _Sentence) -> Asked | None:
-    """A rule without a word of how long it holds; where the prompt says nothing else, it is no part of a task."""
+    """Return a rule without any duration; it counts if the prompt contains nothing else, so that it is no part of a task."""
     said = sentence.text
     if not said or said.endswith("?") or _OF_A_PLACE.search(said):
         return None

@@ -1,4 +1,4 @@
-"""Parts of the day's budget: a call is booked before it is made, and settled when it is known what it cost."""
+"""Shares of the day's budget: a call is booked before it is made, and settled once its cost is known."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from kite_memory.distill.spending import Budget, Purpose, utc_day
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Booking:
-    """A call that may be made now. End it once, by `settle` or `refund`; one that is never ended stays spent as estimated."""
+    """A booked call. End it once, by `settle` or `refund`; without either, the estimate stays spent."""
 
     outbox: Outbox
     purpose: Purpose
@@ -20,19 +20,19 @@ class Booking:
     day: str
 
     def settle(self, usage: Usage) -> None:
-        """Put what the call really cost in the place of the estimate, on the day it was booked."""
+        """Replace the estimate by the call's actual cost, on the day it was booked."""
         self.outbox.settle_call(self.purpose, self.estimate, usage, day=self.day)
 
     def refund(self) -> None:
-        """Only for a call that was surely not made."""
+        """Cancel the booking. Only for a call that was certainly not made."""
         self.outbox.refund_call(self.purpose, self.estimate, day=self.day)
 
 
 def settle_by(booking: Booking, ending: Ending) -> None:
-    """End the booking as the call ended."""
+    """Settle or refund the booking according to the call's outcome."""
     match ending:
         case Busy(made="perhaps"):
-            pass  # it may be on the bill: what was booked stays spent
+            pass  # it may be billed, so the booked amount stays spent
         case Busy(made="no") | Misconfigured():
             booking.refund()
         case Reply(usage=usage) | Refused(usage=usage) | Busy(usage=usage):
@@ -43,7 +43,7 @@ def settle_by(booking: Booking, ending: Ending) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """``share`` of the day's dollars and calls is the most that such calls take (`Outbox.book_call`)."""
+    """A share of the budget. ``share`` of the day's dollars and calls is the most that such calls may use (`Outbox.book_call`)."""
 
     outbox: Outbox
     budget: Budget
@@ -52,7 +52,7 @@ class Allowance:
     purpose: Purpose = "judge"
 
     def book(self, estimate: Usage) -> Booking | None:
-        """``None``: this part is spent, or the whole day's budget. Safe between threads and processes."""
+        """Book a call; ``None`` if this share or the whole day's budget is spent. Safe across threads and processes."""
         day = utc_day(self.clock())
         part = Budget(dollars=self.budget.dollars * self.share, calls=int(self.budget.calls * self.share))
         if not self.outbox.book_call(self.purpose, estimate, self.budget, part, day=day):

@@ -1,4 +1,4 @@
-"""Cutting a session into finished chunks."""
+"""Division of a session into finished chunks."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ _WEIGHT_CAP = {
     EventType.TEST_RESULT: 200,
     EventType.COMMAND: 160,
 }
-"""About what an event takes once condensed. Results and plain calls are folded or dropped there."""
+"""Approximate characters of an event once condensed. Results and plain calls are shortened or dropped there."""
 
 _RESTING = (EventType.ASSISTANT_MESSAGE, EventType.RESUME_POINT)
 _MESSAGES = (EventType.USER_MESSAGE, *_RESTING)
@@ -23,15 +23,14 @@ _MESSAGES = (EventType.USER_MESSAGE, *_RESTING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkPolicy:
-    """``target`` and ``most`` are characters of condensed text, about.
+    """When a chunk ends. ``target`` and ``most`` are approximate characters of condensed text.
 
-    A turn's end past ``target`` closes a chunk; past ``most`` it is closed between any two messages, past twice that anywhere.
-    ``idle`` seconds of silence close what an agent has rounded off with its word, if that is ``urgent`` or weighs
-    ``target``; anything else is closed by ``stalled`` seconds. With a model to pay, each chunk costs the fixed part of
-    the prompt once more, so there only what a person plainly said to keep should be urgent.
+    The end of a turn past ``target`` closes a chunk; past ``most`` the next boundary between two messages does, past twice that any
+    event. ``idle`` seconds of silence close a chunk that ends with the agent's message, if it is ``urgent`` or weighs ``target``;
+    any other is closed by ``stalled`` seconds. With a paid model each chunk costs the fixed part of the prompt again, so only what
+    a person explicitly asked to keep should be urgent.
 
-    With ``at_pauses`` a silence counts whenever it was: a session that is read at once is cut where it would have been cut while
-    it was going on.
+    With ``at_pauses`` a past silence counts too: a session read afterwards is divided where it would have been divided live.
     """
 
     target: int = 14_000
@@ -43,15 +42,17 @@ class ChunkPolicy:
 
 
 PAID = ChunkPolicy(target=40_000, most=64_000)
-"""Where each call costs the fixed part of the prompt, and a model reads ten thousand tokens as well as four."""
+"""Policy for paid models: each call costs the fixed part of the prompt, and a model reads ten thousand tokens as well as four."""
 
 FREE = ChunkPolicy(target=100_000, most=200_000, idle=3.0, at_pauses=True)
-"""Where asking costs nothing: at once while somebody works, and of a session that is over the same."""
+"""Policy for calls that cost nothing: soon after each pause, and with the same division for a session that is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A chunk by name: what the outbox keeps of it. Both ordinals belong to it; the events' ids stay when ordinals change."""
+    """Identity and bounds of a chunk, as the outbox stores them. Both ordinals are inclusive; the events' ids stay valid when
+    ordinals change.
+    """
 
     id: str
     provider: str
@@ -64,7 +65,7 @@ class Span:
 
 
 def finished(events: Sequence[Event], policy: ChunkPolicy, *, quiet_for: float) -> Iterator[Span]:
-    """The finished chunks at the front of ``events``, in order; what is left over is still being told.
+    """Yield the finished chunks at the front of ``events``, in order; the rest is still in progress.
 
     ``events`` are one session's, in order, none of them in a chunk yet.
     """
@@ -84,15 +85,15 @@ def finished(events: Sequence[Event], policy: ChunkPolicy, *, quiet_for: float) 
 
 
 def _paused(events: Sequence[Event], begin: int, index: int, policy: ChunkPolicy) -> bool:
-    """Whether the silence after an event was long enough to close what goes from ``begin`` to it."""
+    """Return whether the silence after an event was long enough to close the events from ``begin`` to it."""
     silence = (events[index + 1].at - events[index].at).total_seconds()
     return silence >= policy.idle and silence >= silence_needed(events[begin : index + 1], policy)
 
 
 def silence_needed(left_over: Sequence[Event], policy: ChunkPolicy) -> float:
-    """Seconds of silence after which what is left over counts as finished.
+    """Return the seconds of silence after which the remaining events count as finished.
 
-    Between a person's line and the agent's first word, and between a call and its result, a pause says nothing.
+    A pause between a person's message and the agent's reply, or between a call and its result, does not count as an end.
     """
     at_rest = bool(left_over) and left_over[-1].type in _RESTING and worth_asking(left_over)
     if at_rest and (sum(map(_weigh, left_over)) >= policy.target or policy.urgent(left_over)):
@@ -120,7 +121,9 @@ def _span(events: Sequence[Event], weight: int) -> Span:
 
 
 def middle(events: Sequence[Event]) -> int | None:
-    """The ordinal to divide a chunk's ``events`` at: that of the message nearest to their middle; ``None`` for a single event."""
+    """Return the ordinal at which to divide a chunk's ``events``: that of the message nearest to their middle; ``None`` for a
+    single event.
+    """
     if len(events) < 2:
         return None
     half = len(events) / 2
@@ -129,7 +132,7 @@ def middle(events: Sequence[Event]) -> int | None:
 
 
 def worth_asking(events: Sequence[Event]) -> bool:
-    """Whether anyone could have said something to keep; a model is not asked about "yes" and a file listing."""
+    """Return whether there is enough text to extract from; no call is made for "yes" and a file listing."""
     said = sum(
         len(event.text)
         for event in events

@@ -1,4 +1,4 @@
-"""What a model gets to see of a chunk: a twentieth of the transcript's bytes, with everything that was said in it."""
+"""Condense a chunk for a model: a twentieth of the transcript's bytes, with everything that was said in it."""
 
 import re
 from collections import defaultdict
@@ -12,12 +12,12 @@ from kite_memory.model.record import Chunk
 SMALLEST_LIMIT = 1_000
 
 _READ = 24_000
-"""Characters of one event that are looked at, however long it is."""
+"""Characters of one event that are read, however long it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condensed:
-    """``ids`` maps each short id in ``text`` to the full id of the event it stands for."""
+    """Condensed chunk. ``ids`` maps each short id in ``text`` to the full id of its event."""
 
     text: str
     ids: Mapping[str, str]
@@ -25,8 +25,8 @@ class Condensed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bounds:
-    """Characters that each kind of line may take. An agent ends a turn with ``prose``, and says an ``aside`` on the way there;
-    ``calls`` of 0 leaves tool calls out.
+    """Most characters of each kind of line. ``prose`` is for an agent's last message of a turn, ``aside`` for its earlier ones;
+    ``calls`` of 0 omits tool calls.
     """
 
     person: int
@@ -54,11 +54,11 @@ class _Line:
 
 
 def condense(chunk: Chunk, *, limit_chars: int, label: str = "A") -> Condensed:
-    """The chunk, called ``label``, in at most ``limit_chars`` characters (no less than `SMALLEST_LIMIT` are taken).
+    """Condense the chunk, named ``label``, to at most ``limit_chars`` characters (or `SMALLEST_LIMIT`, if that is more).
 
-    One block for each event that tells something, led by its short id; following lines are indented, so that no text
-    can pose as an event. No ``<`` of the transcript's own survives, so that none can close the element it stands in.
-    Where the chunk is too long, every text is cut shorter; where that is not enough, the middle is left out.
+    Each event with content is one block that starts with its short id; following lines are indented, so that no text can pose as an
+    event. Every ``<`` of the transcript is replaced, so that none can close the enclosing element. If the chunk is too long, every
+    text is shortened; if that is not enough, the middle is left out.
     """
     limit = max(limit_chars, SMALLEST_LIMIT)
     short = short_ids([event.id for event in chunk.events])
@@ -76,9 +76,9 @@ def condense(chunk: Chunk, *, limit_chars: int, label: str = "A") -> Condensed:
 
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:
-    """Each full id with a name of eight characters, or as many more as keep it from being another's.
+    """Map each full id to a unique short id of eight characters, or more if needed.
 
-    ``<uuid>:2`` keeps its ``:2``. Ids with characters that do not belong into an id are named by their place.
+    ``<uuid>:2`` keeps its ``:2``. Ids with invalid characters are replaced by their position.
     """
     short: dict[str, str] = {}
     waiting = list(dict.fromkeys(ids))
@@ -151,7 +151,7 @@ def _without_middle(lines: Sequence[_Line], room: int) -> list[_Line]:
 
 
 def _lines(chunk: Chunk, short: Mapping[str, str], bounds: _Bounds) -> Iterator[_Line]:
-    """Calls that only look or edit are gathered into one line until something else is said or fails."""
+    """Yield lines; calls that only look or edit are collected into one line until a message or a failure."""
     run: list[Event] = []
     closing = _closing(chunk.events)
     for event in _told_once(chunk.events):
@@ -172,7 +172,7 @@ def _lines(chunk: Chunk, short: Mapping[str, str], bounds: _Bounds) -> Iterator[
 
 
 def _told_once(events: Sequence[Event]) -> Iterator[Event]:
-    """Of several events that sources make of one call, or of its one result, the one that says most."""
+    """Yield the events; of several that a source made of one call, or of its one result, only the one with the most content."""
     kinds: defaultdict[str, set[EventType]] = defaultdict(set)
     for event in events:
         if event.call:
@@ -203,7 +203,7 @@ def _is_call(event: Event) -> bool:
 
 
 def _closing(events: Sequence[Event]) -> frozenset[str]:
-    """The last thing that was said before each thing that a person said or decided, and at the end."""
+    """Return the ids of the agent's last messages before each message or decision of a person, and at the end."""
     found: set[str] = set()
     last = ""
     for event in events:
@@ -215,7 +215,7 @@ def _closing(events: Sequence[Event]) -> frozenset[str]:
 
 
 def _told(event: Event, bounds: _Bounds, *, closes: bool) -> str:
-    """What is said of an event that is no call; empty for one that tells nothing."""
+    """Return the line of an event that is not a call; empty for one without content."""
     text = bounded(event.text, _READ)
     match event.type:
         case EventType.USER_MESSAGE:
@@ -258,7 +258,7 @@ def _result_told(event: Event, text: str, bounds: _Bounds) -> str:
 
 
 def _shortened_prose(text: str, limit: int) -> str:
-    """A long message's first and last words: it opens with what it is about and ends on what came of it."""
+    """Shorten a long message to its beginning and end: it opens with its topic and ends with the result."""
     text = _BLANK_LINES.sub("\n", clean(text)).strip()
     if len(text) <= limit:
         return text
@@ -275,14 +275,14 @@ _TELLS = re.compile(
     r"|must|never|only|confirm|right\b|agree|weil|grund|fehler|nicht",
     re.IGNORECASE,
 )
-"""Words of short lines that say something; "Let me look at the tests." does not."""
+"""Words that make a short line worth keeping, unlike those of "Let me look at the tests" alone."""
 
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 _FENCE = re.compile(r"^[ \t]{0,8}(?:```|~~~)", re.MULTILINE)
 
 
 def _without_code(text: str) -> str:
-    """Fenced blocks of more than six lines keep their first three."""
+    """Shorten fenced blocks of more than six lines to their first three."""
     if "```" not in text and "~~~" not in text:
         return text
     kept: list[str] = []
@@ -360,7 +360,7 @@ _EDITING_TOOLS = frozenset(
 )
 _ASKING_TOOLS = frozenset(("task", "agent"))
 _LAUNCHED = "Async agent launched"
-"""What the client says by rote of one that goes to the background; what it found comes later."""
+"""The client's fixed message when an agent goes to the background; its findings come later."""
 _STEP_INTO = re.compile(r"^\s{0,8}cd [^\s;&|]{1,200} ?&& ?")
 _CHANGES = re.compile(r"\bsed (?:-\w+ )?-i|\bxargs\b|[^2&]>\s?[^&/\s]|\btee\b|-delete\b|-exec\b")
 _LOOKING_COMMAND = re.compile(
@@ -370,7 +370,7 @@ _LOOKING_COMMAND = re.compile(
 
 
 def _manner(event: Event) -> str:
-    """Calls of the same manner share a line; the empty one keeps a line to itself."""
+    """Return the kind of a call. Calls of the same kind share a line; an empty kind gets its own line."""
     tool = event.tool.lower()
     if event.command:
         command = _STEP_INTO.sub("", event.command[:400])

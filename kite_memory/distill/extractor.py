@@ -1,4 +1,4 @@
-"""What every extractor promises, and the ways in which a call can end."""
+"""Interface of extractors, and the possible outcomes of a call."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from kite_memory.model.record import Chunk, Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """``tokens_in`` includes cached ones; ``dollars`` already counts them at their lower price."""
+    """Cost of a call. ``tokens_in`` includes cached ones; ``dollars`` already counts them at their lower price."""
 
     tokens_in: int = 0
     tokens_out: int = 0
@@ -18,7 +18,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """``refused_items`` says, one short reason each, what the quality gate did not let through."""
+    """The call succeeded. ``refused_items`` holds one short reason for each item that the quality gate refused."""
 
     record: Record
     usage: Usage
@@ -30,10 +30,9 @@ Made = Literal["yes", "no", "perhaps"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Busy:
-    """Try again, not before ``retry_after`` seconds from now (already capped at an hour; 0 where nothing was said).
+    """The call failed for now: try again, not before ``retry_after`` seconds from now (at most an hour; 0 if the server gave none).
 
-    ``made`` says whether the service took the call on. ``perhaps``: it was sent, nobody knows what came of it, and it may be
-    on the bill.
+    ``made`` says whether the service accepted the call. ``perhaps``: it was sent, its outcome is unknown, and it may be billed.
     """
 
     reason: str
@@ -44,7 +43,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """This chunk will not be answered, however often it is asked."""
+    """The chunk was refused: sending it again gives the same outcome."""
 
     reason: str
     usage: Usage = Usage()
@@ -54,7 +53,7 @@ class Refused:
 class Misconfigured:
     """No chunk will be answered until a person changes something (a key, a spending limit, a model's name).
 
-    ``perhaps_this``: for all that was said, it may be this chunk alone that is not accepted.
+    ``perhaps_this``: as far as the reply shows, only this chunk may be the problem.
     """
 
     reason: str
@@ -71,28 +70,28 @@ class Extractor(Protocol):
 
     @property
     def version(self) -> str:
-        """Changes when the same chunk could get another answer: prompt, schema, model, rules."""
+        """Identifier that changes when the same chunk could get another answer: prompt, schema, model, rules."""
         ...
 
     def estimate(self, chunk: Chunk) -> Usage:
-        """From above: what `extract` may cost at most. All zero for an extractor that costs nothing."""
+        """Return the most that `extract` may cost. All zero for an extractor that costs nothing."""
         ...
 
     def extract(self, chunk: Chunk) -> Outcome:
-        """Never raises for what a model, a server or a transcript does."""
+        """Extract a record. Never raises for what a model, a server or a transcript does."""
         ...
 
 
 @runtime_checkable
 class Sharing(Extractor, Protocol):
-    """One whose calls have a part that is the same for all, so that short chunks go together."""
+    """Extractor that can send several short chunks in one call, which share the call's fixed part."""
 
     def share(self, chunks: Sequence[Chunk]) -> bool:
-        """Whether these may be asked about in one call."""
+        """Return whether these may be sent in one call."""
         ...
 
     def estimate_together(self, chunks: Sequence[Chunk]) -> Usage: ...
 
     def extract_together(self, chunks: Sequence[Chunk]) -> list[Outcome]:
-        """One for each, in order. What the call cost is the first one's."""
+        """Return one outcome for each chunk, in order. The first one carries the cost of the call."""
         ...

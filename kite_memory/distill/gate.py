@@ -1,7 +1,7 @@
-"""What does not become a note, however well-formed, and what waits for a person's eye first.
+"""Quality gate: which items of a record are refused, and which become proposed notes for a person's review.
 
-Each verdict and each doubt has a reason from a small set, to be counted. Everything here is decided from an item, the events it
-rests on and those around them; what the vault already holds is its planner's business.
+Each verdict and each doubt has a reason from a small set, to be counted. All decisions depend only on an item, its evidence and the
+events around it; what the vault already holds is the planner's concern.
 """
 
 import re
@@ -42,7 +42,7 @@ class Doubt(StrEnum):
 
 
 PROPOSED = "proposed: "
-"""Stands before a doubt where it is counted among the verdicts."""
+"""Prefix of a doubt among the verdicts."""
 
 _READ = 20_000
 _SHINGLE = 5
@@ -50,7 +50,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def shingles(text: str) -> frozenset[str]:
-    """Every run of five words, by which quotations are recognised."""
+    """Return every run of five words, by which quotations are recognised."""
     words = _WORD.findall(text.lower())
     return frozenset(" ".join(words[at : at + _SHINGLE]) for at in range(len(words) - _SHINGLE + 1))
 
@@ -58,10 +58,11 @@ def shingles(text: str) -> frozenset[str]:
 def passed(
     record: Record, events: Mapping[str, Event], prompt: frozenset[str], provenance: Provenance | None = None
 ) -> tuple[Record, tuple[str, ...]]:
-    """The record with what the gate let through, and the verdicts on the rest; doubts are among them, after `PROPOSED`.
+    """Return the record without refused items, and the verdicts on these; doubts are among the verdicts, with the prefix
+    `PROPOSED`.
 
-    ``events`` are the session's as far as they are known, in order; ``prompt`` holds the prompt's `shingles`; ``provenance`` knows
-    the whole of what the session read, and what others of the project did.
+    ``events`` are the session's known events, in order; ``prompt`` holds the prompt's `shingles`; ``provenance`` knows everything
+    that the session read, and what other sessions of the project did.
     """
     verdicts: list[str] = []
     told = _Told(events=tuple(events.values()), foreign=foreign(record.items(), provenance))
@@ -94,12 +95,12 @@ def passed(
 
 
 def whose(item: RecordItem, events: Sequence[Event], provenance: Provenance | None = None) -> Origin:
-    """Of what an agent hands in itself, with no evidence named: a tool's word where one of these ``events`` said it first."""
+    """Return the origin of an item that an agent saves without evidence: "tool" if a tool said it first in these ``events``."""
     return "tool" if id(item) in foreign((item,), provenance) else _Told(events=events).origin(item, ())
 
 
 def foreign(items: Sequence[RecordItem], provenance: Provenance | None) -> frozenset[int]:
-    """Those (by `id`) that say mostly what a tool or a file had said before, and no person has."""
+    """Return the items (by `id`) that mostly repeat what a tool or a file said before, and no person has said."""
     if provenance is None or not items:
         return frozenset()
     parts = [(at, *part) for at, item in enumerate(items) for part in _parts(item)]
@@ -116,7 +117,7 @@ def foreign(items: Sequence[RecordItem], provenance: Provenance | None) -> froze
 
 
 def _parts(item: RecordItem) -> Iterator[tuple[int, str]]:
-    """The sentences of an item, each with the number of the thought it belongs to; of short ones also all together."""
+    """Yield an item's sentences, each with the number of its thought, and last its title and body together."""
     thoughts = [item.body]
     if isinstance(item, Decision):
         thoughts += [f"{each.alternative}: {each.reason}" for each in item.rejected]
@@ -127,9 +128,9 @@ def _parts(item: RecordItem) -> Iterator[tuple[int, str]]:
 
 _TELLING_PAIRS = 3
 _FOREIGN = 0.6
-"""The share of a sentence's pairs of words that stand in one place of what a tool said."""
+"""Share of a sentence's pairs of words that are together in one place of a tool's output."""
 _MOSTLY = 0.5
-"""The share of a thought, by its pairs, that such sentences make up."""
+"""Share of a thought, by its pairs, that such sentences make up."""
 
 
 def _harmless(text: str, prompt: frozenset[str]) -> bool:
@@ -139,7 +140,9 @@ def _harmless(text: str, prompt: frozenset[str]) -> bool:
 
 
 def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], *, terse: bool = False) -> Verdict | None:
-    """``None`` for an item that may become a note. ``terse``: it was handed in to be kept, so few words are enough if they tell."""
+    """Return why an item is refused, or ``None``. ``terse``: it was saved explicitly, so few words are enough if they are
+    specific.
+    """
     evidence = tuple(evidence)
     said = "\n".join(_said(event) for event in evidence)
     told = "\n".join(_told(item))
@@ -152,7 +155,7 @@ def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], 
     if item.origin == "tool" and _orders(item):
         return Verdict.INSTRUCTION
     if _is_play_by_play(item.body) and not (isinstance(item, Preference) and item.origin == "user"):
-        return Verdict.PLAY_BY_PLAY  # what a person wants is told with what was done against it
+        return Verdict.PLAY_BY_PLAY  # a person's preference is stated with what was done against it
     said_of = f"{item.title} {item.body}" if item.origin == "user" and not terse else item.body  # its body may be the reason alone
     telling = stems(said_of) - (frozenset() if isinstance(item, Preference) else _ROUTINE)
     if len(telling - _VAGUE if terse else telling) < (2 if terse or item.origin == "user" else 3):
@@ -168,8 +171,9 @@ def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], 
 
 _NOT_SUPPORTED = 0.08
 _HARDLY_SUPPORTED = 0.25
-"""Shares of an item's words that its evidence has. Of 299 notes that people wrote, 1 has less than the first and 12 less than the
-second; with events taken at random from the same session instead, 93 and 223."""
+"""Shares of an item's words that are in its evidence. Of 299 notes that people wrote, 1 has less than the first and 12 less than
+the second; with random events of the same session instead, 93 and 223.
+"""
 
 
 def _support(item: RecordItem, said: str) -> float:
@@ -178,7 +182,7 @@ def _support(item: RecordItem, said: str) -> float:
 
 
 def _only_a_tool_says(item: RecordItem, evidence: Iterable[Event]) -> bool:
-    """Whether what an item says stands in what a tool brought in, and hardly in anybody's words."""
+    """Return whether an item's words are in a tool's output and hardly in anybody's own words."""
     own = stems(f"{item.title} {item.body}")
     people, tools = set[str](), set[str]()
     for event in evidence:
@@ -187,12 +191,12 @@ def _only_a_tool_says(item: RecordItem, evidence: Iterable[Event]) -> bool:
 
 
 def _a_person_says(item: RecordItem, evidence: Sequence[Event]) -> bool:
-    """Whether the person's own words in the evidence are about it; that they spoke beside it says nothing."""
+    """Return whether the person's own words in the evidence are about the item; having written in the same event is not enough."""
     own = stems(f"{item.title} {item.body}")
     theirs = [event for event in evidence if is_the_persons(event)]
     if _picks(own, theirs, evidence):
         return True
-    if not _say(stems(item.title), theirs, _OF_THE_TITLE):  # they spoke of something else of it
+    if not _say(stems(item.title), theirs, _OF_THE_TITLE):  # they wrote about another part of it
         return False
     return _say(own, theirs, _IN_THEIR_WORDS) or any(
         _rules(sentence, said, own) for event in theirs for sentence in sentences(event.text[:_READ]) if (said := stems(sentence))
@@ -200,7 +204,7 @@ def _a_person_says(item: RecordItem, evidence: Sequence[Event]) -> bool:
 
 
 def _rules(sentence: str, said: frozenset[str], own: frozenset[str]) -> bool:
-    """Whether a sentence of theirs is what the item is about: one that rules something, says it whole, or shares much with it."""
+    """Return whether the person's sentence is what the item is about: it sets a rule, is covered entirely, or shares many words."""
     shared = len(said & own)
     if shared < _FEW or shared < _OF_THEIR_WORDS * len(said):
         return False
@@ -208,7 +212,7 @@ def _rules(sentence: str, said: frozenset[str], own: frozenset[str]) -> bool:
 
 
 def _picks(own: frozenset[str], theirs: Sequence[Event], evidence: Sequence[Event]) -> bool:
-    """Whether a person names one of the options that an agent offered, and the item is that option."""
+    """Return whether the person picks one of the options that an agent offered, and the item is that option."""
     offers = [options for event in evidence if event.role == "assistant" and (options := options_in(event.text))]
     choices = (picked(event.text, options) for event in theirs for options in offers)
     return any(
@@ -217,7 +221,7 @@ def _picks(own: frozenset[str], theirs: Sequence[Event], evidence: Sequence[Even
 
 
 def _was_agreed_on(item: RecordItem, evidence: Sequence[Event]) -> bool:
-    """As where a person says yes to what an agent has proposed. What they wish must be theirs at least in part."""
+    """Return whether the person agreed to what the agent proposed. A preference must be partly in the person's own words."""
     own = stems(f"{item.title} {item.body}")
     theirs = [event for event in evidence if is_the_persons(event)]
     if isinstance(item, Preference):
@@ -232,14 +236,14 @@ def _say(own: frozenset[str], events: Iterable[Event], share: float) -> bool:
 
 _OF_THE_TITLE = 0.15
 _IN_THEIR_WORDS = 0.33
-"""The shares of a title's words, and of an item's, that somebody's events have together."""
+"""Shares of a title's words, and of an item's, that the person's events contain together."""
 _PARTLY = 0.2
 _OF_THE_OPTION = 0.6
-"""The share of the words of a picked option that the item has."""
+"""Share of the words of a picked option that the item has."""
 _OF_THEIR_WORDS = 0.5
-"""The share of a sentence of the person's that the item has: people are brief."""
+"""Share of the words of a person's sentence that the item has: people are brief."""
 _FEW, _MANY, _OF_THE_ITEM = 2, 5, 0.15
-"""Words that a sentence of theirs shares with the item: at least, so that it needs no other mark, and as a share of the item's."""
+"""Words that a person's sentence shares with the item: at least, enough without any other sign, and as a share of the item's."""
 _RULES = re.compile(
     r"\b(?:always|never|must|should|shall|only|instead|rather|prefer\w*|want\w*|need\w*|from now on|no|not|don'?t|won'?t|stop"
     r"|keep|leave|let'?s|go with|use|make sure|immer|nie|nur|kein\w*|nicht|bitte)\b",
@@ -248,13 +252,13 @@ _RULES = re.compile(
 
 
 def _origin(item: RecordItem, evidence: Sequence[Event]) -> Origin:
-    """A person who said "go on" beside a tool's output did not say what the output says."""
+    """Return the origin that the evidence allows: a person's "go on" next to a tool's output is not the person's statement."""
     return "tool" if item.origin == "user" and _only_a_tool_says(item, evidence) else item.origin
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Told:
-    """What the session tells around the items: looked at once for all of them, and only if one asks."""
+    """Context of the session around its items, computed once for all of them and only if needed."""
 
     events: Sequence[Event]
     foreign: frozenset[int] = frozenset()
@@ -265,13 +269,13 @@ class _Told:
 
     @cached_property
     def _places_of_words(self) -> Sequence[tuple[Event, Mapping[str, Sequence[int]]]]:
-        """Of each event that says something, where its stems stand."""
+        """The words' places, by stem, for each event with text or a command."""
         return tuple((event, stems_in_order(_said(event))) for event in self.events if event.text or event.command)
 
     def origin(self, item: RecordItem, evidence: Sequence[Event]) -> Origin:
-        """Whose word it is, whatever it claims: that of a tool where a tool's output said it first, and the person did not.
+        """Return the true origin of an item, whatever it claims: "tool" if a tool's output said it first and the person did not.
 
-        An agent that has repeated what a web page, a README or a package told it has not thought of it itself.
+        An agent that repeats a web page, a README or a package has not concluded it itself.
         """
         claimed = _origin(item, evidence)
         if claimed == "tool" or self._a_tool_said_first(f"{item.title} {item.body}"):
@@ -279,15 +283,13 @@ class _Told:
         rejected = item.rejected if isinstance(item, Decision) else ()
         if any(self._a_tool_said_first(f"{each.alternative} {each.reason}") for each in rejected if len(stems(each.reason)) >= 3):
             return "tool"
-        symptom = (
-            item.symptom if isinstance(item, Insight) else ""
-        )  # what is quoted of a tool is its word; what is asked there is too
+        symptom = item.symptom if isinstance(item, Insight) else ""  # text quoted from a tool is the tool's, requests in it too
         asks = any(_ORDER.match(symptom, start.end()) for start in _SENTENCE_START.finditer(symptom))
         quoted = asks and len(stems(symptom)) >= 3 and self._a_tool_said_first(symptom, not_failing=True)
         return "tool" if quoted else claimed
 
     def a_tool_ruled_it(self, item: RecordItem) -> bool:
-        """Whether what somebody is said to have decided or to want was a tool's word first, whatever reason is given for it."""
+        """Return whether a decision or preference was in a tool's output first, whatever reason is given for it."""
         rules = isinstance(item, Decision | Preference) and len(stems(item.title)) >= 3
         return rules and self._a_tool_said_first(item.title)
 
@@ -307,7 +309,7 @@ class _Told:
                 looked_at = False
             if event.role != "tool" or (not_failing and _tells_of_failure(event)):
                 if looked_at and share >= _SAYS_IT and before < _NEARLY_SAYS_IT * share:
-                    first = True  # what stands in an image nobody can compare
+                    first = True  # text in an image cannot be compared
                 before = max(before, share)
             elif share >= _SAYS_IT and before < _NEARLY_SAYS_IT * share:
                 first = True
@@ -329,7 +331,7 @@ class _Told:
         return max((self._places[id] for id in item.evidence if id in self._places), default=0)
 
     def _before(self, item: RecordItem) -> Iterator[Event]:
-        """What somebody said just before each event of its evidence."""
+        """Yield the messages just before each event of the item's evidence."""
         for place in (self._places[id] for id in item.evidence if id in self._places):
             yield from [event for event in self.events[max(0, place - _JUST_BEFORE) : place] if event.role != "tool"]
 
@@ -367,8 +369,9 @@ _ROOM_TO_SAY_IT = 3
 _SAYS_IT = 0.7
 _SAYS_SOME_OF_IT = 0.5
 _NEARLY_SAYS_IT = 0.8
-"""Shares of an item's words that stand together in one text, no further apart than three times its length. Of 299 notes that
-people wrote, 3 have seven tenths of their words in a tool's output that nobody had said before; 12 have six tenths."""
+"""Shares of an item's words that are together in one text, no further apart than three times its length. Of 299 notes that people
+wrote, 3 have seven tenths of their words in a tool's output before anybody said them; 12 have six tenths.
+"""
 
 
 def _tells_of_failure(event: Event) -> bool:
@@ -376,7 +379,7 @@ def _tells_of_failure(event: Event) -> bool:
 
 
 def _share_in_one_place(own: frozenset[str], places: Mapping[str, Sequence[int]], within: int) -> float:
-    """The most of ``own`` that stands within so many words of one another."""
+    """Return the largest share of ``own`` found within this many words of one another."""
     standing = sorted((place, stem) for stem in own for place in places.get(stem, ()))
     counted: Counter[str] = Counter()
     most = left = 0
@@ -392,7 +395,7 @@ def _share_in_one_place(own: frozenset[str], places: Mapping[str, Sequence[int]]
 
 
 _SAME_AS_A_COMMIT = 0.9
-"""Share of a note's words that one commit has. None of 299 notes that people wrote has as many."""
+"""Share of a note's words that one commit has. None of 299 notes that people wrote reaches it."""
 
 
 def _is_a_theory(item: RecordItem) -> bool:
@@ -425,7 +428,9 @@ def _told(item: RecordItem) -> Iterator[str]:
 
 
 def _quotes(told: str, said: frozenset[str], prompt: frozenset[str]) -> bool:
-    """Whether seven words in a row, or as much in pieces, are the prompt's and not the evidence's."""
+    """Return whether at least three shingles (seven words in a row, or as much in pieces) are the prompt's and not the
+    evidence's.
+    """
     return len((shingles(told) & prompt) - said) >= 3
 
 
@@ -443,7 +448,7 @@ _HIJACK = re.compile(
     r"|<\|?(?:im_start|im_end|system|endoftext)\|?>|\[/?INST\]",
     re.IGNORECASE,
 )
-"""Written to take a model over, whoever is said to have said it."""
+"""Text meant to hijack a model, refused from any origin."""
 
 _ADDRESSED_TO_AN_AI = re.compile(
     r"(?:^|[.!?:;\n]\s*)(?:dear|attention,?|note to|hey|important for)\s+(?:all\s+)?"
@@ -452,7 +457,7 @@ _ADDRESSED_TO_AN_AI = re.compile(
     r"|\b(?:the assistant|the agent|claude) (?:must|shall|should|is (?:instructed|required))\b",
     re.IGNORECASE,
 )
-"""A person may say what their agent must do; a file or a web page may not."""
+"""Text that addresses an AI: allowed from a person, refused from a file or a web page."""
 
 _ORDER = re.compile(
     r"(?:(?:please|now|first,?|always|never|immediately|do not|don't|make sure|be sure|remember)\s"
@@ -466,7 +471,7 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:;]\s+|\n)")
 
 
 def _orders(item: RecordItem) -> bool:
-    """Whether a sentence opens with an imperative: what only a tool's output asks for is nobody's wish."""
+    """Return whether a sentence opens with an imperative: a request found only in a tool's output is not the person's."""
     return any(_ORDER.match(text, start.end()) for text in (item.title, item.body) for start in _SENTENCE_START.finditer(text))
 
 
@@ -482,7 +487,7 @@ _STEP = re.compile(
 
 
 def _is_play_by_play(body: str) -> bool:
-    """Whether most sentences, or the first of at most two, tell what somebody did next."""
+    """Return whether most sentences, or the first of at most two, report what somebody did next."""
     starts = [start.end() for start in _SENTENCE_START.finditer(body) if body[start.end() : start.end() + 8].strip()]
     steps = [bool(_STEP.match(body, start)) for start in starts]
     return bool(steps) and (sum(steps) * 2 > len(steps) or (steps[0] and len(steps) <= 2))
@@ -493,7 +498,7 @@ _ROUTINE = stems(
     " committed commit pushed push merged merge branch main pull request formatted fixed fix done complete completed updated update"
     " works working fine code change changes changed file files agent assistant ran run"
 )
-"""Words that alone do not make a note: what they say, the repository's log says as well."""
+"""Words that do not suffice for a note: the repository's log contains the same information."""
 
 _VAGUE = stems(
     "various several stuff misc miscellaneous general generally etc discussed discussion discuss talked talk chatted"
@@ -502,4 +507,4 @@ _VAGUE = stems(
     " related useful information important interesting project task tasks thanks thank looks good great nice fine"
     " okay user today further next step steps different other"
 )
-"""Words that say of something that it was talked about, and not what."""
+"""Words that only say that something was discussed, and not what."""

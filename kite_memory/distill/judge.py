@@ -1,4 +1,4 @@
-"""A judge that asks a model: inside its part of the day's budget, in time, and never for what it cannot pay."""
+"""Judge that calls a model, within its part of the day's budget and within a time limit."""
 
 import random
 import threading
@@ -17,11 +17,11 @@ from kite_memory.model.hit import Judged, Question, Unjudged, Verdict
 
 _MAX_TOKENS = 200
 _PATIENCE = 3
-"""Failures in a row, after which the model is left alone for a while."""
+"""Failures in a row after which the model is not called for a while."""
 
 
 class ModelJudge:
-    """Safe to share between threads: prompts of several sessions may be judged at once."""
+    """Judge that calls a model. Thread-safe: prompts of several sessions may be judged at once."""
 
     def __init__(
         self,
@@ -44,11 +44,11 @@ class ModelJudge:
 
     @property
     def name(self) -> str:
-        """Changes when the same question could get another verdict: model, prompt, schema."""
+        """Identifier that changes when the same question could get another verdict: model, prompt, schema."""
         return f"{self._backend.name}:{self._backend.model}:{self._prompt.version}"
 
     def inquiry(self, question: Question, *, seconds: float) -> Inquiry:
-        """What would be sent; nothing is."""
+        """Return the inquiry that would be sent, without sending it."""
         return Inquiry(
             system=self._prompt.system,
             user=asked(question),
@@ -75,7 +75,7 @@ class ModelJudge:
         try:
             settle_by(booking, ending)
         except KiteError:
-            pass  # what was booked for it stays spent, which is the careful side
+            pass  # the booked amount stays spent, to be cautious
         return self._verdict(question, ending)
 
     def _verdict(self, question: Question, ending: Ending) -> Judged | Unjudged:
@@ -126,7 +126,7 @@ class ModelJudge:
         return self._leave_alone(pause_after(failures, retry_after, self._jitter()), reason)
 
     def _leave_alone(self, seconds: float, reason: str) -> Unjudged:
-        """A judge that cannot be had is not asked with every prompt."""
+        """Stop calling the model for some seconds, so that an unavailable judge is not called with every prompt."""
         with self._lock:
             self._closed_until = self._clock() + seconds
             self._closed_because = f"the judge is left alone for a while: {reason}"

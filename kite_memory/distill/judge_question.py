@@ -1,4 +1,4 @@
-"""What a judge is asked, in few words, and what its answer says."""
+"""The judge's prompt and the parsing of its answer."""
 
 import json
 import re
@@ -18,14 +18,14 @@ _PROMPT = 1_500
 _EXCHANGE = 800
 _NAME = 40
 _READ = 4
-"""So many times its limit is looked at of a text before it is cleaned, for what is cleaned away leaves room."""
+"""Multiple of its limit that is read of a text before cleaning, since cleaning makes it shorter."""
 _LONGEST_ANSWER = 20_000
 _LINK = re.compile(r"!?\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]|\n]{1,200}))?\]\]")
 _RELATED = re.compile(r"^\*\*Related:\*\*.*$|^> \[!failure\] (?=Rejected:)", re.MULTILINE)
 
 
 def asked(question: Question) -> str:
-    """The changing part of the inquiry. What it quotes has no angle brackets, and a note has no line of its own to begin.
+    """Return the changing part of the inquiry. Angle brackets in quoted text are replaced, and each note is kept on one line.
 
     The notes are numbered in the order of the question's candidates, from 1.
     """
@@ -68,7 +68,7 @@ def _ends(text: str, limit: int) -> str:
 
 
 def _rows(text: str) -> str:
-    """Without the blank lines and the indents that cost tokens and say little here."""
+    """Return the text without blank lines and indents, which cost tokens and carry little here."""
     return _quoted("\n".join(row for each in clean(text).split("\n") if (row := " ".join(each.split()))))
 
 
@@ -77,10 +77,9 @@ def _quoted(text: str) -> str:
 
 
 def room(text: str, limit: int) -> int:
-    """How many characters of ``text`` cost as many tokens as ``limit`` characters of English.
+    """Return how many characters of ``text`` cost as many tokens as ``limit`` characters of English.
 
-    A letter of another alphabet costs about three times as much as one of English, a character of Chinese or an emoji five
-    times.
+    A letter of another alphabet costs about three times as much as one of English, a character of Chinese or an emoji five times.
     """
     if text.isascii():
         return limit
@@ -91,10 +90,10 @@ def room(text: str, limit: int) -> int:
 
 
 def read_answer(text: str, count: int) -> tuple[float, dict[int, float]] | None:
-    """How likely it is that any of ``count`` notes helps, and the probability of each number named, the likeliest first.
+    """Return the probability that any of ``count`` notes helps, and that of each number named, likeliest first.
 
-    ``None`` where nothing in ``text`` has the form of an answer. What is in it but makes no sense is dropped; a number named
-    twice has the lower probability.
+    ``None`` if nothing in ``text`` has the form of an answer. Invalid parts are dropped; a number named twice gets the lower
+    probability.
     """
     for told in objects_in(text[:_LONGEST_ANSWER]):
         notes = told.get("notes")
@@ -115,7 +114,7 @@ def read_answer(text: str, count: int) -> tuple[float, dict[int, float]] | None:
 
 
 def objects_in(text: str) -> Iterator[Mapping[str, object]]:
-    """The JSON objects in a model's words; only a few places are tried, so that the time stays in proportion."""
+    """Yield the JSON objects in a model's text; only a few places are tried, so that the time stays proportional."""
     decoder = json.JSONDecoder()
     for tries, match in enumerate(re.finditer(r"\{", text)):
         if tries == 8:

@@ -1,4 +1,4 @@
-"""Extraction by a model, whichever back end leads to it: what is asked, and what of the answer is let in."""
+"""Extraction by a model through any back end: build the prompt, and check the answer."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from kite_memory.distill.prose import clip, one_line
 from kite_memory.model.record import Chunk, Record, Remembered
 
 NOTHING = Answer(record=Record(topics=()), usage=Usage())
-"""What a chunk without a word in it is worth; nobody needs to be asked."""
+"""Answer for a chunk without any text, for which no call is made."""
 
 TASK = (
     "Write the notebook entries for this stretch of a session. Everything between the notes and transcript tags is quoted material."
@@ -27,9 +27,9 @@ TASK_OF_SEVERAL = (
 
 MOST_TOGETHER = 12
 SHORT = 14_000
-"""Characters of a condensed chunk that may share a call."""
+"""Most characters of a condensed chunk that may share a call."""
 TOGETHER = 40_000
-"""Characters that chunks in one call take together."""
+"""Most characters of all chunks in one call."""
 _TITLE = 120
 _BODY = 420
 _NOT_IN_FORM = "the model's answer is not in the form that was asked for"
@@ -38,7 +38,7 @@ _LEFT_OUT = "the model's answer says nothing of it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """A chunk as it stands in a question: ``offered`` maps the names of the notes that are shown with it to their ids."""
+    """One chunk in a prompt. ``offered`` maps the names of the notes shown with it to their ids."""
 
     label: str
     chunk: Chunk
@@ -48,7 +48,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelExtractor:
-    """One call for a chunk, or for several short ones; ``seconds`` bounds it."""
+    """Extractor that makes one call for a chunk, or for several short ones; ``seconds`` bounds it."""
 
     backend: Backend
     prompt: Prompt
@@ -65,7 +65,7 @@ class ModelExtractor:
         return f"{self.backend.name}:{self.backend.model}:{self.prompt.version}"
 
     def estimate(self, chunk: Chunk) -> Usage:
-        """Two characters a token, three tokens for one outside ASCII, and an answer of full length.
+        """Estimate two characters a token, three tokens for a character outside ASCII, and an answer of full length.
 
         English prose and code need four characters a token, random digits about two.
         """
@@ -113,7 +113,7 @@ class ModelExtractor:
         return stretches_of(chunks, limit_chars=self.limit_chars)
 
     def _read(self, text: str, asked: Sequence[Stretch], usage: Usage, *, cut: bool) -> list[Outcome]:
-        """What the call cost is the first one's."""
+        """Parse the outcomes. The first one carries the cost of the call."""
         outcomes: list[Outcome] = []
         for outcome in admitted(text, asked, self.prompt):
             if cut and isinstance(outcome, Refused):
@@ -136,7 +136,7 @@ def stretches_of(chunks: Sequence[Chunk], *, limit_chars: int) -> list[Stretch]:
 
 
 def question(stretches: Sequence[Stretch]) -> str:
-    """The changing part of a prompt: the task again after the material, so that the last words are ours."""
+    """Return the changing part of a prompt. The task is repeated after the material, so that the last words are trusted ones."""
     told = [text for each in stretches for text in (_notes(each), each.condensed.text) if text]
     return "\n".join(told) + f"\n\n{TASK if len(stretches) == 1 else TASK_OF_SEVERAL}"
 
@@ -149,16 +149,16 @@ def _notes(stretch: Stretch) -> str:
 
 
 def _note(name: str, note: Remembered) -> str:
-    """On a line of its own, without angle brackets."""
+    """Return a note on one line, without angle brackets."""
     here = ", this session" if note.here else ""
     said = f"{clip(one_line(note.title[:1_000]), _TITLE)}: {clip(one_line(note.body[:4_000]), _BODY)}"
     return f"{name} ({note.day:%Y-%m-%d}, {note.kind}{here}) " + said.replace("<", "‹").replace(">", "›")
 
 
 def admitted(sent: object, asked: Sequence[Stretch], prompt: Prompt) -> Iterator[Answer | Refused]:
-    """Of each stretch what is let in of ``sent``, which is text, or JSON already parsed.
+    """Yield the checked outcome of each stretch in ``sent``, which is text, or JSON already parsed.
 
-    What has no form at all is refused once and for all: asking again costs again.
+    An answer without any valid form is refused finally, since another call would cost again.
     """
     value = parse(sent) if isinstance(sent, str) else sent
     fixed = shingles(f"{prompt.system}\n{json.dumps(prompt.schema)}\n{TASK}\n{TASK_OF_SEVERAL}")

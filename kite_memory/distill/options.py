@@ -43,7 +43,9 @@ _OFFERS = re.compile(r"\b(?:options?|alternatives?|recommend\w*|designs?|choices
 
 
 def options_in(text: str) -> list[Option]:
-    """The lettered or numbered choices that an agent's message ends on; none unless it asks for one, or calls them that."""
+    """Return the lettered or numbered choices at the end of an agent's message; none unless it asks for a choice or calls them
+    options.
+    """
     text = clean(text[-6_000:])
     if "?" not in text[-700:] and not _OFFERS.search(text):
         return []
@@ -62,7 +64,7 @@ def options_in(text: str) -> list[Option]:
 
 
 def picked(said: str, options: Sequence[Option]) -> Option | None:
-    """The one option a short reply names; ``None`` where it names none or several."""
+    """Return the option that a short reply names; ``None`` if it names none or several."""
     opening = one_line(said[:160])
     if _SEVERAL.search(opening):
         return None

@@ -1,8 +1,8 @@
-"""Which chunks wait, were asked, were answered, were written: one SQLite file, every step committed before the next.
+"""Outbox: the state of every chunk in one SQLite file, each step committed before the next.
 
-A chunk's way is ``waiting -> asked -> answered -> written``, or it ends as ``refused`` or ``nothing``, is ``divided`` into two
-others, or is set ``aside`` until a person retries it. The answer is on disk before anything acts on it, and the budget is
-reserved before a call is made, so a crash repeats at most the call that was in flight.
+A chunk goes ``waiting -> asked -> answered -> written``, or ends as ``refused`` or ``nothing``, is ``divided`` into two others, or
+is set ``aside`` until a person retries it. An answer is stored before anything uses it, and the budget is reserved before a call is
+made, so a crash repeats at most the call in flight.
 """
 
 import hashlib
@@ -26,10 +26,10 @@ from kite_memory.model.record import Record
 from kite_memory.system import sqlite
 
 MOST_UNKNOWN = 3
-"""Calls about one chunk whose end nobody knows, before it is set aside."""
+"""Calls about one chunk with an unknown outcome, after which it is set aside."""
 
 _LONGEST_WAIT = 2 * 3600.0
-"""Seconds; nobody waits for a chunk longer: what says so may have been written while the clock was wrong."""
+"""Seconds. A chunk is never delayed longer: a later time may have been stored while the clock was wrong."""
 
 ChunkState = Literal["waiting", "asked", "answered", "written", "refused", "nothing", "divided", "aside"]
 
@@ -78,7 +78,7 @@ _SINCE_2 = """
         dollars REAL NOT NULL DEFAULT 0
     ) WITHOUT ROWID
 """
-"""How much of `spending` went to judges."""
+"""The part of `spending` that went to judges."""
 _SINCE_3 = (
     """
     CREATE TABLE purpose_spending (
@@ -98,7 +98,7 @@ _SINCE_3 = (
     "ALTER TABLE chunks ADD COLUMN last_event TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE sessions ADD COLUMN event TEXT NOT NULL DEFAULT ''",
 )
-"""Of `spending`, what went to each `Purpose`; how many calls about a chunk ended in a way that nobody knows; the ids of events."""
+"""`spending` by `Purpose`; how many calls about a chunk had an unknown outcome; ids of events."""
 
 _MIGRATIONS = {1: _TABLES, 2: (_SINCE_2,), 3: _SINCE_3}
 
@@ -123,7 +123,7 @@ _GAPS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunked:
-    """How far a session is in chunks. ``event`` may be empty: not every version has kept it."""
+    """How far a session has been divided into chunks. ``event`` may be empty, since earlier versions did not store it."""
 
     ordinal: int
     event: str
@@ -141,7 +141,7 @@ class WaitingChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutOff:
-    """``until`` is Unix time."""
+    """The next chunk is delayed. ``until`` is Unix time."""
 
     until: float
     reason: str
@@ -160,7 +160,9 @@ class AnsweredChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkEntry:
-    """``not_before`` is Unix time. ``refused_items`` says what the quality gate did not let through, and why."""
+    """A chunk and its state, for display. ``not_before`` is Unix time; ``refused_items`` says what the quality gate refused, and
+    why.
+    """
 
     id: str
     first: int
@@ -174,7 +176,7 @@ class ChunkEntry:
 
 
 class Outbox:
-    """Thread-safe. Whoever holds the daemon's lock calls `recover` first; readers beside it leave that alone."""
+    """Outbox of chunks. Thread-safe. The holder of the daemon's lock calls `recover` first; other processes must not."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -197,7 +199,9 @@ class Outbox:
             ) from error
 
     def recover(self) -> None:
-        """Take a chunk that a crash left ``asked`` back to ``waiting``. What was reserved for it stays spent: it may have been."""
+        """Return chunks that a crash left ``asked`` to ``waiting``. The amount reserved for them stays spent, since it may have
+        been.
+        """
         with self._transaction() as database:
             database.execute("UPDATE chunks SET state = 'waiting', reserved = 0, asked_on = '' WHERE state = 'asked'")
 
@@ -206,11 +210,11 @@ class Outbox:
             self._database.close()
 
     def chunked_to(self, sessions: Collection[tuple[str, str]] | None = None) -> dict[tuple[str, str], int]:
-        """``{(provider, session): ordinal}``: the last event of each session, or of each of these, that is in a chunk."""
+        """Return ``{(provider, session): ordinal}``: the last event of each session, or of each of these, that is in a chunk."""
         return {key: cursor.ordinal for key, cursor in self.cursors(sessions).items()}
 
     def cursors(self, sessions: Collection[tuple[str, str]] | None = None) -> dict[tuple[str, str], Chunked]:
-        """As `chunked_to`, with the id of that event, where it is known."""
+        """Return what `chunked_to` does, with the id of that event if known."""
         rows = (
             self._all("SELECT provider, id, chunked_to, event FROM sessions")
             if sessions is None
@@ -223,7 +227,7 @@ class Outbox:
         return {(provider, session): Chunked(ordinal=ordinal, event=event) for provider, session, ordinal, event in rows}
 
     def places(self, provider: str, session: str) -> list[tuple[str, str, str]]:
-        """Chunks of a session that are not done with: each one's id and its first and last event's."""
+        """Return a session's unfinished chunks: the id of each, and of its first and last event."""
         return self._all(
             "SELECT id, first_event, last_event FROM chunks WHERE provider = ? AND session = ? AND first_event != ''"
             " AND state IN ('waiting', 'asked', 'answered', 'aside')",
@@ -231,7 +235,7 @@ class Outbox:
         )
 
     def renumber(self, provider: str, session: str, ordinal: int, chunks: Mapping[str, tuple[int, int]]) -> None:
-        """Follow a timeline in which a session's events have other ordinals: its cursor, and chunks' first and last."""
+        """Update the cursor of a session and its chunks' first and last ordinals after the timeline has renumbered its events."""
         with self._transaction() as database:
             database.execute("UPDATE sessions SET chunked_to = ? WHERE provider = ? AND id = ?", (ordinal, provider, session))
             database.executemany(
@@ -239,14 +243,14 @@ class Outbox:
             )
 
     def form(self, spans: Sequence[Span], *, nothing: Iterable[str] = ()) -> None:
-        """Take in finished chunks and move their sessions' cursors, together. ``nothing`` names those not worth asking about."""
+        """Store finished chunks and move their sessions' cursors, in one transaction. ``nothing`` names chunks not worth a call."""
         skipped = set(nothing)
         with self._transaction() as database:
             for span in spans:
                 database.execute(
                     "INSERT INTO chunks (id, provider, session, first, last, state, first_event, last_event)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-                    " ON CONFLICT (id) DO UPDATE SET first = excluded.first, last = excluded.last",  # of a timeline read anew
+                    " ON CONFLICT (id) DO UPDATE SET first = excluded.first, last = excluded.last",  # a timeline read again
                     (
                         span.id,
                         span.provider,
@@ -261,12 +265,12 @@ class Outbox:
                 database.execute(_CHUNKED_TO, (span.provider, span.session, span.last, span.last_event))
 
     def skip(self, provider: str, session: str, ordinal: int, *, event: str = "") -> None:
-        """Move a session's cursor past events that no one shall be asked about; ``event`` is the last one's id."""
+        """Move a session's cursor past events that will not be sent; ``event`` is the last one's id."""
         with self._transaction() as database:
             database.execute(_CHUNKED_TO, (provider, session, ordinal, event))
 
     def chunks_of(self, provider: str, session: str) -> list[ChunkEntry]:
-        """The chunks of a session, in order."""
+        """Return the chunks of a session, in order."""
         found: list[ChunkEntry] = []
         for name, first, last, state, attempts, not_before, extractor, reason in self._all(
             "SELECT id, first, last, state, attempts, not_before, extractor, reason FROM chunks"
@@ -291,14 +295,14 @@ class Outbox:
         return found
 
     def gaps(self) -> list[tuple[str, str, int, int]]:
-        """``(provider, session, first, last)``: ordinals before a session's cursor that no chunk holds.
+        """Return ``(provider, session, first, last)``: ordinals before a session's cursor that no chunk contains.
 
-        Between two chunks there may be no event to hold; what there is was skipped.
+        Either there are no events with these ordinals, or they were skipped.
         """
         return self._all(_GAPS)
 
     def next_waiting(self, now: float, *, without: Collection[str] = ()) -> WaitingChunk | PutOff | None:
-        """A chunk to ask about now; or until when, and why, the first one was put off; or ``None``: nothing waits."""
+        """Return a chunk to send now; or until when the first one is delayed, and why; or ``None`` if none is waiting."""
         row = self._one(
             "SELECT id, provider, session, first, last, attempts, not_before, reason FROM chunks WHERE state = 'waiting'"
             " AND id NOT IN (SELECT value FROM json_each(?))"
@@ -316,7 +320,7 @@ class Outbox:
         return [_waiting(row) for row in rows]
 
     def beside(self, chunk: WaitingChunk, now: float, *, without: Collection[str] = (), limit: int = 40) -> list[WaitingChunk]:
-        """The first waiting chunk of each other session, in order."""
+        """Return the first waiting chunk of each other session, in order."""
         rows = self._all(
             "SELECT id, provider, session, first, last, attempts FROM chunks AS c WHERE state = 'waiting'"
             " AND not_before <= ? AND NOT (provider = ? AND session = ?) AND id NOT IN (SELECT value FROM json_each(?))"
@@ -327,9 +331,9 @@ class Outbox:
         return [_waiting(row) for row in rows]
 
     def reserve(self, chunk: str, estimate: Usage, budget: Budget, *, day: str, beside: Sequence[str] = ()) -> bool:
-        """Book the call before it is made. ``False``: the day's budget does not allow it, nothing has changed.
+        """Book a call before it is made. Return ``False``, with nothing changed, if the day's budget does not allow it.
 
-        What costs nothing needs no booking and is never refused. The call is about the chunks ``beside``, too.
+        A call that costs nothing needs no booking and is never refused. The call also covers the chunks ``beside``.
         """
         with self._transaction() as database:
             if estimate != Usage():
@@ -351,11 +355,11 @@ class Outbox:
         refused = list(refused_items)
         with self._transaction() as database:
             self._settle(database, chunk, usage)
-            database.execute(  # what was erased while it was asked about waits to be asked again, without that
+            database.execute(  # a chunk erased from during its call is sent again without the erased part
                 "UPDATE chunks SET state = ?, record = ?, extractor = ?, reason = ? WHERE id = ? AND state = 'asked'",
                 ("answered" if record.items() else "nothing", to_json(record), extractor, _refusals(refused), chunk),
             )
-            database.execute(  # the service answers again: once more, in case it was to blame and not the chunk
+            database.execute(  # the service works again: retry once, in case it caused the failure
                 "UPDATE chunks SET state = 'waiting', not_before = 0 WHERE state = 'aside' AND unknown = ?", (MOST_UNKNOWN,)
             )
             for reason in refused:
@@ -364,9 +368,9 @@ class Outbox:
                 )
 
     def put_off(self, chunk: str, usage: Usage | None, *, not_before: float, reason: str) -> None:
-        """``usage`` of ``None``: nobody knows what the call cost, and what was booked for it stays spent.
+        """Delay a chunk. With ``usage`` of ``None`` the cost of the call is unknown, and the amount booked for it stays spent.
 
-        After `MOST_UNKNOWN` of those the chunk is set aside instead; the next answer to another chunk brings it back once.
+        After `MOST_UNKNOWN` of those the chunk is set aside instead; the next answer to another chunk returns it once.
         """
         with self._transaction() as database:
             if usage is not None:
@@ -378,18 +382,18 @@ class Outbox:
             )
 
     def set_aside(self, chunk: str, *, reason: str) -> None:
-        """Do not ask about a waiting chunk until `retry`."""
+        """Set a waiting chunk aside until `retry`."""
         with self._transaction() as database:
             database.execute("UPDATE chunks SET state = 'aside', reason = ? WHERE id = ? AND state = 'waiting'", (reason, chunk))
 
     def aside(self) -> dict[str, int]:
-        """How many chunks are set aside, by reason."""
+        """Return how many chunks are set aside, by reason."""
         return dict(
             self._all("SELECT reason, COUNT(*) FROM chunks WHERE state = 'aside' GROUP BY reason ORDER BY COUNT(*) DESC, reason")
         )
 
     def retry(self) -> int:
-        """Let every chunk that was set aside wait again, as if it had never been asked about. Returns how many."""
+        """Return every chunk that was set aside to ``waiting``, as if it had never been sent. Return how many."""
         with self._transaction() as database:
             found = database.execute(
                 "UPDATE chunks SET state = 'waiting', not_before = 0, attempts = 0, unknown = 0, reason = '' WHERE state = 'aside'"
@@ -397,7 +401,7 @@ class Outbox:
             return found.rowcount
 
     def divide(self, waiting: WaitingChunk, at: int) -> None:
-        """Put two chunks in the place of one: up to before ordinal ``at``, and from there on."""
+        """Replace a chunk by two: up to before ordinal ``at``, and from there on."""
         with self._transaction() as database:
             for first, last in ((waiting.first, at - 1), (at, waiting.last)):
                 name = hashlib.sha256(f"{waiting.id}\0{first}\0{last}".encode()).hexdigest()[:32]
@@ -413,7 +417,9 @@ class Outbox:
             database.execute("UPDATE chunks SET state = 'refused', reason = ? WHERE id = ?", (reason, chunk))
 
     def answered(self, limit: int = 50, *, without: Collection[str] = ()) -> list[AnsweredChunk]:
-        """Answers whose notes are not written yet, oldest first. One that cannot be read is set aside, kept as it is."""
+        """Return answers whose notes are not written yet, oldest first. An unreadable one is marked ``refused`` and kept as
+        it is.
+        """
         found: list[AnsweredChunk] = []
         for name, provider, session, first, last, extractor, record in self._all(
             "SELECT id, provider, session, first, last, extractor, record FROM chunks"
@@ -433,9 +439,9 @@ class Outbox:
         return found
 
     def drop_answers(self, events: Iterable[tuple[str, str, int]]) -> None:
-        """Nothing is kept of what was answered, or is just being answered, about these: provider, session and ordinal.
+        """Delete stored and pending answers about these events: provider, session and ordinal.
 
-        No notes are made of it either.
+        No notes are made from them either.
         """
         with self._transaction() as database:
             database.executemany(
@@ -446,7 +452,7 @@ class Outbox:
             )
 
     def purge(self) -> bool:
-        """As `own_sqlite.rewrite`."""
+        """Erase deleted data from the file, as `sqlite.rewrite` does."""
         with self._lock:
             try:
                 return sqlite.rewrite(self._database)
@@ -458,7 +464,7 @@ class Outbox:
             database.execute("UPDATE chunks SET state = 'written', record = NULL WHERE id = ?", (chunk,))
 
     def forget_delays(self) -> None:
-        """Every waiting chunk may be asked about now: a person has mended something."""
+        """Make every waiting chunk available now, after a person has fixed a problem."""
         with self._transaction() as database:
             database.execute("UPDATE chunks SET not_before = 0 WHERE state = 'waiting'")
 
@@ -466,17 +472,18 @@ class Outbox:
         return dict(self._all("SELECT state, COUNT(*) FROM chunks GROUP BY state"))
 
     def refusals(self) -> dict[str, int]:
-        """How often the quality gate refused an item, by reason."""
+        """Return how often the quality gate refused an item, by reason."""
         return dict(self._all("SELECT reason, count FROM refusals ORDER BY count DESC"))
 
     def spending(self, day: str) -> Spending:
         return spending.spending_of(self._one("SELECT * FROM spending WHERE day = ?", (day,)))
 
     def book_call(self, purpose: Purpose, estimate: Usage, budget: Budget, part: Budget, *, day: str) -> bool:
-        """Book a call that is not about a chunk before it is made. ``False``: ``part``, or the whole ``budget``, does not allow it.
+        """Book a call that is not about a chunk before it is made. Return ``False`` if ``part``, or the whole ``budget``, does not
+        allow it.
 
-        ``part`` is for what an agent saves alone, and for all other purposes together. What costs nothing is counted as a call
-        all the same: a judge is asked far more often than an extractor.
+        ``part`` covers the purpose ``save`` alone, or all other purposes together. A call that costs nothing is counted too: a
+        judge is called far more often than an extractor.
         """
         with self._transaction() as database:
             return spending.book_call(database, purpose, estimate, budget, part, day=day)
@@ -491,7 +498,7 @@ class Outbox:
             spending.add_call(database, day, purpose, calls=-1, usage=Usage(dollars=-estimate.dollars))
 
     def purposes(self, day: str) -> dict[str, Spending]:
-        """What each purpose has taken of the `spending` of that day."""
+        """Return what each purpose has used of that day's `spending`."""
         rows = self._all(
             "SELECT purpose, day, calls, tokens_in, tokens_out, dollars FROM purpose_spending WHERE day = ? ORDER BY purpose",
             (day,),
@@ -499,7 +506,7 @@ class Outbox:
         return {purpose: spending.spending_of(row) for purpose, *row in rows}
 
     def _settle(self, database: sqlite3.Connection, chunk: str, usage: Usage) -> None:
-        """Replace the reservation by what the call really cost, on the day it was booked."""
+        """Replace the reservation by the call's actual cost, on the day it was booked."""
         row = database.execute("SELECT reserved, asked_on FROM chunks WHERE id = ?", (chunk,)).fetchone()
         if row is None or not row[1]:
             return
@@ -532,7 +539,7 @@ def _waiting(row: Any) -> WaitingChunk:
 
 
 _REFUSED_ITEMS = "refused items: "
-"""Stands in the column `reason` before what the quality gate did not let through."""
+"""Prefix, in the column `reason`, of the items that the quality gate refused."""
 
 
 def _refusals(reasons: Sequence[str]) -> str:

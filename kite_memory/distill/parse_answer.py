@@ -1,4 +1,4 @@
-"""From what a model sent to a record: parsed leniently, checked strictly."""
+"""Parse a model's answer into a record: lenient in form, strict in content."""
 
 import json
 import math
@@ -44,7 +44,7 @@ _DEEPEST = 24
 
 
 class Flaw(StrEnum):
-    """Why an item of an answer is none."""
+    """Reason for rejecting an item of an answer."""
 
     NOT_AN_ITEM = "not an item"
     UNKNOWN_KIND = "of an unknown kind"
@@ -57,7 +57,7 @@ class Flaw(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What could be made of an answer: a record, and one reason for each item that was not taken."""
+    """Parsed answer: a record, and one reason for each rejected item."""
 
     record: Record
     refused: tuple[str, ...]
@@ -66,11 +66,11 @@ class Read:
 def read_answer(
     sent: object, chunk: Chunk, ids: Mapping[str, str], *, label: str = "", offered: Mapping[str, str] | None = None
 ) -> Read | None:
-    """``None`` where nothing in ``sent`` (text, or JSON already parsed) has the form of an answer.
+    """Parse an answer; ``None`` if nothing in ``sent`` (text, or JSON already parsed) has the form of one.
 
-    ``ids`` maps the short ids that the model was shown to full ones; only those count as evidence. With a ``label``, other
-    stretches were asked about as well, and ``None`` says that the answer has nothing under it. ``offered`` maps the names of notes
-    to ids: what an item does to any other note is not done.
+    ``ids`` maps the short ids shown to the model to full ones; only those count as evidence. With a ``label``, other stretches were
+    in the same call, and ``None`` means that the answer has nothing under this label. ``offered`` maps names of notes to ids: a
+    change to any other note is ignored.
     """
     value = parse(sent) if isinstance(sent, str) else sent
     shape = _shape(value, label)
@@ -102,9 +102,9 @@ def read_answer(
 
 
 def parse(text: str) -> object | None:
-    """The JSON in a model's words: alone, fenced, with prose around it, with commas too many, or cut off.
+    """Return the JSON in a model's text: alone, fenced, surrounded by prose, with extra commas, or cut off.
 
-    What was cut off ends after the last value that is whole. ``None`` where there is no JSON object or list.
+    A cut-off value ends after its last complete part. ``None`` if there is no JSON object or list.
     """
     text = text[:_LONGEST_ANSWER]
     for start in _starts(text):
@@ -122,7 +122,7 @@ def parse(text: str) -> object | None:
 
 
 def _starts(text: str) -> Iterator[int]:
-    """Where an answer could begin; only a few places are tried, so that the time stays in proportion to the length."""
+    """Yield where an answer could begin; only a few places are tried, so that the time stays proportional to the length."""
     for tries, match in enumerate(re.finditer(r"[{\[](?=\s{0,40}[\"{\]}])", text)):
         if tries == 8:
             return
@@ -130,10 +130,10 @@ def _starts(text: str) -> Iterator[int]:
 
 
 def _repaired(text: str, start: int) -> tuple[int, str]:
-    """The end of the value that begins at ``start`` (0 if it never ends), and the value made whole.
+    """Return the end of the value that begins at ``start`` (0 if it never ends), and the repaired value.
 
-    Made whole means: commas before a closing bracket dropped, and in an unfinished one everything after the last item
-    (an object with evidence) that is whole cut off, and the brackets around it closed.
+    Repairing drops commas before a closing bracket; an unfinished value is cut after its last complete item (an object with
+    evidence), and its open brackets are closed.
     """
     pieces: list[str] = []
     closers: list[str] = []
@@ -164,13 +164,13 @@ def _repaired(text: str, start: int) -> tuple[int, str]:
 
 
 _LEXEME = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\],:]|\s+|[^"{}\[\],:\s]+', re.DOTALL)
-"""A string that is never closed reaches to the end: looking for its quote again and again would take quadratic time."""
+"""A string that is never closed extends to the end: searching for its closing quote repeatedly would take quadratic time."""
 
 
 def _shape(value: object, label: str = "") -> tuple[list[Mapping[object, object]], object] | None:
-    """The topics of an answer, or of what it says of one stretch, and its cross-topic insights.
+    """Return the topics of an answer, or of one stretch in it, and its cross-topic insights.
 
-    An answer of bare items is one topic without a name. What names no stretch is about none where there were several.
+    An answer of bare items is one topic without a name. Parts without a label are ignored if there were several stretches.
     """
     if isinstance(value, dict) and isinstance(stretches := value.get("stretches"), list):
         told = [each for each in stretches[:_MOST_STRETCHES] if isinstance(each, dict) and isinstance(each.get("items"), list)]
@@ -197,7 +197,7 @@ def _shape(value: object, label: str = "") -> tuple[list[Mapping[object, object]
 
 
 def _by_topic(items: Sequence[object]) -> Iterator[Mapping[object, object]]:
-    """Topics as answers used to have them: items that name the same one, in the order in which it is first named."""
+    """Group items by the topic they name, in the order of first appearance, in the form of earlier answers."""
     found: dict[str, list[object]] = {}
     for item in items:
         named = _text(item.get("topic"), _NAME_CHARS) if isinstance(item, dict) else ""
@@ -277,9 +277,9 @@ class _Common(TypedDict):
 
 
 def _change(raw: Mapping[object, object], offered: Mapping[str, str]) -> Change | None:
-    """What an item says to do to one of the notes that were shown; a name that was not offered is no name."""
+    """Return the change an item makes to one of the offered notes; any other name is ignored."""
     because = _text(raw.get("because"), _REJECTED_CHARS)
-    for does in ("amends", "replaces"):  # of an item that says both, the one that loses less
+    for does in ("amends", "replaces"):  # if an item has both, the one that loses less
         named = _text(raw.get(does), 40).strip(" []()#`\"'").upper()
         if named in offered:
             return Change(note=offered[named], does="amends" if does == "amends" else "replaces", because=because)
@@ -290,17 +290,17 @@ _KINDS = frozenset(("decision", "insight", "fact", "preference", "question", "op
 
 
 def is_the_persons(event: Event) -> bool:
-    """Whether the event is the person's own doing: their words, their answer, or their refusal of a call.
+    """Return whether the event is the person's own action: their words, their answer, or their refusal of a call.
 
-    Some refusals are a policy's; those do not speak of a user.
+    Some refusals are a policy's; those do not mention a user.
     """
     return event.role == "user" or (event.status == "denied" and "user" in event.text[:120].lower())
 
 
 def checked_origin(claimed: object, sources: Sequence[Event]) -> Origin:
-    """The origin an item claims, or less; where it claims none, the most that its events allow.
+    """Return the origin an item claims, or less; if it claims none, the most that its events allow.
 
-    Nobody lends a person's voice to what they did not say; whether they said it, the gate looks at.
+    Only events of the person allow the origin "user"; whether they contain the statement is checked by the gate.
     """
     if claimed in (None, "user") and any(is_the_persons(event) for event in sources):
         return "user"
@@ -310,7 +310,7 @@ def checked_origin(claimed: object, sources: Sequence[Event]) -> Origin:
 
 
 def bounded_title(text: str, words: int = TITLE_WORDS) -> str:
-    """One line without markup or marks around the whole of it, at most so many ``words`` and `TITLE_CHARS` characters."""
+    """Return one line without markup or surrounding quotes, at most ``words`` words and `TITLE_CHARS` characters."""
     line = one_line(text).strip("#*_ ").rstrip(".:;,")
     if len(line) > 1 and line[0] == line[-1] and line[0] in _MARKS and line.count(line[0]) == 2:
         line = line[1:-1]
@@ -336,7 +336,7 @@ def _body(value: object) -> str:
 
 
 def _brackets_restored(text: str) -> str:
-    """The transcript is shown with ``‹`` for every ``<``; a note says it as it was."""
+    """Restore ``<`` and ``>``, which the transcript shows as ``‹`` and ``›``."""
     return text.replace("‹", "<").replace("›", ">")
 
 
@@ -355,7 +355,7 @@ def _texts(value: object, *, limit: int, most: int) -> Iterator[str]:
 
 
 def _evidence(value: object, known: Mapping[str, str]) -> tuple[str, ...]:
-    """Full ids; written as the short one, the full one, or with the brackets and the ``#`` of a reference around them."""
+    """Return full ids from short or full ones, with or without the brackets and the ``#`` of a reference."""
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, list):
         return ()
@@ -377,7 +377,7 @@ def _importance(value: object) -> int:
         value = int(value.strip()[:1])
     if isinstance(value, bool) or not isinstance(value, int | float) or (isinstance(value, float) and not math.isfinite(value)):
         return 2
-    return int(max(1, min(3, value)))  # bounded first: an int may be too large for any float
+    return int(max(1, min(3, value)))  # limit first: an int may be too large for any float
 
 
 def _rejected(value: object) -> Iterator[Rejected]:
@@ -394,7 +394,7 @@ def _rejected(value: object) -> Iterator[Rejected]:
 
 
 def _with_rejected(body: str, rejected: Sequence[Rejected]) -> str:
-    """What was ruled out on the way belongs to an insight too, whose value has no field of its own for it."""
+    """Add rejected alternatives to an insight's body, since an insight has no field for them."""
     if not rejected:
         return body
     told = "; ".join(f"{each.alternative} ({each.reason})" if each.reason else each.alternative for each in rejected)

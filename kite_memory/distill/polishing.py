@@ -1,4 +1,4 @@
-"""Lines of a brief that a model may say better, and never say more in: what is not the same line in other words is not taken."""
+"""Rewording of a brief's lines by a model. A line is rejected unless it says the same in other words."""
 
 import re
 from collections import Counter
@@ -18,15 +18,15 @@ _LINE = 1_000
 _LONGEST_ANSWER = 40_000
 
 _NEW_WORDS = 4
-"""Of meaning, in a line: so many as it takes to join what a brief tells in keywords."""
+"""Most new meaningful words in a line: as many as it takes to join keywords into a sentence."""
 _KEPT = 0.6
-"""The share of a line's words of meaning that must be said again."""
+"""Share of a line's meaningful words that must be kept."""
 _LONGER = 40
 
 _CODE = re.compile(r"`([^`]{0,400})`")
 _QUOTED = re.compile(r"[\"“]([^\"“”]{1,400})[\"”]")
 _EXACT = re.compile(r"\d|[/\\_@#=<>{}\[\]$%|~^+*&]|[^\W\d_][.:-]+[^\W_]|[a-z][A-Z]|[A-Z]{2}")
-"""What makes a word one that stands for something outside of language: it is said exactly so, or not at all."""
+"""Marks of a word that must be kept exactly, such as a path or an identifier."""
 _EDGES = ".,;:!?…()\"'“”‘’—–"
 _OPENING, _CLOSING = "\"'“‘(", "\"'”’)"
 _OF_ONE_SELF = frozenset({"i", "i'm", "i’m", "i'll", "i’ll", "i've", "i’ve", "i'd", "i’d"})
@@ -42,7 +42,7 @@ _SAYS: Mapping[str, re.Pattern[str]] = {
         ("when", r"since|before|after|until|by then", ""),
     )
 }
-"""What turns a line around: each is said in both, or in none."""
+"""Words that change a line's meaning: each must be in both versions, or in neither."""
 _DENIES = re.compile(
     r"\b(?:not|no|never|nothing|nobody|none|neither|nor|cannot|unknown|un\w{3,40}ed|\w{1,40}n['’]t)\b", re.IGNORECASE
 )
@@ -50,7 +50,7 @@ _OPENERS = stems(
     "agent person session command work tests files asked said edited created changed deleted decided committed failed passed open"
     " earlier latest last first finally next"
 )
-"""What a sentence may begin with that the line does not say: any other word there might be a name."""
+"""Words that a sentence may begin with although the line lacks them: any other word there might be a name."""
 _SMALL = frozenset(
     (
         "a",
@@ -81,7 +81,7 @@ _SMALL = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Polished:
-    """``lines`` are those taken, by their places from 0; ``refused`` counts those that said something else."""
+    """Accepted lines, by position from 0; ``refused`` counts those that changed the meaning."""
 
     lines: Mapping[int, str]
     refused: int = 0
@@ -89,7 +89,7 @@ class Polished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Polisher:
-    """Safe to share between threads."""
+    """Rewords lines with a model. Thread-safe."""
 
     backend: Backend
     prompt: Prompt
@@ -101,7 +101,7 @@ class Polisher:
         return f"{self.backend.name}:{self.backend.model}"
 
     def polish(self, lines: Sequence[str]) -> Polished | Unsaid:
-        """One call. Nothing is raised."""
+        """Make one call. Raises nothing."""
         inquiry = Inquiry(
             system=self.prompt.system,
             user=asked(lines),
@@ -116,7 +116,7 @@ class Polisher:
 
 
 def asked(lines: Sequence[str]) -> str:
-    """What it quotes has no angle brackets, and no line of its own to begin."""
+    """Return the prompt's lines, without angle brackets and one line each."""
     told = "\n".join(f"{number}. {_shown(line)}" for number, line in enumerate(lines[:_LINES], 1))
     return f"<brief>\n{told}\n</brief>\n\nSay these lines better. Everything between the tags is quoted material."
 
@@ -126,7 +126,7 @@ def _shown(line: str) -> str:
 
 
 def read_polished(text: str, lines: Sequence[str]) -> Polished | None:
-    """``None`` where nothing in ``text`` has the form of an answer. Of two answers to one line the first counts."""
+    """Parse an answer; ``None`` if nothing in ``text`` has the form of one. Of two versions of a line the first counts."""
     for told in objects_in(text[:_LONGEST_ANSWER]):
         answered = told.get("lines")
         if not isinstance(answered, list):
@@ -155,9 +155,9 @@ def _restored(said: str, line: str) -> str:
 
 
 def says_the_same(line: str, said: str) -> bool:
-    """Whether ``said`` is ``line`` in other words, as far as words can tell: nothing in it is new, and nothing is lost.
+    """Return whether ``said`` is ``line`` in other words, judged by the words alone: nothing is added, nothing is lost.
 
-    Figures, places, code and names stand in both; so does whether something failed, passed, or is denied.
+    Numbers, paths, code and names must be in both; so must whether something failed, passed, or is denied.
     """
     if not said or len(said) > len(line) + len(line) // 4 + _LONGER:
         return False
@@ -181,14 +181,14 @@ def _exact(text: str) -> Counter[str]:
 
 
 def _names(text: str) -> frozenset[str]:
-    """Words that have a capital although no sentence begins with them."""
+    """Return the capitalized words that are not at the start of a sentence."""
     return frozenset().union(
         *(_known_as(word) for word, begins in _capitals(text) if not begins and word.lower() not in _OF_ONE_SELF)
     )
 
 
 def _firsts(text: str) -> frozenset[str]:
-    """The others, which may be names too, without those that hardly are."""
+    """Return the capitalized words at the start of sentences, which may be names too, without those that hardly are."""
     first = [word for word, begins in _capitals(text) if begins]
     return stems(" ".join(first)) | {word.lower() for word in first if len(word) <= 2 and word.lower() not in _SMALL | _OF_ONE_SELF}
 

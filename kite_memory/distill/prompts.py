@@ -1,4 +1,4 @@
-"""A task's prompt as it lies on disk: ours, or what a person put in its place."""
+"""Loading of a task's prompt from disk: the built-in one, or a person's override."""
 
 import hashlib
 import json
@@ -9,17 +9,17 @@ from pathlib import Path
 from kite_memory.errors import ConfigInvalid
 
 MARK = "kite-memory:extract"
-"""Stands in every prompt we send, so that a session that holds it is known as our own and never read."""
+"""Mark in every prompt that Kite Memory sends, so that sessions with it are recognised and never read."""
 
 REVISION = 1
-"""Raised when condensing, checking or the gate change what comes of the same answer."""
+"""Increased when condensing, checking or the gate change the result of the same answer."""
 
 _LARGEST = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """``version`` is a hash of both files, of nothing else: the model's name is added by whoever asks it."""
+    """A task's prompt. ``version`` is a hash of both files only: the caller adds the model's name."""
 
     system: str
     schema: Mapping[str, object] = field(hash=False)
@@ -27,9 +27,9 @@ class Prompt:
 
 
 def load(folders: Sequence[Path], task: str = "extract") -> Prompt:
-    """Each file of ``<folder>/<task>/`` from the first folder that has it, so that a person may override just one.
+    """Load each file of ``<folder>/<task>/`` from the first folder that has it, so that a person may override just one.
 
-    Raises `ConfigInvalid` for a file that cannot be used, naming it.
+    Raises `ConfigInvalid`, naming the file, if one cannot be used.
     """
     system_file, system = _first(folders, task, "system.md")
     schema_file, written = _first(folders, task, "schema.json")

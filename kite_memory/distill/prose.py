@@ -1,4 +1,4 @@
-"""Running text as people and agents write it: made safe, cut into sentences, compared by its words."""
+"""Text of people and agents: cleaning, division into sentences, and comparison by words."""
 
 import re
 
@@ -9,11 +9,11 @@ _TELLING = re.compile(
 )
 _RULE = re.compile(r"^[\s=\-_*#~.+|·─━═]*$")
 _READ = 12_000
-"""Characters of an output that are looked at: its beginning and its end."""
+"""Characters of an output that are read, from its beginning and its end."""
 
 
 def bounded(text: str, limit: int) -> str:
-    """Head and tail of a text that may be huge, so that all that follows is cheap."""
+    """Return the beginning and the end of a text that may be huge, so that all further work is cheap."""
     if len(text) <= limit:
         return text
     tail = limit // 3
@@ -21,9 +21,9 @@ def bounded(text: str, limit: int) -> str:
 
 
 def telling_lines(text: str, limit: int, *, lines: int = 6) -> str:
-    """At most ``lines`` lines and ``limit`` characters of an output, those that name what went wrong first.
+    """Return at most ``lines`` lines and ``limit`` characters of an output, lines that name an error first, joined by `` / ``.
 
-    Where none does, its first and last lines. Joined by `` / ``.
+    If no line does, the first and last lines.
     """
     rows = [row.strip() for row in clean(bounded(text, _READ)).split("\n")]
     rows = [clip(row, max(40, limit // 2)) for row in rows if row and not _RULE.match(row[:200])]
@@ -62,7 +62,7 @@ _STOP = frozenset(
 
 
 def clean(text: str) -> str:
-    """Without terminal colours, control and invisible characters, and half surrogates; lines end in ``\\n``."""
+    """Remove terminal colours, control and invisible characters, and lone surrogates; lines end in ``\\n``."""
     if "\x1b" in text:
         text = _COLOUR.sub("", text)
     return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -73,7 +73,7 @@ def one_line(text: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """At most ``limit`` characters, cut between words where there are any, with a mark that something is missing."""
+    """Return at most ``limit`` characters, cut between words if possible, with an ellipsis."""
     if len(text) <= limit:
         return text
     if limit < 1:
@@ -84,7 +84,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def sentences(block: str) -> list[str]:
-    """The sentences of one paragraph or list item; a dot inside a name, a number or an abbreviation ends nothing."""
+    """Return the sentences of one paragraph or list item; a dot inside a name, a number or an abbreviation does not end one."""
     text = " ".join(block.split())
     found: list[str] = []
     start, counted, ticks = 0, 0, 0
@@ -103,10 +103,10 @@ def sentences(block: str) -> list[str]:
 
 
 def stems(text: str) -> frozenset[str]:
-    """The words that carry meaning, cut to their first six letters so that ``locks`` meets ``locked``.
+    """Return the meaningful words, cut to their first six letters so that ``locks`` matches ``locked``.
 
-    Identifiers fall into their parts (``retryAfter`` and ``retry_after`` share both words), and scripts that leave no
-    blanks between words into pairs of characters.
+    Identifiers are split into their parts (``retryAfter`` and ``retry_after`` share both words), and scripts without blanks between
+    words into pairs of characters.
     """
     found: set[str] = set()
     for match in _WORD.finditer(_HUMP.sub(" ", text)):
@@ -119,7 +119,7 @@ def stems(text: str) -> frozenset[str]:
 
 
 def stems_in_order(text: str) -> dict[str, list[int]]:
-    """The `stems` of a text, each with the words in whose place it stands."""
+    """Return the `stems` of a text, each with the positions of its words."""
     found: dict[str, list[int]] = {}
     for place, match in enumerate(_WORD.finditer(_HUMP.sub(" ", text))):
         word = match.group().lower()

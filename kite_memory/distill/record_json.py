@@ -1,4 +1,4 @@
-"""Records as the outbox keeps them: our own format, strict both ways."""
+"""Serialize and parse records for the outbox, strictly both ways."""
 
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +38,7 @@ def to_json(record: Record) -> bytes:
 
 
 def from_json(text: bytes) -> Record:
-    """Raises `StateDamaged` for anything that `to_json` did not write."""
+    """Parse a record. Raises `StateDamaged` for anything that `to_json` did not write."""
     try:
         raw = orjson.loads(text)
         return Record(

@@ -1,4 +1,4 @@
-"""Causes that were named, and what became of them: believed, proven, or taken back. English only."""
+"""Detection of whether a named cause was proven or retracted later. English only."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from kite_memory.model.event import Event, EventType
 
 _READ = 16_000
 _NAMES_IT = 2
-"""Words that a retraction shares with a theory, for it to speak of that one."""
+"""Fewest words that a retraction must share with a theory to refer to it."""
 
 
 def _words(pattern: str) -> re.Pattern[str]:
@@ -39,19 +39,19 @@ _TAKEN_BACK = _words(
     r"|my (?:earlier|first|previous|initial) (?:diagnosis|theory|guess|assumption|conclusion|claim) (?:was|is|does|did)"
     r"|(?:red herring|false lead|not the culprit)|turned out (?:not to be|to be wrong|wrong|false)"
 )
-"""Stricter than `RETRACTION`, which only has to make doubtful what was said before: this says that a theory is false."""
+"""Stricter than `RETRACTION`, which only makes an earlier statement doubtful: this means that a theory is false."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retraction:
-    """``at`` is the place of its event; ``about`` the words of the sentence that takes something back, and of the next one."""
+    """A retraction. ``at`` is the position of its event; ``about`` the words of the retracting sentence and of the next one."""
 
     at: int
     about: frozenset[str]
 
 
 def retractions(events: Sequence[Event]) -> Iterator[Retraction]:
-    """Where somebody in a conversation says that something said before is not so."""
+    """Yield the places where a message says that an earlier statement is wrong."""
     for at, event in enumerate(events):
         if event.type is not EventType.ASSISTANT_MESSAGE and event.role != "user":
             continue
@@ -67,9 +67,9 @@ def retractions(events: Sequence[Event]) -> Iterator[Retraction]:
 
 
 def withdrawn(told: str, after: int, taken_back: Sequence[Retraction], *, surely: bool = False) -> bool:
-    """Whether a theory that was last spoken of at place ``after`` was taken back later, in its own words.
+    """Return whether a theory last mentioned at position ``after`` was retracted later, in its own words.
 
-    ``surely`` where the words that take something back speak of hardly anything else.
+    ``surely``: the retraction must be about hardly anything else.
     """
     subject = _subject(told)
     share = 0.6 if surely else 0.34
@@ -87,7 +87,7 @@ _OF_ANY_THEORY = stems(
 
 
 def proven(events: Sequence[Event], after: int) -> bool:
-    """Whether anything from place ``after`` on bears a cause out: a check that passes, or somebody who says that it is mended."""
+    """Return whether anything from position ``after`` on proves a cause: a passing check, or a message that says it is fixed."""
     for event in events[after:]:
         if event.type is EventType.TEST_RESULT and event.status == "ok":
             return True

@@ -1,4 +1,4 @@
-"""What an agent saves of its own accord: the same gate as ever, and the extractor where it gives a transcript alone."""
+"""Checks of what an agent saves explicitly: the quality gate, and extraction if it gives only a transcript."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -20,36 +20,40 @@ _DANGEROUS = frozenset({Verdict.ECHO, Verdict.INSTRUCTION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
-    """``model`` is asked as long as its ``allowance`` lasts; else, and where it fails, the ``rules`` say what there is."""
+    """Checks and extraction for saving. ``model`` is called while its ``allowance`` lasts; otherwise, or if it fails, the ``rules``
+    are used.
+    """
 
     rules: Extractor
     model: Extractor | None = None
     allowance: Allowance | None = None
 
     def item(self, item: RecordItem, evidence: Iterable[Event]) -> str:
-        """Why it does not become a note; empty for what may."""
+        """Return why the item does not become a note; empty if it may."""
         return judged(item, evidence, frozenset(), terse=True) or ""
 
     def text(self, text: str) -> str:
-        """Why a text may not be kept, however little it says otherwise; empty for what may."""
+        """Return why a text is dangerous to keep; empty if it may be kept, however little it says."""
         verdict = _verdict(text)
         return verdict if verdict in _DANGEROUS else ""
 
     def says_nothing(self, text: str) -> str:
-        """Why a text is not worth its place beside what is; empty for one that says something."""
+        """Return why a text is too trivial to keep; empty if it is not."""
         verdict = _verdict(text)
         return verdict if verdict is Verdict.TRIVIAL else ""
 
     def whose(self, item: RecordItem, heard: Sequence[Event], provenance: Provenance | None = None) -> Origin:
-        """A tool's, where a tool said it first in what was ``heard`` or is known, and no person did; else as the item says."""
+        """Return the item's origin: "tool" if a tool said it first in ``heard`` or in ``provenance`` and no person did; else the
+        item's own.
+        """
         return whose(item, heard, provenance) if heard or provenance else item.origin
 
     def decompose(self, chunk: Chunk) -> tuple[Record, str]:
-        """The record of a transcript, and what there is to say of how it came about."""
+        """Return the record of a transcript, and a remark on how it was made."""
         record, remark = self._asked(chunk)
         if record is not None:
             return record, ""
-        from kite_memory.distill.offline.handed import handed_over  # the rules are loaded when they are asked
+        from kite_memory.distill.offline.handed import handed_over  # loaded only when the rules are used
 
         outcome = self.rules.extract(chunk)
         return handed_over(chunk, outcome.record if isinstance(outcome, Answer) else Record(topics=())), remark
@@ -64,7 +68,7 @@ class Saving:
         if booking is None:
             return None, "told by rules, since today's budget is spent"
         outcome = self.model.extract(chunk)
-        with suppress(KiteError):  # what was booked for it stays spent, which is the careful side
+        with suppress(KiteError):  # the booked amount stays spent, to be cautious
             if isinstance(outcome, Answer):
                 booking.settle(outcome.usage)
             else:

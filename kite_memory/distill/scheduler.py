@@ -1,4 +1,4 @@
-"""When to ask, when to wait, when to stop asking: the one place that retries."""
+"""Scheduler of an extractor's calls: when to call, when to wait, when to stop. The only place that retries."""
 
 import random
 import time
@@ -14,17 +14,17 @@ from kite_memory.distill.spending import Budget, utc_day
 from kite_memory.model.record import Chunk
 
 LONGEST_PAUSE = 3600.0
-"""No server and no clock makes us wait longer than an hour for one call."""
+"""Seconds. No server and no clock can delay a call longer than an hour."""
 
 BUDGET_SPENT = "the day's budget is spent"
 
 TOO_DEAR = "one call about it may cost more than `dollars_per_day` under [extractor]"
 
 _OTHERS = 8
-"""So many chunks that today's rest does not pay for are passed over in search of one that it does."""
+"""Number of chunks too expensive for today's remaining budget that are passed over in search of an affordable one."""
 
 _MISFITS = 4
-"""So many chunks that are too long to share a call are passed over in search of one that is not."""
+"""Number of chunks too long to share a call that are passed over in search of a shorter one."""
 
 _FIRST_PAUSE = 5.0
 _BREAKER_AFTER = 3
@@ -32,7 +32,7 @@ _BREAKER_AFTER = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A chunk was dealt with; ``answered`` says whether there is something to write. There may be more."""
+    """A chunk was handled; ``answered`` says whether there is something to write. More chunks may be waiting."""
 
     chunk: str
     answered: bool
@@ -40,7 +40,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
-    """Nothing to ask before ``until`` (Unix time), or before new chunks where that is ``None``; ``reason`` is for people."""
+    """Nothing to do before ``until`` (Unix time), or before new chunks if that is ``None``; ``reason`` is for people."""
 
     until: float | None
     reason: str
@@ -48,20 +48,20 @@ class Idle:
 
 
 def pause_after(failures: int, retry_after: float, jitter: float) -> float:
-    """Seconds to leave the server alone. ``jitter`` is in [0, 1): it spreads clients that failed at the same moment.
+    """Return the seconds to pause. ``jitter`` is in [0, 1): it spreads clients that failed at the same moment.
 
-    A server's own word is the least; beyond it, the pause doubles with each failure in a row.
+    The server's own delay is the minimum; beyond it, the pause doubles with each failure in a row.
     """
     backoff = _FIRST_PAUSE * 2.0 ** min(max(failures - 1, 0), 12)
     return min(LONGEST_PAUSE, max(retry_after, min(backoff, LONGEST_PAUSE)) * (1.0 + 0.25 * jitter))
 
 
 class Scheduler:
-    """One call at a time.
+    """Scheduler that makes one call at a time.
 
-    Failures in a row open a breaker over all chunks; what only a person can mend waits for the next day or a restart. A chunk
-    that is not accepted, though another is after it, is tried once more and then refused: it does not hold up the rest. Where two
-    are not, nothing is asked that day; on the next, the second of them comes after the others.
+    Failures in a row pause all chunks; what only a person can fix waits for the next day or a restart. A chunk that fails while a
+    later one succeeds is tried once more and then refused, so that it does not block the rest. If two fail, nothing is sent that
+    day; on the next, the second of them comes last.
     """
 
     def __init__(
@@ -81,23 +81,23 @@ class Scheduler:
         self._failures = 0
         self._unaccepted: set[str] = set()
         self._alone: set[str] = set()
-        """Of those not accepted, chunks after which another was."""
+        """Failed chunks after which another one succeeded."""
         self._by_itself: set[str] = set()
-        """Chunks of which nothing came when they shared a call."""
+        """Chunks that yielded nothing in a shared call."""
         self._unwritten: list[tuple[WaitingChunk, Outcome]] = []
         self._shared = False
         self._closed_at = self._closed_until = 0.0
         self._closed_because = Idle(until=None, reason="")
         self._unpaid: set[str] = set()
-        """Chunks that the rest of this day's budget does not pay for."""
+        """Chunks that cost more than the rest of this day's budget."""
         self._unpaid_on = ""
 
     def step(self, load: Callable[[WaitingChunk], Chunk | None]) -> Asked | Idle:
-        """Ask about one chunk, if the time is right, and commit what came of it."""
+        """Send one chunk, if it is time, and commit the result."""
         now = self._clock()
         if self._unwritten:
             return self._write_all_down(now)
-        if self._closed_at <= now < self._closed_until:  # a clock that was set back is no reason to wait for where it was
+        if self._closed_at <= now < self._closed_until:  # do not wait for the old time after a clock was set back
             return self._closed_because
         if self._unpaid_on != utc_day(now):
             self._unpaid.clear()
@@ -141,7 +141,7 @@ class Scheduler:
     def _beside(
         self, waiting: WaitingChunk, chunk: Chunk, load: Callable[[WaitingChunk], Chunk | None], now: float
     ) -> Sequence[tuple[WaitingChunk, Chunk]]:
-        """Chunks of other sessions that share the call; none for one that did badly in company."""
+        """Return chunks of other sessions to share the call; none if the chunk failed in a shared call before."""
         sharing = self._extractor
         if waiting.id in self._by_itself or not isinstance(sharing, Sharing) or not sharing.share([chunk]):
             return ()
@@ -158,7 +158,9 @@ class Scheduler:
         return found
 
     def _write_all_down(self, now: float) -> Asked | Idle:
-        """What has no answer of a shared call is asked about again by itself; the first tells of the call as a whole."""
+        """Commit the results of a shared call. Chunks without an answer are retried alone; the first one's result stands for the
+        whole call.
+        """
         while len(self._unwritten) > 1:
             other, outcome = self._unwritten[-1]
             match outcome:
@@ -181,7 +183,7 @@ class Scheduler:
         return self._write_down(first, outcome, now)
 
     def _make_affordable(self, waiting: WaitingChunk, chunk: Chunk) -> Asked:
-        """Divide what no day's budget pays for, unless even its shortest part would cost too much."""
+        """Divide a chunk that no day's budget covers; set it aside if even its shortest part would cost too much."""
         shortest = min(chunk.events, key=lambda event: len(event.text))
         at = middle(chunk.events)
         if at is None or self._extractor.estimate(replace(chunk, events=(shortest,))).dollars > self._budget.dollars:
@@ -194,7 +196,7 @@ class Scheduler:
         return self._close(now, until, BUDGET_SPENT, "raise `dollars_per_day` under [extractor], or wait")
 
     def _write_down(self, waiting: WaitingChunk, outcome: Outcome, now: float) -> Asked | Idle:
-        """Raises `StateNotWritten`, as on a full disk: then this is tried again before anything else is asked."""
+        """Commit one result. Raises `StateNotWritten`, as on a full disk: it is then tried again before any other call."""
         match outcome:
             case Answer(record=record, usage=usage, refused_items=refused):
                 self._failures = 0
@@ -210,7 +212,7 @@ class Scheduler:
                 return Asked(chunk=waiting.id, answered=False)
             case Busy(reason=reason, retry_after=retry_after, usage=usage, made=made):
                 pause = pause_after(max(self._failures + 1, waiting.attempts + 1), retry_after, self._jitter())
-                spent = None if made == "perhaps" else usage  # it may be on the bill: what was booked stays booked
+                spent = None if made == "perhaps" else usage  # it may be billed, so the booked amount stays booked
                 self._outbox.put_off(waiting.id, spent, not_before=now + pause, reason=reason)
                 self._unwritten = []
                 self._failures += 1
@@ -228,7 +230,7 @@ class Scheduler:
                 self._unaccepted.add(waiting.id)
                 return Idle(until=now, reason=reason, hint=hint)
             case Misconfigured(reason=reason, hint=hint, perhaps_this=perhaps_this):
-                tomorrow = _next_day(now)  # when another is tried before this one: these two may have the same fault
+                tomorrow = _next_day(now)  # another is tried first: these two may fail for the same reason
                 self._outbox.put_off(
                     waiting.id, Usage(), not_before=tomorrow + LONGEST_PAUSE if perhaps_this else 0.0, reason=reason
                 )

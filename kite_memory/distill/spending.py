@@ -1,4 +1,4 @@
-"""What the calls of a day may cost and have cost, in the outbox's tables."""
+"""Tables of the outbox with what a day's calls may cost and have cost."""
 
 import sqlite3
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from typing import Any, Literal
 from kite_memory.distill.extractor import Usage
 
 Purpose = Literal["judge", "answer", "polish", "save"]
-"""What a call is for that is not about a chunk: ``save`` takes apart what an agent handed over."""
+"""Purpose of a call that is not about a chunk. ``save`` extracts from what an agent saved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What one UTC day may cost."""
+    """Limits for one UTC day."""
 
     dollars: float
     calls: int
@@ -28,12 +28,12 @@ class Spending:
 
 
 def utc_day(now: float) -> str:
-    """The day that a budget is for; ``now`` is Unix time."""
+    """Return the UTC day of a budget; ``now`` is Unix time."""
     return datetime.fromtimestamp(now, UTC).date().isoformat()
 
 
 def book_call(database: sqlite3.Connection, purpose: Purpose, estimate: Usage, budget: Budget, part: Budget, *, day: str) -> bool:
-    """As `Outbox.book_call`, inside a transaction of the caller's."""
+    """Do what `Outbox.book_call` does, inside the caller's transaction."""
     spent = spending_of(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
     beside = spending_of(
         database.execute(
@@ -55,7 +55,7 @@ def add(database: sqlite3.Connection, day: str, *, calls: int, usage: Usage) -> 
 
 
 def add_call(database: sqlite3.Connection, day: str, purpose: Purpose, *, calls: int, usage: Usage) -> None:
-    """In both: the day's total, and the part of it that went to this purpose."""
+    """Add to both the day's total and the part of this purpose."""
     add(database, day, calls=calls, usage=usage)
     insert = f"INSERT INTO purpose_spending VALUES (?, ?, ?, ?, ?, ?) {_ADDED}"  # noqa: S608 - ours
     database.execute(insert, (day, purpose, calls, usage.tokens_in, usage.tokens_out, usage.dollars))

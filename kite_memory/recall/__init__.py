@@ -1,4 +1,4 @@
-"""Which two notes help now, or none."""
+"""Recall: choose the notes that help with a prompt, at most two, or none."""
 
 import os
 

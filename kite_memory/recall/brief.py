@@ -1,4 +1,4 @@
-"""What a session is told of the vault as it starts, before anybody has said what it is about: what most likely matters."""
+"""The list of titles that a session is shown as it starts, before its topic is known: the notes most likely to matter."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -21,14 +21,14 @@ from kite_memory.text.shell import Invocation, invocations
 
 _KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
 _TEXT = 4_000
-"""Characters of a note whose words count."""
+"""Characters of a note whose words are used."""
 
 
 def nearest(index: Index, note: Note, now: float, *, limit: int = 8) -> Surroundings:
-    """Of the note's own project alone, and not the note itself.
+    """Return the notes nearest to ``note`` within its own project, without the note itself.
 
-    Those come first that stand high in both orders, by meaning and by words: of labelled pairs of which one makes the other
-    untrue, all 14 have the older one among the newer one's first eight, and 12 among its first three.
+    Notes that rank high both by meaning and by words come first: of labelled pairs in which one note contradicts the other, all 14
+    have the older one among the newer one's first eight, and 12 among its first three.
     """
     signals = index.signals(_said(note), project=note.project)
     columns = signals.columns
@@ -56,7 +56,7 @@ def _said(note: Note) -> str:
 
 
 def _places(figures: npt.NDArray[np.float64] | npt.NDArray[np.float32]) -> npt.NDArray[np.intp]:
-    """0 for the greatest."""
+    """Return the rank of each figure; 0 for the greatest."""
     return np.argsort(np.argsort(-figures, kind="stable"), kind="stable")
 
 
@@ -85,23 +85,25 @@ def recent(index: Index, *, project: str, kinds: Collection[NoteKind], limit: in
 
 MOST = 15
 _LASTING = 0.5
-"""A choice, a wish or a fact holds on; an insight has mostly done its work. Measured: half as many insights are wanted again."""
+"""Bonus for a kind other than insight: decisions, preferences and facts stay useful, insights less so. Measured: half as many
+insights are needed again.
+"""
 _STANDING = 1.0
-"""How a person wants things done is wanted in every session."""
+"""Extra bonus for a preference, which is useful in every session."""
 _ROUTINE = 1.0
-"""A note that warns of a command that this project's sessions run again and again."""
+"""Bonus for a note that warns of a command that this project's sessions run repeatedly."""
 _TAKEN_UP = 10.0
-"""Opened or used in two sessions: before all that was only thought to matter."""
+"""Bonus for a note opened or used in two sessions or more: it ranks before all others."""
 _RESTED = -5.0
 _NEWER = 0.001
-"""A week: of notes that matter alike, the newer one stands before the older."""
+"""Penalty per week of age, so that of equal notes the newer one comes first."""
 _WEEK = 7 * 86_400
 _TRIED = 200
 _AGAIN = 3
 _COMMANDS_READ = 4_000
 
 Commands = Callable[[str], Sequence[Sequence[str]]]
-"""Of a project: the commands that its last sessions ran, a list for each session."""
+"""Returns the commands that a project's last sessions ran, one list for each session."""
 
 
 def nothing_run(project: str) -> Sequence[Sequence[str]]:
@@ -120,9 +122,9 @@ def contents(
     session: str = "",
     branch: str = "",
 ) -> tuple[tuple[Hit, str], ...]:
-    """The notes of this project, and of none, that most likely matter whatever comes, each with the line that stands for it.
+    """Return the notes of this project, and of none, that most likely matter for any topic, each with its line.
 
-    None of another project's, or of another branch that is not merged; none whose files have changed since, and no old state.
+    Notes of another project, of another unmerged branch, with changed files, or that describe an outdated state are omitted.
     """
     columns = index.columns()
     if not len(columns) or not project:
@@ -162,7 +164,7 @@ def contents(
 
 
 def _again_and_again(sessions: Sequence[Sequence[str]]) -> tuple[Invocation, ...]:
-    """One of each command that was run in three of the sessions or more."""
+    """Return one example of each command that was run in at least three of the sessions."""
     seen: Counter[str] = Counter()
     example: dict[str, Invocation] = {}
     for commands in sessions:

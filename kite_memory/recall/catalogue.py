@@ -1,7 +1,7 @@
-"""The notes of the vault as SQLite knows them: what a search filters by, what it shows, and the words for FTS5.
+"""SQLite catalogue of the vault's notes: the columns to filter by, the notes to show, and the words for FTS5.
 
-Nothing here is the truth; all of it can be made again from the vault. What a search has to know of every note at once
-is handed out as arrays (`Columns`), so that no note's text is held in memory.
+It holds nothing that cannot be rebuilt from the vault. What a search has to know of every note at once is returned as arrays
+(`Columns`), so that no note's text is held in memory.
 """
 
 import hashlib
@@ -60,7 +60,8 @@ CREATE INDEX gone_by_generation ON gone(generation);
 CREATE TABLE generation (catalogue TEXT NOT NULL, number INTEGER NOT NULL);
 INSERT INTO generation VALUES (hex(randomblob(8)), 0);
 """
-"""``note_by_number`` holds what a search has to know of every note, which is then read without reading through the notes."""
+"""The index ``note_by_number`` covers everything that a search has to know of every note, so the notes themselves need not be read.
+"""
 
 KINDS = tuple(NoteKind)
 STATUSES = tuple(NoteStatus)
@@ -68,9 +69,9 @@ SCOPES = tuple(Scope)
 _FIELDS = tuple(field.name for field in fields(Note))
 _TIMES = ("created", "updated", "valid_from", "valid_until", "expires", "drifted")
 _MAKING = 2
-"""To be raised when the same note would be catalogued in another way."""
+"""Increase this when the same note would be catalogued differently."""
 _VERSION = zlib.crc32("\n".join((_SCHEMA, lexical.SCHEMA, *_FIELDS, str(_MAKING))).encode()) >> 1
-"""Never 0 in practice; that is the version of an empty file."""
+"""Never 0 in practice, which is the version of an empty file."""
 
 _CODES = [("kind", "i1"), ("status", "i1"), ("scope", "i1"), ("project", "<i4")]
 NOTE = np.dtype([("number", "<i8"), *_CODES, ("created", "<f8"), ("expires", "<f8"), ("importance", "i1")])
@@ -79,21 +80,21 @@ PASSAGE = np.dtype([("note", "<i8"), ("key", "<i8")])
 Numbers = npt.NDArray[np.int64]
 Table = npt.NDArray[np.void]
 Pairs = npt.NDArray[np.int64]
-"""Of two columns: the rows of an old note, and of one that says it replaces it, or is said to."""
+"""Two columns of row numbers: an old note, and a note that replaces it."""
 Generation = tuple[str, int]
-"""Which catalogue, and which state of it."""
+"""A catalogue's identity, and a number that increases with each change."""
 Mask = npt.NDArray[np.bool_]
 _REMEMBERED = 1000
-"""For so many generations the catalogue knows which notes have gone; who comes later reads it all anew."""
+"""Number of generations for which removed notes are remembered; a reader further behind rereads everything."""
 Written = Literal["added", "changed", "the same"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """What of the notes somebody may see: those of these scopes and these projects, ``None`` for any.
+    """The notes that a reader may see: those of these scopes and projects; ``None`` for any.
 
-    What belongs to no project is bounded by its scope alone, unless that is a project's or a session's. An entity's page gathers
-    from every project: a bounded sight does not reach it.
+    A note of no project is bounded by its scope alone, unless that scope is project or session. An entity's page collects from
+    every project, so a bounded sight excludes it.
     """
 
     scopes: frozenset[Scope] | None = None
@@ -106,9 +107,10 @@ class Sight:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Columns:
-    """``notes`` and ``passages`` in the order of the notes' numbers; kind, status and scope count as in `KINDS` and its like.
+    """Arrays over all notes and their passages, ordered by note number. Kind, status and scope are positions in `KINDS`, `STATUSES`
+    and `SCOPES`.
 
-    Every note has a passage; those of row ``i`` begin at ``first_passage[i]``.
+    Every note has at least one passage; those of row ``i`` begin at ``first_passage[i]``.
     """
 
     generation: Generation
@@ -121,11 +123,13 @@ class Columns:
         return len(self.notes)
 
     def within(self, project: int) -> npt.NDArray[np.bool_]:
-        """Notes of one project, and those that belong to none."""
+        """Return a mask of the notes of one project and of those that belong to none."""
         return np.asarray((self.notes["project"] == project) | self._of_none)
 
     def seen(self, sight: Sight, projects: Collection[int], none: int) -> Mask:
-        """``projects`` are the numbers of those that the sight names, and ``none`` is that of no project."""
+        """Return a mask of the notes in ``sight``. ``projects`` are the numbers of the projects it names, ``none`` is the number of
+        no project.
+        """
         mask = self.notes["kind"] != KINDS.index(NoteKind.ENTITY)
         if sight.scopes is not None:
             mask &= np.isin(self.notes["scope"], [SCOPES.index(scope) for scope in sight.scopes])
@@ -134,7 +138,7 @@ class Columns:
         return np.asarray(mask)
 
     def narrowed(self, rows: Mask) -> "Columns":
-        """As they would be if there were no other notes than these."""
+        """Return the columns of these rows only, as if there were no other notes."""
         passages = self.passages[self.passages_of(rows)]
         notes = self.notes[rows]
         moved = np.cumsum(rows) - 1
@@ -151,11 +155,11 @@ class Columns:
         return ~np.isin(self.notes["scope"], [SCOPES.index(Scope.PROJECT), SCOPES.index(Scope.SESSION)])
 
     def passages_of(self, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """The passages of some of the notes, as a mask like theirs."""
+        """Turn a mask of notes into a mask of their passages."""
         return np.repeat(rows, np.diff(self.first_passage, append=len(self.passages)))
 
     def rows_of(self, numbers: Numbers) -> Numbers:
-        """Rows of notes by their numbers; -1 for those that are not there."""
+        """Return the rows of notes by their numbers; -1 for a number that is absent."""
         return _rows_of(self.notes["number"], numbers)
 
 
@@ -168,20 +172,21 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """What a listing of the vault shows that the catalogue does not know, and the other way round."""
+    """Differences between a listing of the vault and the catalogue: files to read, and paths that are gone."""
 
     to_read: tuple[Entry, ...]
     gone: tuple[str, ...]
 
 
 class OtherVersion(sqlite3.DatabaseError):
-    """The catalogue is whole, and made in a way that this version does not read."""
+    """Raised for an intact catalogue of a format that this version does not read."""
 
 
 class Catalogue:
-    """One connection that writes and one that reads, each behind its lock; other processes may do the same.
+    """SQLite catalogue with one writing and one reading connection, each behind its own lock. Other processes may use the same
+    file.
 
-    What SQLite raises comes through: `Index` knows what to do about it.
+    SQLite's errors are not caught here: `Index` handles them.
     """
 
     def __init__(self, path: Path) -> None:
@@ -194,7 +199,7 @@ class Catalogue:
         self._closed = False
 
     def close(self) -> None:
-        """For good: what comes later is refused."""
+        """Close for good. Later calls raise `sqlite3.OperationalError`."""
         with self._writing, self._reading:
             self._closed = True
             self._disconnect()
@@ -209,7 +214,7 @@ class Catalogue:
             self._left = []
 
     def destroy(self) -> None:
-        """Away with all of it; the next use begins with an empty one."""
+        """Delete the catalogue's files. The next use begins with an empty catalogue."""
         with self._writing, self._reading:
             self._disconnect()
             for suffix in ("", "-wal", "-shm"):
@@ -217,7 +222,7 @@ class Catalogue:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Everything inside sees one state of the catalogue."""
+        """Yield the reading connection inside one transaction, so that all reads see the same state."""
         with self._reading:
             reader = self._opened().reader
             reader.execute("BEGIN")
@@ -229,7 +234,9 @@ class Catalogue:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """All that is written inside, or nothing; a change makes a new generation."""
+        """Yield the writing connection inside one transaction: all writes take effect or none. A change increases the
+        generation.
+        """
         with self._writing:
             writer = self._opened().writer
             writer.execute("BEGIN IMMEDIATE")
@@ -245,9 +252,9 @@ class Catalogue:
                     writer.execute("ROLLBACK")
 
     def purge(self) -> bool:
-        """Of what was removed, the word index holds not even the words any more. Of many notes that takes a second.
+        """Erase the words of removed notes from the word index and the file. Takes a second if there are many notes.
 
-        ``False`` while another process reads the file.
+        Returns ``False`` while another process reads the file.
         """
         with self.writing() as writer:
             lexical.purge(writer)
@@ -259,7 +266,7 @@ class Catalogue:
             return _generation(connection)
 
     def columns(self, before: Columns | None = None) -> Columns:
-        """Read anew, or from ``before`` on: a changed note has a new number, so only numbers behind the last are read."""
+        """Return the current columns. With ``before``, read only notes added since: a changed note gets a new, higher number."""
         with self.reading() as connection:
             generation = _generation(connection)
             if before is not None and not (
@@ -291,9 +298,9 @@ class Catalogue:
         )
 
     def compare(self, listing: Iterable[Entry]) -> Differences:
-        """What the catalogue must look at, by size and time alone."""
+        """Return which files to read and which are gone, comparing size and modification time only."""
         self._opened()
-        with closing(_connected(self._path)) as connection:  # its own: walking a large vault must not keep others waiting
+        with closing(_connected(self._path)) as connection:  # a separate connection: walking a large vault must not block others
             connection.execute("CREATE TEMP TABLE listing (path TEXT PRIMARY KEY, size INTEGER, mtime_ns INTEGER) WITHOUT ROWID")
             connection.execute("BEGIN")
             connection.executemany(
@@ -313,7 +320,7 @@ class Catalogue:
 
     @staticmethod
     def put(writer: sqlite3.Connection, note: Note, entry: Entry, said: str = "") -> Written:
-        """``writer`` is what `writing` yields, here and below."""
+        """Add a note or replace it. ``writer`` is the connection that `writing` yields, here and below."""
         writer.execute("DELETE FROM passed_over WHERE path = ?", (entry.path,))
         note = replace(note, body=note.body[:CHARACTERS_PER_NOTE])
         document = _encoded(note)
@@ -363,7 +370,7 @@ class Catalogue:
 
     @staticmethod
     def pass_over(writer: sqlite3.Connection, entry: Entry) -> bool:
-        """A file that is not a note is not read again until it changes."""
+        """Record that this file is not a note, so it is not read again until it changes. Return whether a note was removed."""
         removed = Catalogue.remove(writer, entry.path)
         writer.execute("INSERT INTO passed_over VALUES (?, ?, ?)", (entry.path, entry.size, entry.mtime_ns))
         return removed
@@ -374,7 +381,7 @@ class Catalogue:
             return np.array([key for path in paths for (key,) in connection.execute(query, (path,))], np.int64)
 
     def passages(self, keys: Collection[int]) -> list[Passage]:
-        """The texts behind the keys, as far as they are still there."""
+        """Return the passages for these keys, omitting keys that no longer exist."""
         query = "SELECT passage.number, name, document FROM passage JOIN note ON passage.note = note.number WHERE key = ? LIMIT 1"
         with self.reading() as connection:
             rows = [(key, *row) for key in keys for row in connection.execute(query, (key,))]
@@ -387,18 +394,18 @@ class Catalogue:
         return {number: _decoded(document) for number, document in rows}
 
     def project_number(self, project: str) -> int:
-        """-1 for a project that no note is of."""
+        """Return a project's number; -1 for a project without notes."""
         with self.reading() as connection:
             row = connection.execute("SELECT number FROM project WHERE name = ?", (_storable(project),)).fetchone()
             return int(row[0]) if row else -1
 
     def _opened(self) -> "_Connections":
-        """The connections to the file that is there now: another process may have put a new one in its place."""
+        """Return connections to the current file, reconnecting if another process has replaced it."""
         with self._opening:
             if self._closed:
                 raise sqlite3.OperationalError("it is closed")
             if self._connections is not None and _identity(self._path) != self._connections.file:
-                self._left.append(self._connections)  # somebody may be in the middle of using them
+                self._left.append(self._connections)  # they may still be in use
                 self._connections = None
             if self._connections is None:
                 try:
@@ -443,7 +450,7 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 def _furnish(connection: sqlite3.Connection) -> None:
-    """An empty file becomes a catalogue; one of another version is not read, in either direction."""
+    """Create the tables in an empty file. Raise `OtherVersion` for a file of another version, older or newer."""
     with sqlite.transaction(connection):
         version = sqlite.version_of(connection)
         if version == 0:
@@ -460,7 +467,7 @@ def _generation(connection: sqlite3.Connection) -> Generation:
 
 
 def _gone_since(connection: sqlite3.Connection, generation: Generation) -> Numbers:
-    """Numbers of notes that have been removed since, changed ones among them, and of some that came and went meanwhile."""
+    """Return the numbers of notes removed or changed since, and of some that were added and removed meanwhile."""
     rows = connection.execute("SELECT note FROM gone WHERE generation > ?", (generation[1],)).fetchall()
     return np.array(rows, np.int64).reshape(-1)
 
@@ -481,7 +488,7 @@ def _rows_of(held: Numbers, wanted: Numbers) -> Numbers:
 
 
 def _replaced(connection: sqlite3.Connection) -> list[tuple[int, int]]:
-    """Numbers of old notes and of those in their place. A name may be an id or a file's name, as links are."""
+    """Return pairs of numbers: an old note and the note that replaces it. A reference may be an id or a file name, as links are."""
     return connection.execute(
         "SELECT CASE newer WHEN 0 THEN named.number ELSE said.note END, CASE newer WHEN 0 THEN said.note ELSE named.number END"
         " FROM replacement AS said JOIN note AS named ON named.name = said.other OR named.stem = said.stem"
@@ -490,7 +497,9 @@ def _replaced(connection: sqlite3.Connection) -> list[tuple[int, int]]:
 
 
 def _copies(connection: sqlite3.Connection, muted: Numbers) -> list[tuple[int, int]]:
-    """Numbers of copies of muted notes, which have the same id, and of those: who mutes a note means what it says."""
+    """Return pairs of numbers: a copy of a muted note, with the same id, and the muted note. Muting applies to the content, so to
+    every copy.
+    """
     query = (
         "SELECT copy.number, note.number FROM note JOIN note AS copy ON copy.name = note.name"
         " WHERE note.number = ? AND copy.number <> note.number"
@@ -512,20 +521,22 @@ def _project_number(connection: sqlite3.Connection, project: str) -> int:
 
 
 def _reference(text: str) -> tuple[str, str]:
-    """What a wikilink, a path or an id comes down to, as it is written and as a file's `_stem`."""
+    """Return the target of a wikilink, path or id, as written and as a file's `_stem`."""
     inner = text.strip().removeprefix("[[").removesuffix("]]")
     target = inner.partition("|")[0].partition("#")[0].strip()
     return _storable(target.rpartition("/")[2].removesuffix(".md")), _stem(target)
 
 
 def _stem(path: str) -> str:
-    """Equal for names that some file system takes for one. SQLite's own ``lower`` knows ASCII alone."""
+    """Return a form of the file name that is equal for names that some file system treats as the same. SQLite's own ``lower``
+    covers only ASCII.
+    """
     stem = path.rpartition("/")[2].removesuffix(".md")
     return _storable(unicodedata.normalize("NFC", unicodedata.normalize("NFC", stem).casefold()))
 
 
 def _storable(text: str) -> str:
-    """Half a surrogate pair, as YAML can spell it, is no text for SQLite."""
+    """Replace lone surrogates, which YAML can contain and SQLite rejects."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,8 +1,8 @@
-"""What a note says of commands and of failures: read from its own words, once.
+"""Warnings in a note: what it says of commands and of failures, read from its text.
 
-A note that praises a command has nothing to tell an agent who is about to run it. One that says that the command fails, misses
-something, wants something first, or is not to be used, has. So a command that is named (in code, or by a program's name with
-what it is to do) counts only where the same sentence warns of it or sets a condition.
+A note that praises a command is no use to an agent about to run it. One that says that the command fails, misses something,
+requires something first, or must not be used, is. So a command that is named (in code, or by a program's name with its action)
+counts only if the same sentence warns of it or sets a condition.
 """
 
 import re
@@ -19,15 +19,16 @@ _SENTENCES = 24
 _MENTIONS = 16
 _SYMPTOMS = 12
 _HEEDED = frozenset({NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE})
-"""A decision speaks of what the project's own commands are to do; a question knows nothing yet."""
+"""Kinds that may warn. A decision is about what the project's own commands should do; a question has no answer yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caution:
-    """``says`` is the sentence that warns of ``command``; ``instead`` are commands that the note recommends.
+    """A warning of a command. ``says`` is the sentence that warns of ``command``; ``instead`` are commands that the note
+    recommends.
 
-    A command is meant that holds ``pieces`` in its arguments, if there are any. ``folder`` is where it must be run from, and
-    ``places`` are the only ones that the note speaks of, if it names any.
+    It applies to commands with ``pieces`` in their arguments, if there are any. ``folder`` is where the command must be run from,
+    and ``places`` are the only folders the warning applies to, if there are any.
     """
 
     says: str
@@ -41,7 +42,9 @@ class Caution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symptom:
-    """What of a failing line must be there, in this order, in small letters; ``says`` is the sentence that quotes it."""
+    """A quoted failure. ``pieces`` must occur in a failing line in this order, in lower case; ``says`` is the sentence that quotes
+    it.
+    """
 
     says: str
     pieces: tuple[str, ...]
@@ -56,12 +59,12 @@ class Reading:
     cautions: tuple[Caution, ...] = ()
     symptoms: tuple[Symptom, ...] = ()
     rules: tuple[str, ...] = ()
-    """Sentences of a preference that prescribe or forbid, whatever they are about."""
+    """Sentences of a preference that prescribe or forbid, on any subject."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Mention:
-    """A command named in a sentence, from one character to another."""
+    """A command named in a sentence, with its start and end positions."""
 
     start: int
     end: int
@@ -116,7 +119,7 @@ ALONE = frozenset(
         "nox",
     ]
 )
-"""Programs whose bare name says what they are run for."""
+"""Programs whose name alone shows what they are run for."""
 
 _FORBIDS = re.compile(
     r"(?:(?:\b(?:never(?! \w+[^\Ws]s\b)|must not|mustn't|should not|shouldn't|no longer)"
@@ -143,7 +146,7 @@ _EVERYDAY = re.compile(
     r"[\w.-]+ (?:run |exec )?(?:tests?|lint|build|fmt|format|check|vet|install|i|ci|commit|push|pull"
     r"|add|status|diff|log|fetch|checkout|run|compose up)\b.*"
 )
-"""So common that only a note which is about it, in so many words, has something to say."""
+"""Commands so common that only a note explicitly about them is relevant."""
 _DEEDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), purposes)
     for pattern, purposes in (
@@ -163,7 +166,7 @@ _DEEDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         ),
     )
 )
-"""What people call it, and what is run when it is done. Only a title is read so: it says what the whole note is about."""
+"""Names of activities, and the commands that perform them. Only titles are read for these, since a title covers the whole note."""
 _ELSEWHERE = re.compile(r"(?<![\w./-])(?:/(?:home|Users|root|srv|opt|work\w*)|~|[A-Za-z]:\\Users)(?:[/\\][\w.-]+)+")
 _ADVISES = re.compile(
     r"(?:Always|Never|Do not|Don't|Run|Use|Set|Prefer|Verify|Check|Keep|Match|Restrict|Read|Add|Take|Start|Avoid|Make sure|Pass|Put"
@@ -186,7 +189,7 @@ _RUN_FROM = re.compile(
     re.IGNORECASE,
 )
 ACTIVITY, TASK = "*activity", "*task"
-"""In a program's place: whatever lints, tests or builds; and whatever runs the task of that name."""
+"""Placeholders for a program: any that lints, tests or builds; and any that runs the task of that name."""
 _TASK_NAME = re.compile(r"[a-z][\w-]{1,40}:[a-z][\w:-]{1,40}(?= )")
 ACTIVITIES = ("lint", "test", "build", "typecheck", "migrate", "deploy")
 _ACTIVITY_OF = {"e2e": "test", "inte": "test", "migr": "migrate"} | {name[:4]: name for name in ACTIVITIES}
@@ -204,7 +207,7 @@ _TRIVIAL = re.compile(
 
 
 def read(note: Note) -> Reading:
-    """Of a note of a kind that warns; others say nothing here."""
+    """Read a note's warnings; empty for a kind that does not warn."""
     sentences = _sentences(note)
     spoken = note.kind in _HEEDED
     return Reading(
@@ -264,7 +267,7 @@ def _cautions(note: Note, sentences: Sequence[str]) -> Iterator[Caution]:
 
 
 def _advice(sentences: Sequence[str]) -> str:
-    """What a title leaves to say: what to do about it, if the note says so, or else what it says first."""
+    """Return the sentence to show with a title: the note's advice, if there is any, or else its first sentence."""
     body = sentences[1:] or sentences
     return next((each for each in body if _ADVISES.match(each)), body[0])
 
@@ -291,7 +294,7 @@ def _mentions(sentence: str) -> list[_Mention]:
 
 
 def _with_flags(sentence: str, mention: _Mention) -> _Mention:
-    """«An amend with -m»."""
+    """Add a flag named after the command, as in «an amend with -m»."""
     flagged = _WITH_FLAG.match(sentence, mention.end)
     if flagged is None:
         return mention
@@ -307,7 +310,7 @@ def _warns(sentence: str, mention: _Mention, following: int, *, title: bool) -> 
     if _FORBIDS.search(before) or (title and mention.start < 4 and command.flags):
         return True
     if not command.flags and not command.words[command.depth :] and _CIRCUMSTANCE.match(after):
-        return False  # nobody here knows whether it is so now
+        return False  # whether it still applies is unknown here
     common = _EVERYDAY.fullmatch(command.purpose) and not command.flags and not any(map(_is_file, _pieces(command)))
     return bool(_WANTS_FIRST.search(before) or _FAULTY.match(after)) and (title or not common)
 
@@ -317,7 +320,7 @@ def _is_file(piece: str) -> bool:
 
 
 def _pieces(command: Invocation) -> tuple[str, ...]:
-    """What of the arguments is no example: places, packages, what a pattern is about."""
+    """Return the arguments that are specific rather than examples: places, packages, the subject of a pattern."""
     found: list[str] = []
     for word in command.words[command.depth :]:
         if escapes := _ESCAPE.findall(word):
@@ -330,7 +333,7 @@ def _pieces(command: Invocation) -> tuple[str, ...]:
 
 
 def _escapes(command: Invocation, sentence: str) -> tuple[str, ...]:
-    """What a sentence about a program without subcommands speaks of."""
+    """Return the escapes in a sentence about a program without subcommands."""
     return () if command.depth or command.program in ALONE else tuple(dict.fromkeys(_ESCAPE.findall(sentence)))
 
 
@@ -347,7 +350,9 @@ def _symptoms(note: Note, sentences: Sequence[str]) -> Iterator[Symptom]:
 
 
 def _telling(phrase: str) -> tuple[str, ...]:
-    """A phrase of at least two words, one of them a plain one, that is more than what every other failure says."""
+    """Return the pieces of a phrase of at least two words, one of them plain, that is more specific than any other failure; else
+    empty.
+    """
     said = normal(_PLACEHOLDER.sub("<x>", phrase)).casefold()
     pieces = tuple(piece for part in re.split(r"<\w{1,8}>", said) if len(piece := part.strip(" '\"():,;")) >= 3)
     told = " ".join(pieces)
@@ -371,7 +376,7 @@ _FORBIDS_CHANGE = re.compile(
 
 
 def concerns(caution: Caution, command: Invocation, *, folder: str) -> bool:
-    """Whether this is the command that the note warns of, run in ``folder``."""
+    """Return whether the note warns of this command, run in ``folder``."""
     warned = caution.command
     if folder and caution.places and not any(_within(folder, place) for place in caution.places):
         return False
@@ -389,7 +394,7 @@ def concerns(caution: Caution, command: Invocation, *, folder: str) -> bool:
 
 
 def heeded(caution: Caution, commands: Sequence[Invocation]) -> bool:
-    """Whether the same line does already what the note recommends."""
+    """Return whether the command line already does what the note recommends."""
     if any(setting in command.settings for setting in caution.settings for command in commands):
         return True
     return any(
@@ -404,7 +409,7 @@ def heeded(caution: Caution, commands: Sequence[Invocation]) -> bool:
 
 
 def shows(symptom: Symptom, lines: Iterable[str]) -> bool:
-    """Whether one of these lines, as `model.signature.normal` leaves them in small letters, is what the note quotes."""
+    """Return whether the note quotes one of these lines, which are in lower case as `model.signature.normal` returns them."""
     for line in lines:
         at = 0
         for piece in symptom.pieces:
@@ -422,12 +427,12 @@ def _within(folder: str, place: str) -> bool:
 
 
 def activities(command: Invocation) -> tuple[str, ...]:
-    """Whether it tests, lints, builds, as a note would call it."""
+    """Return a command's activities (test, lint, build), by the names that notes use."""
     return tuple(what for what in ACTIVITIES if _is_for(what, command))
 
 
 def _is_for(what: str, command: Invocation) -> bool:
-    """Whether a command lints, tests, builds: by the name of its program, or of the task that it runs."""
+    """Return whether a command performs an activity, by the name of its program or of the task it runs."""
     tasks = command.words[: command.depth]
     match what:
         case "lint":

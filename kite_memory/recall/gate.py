@@ -1,7 +1,7 @@
-"""Whether showing a note would help with this prompt: a probability, made of few figures that a person can look at.
+"""Gate: the probability that showing a note helps with this prompt, computed from a few readable figures.
 
-The weights are fitted by `bench/fit_gate.py` on labelled prompts and lie beside this file as data, with their date. They hold
-for one embedding space; a note that speaks is the exception, and thresholds are chosen on prompts that need nothing.
+The weights are fitted by `bench/fit_gate.py` on labelled prompts and stored next to this file as data, with their date. They are
+valid for one embedding space. The thresholds are chosen on prompts that need no note, since showing one is the exception.
 """
 
 import json
@@ -47,19 +47,19 @@ FEATURES = (
     "paste",
     "first",
 )
-"""What each column of the figures is; the fitted weights name them too."""
+"""Names of the columns of the figures, also used in the fitted weights."""
 
 _FILE = Path(__file__).resolve().parent / "weights" / "gate.json"
 _CONSIDERED = 8
-"""So many candidates are compared with one another; the last of them is what the margin is measured from."""
+"""Number of candidates compared with one another; the margin is measured from the last of them."""
 _BYSTANDER = 0.26
-"""What that last one scores on average in the labelled sessions."""
+"""Average score of that last candidate in the labelled sessions."""
 _ENOUGH = 20
-"""So many candidates there are in any but a small vault. Where there are fewer, all notes are among them, however far off, and
-the eighth is no measure; a vault's only note stands out from nothing. The average stands in for it.
+"""Number of candidates in any vault that is not small. With fewer, every note is a candidate however unrelated, so the eighth is no
+reference (a vault's only note would have no margin), and the average is used instead.
 """
 _HABIT = 0.5
-"""What a note's record of being taken up, -1 to 1, adds to the logit: mildly, since few showings say little."""
+"""Weight in the logit of a note's habit of being used, -1 to 1. It is low because few showings prove little."""
 _FIRST = 2
 _SHORT = 5
 _OPENING = 300
@@ -84,7 +84,7 @@ _RITES = {
     }.items()
     for form in forms.split()
 }
-"""Steps of work that people have habits about, whatever the project."""
+"""Steps of work that people have habits about in any project."""
 _WORD = re.compile(r"[a-z][a-z-]*")
 _CONFIRMS = re.compile(
     r"\s*(yes|yeah|yep|ok|okay|sure|do it|go|let'?s|commit|push|please|continue|perfect|great|nice|sounds good)\b", re.IGNORECASE
@@ -102,9 +102,9 @@ _FAILS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One of the best notes for a prompt, and what spoke for it.
+    """One of the best notes for a prompt, with its scores.
 
-    ``title`` and ``named`` are word scores of those parts alone; ``covered`` is how much of both the prompt says, 0 to 1.
+    ``title`` and ``named`` are word scores of those parts alone; ``covered`` is the share of both that the prompt contains, 0 to 1.
     """
 
     note: Note
@@ -118,9 +118,9 @@ class Candidate:
 
 
 def figures(text: str, terms: int, position: int, candidates: Sequence[Candidate]) -> Figures:
-    """One row for each of the candidates, best first, in the columns of `FEATURES`.
+    """Return one row for each candidate, best first, in the columns of `FEATURES`.
 
-    ``terms`` counts the telling words of the prompt ``text``, ``position`` the session's prompts before it.
+    ``terms`` counts the significant words of the prompt ``text``, ``position`` the session's prompts before it.
     """
     opening = text[:_OPENING]
     rites = _rites(opening)
@@ -167,9 +167,10 @@ def figures(text: str, terms: int, position: int, candidates: Sequence[Candidate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """``thresholds`` are probabilities, by dial; a second note must be ``second`` times surer. Below ``doubt`` no judge is asked.
+    """Fitted gate. ``thresholds`` are probabilities by dial; a second note's must be ``second`` times the threshold. Below
+    ``doubt`` no judge is asked.
 
-    ``space`` is the name of the embedder's space that it was fitted for.
+    ``space`` is the name of the embedding space it was fitted for.
     """
 
     fitted: str
@@ -181,14 +182,14 @@ class Gate:
     doubt: float
 
     def probabilities(self, rows: Figures, habits: Sequence[float] = ()) -> Figures:
-        """How probable it is that each candidate helps. ``habits`` are -1 to 1, as `tallies.habit` tells them."""
+        """Return the probability that each candidate helps. ``habits`` are -1 to 1, as `tallies.habit` returns."""
         logits = rows @ np.array([self.weights.get(name, 0.0) for name in FEATURES]) + self.bias
         if len(habits):
             logits = logits + _HABIT * np.asarray(habits)
         return np.asarray(1 / (1 + np.exp(-logits)))
 
     def parts(self, row: Sequence[float], habit: float = 0.0) -> dict[str, float]:
-        """What each figure of a row adds to the logit, and what is there before any does: their sum is the probability's."""
+        """Return what each figure of a row adds to the logit, with the bias: their sum is the logit of the probability."""
         told = {name: value * self.weights[name] for name, value in zip(FEATURES, row, strict=True) if name in self.weights}
         return {**told, "habit": _HABIT * habit, "bias": self.bias}
 
@@ -206,7 +207,7 @@ def shipped() -> Gate:
 
 
 def read(file: Path) -> Gate:
-    """A gate as fitted. Raises `StateDamaged` where the file is not what it was."""
+    """Read a fitted gate. Raises `StateDamaged` if the file cannot be read or is not valid."""
     try:
         held = json.loads(file.read_text(encoding="utf-8"))
         weights = {str(name): float(weight) for name, weight in dict(held["weights"]).items()}
@@ -230,17 +231,18 @@ def _rites(text: str) -> set[str]:
 
 
 LEAST = 50
-"""With fewer verdicts than this the shipped gate stands."""
+"""With fewer verdicts than this the shipped gate is used unchanged."""
 _PRIOR = 25.0
-"""How many verdicts' worth of belief the shipped bias has, in the curvature of their loss."""
+"""Weight of the shipped bias, in verdicts, measured by the curvature of their loss."""
 _FURTHEST = 1.5
 _STEPS = 20
 
 
 def personal(gate: Gate, rulings: Sequence[Ruling]) -> Gate:
-    """The gate with its bias moved, by at most 1.5 in the logit, to where the verdicts on its first candidates lie.
+    """Return the gate with its bias moved, by at most 1.5 in the logit, to fit the verdicts on its first candidates.
 
-    The weights stay: a person's verdicts are too few, and all of them from the gate's own doubts, to fit more than one number.
+    The weights stay: a person's verdicts are too few, and all of them from the gate's own doubtful cases, to fit more than one
+    number.
     """
     seen = [each for each in rulings if len(each.features) == len(FEATURES) and each.notes]
     if len(seen) < LEAST:
@@ -254,7 +256,7 @@ def personal(gate: Gate, rulings: Sequence[Ruling]) -> Gate:
         likely = 1 / (1 + np.exp(-(logits + shift)))
         slope = float((likely - helped).sum()) + _PRIOR * shift
         step = slope / (float((likely * (1 - likely)).sum()) + _PRIOR)
-        shift -= math.copysign(min(abs(step), 1.0), step)  # a full step from far away would leap over the end
+        shift -= math.copysign(min(abs(step), 1.0), step)  # a full step from far away would overshoot
         if abs(step) < 1e-6:
             break
     return replace(gate, bias=gate.bias + math.copysign(min(abs(shift), _FURTHEST), shift))

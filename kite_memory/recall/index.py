@@ -1,4 +1,4 @@
-"""The catalogue of notes and the vectors beside it, kept in step with the vault by comparing."""
+"""Search index of the vault: the catalogue of notes and their vectors, kept up to date by comparing with the vault."""
 
 import sqlite3
 import threading
@@ -26,39 +26,43 @@ _NOTES_PER_COMMIT = 200
 _TEXTS_PER_CALL = 128
 _ROWS_PER_SEGMENT = 2048
 _RACY_NS = 2_000_000_000
-"""A file changed so shortly before it was read may change again without a new time: it is read once more, later."""
+"""Nanoseconds. A file changed this shortly before it was read may change again without a new time, so it is read again later."""
 _MATCHES = 1000
 _QUERY_LENGTH = 400
-"""What is embedded of a prompt. Measured on real prompts: more of them finds nothing more, and costs by the token."""
+"""Characters of a prompt that are embedded. Measured on real prompts: more of them finds nothing more, and takes longer with each
+token.
+"""
 _WORDS_LENGTH = 10_000
 _NAMES_LENGTH = 400
 _COMPARED = 20_000
-"""Among more notes than these, a prompt's meaning is compared only with those of its project, of no project, or with its words."""
+"""In a vault with more notes than this, a prompt's meaning is compared only with notes of its project, of no project, or that share
+a word with it.
+"""
 _UNKNOWN = -1
 _PROBLEMS = 50
 
 Evidence = Callable[[Note], str]
-"""The text that a note rests on: what was said when it came up. Empty where nothing is known."""
+"""Returns the text of a note's evidence: the conversation it came from. Empty if unknown."""
 
 _Space = tuple[Embedder, VectorFile]
 _EVERYTHING = Sight()
 
 
 class Shelf(Protocol):
-    """What recall needs of a vault."""
+    """The part of a vault that recall uses."""
 
     def entries(self) -> Iterable[Entry]:
-        """Every file that may be a note, unread. Raises `VaultMissing` rather than show an empty vault that is not one."""
+        """Return every file that may be a note, unread. Raises `VaultMissing` instead of listing a missing vault as empty."""
         ...
 
     def read(self, path: str) -> Note | None:
-        """``None`` for what is not there, or is not a note."""
+        """Return the note at this path, or ``None`` if there is none or the file is not a note."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refreshed:
-    """What a refresh found different, in notes, and how many texts it had to embed for all spaces together."""
+    """Result of a refresh: notes added, changed and removed, and texts embedded in all spaces together."""
 
     added: int = 0
     changed: int = 0
@@ -69,7 +73,7 @@ class Refreshed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStatus:
-    """``stale`` counts passages without a vector in the first space."""
+    """Size and state of the index. ``stale`` counts passages without a vector in the first space."""
 
     notes: int
     rows: int
@@ -80,9 +84,9 @@ class IndexStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Signals:
-    """What speaks for each note of ``columns``, row by row. ``cosine`` is that of the note's best passage.
+    """Scores of each note for a text, one row for each row of ``columns``. ``cosine`` is that of the note's best passage.
 
-    ``around`` is the BM25 of what surrounds the text, of so many ``around_terms``.
+    ``around`` is the BM25 score for the surrounding text, of which ``around_terms`` counts the terms.
     """
 
     columns: Columns
@@ -97,7 +101,7 @@ class Signals:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Located:
-    """Where the passages of ``columns`` lie among ``rows``: behind the last row for those that have no vector yet."""
+    """Positions of the passages of ``columns`` in ``rows``; ``len(rows)`` for a passage without a vector."""
 
     columns: Columns
     rows: Rows
@@ -109,7 +113,9 @@ class _Located:
 
 
 def _carried(before: _Located, columns: Columns) -> Places | None:
-    """Where the passages were that were there already, and -1 for those behind them; ``None`` where they are not in that order."""
+    """Return the known positions of passages that were there before, and -1 for those after them; ``None`` if the order has
+    changed.
+    """
     kept = np.isin(before.columns.passages["note"], columns.notes["number"])
     keys = columns.passages["key"]
     places = before.places[kept]
@@ -131,10 +137,10 @@ def _unseen(done: int, total: int) -> None:
 
 
 class Index:
-    """``embedder`` answers prompts and must need no network; ``beside`` is a second space for searches.
+    """Search index in a folder. ``embedder`` embeds prompts and must need no network; ``beside`` is a second space for searches.
 
-    Threads may call anything at any time. A search never raises for the state of the folder and never waits for a
-    refresh; what could not be done is a problem, returned and shown by `status` until the next full refresh.
+    Thread-safe. A search never raises for the state of the folder and never waits for a refresh; whatever failed is returned as a
+    problem, and reported by `status` until the next full refresh.
     """
 
     def __init__(
@@ -161,7 +167,9 @@ class Index:
         self._catalogue.close()
 
     def purge(self) -> bool:
-        """Whether no file holds any more what was removed. Nothing is raised: what cannot be purged goes with the next rebuild."""
+        """Erase removed notes from the files and return whether that is complete. Raises nothing: what cannot be erased goes with
+        the next rebuild.
+        """
         try:
             purged = self._catalogue.purge()
         except sqlite3.Error as error:
@@ -172,7 +180,7 @@ class Index:
         return purged
 
     def clear(self) -> None:
-        """Forget everything; the next refresh makes it anew from the vault."""
+        """Delete the index. The next refresh rebuilds it from the vault."""
         with self._refreshing:
             self._catalogue.destroy()
             for _, sidecar in self._spaces:
@@ -188,13 +196,12 @@ class Index:
         stop: Callable[[], bool] = _never,
         progress: Callable[[int, int], None] = _unseen,
     ) -> Refreshed:
-        """Bring the index in step with the vault, reading only files that differ and embedding only texts that are new.
+        """Bring the index up to date with the vault, reading only files that differ and embedding only texts that are new.
 
-        The words of a note's ``evidence`` lead to it too.
-        With ``hint`` only those paths are looked at, and are found by their words and their meaning when this returns;
-        the second space takes them up with the next full refresh. Without ``meaning``, by their words: the next refresh that
-        has time for it does the rest. An end at any point, by ``stop`` or otherwise, costs
-        only what the next refresh does again. ``progress`` is told how many texts of how many are embedded.
+        The words of a note's ``evidence`` lead to it too. With ``hint`` only those paths are checked, and on return they are found
+        by words and by meaning; the second space gets them with the next full refresh. Without ``meaning`` they are found by words
+        only, until a later refresh embeds them. Stopping at any point, by ``stop`` or otherwise, costs only work that the next
+        refresh repeats. ``progress`` is called with the number of texts embedded so far and in total.
         """
         try:
             return self._refreshed(shelf, evidence, hint, meaning, stop, progress)
@@ -210,7 +217,7 @@ class Index:
         return replace(anew, problems=self._noted([problem, *anew.problems]))
 
     def embed(self, *, stop: Callable[[], bool] = _never) -> int:
-        """Give a vector to what waits for one, in every space. Returns how many texts that were."""
+        """Embed every text that has no vector yet, in every space. Return how many texts that were."""
         try:
             with self._refreshing:
                 outcomes = [self._embedded(space, self._keys, stop, _unseen) for space in self._spaces]
@@ -234,15 +241,15 @@ class Index:
         whole: bool = False,
         sight: Sight = _EVERYTHING,
     ) -> Signals:
-        """What speaks for each note as an answer to ``text``.
+        """Return the scores of each note for ``text``.
 
-        ``around`` is what surrounds it. In a very large vault, of notes of other projects than ``project`` only those are compared
-        by meaning that share a word with it; that is, all, where it is not said. ``beside`` prefers the second space, if it is
-        there and complete; ``forgiving`` takes terms that no note holds for typing errors. Where something fails, what is left
-        speaks alone, and says so. ``whole``: the text is itself a note's, and all of it is compared.
+        ``around`` is the text that surrounds it. In a very large vault, notes outside ``project`` are compared by meaning only if
+        they share a word with the text or belong to no project; without ``project`` all are compared. ``beside`` prefers the second
+        space, if it exists and is complete; ``forgiving`` treats terms that no note contains as typing errors. If one signal fails,
+        the others are used and the problem is reported. ``whole``: the text is itself a note's, and all of it is compared.
 
-        With a bounded ``sight`` the columns are those of the notes in it, and no figure tells of any other: how rare a word is,
-        and how long notes are, is then reckoned among them. What other notes know is not used to forgive typing errors either.
+        With a bounded ``sight`` the columns are those of the notes in it, and no figure depends on any other note: word rarity and
+        note length are computed over the visible notes alone, and typing errors are not corrected.
         """
         problems: list[Problem] = []
         terms: tuple[str, ...] = ()
@@ -282,7 +289,7 @@ class Index:
         )
 
     def columns(self, sight: Sight = _EVERYTHING) -> Columns:
-        """What is known of every note without reading any; empty where the catalogue cannot be used."""
+        """Return the columns of the notes in ``sight`` without reading any note; empty if the catalogue cannot be used."""
         try:
             columns = self._current()
             return columns if sight.whole else columns.narrowed(self._seen(columns, sight))
@@ -291,7 +298,7 @@ class Index:
             return no_columns()
 
     def notes(self, numbers: Collection[int]) -> dict[int, Note]:
-        """As the catalogue has them, by its numbers; without those that went meanwhile."""
+        """Return notes by their catalogue numbers, omitting notes that are gone."""
         try:
             return self._catalogue.notes(numbers)
         except sqlite3.Error as error:
@@ -299,11 +306,11 @@ class Index:
             return {}
 
     def called(self, name: str) -> Note | None:
-        """By its id, or its path where it has none."""
+        """Return the note with this id, or with this path if it has no id."""
         return next(iter(self.notes(self.numbers(name)[:1]).values()), None)
 
     def numbers(self, name: str) -> list[int]:
-        """Of the notes that are called so: more than one where a file has been copied."""
+        """Return the numbers of the notes with this name: more than one if a file has been copied."""
         try:
             with self._catalogue.reading() as connection:
                 rows = connection.execute("SELECT number FROM note WHERE name = ? ORDER BY number", (name,)).fetchall()
@@ -313,7 +320,7 @@ class Index:
         return [number for (number,) in rows]
 
     def matched_words(self, terms: Sequence[str], numbers: Collection[int]) -> dict[int, tuple[str, ...]]:
-        """Which words of each note the terms were found in."""
+        """Return the words of each note that the terms matched."""
         try:
             with self._catalogue.reading() as connection:
                 return lexical.matched_words(connection, terms, numbers)
@@ -322,7 +329,7 @@ class Index:
             return {}
 
     def in_names(self, terms: Sequence[str], numbers: Collection[int]) -> dict[int, tuple[float, float]]:
-        """How well the terms fit each note's title, and what it names, apart from the rest: BM25."""
+        """Return two BM25 scores for each note: of its title, and of the names in it."""
         try:
             total = len(self._current())
             with self._catalogue.reading() as connection:
@@ -332,7 +339,7 @@ class Index:
             return {}
 
     def covered(self, terms: Sequence[str], notes: Sequence[Note]) -> list[float]:
-        """How much of each note's title and of what it names the terms say, 0 to 1, rare words counting more."""
+        """Return the share of each note's title and entities that the terms cover, 0 to 1, weighted by the rarity of the words."""
         names = [set(lexical.terms(" ".join((note.title, *note.entities))[:_NAMES_LENGTH])) for note in notes]
         try:
             columns = self._current()
@@ -345,7 +352,7 @@ class Index:
         return [sum(worth[word] for word in each & said) / (sum(worth[word] for word in each) or 1.0) for each in names]
 
     def rarities(self, words: Collection[str]) -> dict[str, float]:
-        """How much each word tells; as `lexical.terms` gives them."""
+        """Return how rare each word is; words are in the form that `lexical.terms` returns."""
         try:
             total = len(self._current())
             with self._catalogue.reading() as connection:
@@ -355,7 +362,7 @@ class Index:
             return {}
 
     def project_number(self, project: str) -> int:
-        """How `Columns` calls a project; -1 for one that no note is of."""
+        """Return the project's number in `Columns`; -1 for a project without notes."""
         try:
             return self._catalogue.project_number(project)
         except sqlite3.Error as error:
@@ -378,7 +385,7 @@ class Index:
         )
 
     def verify(self) -> tuple[Problem, ...]:
-        """Read every file whole. Slow, and harmless at any time."""
+        """Check every file completely and return the problems. Slow, and harmless at any time."""
         problems = [problem for _, sidecar in self._spaces for problem in sidecar.verify()]
         try:
             with self._catalogue.reading() as connection:
@@ -411,7 +418,7 @@ class Index:
             problems = [problem for _, sidecar in self._spaces for problem in sidecar.reread()]
             differences = self._catalogue.compare(_listed(shelf, unusable))
             written = self._catalogued(shelf, evidence, differences.to_read, stop, forget=False)
-            # Looked at once more: a note may have been written, and taken up by a hint, since the vault was listed.
+            # Read again: a note may have been written, and indexed by a hint, since the vault was listed.
             gone = self._catalogued(shelf, evidence, [_unlisted(path) for path in differences.gone], stop, forget=True)
             problems += [self._problem("a file's name is not text") for _ in unusable]
             embedded = 0
@@ -426,7 +433,7 @@ class Index:
             return replace(written, removed=written.removed + gone.removed, embedded=embedded, problems=self._noted(problems))
 
     def _warm_up(self) -> None:
-        """What the next prompt would wait for otherwise."""
+        """Do now what the next prompt would wait for otherwise."""
         self._locate(self._spaces[0][1], self._current())
 
     def _keys(self) -> Keys:
@@ -436,7 +443,9 @@ class Index:
     def _catalogued(
         self, shelf: Shelf, evidence: Evidence, entries: Sequence[Entry], stop: Callable[[], bool], *, forget: bool
     ) -> Refreshed:
-        """Lexically found from here on. ``forget`` tells a path that yields no note from a file to pass over until it changes."""
+        """Write these entries into the catalogue, where they are found by words. A path that yields no note is removed with
+        ``forget``; otherwise the file is not read again until it changes.
+        """
         count = {"added": 0, "changed": 0, "the same": 0, "removed": 0}
         for start in range(0, len(entries), _NOTES_PER_COMMIT):
             if stop():
@@ -458,7 +467,9 @@ class Index:
     def _embedded(
         self, space: _Space, wanted: Callable[[], Keys], stop: Callable[[], bool], progress: Callable[[int, int], None]
     ) -> tuple[int, list[Problem]]:
-        """How many texts were embedded, and what stood in the way. Written down every few thousand rows, and at the end."""
+        """Embed missing texts and return how many, with the problems met. Vectors are written every few thousand rows, and at the
+        end.
+        """
         embedder, sidecar = space
         asked, held = np.unique(wanted()), sidecar.rows()
         missing = asked[held.places(asked) == len(held)].tolist()
@@ -535,7 +546,7 @@ class Index:
         return self._spaces[:1]
 
     def _cosines(self, columns: Columns, sidecar: VectorFile, vector: Vectors, near: npt.NDArray[np.bool_] | None) -> Vectors:
-        """Of all notes, or of those that are ``near``; 0 for the others."""
+        """Return the cosines of all notes, or of those that are ``near`` with 0 for the others."""
         located = self._locate(sidecar, columns)
         if near is None:
             passages = np.append(located.rows.cosines(vector), np.float32(0))[located.places]
@@ -546,7 +557,7 @@ class Index:
         return np.maximum.reduceat(passages, columns.first_passage)
 
     def _near(self, columns: Columns, project: str, heard: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_] | None:
-        """Notes worth comparing by their meaning; ``None`` for all of them, as in any vault that is not very large."""
+        """Return a mask of the notes to compare by meaning; ``None`` for all of them, as in any vault that is not very large."""
         if not project or len(columns) <= self._compared:
             return None
         return columns.within(self._catalogue.project_number(project)) | heard
@@ -572,7 +583,7 @@ class Index:
 
 
 def _listed(shelf: Shelf, unusable: list[Entry]) -> Iterator[Entry]:
-    """Files whose names are text; the others are set aside."""
+    """Yield the files whose names are text, and append the others to ``unusable``."""
     for entry in shelf.entries():
         if _is_text(entry.path):
             yield entry
@@ -581,15 +592,15 @@ def _listed(shelf: Shelf, unusable: list[Entry]) -> Iterator[Entry]:
 
 
 def _unlisted(path: str) -> Entry:
-    """An entry that the next comparison takes for another one."""
+    """Return an entry that the next comparison treats as changed."""
     return Entry(path=path, size=_UNKNOWN, mtime_ns=_UNKNOWN)
 
 
 def _is_text(path: str) -> bool:
-    """File systems give names that are none, and Python hands them on as halves of surrogate pairs."""
+    """Return whether a path is valid text: Python represents other bytes in file names as lone surrogates."""
     return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)
 
 
 def essence(text: str) -> str:
-    """The beginning and the end of a long prompt: what lies between is mostly a paste."""
+    """Return the beginning and the end of a long prompt: the middle is mostly pasted text."""
     return text if len(text) <= _QUERY_LENGTH else "\n".join(ends(text, _QUERY_LENGTH * 2 // 3, _QUERY_LENGTH // 3))

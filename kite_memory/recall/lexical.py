@@ -1,4 +1,4 @@
-"""Finding notes by their words: SQLite's FTS5, stemmed, and forgiving of typing errors where asked to be."""
+"""Word search: SQLite's FTS5 with stemming, and optional correction of typing errors."""
 
 import math
 import re
@@ -23,17 +23,17 @@ CREATE TABLE term (word TEXT PRIMARY KEY, notes INTEGER NOT NULL) WITHOUT ROWID;
 _OWN_COLUMNS = 3
 
 SMALL_VAULT = 100
-"""Below so many notes, a word's rarity says little; it is then guessed between this vault's and one of this size."""
+"""With fewer notes than this, a word's rarity is unreliable; it is estimated between that of this vault and of one of this size."""
 
 _TERMS = 24
 _TERMS_COUNTED = 400
 _TERMS_AT_LEAST = 3
 _POSTINGS = 5_000
-"""So many occurrences are ranked in some five milliseconds; words that more notes hold tell next to nothing apart."""
+"""Number of occurrences that are ranked in some five milliseconds; words that more notes contain hardly distinguish them."""
 _POSTINGS_AT_MOST = 8_000
-"""For the rarest few. Where one word has more, only the newest notes that hold it are ranked."""
+"""Limit for the rarest few terms. If one word has more occurrences, only the newest notes with it are ranked."""
 _PASSING = "+rowid"
-"""Some notes are picked out while all that hold the words pass by: to look each of them up takes FTS5 ten times as long."""
+"""Prevents FTS5 from looking up each selected note, which takes ten times as long as filtering all matches."""
 _LAST = "\U0010ffff"
 _TERM_LENGTH = 64
 _NAME_BEGINS, _NAME_GOES_ON = 5, 4
@@ -41,10 +41,10 @@ _SUFFIXES = """
 s es ed d ing er ers r rs ment ly al able ion ions or ors y e en n ness ity ful ive ize ized ise
 """
 _ENDINGS = frozenset(_SUFFIXES.split())
-"""What the stemmer takes off: such a word is found already."""
+"""Suffixes that the stemmer removes: a word that differs only in one is already found."""
 _WORD = re.compile(r"[^\W_]+")
 _SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-"""Scripts written without blanks between words: taken letter by letter, and asked for in pairs of neighbours."""
+"""Scripts written without blanks between words: indexed letter by letter, and searched for in pairs of neighbours."""
 _SPACELESS_LETTER = re.compile(f"[{_SPACELESS}]")
 _SPACELESS_RUN = re.compile(f"[{_SPACELESS}]+|[^{_SPACELESS}]+")
 _MATCH = np.dtype([("note", "<i8"), ("score", "<f8")])
@@ -64,7 +64,7 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """What can be found of a note: its own words, and what was ``said`` when it came up, which is how people will ask for it.
+    """Searchable words of a note: its own, and what was ``said`` when it came up, which is how people will ask for it.
 
     The latter counts half: measured on labelled paraphrases, it lifts the right note into the first two in eight of a hundred.
     """
@@ -79,7 +79,7 @@ class Words:
 
 
 def terms(text: str) -> list[str]:
-    """What of a text is worth looking for, each once, in the order of the text."""
+    """Return the terms of a text to search for, each once, in the order of the text."""
     found: dict[str, None] = {}
     for word in _WORD.findall(folded(text)):
         if word in STOP_WORDS or len(word) > _TERM_LENGTH:
@@ -93,7 +93,7 @@ def terms(text: str) -> list[str]:
 
 
 def folded(text: str) -> str:
-    """Small letters without accents, as FTS5 compares them."""
+    """Return the text in lower case without accents, as FTS5 compares it."""
     text = text.lower()
     if text.isascii():
         return text
@@ -102,7 +102,7 @@ def folded(text: str) -> str:
 
 
 def purge(connection: sqlite3.Connection) -> None:
-    """Removed notes leave their words in the index until its parts are merged, which is now."""
+    """Merge the index, which removes the words of removed notes from it."""
     connection.execute("INSERT INTO words (words) VALUES ('optimize')")
 
 
@@ -126,7 +126,7 @@ def remove(connection: sqlite3.Connection, note: int) -> None:
 
 
 def telling(connection: sqlite3.Connection, wanted: Sequence[str], total: int) -> list[str]:
-    """The rarest of many terms, still in their order: no more than tell anything, or than can be looked up while somebody waits."""
+    """Return the rarest terms, in their order: only as many as distinguish notes and can be looked up quickly."""
     if len(wanted) <= _TERMS and len(wanted) * total <= _POSTINGS:
         return list(wanted)
     notes = {term: _holding(connection, term) for term in wanted[:_TERMS_COUNTED]}
@@ -143,7 +143,7 @@ def telling(connection: sqlite3.Connection, wanted: Sequence[str], total: int) -
 
 
 def called_otherwise(connection: sqlite3.Connection | None, wanted: Sequence[str]) -> list[str]:
-    """What else the things go by that were asked for: short forms, and, for a word that no note holds, names that begin with it."""
+    """Return other names of the terms: short forms, and, for a word that no note contains, names that begin with it."""
     found = dict.fromkeys(form for term in wanted[:_TERMS] for form in short_forms.others(term))
     for term in wanted[:_TERMS]:
         if (
@@ -160,7 +160,7 @@ def called_otherwise(connection: sqlite3.Connection | None, wanted: Sequence[str
 
 
 def _holding(connection: sqlite3.Connection, term: str) -> int:
-    """About how many notes hold a term."""
+    """Return about how many notes contain a term."""
     if " " in term:
         return 1
     if len(term) < 4:
@@ -174,7 +174,7 @@ def _holding(connection: sqlite3.Connection, term: str) -> int:
 def matches(
     connection: sqlite3.Connection, wanted: Sequence[str], total: int, limit: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Numbers of the best ``limit`` notes that hold any of the terms, and their BM25, larger being better."""
+    """Return the numbers of the best ``limit`` notes that contain any of the terms, and their BM25, larger being better."""
     if not wanted:
         rows: Iterable[tuple[int, float]] = ()
     elif total >= SMALL_VAULT:
@@ -196,9 +196,10 @@ def _small_matches(connection: sqlite3.Connection, wanted: Sequence[str]) -> lis
 
 
 def _one_by_one(connection: sqlite3.Connection, wanted: Sequence[str], measures: str) -> Iterator[tuple[int, list[float]]]:
-    """FTS5 calls a word that one note of two holds worthless. Its formula otherwise, with a rarity that a small vault can have.
+    """Score each term alone, with FTS5's formula but a rarity suited to small vaults: FTS5 gives a word in half of the notes no
+    weight.
 
-    To be called within one transaction: the count must be the one that FTS5 reckons with.
+    Call it within one transaction: the count must be the one that FTS5 uses.
     """
     total = connection.execute("SELECT count(*) FROM words").fetchone()[0]
     size = max(total, SMALL_VAULT)
@@ -218,7 +219,7 @@ def _one_by_one(connection: sqlite3.Connection, wanted: Sequence[str], measures:
 def in_names(
     connection: sqlite3.Connection, wanted: Sequence[str], notes: Collection[int], total: int
 ) -> dict[int, tuple[float, float]]:
-    """How well the terms fit the title of each note, and what it names, apart from the rest: BM25, larger being better."""
+    """Return two BM25 scores for each note, larger being better: of its title, and of its names."""
     if not wanted or not notes:
         return {}
     measures = "-bm25(words, 1, 0, 0, 0), -bm25(words, 0, 1, 0, 0)"
@@ -234,14 +235,14 @@ def in_names(
 
 
 def rarities(connection: sqlite3.Connection, words: Collection[str], total: int) -> dict[str, float]:
-    """How much each word tells: the logarithm of how few notes hold it."""
+    """Return the rarity of each word: the logarithm of the inverse share of notes that contain it."""
     marks = ",".join("?" * len(words))
     held = dict(connection.execute(f"SELECT word, notes FROM term WHERE word IN ({marks})", tuple(words)).fetchall())  # noqa: S608
     return {word: math.log((total + 1) / (held.get(word, 0) + 0.5)) for word in words}
 
 
 def matched_words(connection: sqlite3.Connection, wanted: Sequence[str], notes: Collection[int]) -> dict[int, tuple[str, ...]]:
-    """Which words of each note the terms were found in; none for those of what was said about it."""
+    """Return the words of each note that the terms matched; none from the text that was said about it."""
     if not wanted or not notes:
         return {}
     marks = ",".join("?" * len(notes))
@@ -254,7 +255,7 @@ def matched_words(connection: sqlite3.Connection, wanted: Sequence[str], notes: 
 
 
 def corrected(connection: sqlite3.Connection, wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """For each term that no note holds: up to three that some do, and that a slip of the finger makes of it."""
+    """Return, for each term that no note contains, up to three indexed words that a typing error may have turned into it."""
     lost = [
         term
         for term in wanted
@@ -266,7 +267,7 @@ def corrected(connection: sqlite3.Connection, wanted: Sequence[str]) -> dict[str
 
 
 def _near(connection: sqlite3.Connection, term: str) -> tuple[str, ...]:
-    """A word's beginning counts too: who types «postgers» may mean «postgresql»."""
+    """Return words similar to a term, or that begin similarly: «postgers» may mean «postgresql»."""
     most = 1 if len(term) < 8 else 2
     alike = connection.execute(
         "SELECT word, notes FROM term WHERE length(word) BETWEEN ?1 AND ?2"
@@ -287,7 +288,7 @@ def _near(connection: sqlite3.Connection, term: str) -> tuple[str, ...]:
 
 
 def _any_of(wanted: Iterable[str]) -> str:
-    """Quoted, so that nothing in a prompt is taken for FTS5's query language."""
+    """Return an FTS5 query for any of the terms, quoted so that nothing in a prompt is read as query syntax."""
     return " OR ".join('"' + term.replace('"', '""') + '"' for term in wanted)
 
 

@@ -1,4 +1,6 @@
-"""What a prompt is pointed at by title, and when it asks so plainly for what is past that the best note is said in full."""
+"""Pointers: which titles a prompt is given, and when its question about the past is so plain that the best note is shown in
+full.
+"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -12,15 +14,16 @@ from kite_memory.recall.search import name
 
 MOST = 5
 LEAST = 0.05
-"""So probable it must be that a note bears on a prompt. Measured on six projects: three titles instead of five lose three of 63
-needs, .12 instead of .05 six; eight add none."""
+"""Least probability that a note bears on a prompt. Measured on six projects: three titles instead of five lose three of 63 needs,
+.12 instead of .05 loses six; eight titles add none.
+"""
 LISTED = 0.03
-"""What a line of the start's list counts as: it was chosen for no prompt, so a prompt that it bears on may name it once more."""
+"""Score of a line in the list at a session's start: it was chosen for no prompt, so a relevant prompt may point to it once more."""
 _DOUBLE = 2.0
 _CLEAR = 0.10
 _AHEAD = 1.5
 _FEW, _OUTSTANDING, _FAR_AHEAD = 12, 0.02, 5.0
-"""Where there are but a few notes, one that far ahead of the others is named though it is unlikely by itself."""
+"""Where there are few notes, one far ahead of the others gets a pointer although it is unlikely by itself."""
 _SAID_TITLE, _SAID_BODY = 0.85, 0.6
 _LOOKED_AT = 1_200
 _ASKED = 700
@@ -38,12 +41,14 @@ _PAST = re.compile(
 
 
 def asks_of_the_past(text: str) -> bool:
-    """Whether the prompt plainly asks what was decided, found out or agreed before."""
+    """Return whether the prompt plainly asks what was decided, found out or agreed before."""
     return _PAST.search(" ".join(text[:_ASKED].split())) is not None
 
 
 def asked_for(text: str, near: Sequence[Hit]) -> int:
-    """How many of the ``near`` notes, the likeliest first, a question about the past asks for: the first one where it is clear."""
+    """Return how many of the ``near`` notes, likeliest first, a question about the past asks for: 1 if the first is clearly ahead,
+    else 0.
+    """
     if not near or near[0].score < _CLEAR or not asks_of_the_past(text):
         return 0
     return int(len(near) < 2 or near[0].score >= _AHEAD * near[1].score)
@@ -58,9 +63,10 @@ def pointers(
     bears: float = LEAST,
     most: int = MOST,
 ) -> tuple[Pointer, ...]:
-    """The likeliest of notes and conversations, each at most once; what was ``listed`` only where it is twice as likely now.
+    """Return pointers to the likeliest notes and conversations, each at most once; one already ``listed`` only if it is twice as
+    likely now.
 
-    Left out is a note that no line can stand for, one whose words the prompt says itself, and a conversation that a note tells of.
+    Omits a note that has no line, a note whose words are in the prompt, and a conversation that is evidence of a chosen note.
     """
     said = frozenset(terms(text))
     found: list[Pointer] = []
@@ -83,7 +89,7 @@ def pointers(
 
 
 def repeats(note: Note, said: Collection[str]) -> bool:
-    """Whether somebody who has said these words knows already what the note would tell."""
+    """Return whether these words already contain what the note says."""
     title, body = terms(note.title), terms(prose(note.body[:_LOOKED_AT]))
     return _share(title, said) >= _SAID_TITLE and _share(body, said) >= _SAID_BODY
 

@@ -1,4 +1,4 @@
-"""What a note says, without the markdown that ties it to other notes; and how it is cut for an embedder."""
+"""Plain text of a note, without the markdown of its links, and its division into passages for an embedder."""
 
 import re
 from collections.abc import Iterator
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 _LINK = re.compile(r"!?\[\[([^\[\]|#\n]{0,300})(?:#[^\[\]|\n]{0,300})?(?:\|([^\[\]\n]{0,300}))?\]\]")
 _RELATED = re.compile(r"^\*\*Related:\*\*.*$", re.MULTILINE)
 _TURNED_DOWN = re.compile(r"^> \[!failure\] Rejected:", re.MULTILINE)
-"""What the vault shows as a box is a line like any other to whoever reads text."""
+"""The markup of a callout box for rejected options, which is replaced by plain text."""
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 _WORDS_PER_PASSAGE = 180
 _CHARACTERS_PER_PASSAGE = 1_200
 _PASSAGES_PER_NOTE = 32
 CHARACTERS_PER_NOTE = 200_000
-"""What lies behind is neither found nor shown."""
+"""Text beyond this is neither indexed nor shown."""
 
 
 def unlinked(markdown: str) -> str:
-    """Wikilinks as the words a reader sees: the alias, or the target's last part."""
+    """Replace wikilinks by their visible text: the alias, or the target's last part."""
 
     def shown(link: re.Match[str]) -> str:
         target, alias = link.group(1), link.group(2)
@@ -33,24 +33,24 @@ def unlinked(markdown: str) -> str:
 
 
 def prose(body: str) -> str:
-    """The body without its lines of mere links."""
+    """Return the body without its lines of mere links."""
     text = _TURNED_DOWN.sub("**Rejected:**", _RELATED.sub("", body[:CHARACTERS_PER_NOTE]))
     return unlinked(text).strip()
 
 
 def searchable(note: Note, said: str = "") -> "Words":
-    """What the lexical index holds of a note."""
-    from kite_memory.recall.lexical import Words  # brings numpy along, which whoever only renders text need not wait for
+    """Return the words of a note for the lexical index."""
+    from kite_memory.recall.lexical import Words  # imports numpy, which rendering alone does not need
 
     named = (*note.aliases, *note.triggers, " ".join(note.tags), ", ".join(note.entities))
     return Words(title=note.title, named="\n".join(filter(None, named)), body=prose(note.body), said=said)
 
 
 def passages(note: Note) -> tuple[str, ...]:
-    """What is embedded of a note: one row for a short one, several for a long one, each beginning with the title.
+    """Return the texts of a note to embed: one for a short note, several for a long one, each beginning with the title.
 
-    Never empty: a note without words still has its title, or the name of its file. Without what nobody else may read, taken out
-    of the whole note: the embedder may be somebody's, and half of a key in a passage of its own is no key to any pattern.
+    Never empty: a note without words still has its title, or its path. The whole note is redacted before it is divided: the
+    embedder may be an external service, and half of a key in a passage of its own would match no pattern.
     """
     title = _told(note.title).strip() or note.path
     head = "\n".join((title, *map(_told, note.triggers)))[:_CHARACTERS_PER_PASSAGE]
@@ -61,13 +61,13 @@ def passages(note: Note) -> tuple[str, ...]:
 
 
 def _told(text: str) -> str:
-    from kite_memory.redaction import drop_private, redact  # whoever only renders text need not wait for it
+    from kite_memory.redaction import drop_private, redact  # rendering alone does not need it
 
     return redact(drop_private(text))
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Cut at ends of sentences or lines where there are any, and anywhere where there are none."""
+    """Divide at ends of sentences or lines if there are any, and anywhere if there are none."""
     held: list[str] = []
     words = characters = 0
     for sentence in _SENTENCE_END.split(text):

@@ -1,4 +1,4 @@
-"""The room's front door: keep an index, answer questions, and give prompts what helps."""
+"""Entry point of recall: keep an index, answer searches, and choose what a prompt is given."""
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -30,10 +30,11 @@ from kite_memory.text.shell import Action
 _ANYTHING = 0.50
 _FIRST = 0.40
 _ALSO = 0.40
-"""From which of a judge's probabilities on a note is shown. It is asked twice over: whether anything helps, and what; measured on
-recorded verdicts, the first question keeps more false injections away than a higher bar for the second."""
+"""A judge's probabilities from which a note is shown. The judge is asked two things: whether any note helps, and which. Measured on
+recorded verdicts, the first question prevents more false injections than a higher bar for the second.
+"""
 _STRANGE = 0.20
-"""So much surer must a judge be of another project's note. The gate's own figure has it in the score already."""
+"""How much higher a judge's probability must be for another project's note. The gate's own score includes this already."""
 _LIST_TOKENS = 300
 _POINTER_TOKENS, _FIRST_POINTER_TOKENS = 130, 300
 _LEARNED_FROM = timedelta(days=180)
@@ -52,10 +53,10 @@ def _unseen(done: int, total: int) -> None:
 
 
 class Recall:
-    """Safe to share between threads.
+    """Services of recall for one vault. Thread-safe.
 
-    ``dial`` says how willing it is to speak; a ``threshold`` overrules it, and the gate. With a judge listening (``judged``) it
-    says at once only what is certain, and hands on what is in doubt.
+    ``dial`` sets how readily notes are shown; a ``threshold`` overrides it, and the gate. With ``judged``, only notes above the
+    "quiet" threshold are shown at once, and doubtful ones are passed on as a question for a judge.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Recall:
         return self._memory
 
     def note(self, called: str) -> Note | None:
-        """As the index has it, by its id, or its path where it has none."""
+        """Return the indexed note with this id, or with this path if it has no id."""
         return self._index.called(called)
 
     def close(self) -> None:
@@ -112,7 +113,9 @@ class Recall:
         stop: Callable[[], bool] = _go_on,
         progress: Callable[[int, int], None] = _unseen,
     ) -> Refreshed:
-        """As `Index.refresh`. A full one also forgets what was shown more than thirty days ago."""
+        """Bring the index up to date, as `Index.refresh` does. A full refresh also deletes old texts and figures from the session
+        memory.
+        """
         if hint is None:
             try:
                 self._memory.prune(self._clock())
@@ -122,11 +125,11 @@ class Recall:
         return self._index.refresh(shelf, evidence=evidence, hint=hint, meaning=meaning, stop=stop, progress=progress)
 
     def embed(self, *, stop: Callable[[], bool] = _go_on) -> int:
-        """As `Index.embed`."""
+        """Embed the texts that have no vector yet, as `Index.embed` does."""
         return self._index.embed(stop=stop)
 
     def _learn(self) -> None:
-        """Once a day: what a judge has found since."""
+        """Refit the gate's bias to recent verdicts, at most once a day."""
         now = self._clock()
         if self._learned != now.date():
             self._learned = now.date()
@@ -140,7 +143,7 @@ class Recall:
         stop: Callable[[], bool] = _go_on,
         progress: Callable[[int, int], None] = _unseen,
     ) -> Refreshed:
-        """Throw the index away and make it anew. What sessions were shown is kept."""
+        """Delete the index and build it again. The record of what sessions were shown is kept."""
         self._index.clear()
         return self._index.refresh(shelf, evidence=evidence, stop=stop, progress=progress)
 
@@ -148,22 +151,24 @@ class Recall:
         return search(self._index, query, self._clock())
 
     def nearest(self, note: Note) -> Surroundings:
-        """The notes of its project that a new note may repeat, or make untrue."""
+        """Return the notes of the same project that a new note may repeat or contradict."""
         return nearest(self._index, note, self._clock().timestamp())
 
     def recent(self, *, project: str, kinds: Collection[NoteKind], limit: int, sight: Sight) -> list[Note]:
-        """The newest first, of a project and of none; of some kinds, or any. Nothing that was turned down or has expired."""
+        """Return the newest notes of a project and of no project, newest first; with ``kinds``, only of those kinds. Notes that
+        were rejected or have expired are omitted.
+        """
         return recent(self._index, project=project, kinds=kinds, limit=limit, sight=sight, now=self._clock().timestamp())
 
     def weigh(self, prompt: Prompt) -> Weighed:
-        """What `answer` would choose from, without its being remembered: for explanations, and for whoever judges further."""
+        """Return what `answer` would choose from, without recording it. Used for explanations and for further judging."""
         return self._weighed(prompt, all_too=True)
 
     def answer(self, prompt: Prompt, *, remember: bool = True, delivery: Delivery | None = None) -> Injection:
-        """What the prompt hook says. No network is asked, and nothing is raised.
+        """Return what the prompt hook injects. Uses no network and raises nothing.
 
-        With ``remember`` the notes count as shown to this session, and the occasion is written into the log: now, or, as with all
-        that is shown here, once the ``delivery`` has arrived.
+        With ``remember``, the notes count as shown to this session and the occasion is logged: immediately or, as everywhere in
+        this class, once the ``delivery`` has arrived.
         """
         try:
             injection = self._chosen(prompt)
@@ -175,9 +180,9 @@ class Recall:
         return injection
 
     def heard(self, question: Question, judged: Judged) -> None:
-        """Log what the judge made of a question, whether or not the turn lasts long enough to deliver it. Nothing is raised.
+        """Log the judge's verdict on a question, whether or not it is delivered before the turn ends. Raises nothing.
 
-        Nothing is learned from a question about a note that has been forgotten meanwhile.
+        A question about a note that has been forgotten meanwhile is not logged.
         """
         if not all(self._index.numbers(name(hit.note)) for hit in question.candidates):
             return
@@ -187,16 +192,16 @@ class Recall:
             pass  # one more example to learn from, lost
 
     def likely(self, question: Question) -> Judged:
-        """What would have been said at once if no judge were there, for when there is no verdict."""
+        """Return the verdicts that the gate alone gives, for use when the judge returned none."""
         verdicts = (Verdict(note=name(hit.note), probability=hit.score) for hit in question.candidates)
         return Judged(verdicts=tuple(each for each in verdicts if each.probability >= self._bar.likely), by_gate=True)
 
     def judged(
         self, question: Question, judged: Judged, *, tokens: int | None = None, delivery: Delivery | None = None
     ) -> Injection:
-        """What the judge found worth showing, claimed for the session, to be delivered while the turn lasts. Nothing is raised.
+        """Choose what to show from the judge's verdicts and claim it for the session, for delivery during the turn. Raises nothing.
 
-        ``tokens`` is what is left of the turn's.
+        ``tokens`` is what is left of the turn's budget.
         """
         found = {verdict.note: verdict.probability for verdict in judged.verdicts} if judged.anything >= _ANYTHING else {}
         try:
@@ -235,9 +240,9 @@ class Recall:
     def from_the_team(
         self, prompt: Prompt, hits: Sequence[Hit], *, beside: Injection, tokens: int, delivery: Delivery | None = None
     ) -> Injection:
-        """What is shown of the team's notes, claimed for the session, in the room that ``beside`` leaves. Nothing is raised.
+        """Choose which team notes to show, in the room that ``beside`` leaves, and claim them for the session. Raises nothing.
 
-        What this machine has as well is its own to say. ``tokens`` is what is left of the turn's.
+        Notes that this machine has as well are omitted: local recall covers them. ``tokens`` is what is left of the turn's budget.
         """
         try:
             shown = self._memory.shown(prompt.session) if prompt.session else frozenset()
@@ -262,7 +267,7 @@ class Recall:
     def brief(
         self, *, session: str, project: str, branch: str = "", remember: bool = True, delivery: Delivery | None = None
     ) -> Injection:
-        """What a session is told of the vault as it starts: at most fifteen titles. Nothing is raised."""
+        """Return what a session is shown of the vault as it starts: at most fifteen titles. Raises nothing."""
         try:
             shown = self._memory.shown(session) if session else frozenset[str]()
             if shown or (session and self._memory.listed(session)):
@@ -291,38 +296,38 @@ class Recall:
         return injection
 
     def act(self, action: Action, *, branch: str = "", delivery: Delivery | None = None) -> Injection:
-        """What an agent is told as it runs a command, or when one has failed: one line, rarely. Nothing is raised."""
+        """Return the advice for an agent that runs a command, or whose command failed: one line, rarely. Raises nothing."""
         return self._acting.act(action, self._clock(), branch=branch, delivery=delivery)
 
     def opened(self, session: str, called: Sequence[str], *, project: str = "") -> None:
-        """The agent had these shown, by an id, the end of one, or a citation. Nothing is raised."""
+        """Record that the agent opened these notes, named by an id, the end of an id, or a citation. Raises nothing."""
         try:
             known = self._memory.listed(session)
             names = [next((each for each in known if one in (each, handle(each))), None) or self._named(one) for one in called]
             self._memory.opened(session, list(dict.fromkeys(filter(None, names))), self._clock(), project=project)
         except sqlite3.Error:
-            pass  # at worst it is told once more
+            pass  # at worst it is shown once more
 
     def _named(self, called: str) -> str:
         note = self._index.called(called)
         return name(note) if note is not None else ""
 
     def take_over(self, session: str, origin: str) -> None:
-        """A fork has in its context what the session was shown that it comes from. Nothing is raised."""
+        """Count what the session ``origin`` was shown as shown to its fork ``session`` too. Raises nothing."""
         try:
             self._memory.take_over(session, origin)
         except sqlite3.Error:
             pass  # at worst something is shown to the fork again
 
     def forget_session(self, session: str) -> None:
-        """After a compaction nothing that was shown is in the agent's context any more. Nothing is raised."""
+        """Forget what the session was shown, since a compaction removed it from the agent's context. Raises nothing."""
         try:
             self._memory.forget_session(session)
         except sqlite3.Error:
-            pass  # what was shown before is then not shown again, which is the quieter side
+            pass  # then earlier notes are not shown again, to be cautious
 
     def forget_notes(self, notes: Collection[str]) -> None:
-        """By their ids, or their paths where they have none. Raises `StateNotWritten` where they cannot be forgotten now."""
+        """Forget notes by id, or by path if they have none. Raises `StateNotWritten` if that fails."""
         try:
             self._memory.forget_notes(notes)
         except sqlite3.Error as error:
@@ -331,8 +336,8 @@ class Recall:
             ) from error
 
     def forget_words(self, heads: Collection[tuple[str, str]], sessions: Collection[str]) -> None:
-        """Of what was shown: ``heads`` are prompts whose words go, a session and how the prompt began; of ``sessions``, what was
-        kept of their words. Nothing is raised.
+        """Erase words of what was shown. ``heads`` are pairs of a session and the beginning of a prompt to erase; for ``sessions``,
+        all words kept of them are erased. Raises nothing.
         """
         try:
             for session, beginning in heads:
@@ -342,9 +347,7 @@ class Recall:
             pass  # they are pruned after thirty days
 
     def purge(self) -> bool:
-        """After notes were removed: no file holds what they said any more. ``False`` while another process reads one of them.
-        Nothing is raised.
-        """
+        """Erase removed notes' text from the files. Return ``False`` while another process reads one of them. Raises nothing."""
         purged = self._index.purge()
         try:
             return self._memory.purge() and purged
@@ -352,13 +355,13 @@ class Recall:
             return False
 
     def occasions(self, count: int, *, silent: bool = True) -> tuple[Occasion, ...]:
-        """The last prompts, the latest first: when, in which session, what they were given, and why. Without ``silent`` only
-        those that were given something.
+        """Return the last occasions, latest first: when, in which session, what was given, and why. Without ``silent``, only those
+        at which something was given.
         """
         return self._memory.last(count, silent=silent)
 
     def silent_since(self, start: datetime | None) -> int:
-        """How many prompts were given nothing since then, of those that are still kept."""
+        """Return how many occasions since ``start`` gave nothing, counting only those still kept."""
         return self._memory.silent_since(start)
 
     def status(self) -> IndexStatus:
@@ -411,7 +414,7 @@ class Recall:
         )
 
     def _beside(self, prompt: Prompt, weighed: Weighed, chosen: Sequence[Hit]) -> tuple[Sequence[Quote], Sequence[Pointer]]:
-        """Conversations to be quoted, and what else to point at, that the session has not been told of."""
+        """Return conversations to quote and pointers that the session has not been shown yet."""
         if needless(bounded(prompt.text)) not in ("", TERSE):
             return (), ()
         listed = self._memory.listed(prompt.session) if prompt.session else {}
@@ -444,7 +447,9 @@ class Recall:
         return self._tokens_per_prompt if left is None else min(left, self._tokens_per_prompt)
 
     def _in_force(self, hits: Sequence[Hit]) -> Iterator[Hit]:
-        """Those that may still be said, as they read now: while a judge reads, a note may be forgotten, muted or replaced."""
+        """Yield the hits whose notes may still be shown, with their current text: a note may be forgotten, muted or replaced while
+        a judge reads it.
+        """
         columns = self._index.columns()
         spoken = scoring.spoken(columns, self._clock().timestamp())
         for hit in hits:

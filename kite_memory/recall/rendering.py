@@ -1,4 +1,4 @@
-"""Blocks of notes and of remarks, as agents are given them: everything between the two tags is `quoted`, and within bounds."""
+"""Rendering of notes and remarks as blocks for agents: everything between the two tags is `quoted`, and within bounds."""
 
 import re
 from collections.abc import Sequence
@@ -29,17 +29,17 @@ _OPENING = "<vault-context>\n[Relevant vault context: quoted notes from {whose},
 _CLOSING = "</vault-context>"
 
 CHARACTERS = 9_500
-"""Of all that one prompt is shown."""
+"""Most characters shown to one prompt."""
 
 _PATH_LENGTH = 200
 _REMARK_LENGTH = 240
 _BODY_LENGTH = 20_000
-"""More than any block holds; what lies behind is not even looked at."""
+"""More than any block holds; text beyond it is not processed."""
 _POINTED_LENGTH = 120
 _QUOTES = 2
 _QUOTE_TOKENS = 200
 _HANDLE = 6
-"""Letters, of which there are a billion: where two notes share them, `kmem show` says so."""
+"""Length of a short id, of which there are a billion; if two notes share one, `kmem show` reports it."""
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _SAFE = re.compile(r"\w[\w./:#@+-]*")
 _CONTENTS = "[Relevant vault context: titles of this user's own notes; `kmem show ID ID` opens them]"
@@ -54,7 +54,7 @@ _TOKEN_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\S\n]+|\n+|.", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """``hits`` are those that are in it, in its order; ``tokens`` is an estimate from above."""
+    """Rendered block. ``hits`` are those in it, in order; ``tokens`` is an upper estimate."""
 
     text: str
     hits: tuple[Hit, ...]
@@ -62,9 +62,9 @@ class Block:
 
 
 def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = CHARACTERS, whose: str = "this user's own memory") -> Block:
-    """The notes as an agent is shown them, newest first, within both bounds; a long one is cut at the end of a sentence.
+    """Render the notes for an agent, newest first, within both bounds; a long one is cut at the end of a sentence.
 
-    Room that a short note leaves goes to the others. Empty where there are no notes with words, or no room for any.
+    Room that a short note leaves goes to the others. Empty if no note has text, or there is room for none.
     """
     newest_first = sorted(hits, key=lambda hit: hit.note.created, reverse=True)
     notes = [(hit, _head(hit.note), body) for hit in newest_first if (body := _said(hit.note))]
@@ -87,7 +87,7 @@ def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = CHARACTE
 
 
 def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> Block:
-    """The notes by title, a line each, as many of them as there is room for. Counted as titles are, see `likely_tokens`."""
+    """Render the notes by title, one line each, as many as fit. Tokens are counted by `likely_tokens`."""
     opening = f"<vault-context>\n{_CONTENTS}"
     left = tokens - likely_tokens(f"{opening}\n{_CLOSING}")
     told: list[tuple[Hit, str]] = []
@@ -104,7 +104,7 @@ def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voices:
-    """What a prompt is given: notes in full, conversations quoted, and what else may bear on it by title. Any may be empty."""
+    """What a prompt is given: notes in full, quoted conversations, and pointers by title. Each may be empty."""
 
     text: str
     hits: tuple[Hit, ...]
@@ -116,7 +116,9 @@ class Voices:
 def voices(
     hits: Sequence[Hit], quotes: Sequence[Quote], pointers: Sequence[Pointer], *, tokens: int = 1600, pointer_tokens: int = 130
 ) -> Voices:
-    """All in one block. Notes come first; quotes and pointers take what room is left, pointers no more than ``pointer_tokens``."""
+    """Render notes, quotes and pointers in one block. Notes come first; quotes and pointers take the remaining room, pointers at
+    most ``pointer_tokens``.
+    """
     notes = block(hits, tokens=tokens)
     opening = notes.text.removesuffix(_CLOSING) or "<vault-context>\n"
     tokens_left = tokens - notes.tokens
@@ -156,9 +158,9 @@ def voices(
 
 
 def handle(called: str) -> str:
-    """What a line names a note by: the end of its id, which `kmem show` takes. What is no such id is told whole.
+    """Return the short name of a note for a line: the end of its id, which `kmem show` accepts. Any other name is returned whole.
 
-    Empty for a name that a shell would take for more than a name: nobody is to be told to run it.
+    Empty for a name that a shell would not read as one plain word, so that no agent runs it.
     """
     if _ULID.fullmatch(called):
         return called[-_HANDLE:]
@@ -166,7 +168,7 @@ def handle(called: str) -> str:
 
 
 def in_brief(note: Note, tokens: int) -> str:
-    """A note that somebody opened: what it is, its title, as much of its text as there is room for, and what it rests on."""
+    """Render an opened note: its kind and date, its title, as much of its text as fits, and its first evidence."""
     title = plain_line(quoted(plain_line(note.title, 300)), 300)
     body = _body(note)
     rests = ", ".join(plain_line(quoted(plain_line(each, _PATH_LENGTH)), _PATH_LENGTH) for each in note.evidence[:1])
@@ -179,7 +181,7 @@ def in_brief(note: Note, tokens: int) -> str:
 
 
 def remarks(lines: Sequence[str], *, about: str, tokens: int) -> str:
-    """A block of plain lines that are no notes: as many of them as there is room for, each quoted. Empty without any."""
+    """Render a block of plain lines that are not notes: as many as fit, each quoted. Empty if there are none."""
     opening = f"<vault-context>\n[Relevant vault context: {about}]"
     left = tokens - likely_tokens(f"{opening}\n{_CLOSING}")
     kept: list[str] = []
@@ -193,7 +195,7 @@ def remarks(lines: Sequence[str], *, about: str, tokens: int) -> str:
 
 
 def shortened(text: str, *, tokens: int, characters: int) -> str:
-    """As much of the text as fits, ending with a sentence or a line if it can, and with an ellipsis if it was cut."""
+    """Return as much of the text as fits, ending with a sentence or a line if possible, and with an ellipsis if it was cut."""
     if len(text) <= characters and estimated_tokens(text) <= tokens:
         return text
     room = 0
@@ -214,14 +216,14 @@ def shortened(text: str, *, tokens: int, characters: int) -> str:
 
 
 def estimated_tokens(text: str) -> int:
-    """From above, without a tokenizer: a token for every three letters of a word, for every digit, sign and line, and for
-    every byte of what is not ASCII. Tokenizers of today's models need about half as many for prose.
+    """Return an upper estimate of the tokens, without a tokenizer: one for every three letters of a word, for every digit, sign and
+    line, and for every byte that is not ASCII. Tokenizers of today's models need about half as many for prose.
     """
     return sum(_cost(piece.group()) for piece in _TOKEN_PIECES.finditer(text))
 
 
 def likely_tokens(text: str) -> int:
-    """About as many as there are, rather a few more: a token for six letters of a word, two digits, or a sign. Of briefs, with
+    """Return a close estimate of the tokens, rather too high: one for six letters of a word, two digits, or a sign. In briefs, with
     their paths and citations, a token is 2.8 characters.
     """
     return sum(_likely_cost(piece.group()) for piece in _LIKELY_PIECES.finditer(text))
@@ -248,7 +250,7 @@ def _head(note: Note) -> str:
 
 
 def _said(note: Note) -> str:
-    """Already `quoted`; empty for a note that says nothing that can be seen."""
+    """Return the note's text, already `quoted`; empty if the note has no visible text."""
     body = _body(note)
     if len(body) >= _FRAGMENT:
         return body
@@ -260,7 +262,7 @@ def _body(note: Note) -> str:
 
 
 def _after(title: str, between: str, text: str) -> str:
-    """The title, then the text; one of them where it says what the other says."""
+    """Return the title, then the text, or only one of them if it repeats the other."""
     if not title or _letters(text).startswith(_letters(title)):
         return text
     if not text or _letters(title).startswith(_letters(text)):

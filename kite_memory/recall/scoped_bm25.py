@@ -1,4 +1,4 @@
-"""Finding notes by their words among those that somebody may see, without a trace of the others in any figure."""
+"""Word search among the notes that a reader may see, with no figure depending on other notes."""
 
 import math
 import sqlite3
@@ -12,26 +12,26 @@ from kite_memory.recall.lexical import SMALL_VAULT
 
 _TERMS = 24
 _WEIGHTS = (2.0, 2.0, 2.0, 1.0)
-"""Of the columns, as `lexical.SCHEMA` tells FTS5."""
+"""Column weights, as `lexical.SCHEMA` gives them to FTS5."""
 _USUAL = 120.0
-"""Words of a note."""
+"""Usual number of words in a note."""
 _PLACE = np.dtype([("place", "<i8")])
 _WITHIN_NOTE, _WITHIN_COLUMN, _COLUMNS = 26, 24, 3
-"""A word's place as one number: the note's, two bits for the column, and the place in it."""
+"""Bit positions in a word's place, packed into one number: the note's number, two bits for the column, and the position in it."""
 
 
 def foremost(wanted: Sequence[str]) -> list[str]:
-    """Of many terms, those that are looked for where it may not be told how rare each is."""
+    """Return the first terms, for use where term rarity must not be revealed."""
     return list(wanted[:_TERMS])
 
 
 def matches(
     connection: sqlite3.Connection, wanted: Sequence[str], among: npt.NDArray[np.int64], limit: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """As `lexical.matches`, as if there were no notes but those ``among`` these ascending numbers.
+    """Do what `lexical.matches` does, as if the only notes were those with the ascending numbers ``among``.
 
-    FTS5's own figures tell of every note, so this is its formula with the visible notes' counts, and with a usual length in place
-    of the average one. To be called within one transaction.
+    FTS5's own figures depend on every note, so this is its formula with the visible notes' counts, and with a usual length instead
+    of the average one. Call it within one transaction.
     """
     scores = np.zeros(len(among))
     weights = np.array(_WEIGHTS)
@@ -58,14 +58,14 @@ def matches(
 
 
 def _rarity(found: int, total: int) -> float:
-    """FTS5's, with one that a small vault can have; see `lexical.matches`."""
+    """Return FTS5's rarity, adjusted for small vaults; see `lexical.matches`."""
     size = max(total, SMALL_VAULT)
     expected = found * math.sqrt(size / total)
     return max(math.log((size - expected + 0.5) / (expected + 0.5)) if expected < size else 0.0, 1e-6)
 
 
 def _places(connection: sqlite3.Connection, tokens: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Where the tokens stand one behind the other: the places of the last."""
+    """Return the places where the tokens follow one another: the places of the last one."""
     query = (
         f"SELECT (doc << {_WITHIN_NOTE}) | (instr('tnbs', substr(col, 1, 1)) - 1 << {_WITHIN_COLUMN}) | offset"  # noqa: S608
         " FROM temp.instances WHERE term = ?"
@@ -78,7 +78,7 @@ def _places(connection: sqlite3.Connection, tokens: Sequence[str]) -> npt.NDArra
 
 
 def _length(connection: sqlite3.Connection, number: int, known: dict[int, int]) -> int:
-    """A note's words, as FTS5 has counted them: a variable-length number for each column."""
+    """Return the number of a note's words as FTS5 stores it: one variable-length number for each column."""
     if number not in known:
         row = connection.execute("SELECT sz FROM words_docsize WHERE id = ?", (number,)).fetchone()
         total = column = 0
@@ -91,7 +91,7 @@ def _length(connection: sqlite3.Connection, number: int, known: dict[int, int]) 
 
 
 def _tokens(wanted: Sequence[str]) -> list[list[str]]:
-    """Each term as FTS5 has it in its index: stemmed, and in several where it is written without blanks."""
+    """Return each term as FTS5 indexes it: stemmed, and split into several tokens where FTS5 does so."""
     found: list[list[str]] = [[] for _ in wanted]
     with closing(sqlite3.connect(":memory:")) as scratch:
         scratch.execute("CREATE VIRTUAL TABLE said USING fts5(text, tokenize = 'porter unicode61')")

@@ -1,7 +1,7 @@
-"""What a score is made of: pure functions over arrays, one place for every number.
+"""Scoring: pure functions over arrays, with all their constants.
 
-A fused score is absolute: it means the same whatever else the vault holds, so that it can be compared with a threshold
-and "nothing" can be an answer. `bench/recall_quality.py` measures what the numbers do.
+A fused score is absolute: it means the same whatever else the vault holds, so it can be compared with a threshold and "nothing" can
+be an answer. `bench/recall_quality.py` measures the effect of the numbers.
 """
 
 import math
@@ -31,15 +31,15 @@ _BEHIND = 0.01
 _LONGEST_CHAIN = 8
 
 SPOKEN_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
-"""Journals tell a whole day and entity pages only tie notes together: found by a search, never said unasked."""
+"""Kinds that may be shown unasked. Journals cover a whole day and entity pages only link notes: a search finds them."""
 _STANDING = frozenset({NoteStatus.ACCEPTED, NoteStatus.SUPERSEDED, NoteStatus.MUTED, NoteStatus.ARCHIVED})
-"""Of such a note it can be said that it replaces another."""
+"""Statuses in which a note can replace another."""
 
 
 def words_score(bm25: Scores, *, notes: int, terms: int) -> Scores:
-    """BM25 has no upper end; this has one, and asks for more in a larger vault, where words are rarer.
+    """Return BM25 mapped to a bounded score that requires more in a larger vault, where words are rarer.
 
-    A prompt of many terms finds some of them anywhere: what it finds counts as if it had no more than eight.
+    A prompt of many terms matches some of them anywhere, so its score counts as if it had no more than eight.
     """
     fair = bm25 * min(1.0, _FULL_TERMS / max(1, terms))
     return np.asarray(1 - np.exp(-fair / (2 * math.log(1 + max(notes, SMALL_VAULT)))))
@@ -50,29 +50,29 @@ def fused(cosine: Vectors, bm25: Scores, *, notes: int, terms: int) -> Scores:
 
 
 def for_a_prompt(signals: Signals) -> Scores:
-    """A prompt is less than a question: how much a note matters at all counts too."""
+    """Return the scores for a prompt, which is less specific than a question: a note's importance counts too."""
     scores = fused(signals.cosine, signals.bm25, notes=len(signals.columns), terms=len(signals.terms))
     return np.asarray(scores + _IMPORTANCE * (signals.columns.notes["importance"] - 2.0))
 
 
 def threshold(space: Space, notes: int) -> float:
-    """Where a fused score becomes worth showing, for a space that no gate is fitted for."""
+    """Return the fused score from which a note is worth showing, in a space that no gate is fitted for."""
     return space.threshold + crowd(notes)
 
 
 def crowd(notes: int) -> float:
-    """Among more notes the best of the useless ones scores higher, by about this."""
+    """Return about how much higher the best irrelevant note scores in a vault of this size."""
     return min(_STEEPEST, _STEEPNESS * math.log10(max(notes, SMALL_VAULT) / SMALL_VAULT))
 
 
 def found(columns: Columns, now: float) -> Mask:
-    """Notes that a search may show: those turned down or expired are nowhere."""
+    """Return a mask of the notes that a search may return: all but rejected and expired ones."""
     notes = columns.notes
     return np.asarray((notes["status"] != STATUSES.index(NoteStatus.REJECTED)) & (notes["expires"] > now))
 
 
 def spoken(columns: Columns, now: float) -> Mask:
-    """Notes that may be said to an agent unasked: accepted, in force, and not replaced by another."""
+    """Return a mask of the notes that may be shown to an agent unasked: accepted, in force, and not replaced."""
     notes = columns.notes
     mask = (notes["status"] == STATUSES.index(NoteStatus.ACCEPTED)) & (notes["expires"] > now) & of_kinds(columns, SPOKEN_KINDS)
     mask[succession(columns)[:, 0]] = False
@@ -85,26 +85,26 @@ def of_kinds(columns: Columns, kinds: Collection[NoteKind]) -> Mask:
 
 
 def within(columns: Columns, project: int) -> Mask:
-    """Notes of one project, and those that belong to none."""
+    """Return a mask of the notes of one project and of those that belong to none."""
     return columns.within(project)
 
 
 def handicap(columns: Columns, project: int) -> Scores:
-    """What another project's notes must make up for."""
+    """Return the penalty of each note: positive for another project's, else 0."""
     return np.where(within(columns, project), 0.0, _FOREIGN)
 
 
 def succession(columns: Columns) -> Pairs:
-    """Rows of old notes and of those in their place, as far as the new ones stand themselves: a proposal replaces nothing yet."""
+    """Return pairs of rows, an old note and its replacement, if the new one is in force: a proposal replaces nothing yet."""
     theirs = columns.notes["status"][columns.replaced[:, 1]]
     return columns.replaced[np.isin(theirs, [STATUSES.index(status) for status in _STANDING])]
 
 
 def settled(scores: Scores, pairs: Pairs) -> Scores:
-    """What replaces a note answers what the note answered, and stands before it."""
+    """Give each replacement at least the score of the note it replaces, and rank it before that note."""
     settled = scores.copy()
     old, new = pairs[:, 0], pairs[:, 1]
-    # Again and again, since a chain may be in any order; not for ever, since a circle is somebody's mistake.
+    # Repeated, since a chain may be in any order; bounded, since references may form a circle by mistake.
     for _ in range(_LONGEST_CHAIN):
         np.maximum.at(settled, new, settled[old])
     for _ in range(_LONGEST_CHAIN):

@@ -1,4 +1,4 @@
-"""An answer to a question that somebody asked: notes, best first, and what spoke for each."""
+"""Search: answer a question with notes, best first, with the reasons for each."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,10 +20,10 @@ from kite_memory.recall.rendering import plain_line
 Mode = Literal["hybrid", "keyword", "semantic"]
 
 _PAGE = 0.25
-"""What an entity's page must make up for: it only lists what speaks of the thing, and the thing's name is all its words."""
+"""Penalty for an entity's page: it only lists what mentions the entity, and its only word is the entity's name."""
 
 _FAINT = 0.25
-"""A note that shares no word with the question and less meaning than this is no answer."""
+"""A note that shares no word with the question and is less similar than this in meaning is not returned."""
 _WORDS_NAMED = 5
 _SNIPPET = 240
 _LINE = re.compile(r"[^\n]+")
@@ -32,9 +32,9 @@ _EVERYTHING = Sight()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """``project`` is where the question comes from: other projects' notes weigh less. ``within`` leaves them out.
+    """A search. ``project`` is where the question comes from: other projects' notes score lower. ``within`` leaves them out.
 
-    ``sight`` bounds what there is: the answer is the same, to the last figure, as if there were no other notes.
+    ``sight`` bounds the notes: the answer is the same, to the last figure, as if there were no others.
     """
 
     text: str
@@ -48,7 +48,7 @@ class Query:
 
 
 def search(index: Index, query: Query, now: datetime) -> tuple[Hit, ...]:
-    """Notes that were turned down or have expired are not found; a replaced one stands behind its successor."""
+    """Return the best hits. Rejected and expired notes are omitted; a replaced note comes after its successor."""
     signals = index.signals(
         query.text,
         project=query.within,
@@ -86,7 +86,9 @@ def search(index: Index, query: Query, now: datetime) -> tuple[Hit, ...]:
 def hits(
     index: Index, signals: Signals, scores: scoring.Scores, *, inherited: scoring.Mask, limit: int, project: str
 ) -> tuple[Hit, ...]:
-    """The best rows as a reader sees them; of notes that share an id, the best. Some have ``inherited`` their score."""
+    """Return the hits of the best rows; of notes that share an id, the best one. ``inherited`` marks rows whose score comes from a
+    note they replace.
+    """
     rows = best(scores, signals.columns.notes["created"], limit * 2)
     numbers = [int(number) for number in signals.columns.notes["number"][rows]]
     notes = index.notes(numbers)
@@ -107,12 +109,12 @@ def hits(
 
 
 def name(note: Note) -> str:
-    """What stays the same about a note: its id, or its path where it has none."""
+    """Return what identifies a note permanently: its id, or its path if it has none."""
     return note.id or note.path
 
 
 def best(scores: scoring.Scores, created: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.intp]:
-    """Of equals, the newer first."""
+    """Return the best rows, best first; of equals, the newer first."""
     rows = np.flatnonzero(scores > -np.inf)
     if len(rows) > count:
         rows = rows[np.argpartition(-scores[rows], count)[:count]]
@@ -133,7 +135,7 @@ def _reasons(note: Note, cosine: float, matched: Sequence[str], inherited: bool,
 
 
 def snippet(note: Note, matched: Sequence[str]) -> str:
-    """The line of the note that holds most of the words, or its first."""
+    """Return the line of the note with most of the words, or its first line."""
     lines = _LINE.findall(prose(note.body[:20_000]))
     words = [word.replace(" ", "") for word in matched]
     best = max(lines, key=lambda line: sum(word in line.lower() for word in words), default="")

@@ -1,4 +1,4 @@
-"""What a prompt is given: two notes, one, or nothing. Nothing is the usual answer."""
+"""Selection of what a prompt is given: two notes, one, or usually none."""
 
 import math
 import re
@@ -29,11 +29,11 @@ _AROUND = 2_500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """All texts are redacted, as the timeline has them.
+    """State of a session around a prompt. All texts are redacted, as in the timeline.
 
-    ``exchange`` is the end of what the agent said since the person spoke last; ``prompts`` are the person's last ones, newest
-    first; ``files`` and ``commands`` are those in play, newest first, and ``errors`` what failed. ``position`` counts the
-    session's prompts before this one; a few are as good as many.
+    ``exchange`` is the end of the agent's text since the person's last message; ``prompts`` are the person's last ones, newest
+    first; ``files`` and ``commands`` are those in use, newest first, and ``errors`` what failed. ``position`` counts the session's
+    prompts before this one, and need not be exact beyond the first few.
     """
 
     exchange: str = ""
@@ -45,16 +45,17 @@ class Situation:
 
     @property
     def around(self) -> str:
-        """What surrounds the prompt, as one text to look for."""
+        """Return what surrounds the prompt as one text to search for."""
         names = (path.replace("\\", "/").rpartition("/")[2] for path in self.files)
         parts = (self.exchange, *self.prompts[:1], " ".join(names), *self.commands[:3], *self.errors[:1])
         return "\n".join(filter(None, parts))[:_AROUND]
 
 
 def situation_of(events: Sequence[Event], prompt: str = "", *, spoken: int = 0) -> Situation:
-    """From a session's last events, oldest first. An event that is the ``prompt`` itself ends what came before it.
+    """Build a `Situation` from a session's last events, oldest first. If an event is the ``prompt`` itself, it and later events are
+    omitted.
 
-    ``spoken`` is how often the person spoke in the whole session, if that is known.
+    ``spoken`` is the number of the person's messages in the whole session, if known.
     """
     before = list(events)
     if prompt and (last := _last_prompt(before)) >= 0 and before[last].text.strip() == prompt.strip():
@@ -96,18 +97,20 @@ def _last_prompt(events: Sequence[Event]) -> int:
 CANDIDATES = 20
 POINTED = 12
 TERSE = "too few telling words"
-"""Enough to be pointed somewhere, as by «commit», and too little to be told a whole note."""
+"""Reason for a prompt such as «commit», which may get a pointer but no whole note."""
 _FAINT = 0.25
-"""What shares no word with a prompt and less meaning than this has nothing to do with it."""
+"""A note that shares no word with a prompt and is less similar than this in meaning is unrelated to it."""
 _NEAR, _STEEP = 0.10, 2.9
-"""Without a gate, a note that far below the threshold is as likely as what a pointer needs."""
+"""Without a gate, the distance below the threshold at which a note is still offered as a pointer, and the steepness that makes a
+probability of its score.
+"""
 _HEAD_LENGTH = 8_000
 _TAIL_LENGTH = 2_000
 _TELLING_WORDS = 2
 _SPARE = 8
-"""Candidates more than needed, since some are other sessions' own."""
+"""Extra candidates, since some belong to other sessions and are dropped."""
 _SEEN = 200
-"""So many of a session's notes may stand before the first one that it has not been shown; where more do, silence is no loss."""
+"""The most shown notes for which extra candidates are fetched. In a session that was shown more, some may be missed."""
 _COMMAND = re.compile(r"/[A-Za-z][\w:.-]*(?:\s|$)")
 _FILLER_WORDS = """
 yes yeah yep yup nope ok okay sure right correct exactly agreed great good nice perfect cool fine awesome thanks thank thx please
@@ -115,19 +118,21 @@ pls continue go going goes ahead proceed looks look lgtm done next try retry kee
 hi hello stop wait one two first second third both option get make
 """
 _FILLERS = frozenset(lexical.terms(_FILLER_WORDS))
-"""Words that agree, urge or greet. A prompt of nothing else needs no memory."""
+"""Words that agree, urge or greet. A prompt of only these needs no recall."""
 _DRIFTED = -2.0
-"""Of a note whose files have changed since, as a habit of never being taken up, and as much again: mostly it is old."""
+"""Penalty for a note whose files have changed since, in units of the habit of never being used, twice its size: such a note is
+mostly outdated.
+"""
 _NO_TALLIES: Mapping[str, Tally] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """``head`` is what may be kept of the text in the log: its beginning, redacted by the caller.
+    """A prompt to find notes for. ``head`` is the part of the text that may be logged: its beginning, redacted by the caller.
 
-    ``situation`` is what the session's events say; a session never seen has an empty one. ``tokens`` is what is left of the
-    turn's, where something else was said already. ``branch`` is what the session works on: of others, what is not merged yet is
-    left out.
+    ``situation`` comes from the session's events and is empty for an unknown session. ``tokens`` is what is left of the turn's
+    budget, if something was shown already. ``branch`` is the branch the session works on: notes of other branches, not merged yet,
+    are left out.
     """
 
     text: str
@@ -141,10 +146,10 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """What a note must pass to be said.
+    """Conditions that a note must meet to be shown.
 
-    A ``threshold`` is a person's own, of the plain score. Else the ``gate`` decides, at its ``dial``, where it was fitted for the
-    embedder's space. ``judged`` leaves what is merely likely to a judge.
+    A ``threshold`` is set by the user and compared with the plain score. Otherwise the ``gate`` decides, at its ``dial``, if it was
+    fitted for the embedder's space. ``judged`` leaves notes that are merely likely to a judge.
     """
 
     gate: Gate
@@ -154,23 +159,22 @@ class Bar:
 
     @property
     def likely(self) -> float:
-        """From here on a note is worth saying, if nobody knows better."""
+        """Probability from which a note is worth showing if no judge decides."""
         return self.gate.thresholds[self.dial]
 
     @property
     def probability(self) -> float:
-        """From here on a note is said at once."""
+        """Probability from which a note is shown at once."""
         return max(self.gate.thresholds["quiet"], self.likely) if self.judged else self.likely
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """What might be said, best first, of which the first ``chosen`` are to be said. ``silence`` says why there are none.
+    """Candidates for a prompt, best first; the first ``chosen`` are to be shown. ``silence`` is the reason if there are none.
 
-    A score is a probability where the gate was asked, as is the ``threshold``; ``figures`` are then what it saw of each candidate,
-    and ``parts`` what each of them added, as `Gate.parts`.
-    The ``question`` is for a judge, if the gate is in doubt. ``near`` are the likeliest notes, whether or not the session was told
-    of them by title, each with its probability: what a prompt may be pointed at.
+    Scores and ``threshold`` are probabilities if the gate was used; ``figures`` are then its inputs for each candidate, and
+    ``parts`` what each input added, as in `Gate.parts`. ``question`` is for a judge, if the gate is in doubt. ``near`` are the
+    likeliest notes with their probabilities, whether or not the session was shown their titles: a prompt may get pointers to them.
     """
 
     candidates: tuple[Hit, ...]
@@ -194,15 +198,15 @@ def weigh(
     tallies: Mapping[str, Tally] = _NO_TALLIES,
     all_too: bool = False,
 ) -> Weighed:
-    """Candidates are notes in force that this session has not been shown; no network is asked for them.
+    """Weigh the notes in force that this session has not been shown. Uses no network.
 
-    Those that will not be said are only told ``all_too``: finding the words that match in them is half the work.
+    Candidates that will not be shown are returned only with ``all_too``: finding the words that match in them is half the work.
     """
     text = bounded(prompt.text)
     silence = needless(text)
     if silence and silence != TERSE:
         return Weighed(candidates=(), threshold=0.0, silence=silence)
-    # As the gate was fitted, surroundings weigh nothing: they are looked for where every figure is told or logged, and else not.
+    # The fitted gate gives surroundings no weight: they are searched only if every figure is returned or logged.
     around = prompt.situation.around if all_too or bar.judged or bar.gate.weights.get("around") else ""
     signals = index.signals(essence(text), around=around, project=prompt.project)
     if not len(signals.columns):
@@ -227,7 +231,7 @@ def weigh(
 
 
 def _scored(signals: Signals, project: int | None, now: float) -> tuple[scoring.Scores, scoring.Mask]:
-    """What each note that may be said scores, and which of them inherited that from one they replace."""
+    """Return each eligible note's score, and a mask of notes that inherited their score from a note they replace."""
     columns = signals.columns
     scores = scoring.for_a_prompt(signals)
     if project is not None:
@@ -352,7 +356,7 @@ def _by_gate(
 def _candidates(
     index: Index, signals: Signals, scores: scoring.Scores, rows: scoring.Rows, notes: Mapping[int, Note], near: int
 ) -> list[gate.Candidate]:
-    """A score means less in a larger vault; the gate is to see it as in a small one."""
+    """Build the gate's candidates. Scores are adjusted for vault size, since a score means less in a larger vault."""
     columns = signals.columns
     numbers = columns.notes["number"][rows].tolist()
     fits = index.in_names(signals.terms, numbers)
@@ -378,12 +382,12 @@ def _candidates(
 
 
 def bounded(text: str) -> str:
-    """The beginning and the end of what may be a megabyte: a person writes above a paste, or below it."""
+    """Return the beginning and the end of a long text: a person writes above a paste, or below it."""
     return text if len(text) <= _HEAD_LENGTH + _TAIL_LENGTH else f"{text[:_HEAD_LENGTH]}\n{text[-_TAIL_LENGTH:]}"
 
 
 def needless(text: str) -> str:
-    """Why this prompt is not worth a look at the vault; empty if it is."""
+    """Return why this prompt needs no recall; empty if it does."""
     bare = text.strip()
     if not bare:
         return "an empty prompt"

@@ -1,4 +1,4 @@
-"""What each session has been shown, what each prompt was given and why, and what came of it."""
+"""Record of what each session was shown, what each prompt was given and why, and what came of it."""
 
 import json
 import sqlite3
@@ -20,7 +20,7 @@ from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_folder, make_private_file
 
 TEAMS = "team:"
-"""Before the id of a note of the team's: the names of one's own notes are apart from these."""
+"""Prefix of the ids of team notes, which keeps them apart from the user's own."""
 
 _VERSION = 3
 _TEXTS_KEPT = timedelta(days=30)
@@ -29,18 +29,19 @@ _WEEK = 7 * 86_400
 _HEAD_LENGTH = 200
 _WHY_LENGTH = 300
 _RESTS_AFTER = 5
-"""Sessions whose start listed a note, none of which took it up."""
+"""Number of sessions whose start listed a note without its being used, after which the note ranks lower."""
 _TWICE = 2
 _RESTS, _MOST_RECENT, _MOST_IGNORED = timedelta(days=7), 4, 3
 _TELLING_HEAD = 24
-"""Characters; what is shorter begins prompts about anything."""
+"""Characters. A shorter beginning could match unrelated prompts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """A note's id (or path, where it has none), the score it was shown with, and what came of it: ``why`` says how one knows.
+    """One note that was shown: its id (or its path, if it has none), the score it had, and whether it was used. ``why`` is the
+    reason for ``standing``.
 
-    ``voice`` is how it was said, where that was not as its occasion's moment says: by its title alone, beside another in full.
+    ``voice`` is how it was shown, where that differs from its occasion's moment: for example by title beside another shown in full.
     """
 
     note: str
@@ -52,7 +53,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occasion:
-    """One prompt (or another moment) and what it was given. ``head`` is the redacted beginning of the prompt."""
+    """One prompt (or another moment) and what was shown at it. ``head`` is the redacted beginning of the prompt."""
 
     at: datetime
     session: str
@@ -65,7 +66,7 @@ class Occasion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Showing:
-    """A note that was shown, of which nobody has said yet whether it was used."""
+    """A note that was shown, for which it is not known yet whether it was used."""
 
     number: int
     at: datetime
@@ -76,7 +77,7 @@ class Showing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruled:
-    """One of a question's candidates: what it scored, and how probable a judge found it that it helps."""
+    """One candidate of a question: its score, and the judge's probability that it helps."""
 
     note: str
     score: float
@@ -85,7 +86,7 @@ class Ruled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """``anything`` is how probable the judge found it that any of the notes helps."""
+    """A judge's logged verdict. ``anything`` is its probability that any of the notes helps."""
 
     at: datetime
     session: str
@@ -96,14 +97,16 @@ class Ruling:
 
 
 class Delivery:
-    """What is written down once a reply has arrived, and given up where it was lost. Of both the first one holds."""
+    """Actions to run once a reply has arrived, or once it is lost. Whichever of the two comes first takes effect; the other does
+    nothing.
+    """
 
     def __init__(self) -> None:
         self._arrived: list[Callable[[], object]] = []
         self._lost: list[Callable[[], object]] = []
 
     def __bool__(self) -> bool:
-        """Whether anything depends on it."""
+        """Return whether any action is registered."""
         return bool(self._arrived or self._lost)
 
     def when(self, *, arrived: Callable[[], object] = lambda: None, lost: Callable[[], object] = lambda: None) -> None:
@@ -120,16 +123,18 @@ class Delivery:
         steps = tuple(steps)
         self._arrived.clear()
         self._lost.clear()
-        with ExitStack() as each:  # of which one that fails keeps no other from being done
+        with ExitStack() as each:  # a failing step does not prevent the others
             for step in reversed(steps):
                 each.callback(step)
 
 
 class SessionMemory:
-    """Survives restarts. Texts are forgotten after thirty days and what was found out after a hundred and eighty; what is counted
-    stays. A damaged file is begun anew: at worst a note is shown a second time.
+    """Persistent record of what sessions were shown. Thread-safe.
 
-    Raises `StateNewer` for a newer version's, `StateDamaged` where not even a new one can be made.
+    Texts are kept for thirty days and figures for a hundred and eighty; totals are kept. A damaged file is replaced by an empty
+    one: at worst a note is shown a second time.
+
+    Raises `StateNewer` for a newer version's file, `StateDamaged` if no new file can be made either.
     """
 
     def __init__(self, path: Path) -> None:
@@ -155,18 +160,18 @@ class SessionMemory:
             self._connection.close()
 
     def shown(self, session: str) -> frozenset[str]:
-        """What is in the session's context by now, or on its way there."""
+        """Return the notes that are in the session's context, or reserved for it."""
         with self._lock:
             return frozenset(self._in_context(session)).union(self._reserved.get(session, ()))
 
     def listed(self, session: str) -> Mapping[str, float]:
-        """What the session was told of by title alone, each with the score it had then: the highest."""
+        """Return the notes that the session was shown by title alone, with the highest score each had."""
         with self._lock:
             rows = self._connection.execute("SELECT note, score FROM listed WHERE session = ?", (storable(session),))
             return dict(rows.fetchall())
 
     def opened(self, session: str, notes: Sequence[str], at: datetime, *, project: str = "", agent: str = "") -> None:
-        """The agent had these shown: they are in its context, and what pointed it there was of use."""
+        """Record that the agent opened these notes: they count as shown, and the pointers to them as used."""
         notes = [note for note in notes if note not in self.shown(session)]
         if not session or not notes:
             return
@@ -183,7 +188,7 @@ class SessionMemory:
             )
 
     def taken_up(self) -> frozenset[str]:
-        """The notes that were opened, or used, in two sessions or more."""
+        """Return the notes that were opened or used in two sessions or more."""
         asked = (
             "SELECT note FROM showing WHERE standing = 'used' OR moment = 'opened'"
             " GROUP BY note HAVING COUNT(DISTINCT session) >= ?"
@@ -192,7 +197,7 @@ class SessionMemory:
             return frozenset(note for (note,) in self._connection.execute(asked, (_TWICE,)))
 
     def at_rest(self) -> frozenset[str]:
-        """The notes that the starts of five sessions listed since anybody took them up."""
+        """Return the notes that the starts of five sessions have listed since they were last used or opened."""
         asked = (
             "SELECT s.note FROM showing AS s WHERE s.moment = 'start' AND s.standing != 'used' AND s.number > COALESCE(("
             " SELECT MAX(u.number) FROM showing AS u WHERE u.note = s.note AND (u.standing = 'used' OR u.moment = 'opened')), 0)"
@@ -202,10 +207,10 @@ class SessionMemory:
             return frozenset(note for (note,) in self._connection.execute(asked, (_RESTS_AFTER,)))
 
     def give(self, session: str, notes: Sequence[str], occasion: Occasion, delivery: Delivery | None = None) -> bool:
-        """Take the notes for this session and log the occasion: all, or none where another prompt was quicker with one of them.
+        """Claim the notes for this session and log the occasion: all of them, or none if another prompt has claimed one first.
 
-        With a ``delivery`` that is done as it arrives, and until then they are this prompt's: no other gets them. What of the
-        occasion is not among ``notes`` was named by its title, and silences nothing.
+        With a ``delivery`` this happens once it arrives; until then the notes are reserved for this prompt. Whatever the occasion
+        gives beyond ``notes`` counts as shown by title only and may be shown again.
         """
         if delivery is None:
             if session and notes and not self.claim(session, notes, occasion.at):
@@ -233,7 +238,7 @@ class SessionMemory:
         return {note for (note,) in rows}
 
     def _confirm(self, session: str, notes: Sequence[str], occasion: Occasion) -> None:
-        """Where that fails they still count as shown, as long as this process lives."""
+        """If this fails the notes stay reserved, so they count as shown for as long as this process runs."""
         if session and notes:
             self.claim(session, notes, occasion.at)
         self._log(session, notes, occasion)
@@ -257,7 +262,9 @@ class SessionMemory:
                 self._reserved[session] = left
 
     def claim(self, session: str, notes: Sequence[str], at: datetime) -> bool:
-        """Take the notes for this session: all, or none where another prompt was quicker with one of them."""
+        """Claim the notes for this session: all of them, or none if another prompt has claimed one first. Return whether they were
+        claimed.
+        """
         with self._changing() as connection:
             rows = [(storable(session), storable(note), at.timestamp()) for note in notes]
             taken = connection.executemany("INSERT OR IGNORE INTO shown VALUES (?, ?, ?)", rows).rowcount
@@ -266,13 +273,13 @@ class SessionMemory:
             return taken == len(notes)
 
     def record(self, occasion: Occasion) -> None:
-        """What was given there is open from now on: `settle` says what came of it."""
+        """Log an occasion. What it gave is open until `settle`."""
         with self._changing() as connection:
             _write(connection, occasion)
             self._count_again([given.note for given in occasion.given])
 
     def last(self, count: int, *, silent: bool = True) -> tuple[Occasion, ...]:
-        """The latest first; without ``silent`` only those that were given something."""
+        """Return the last occasions, latest first; without ``silent``, only those at which something was given."""
         asked = (
             "SELECT number, at, moment, session, project, head, reason FROM occasion"
             " WHERE ? OR number IN (SELECT occasion FROM showing) ORDER BY number DESC LIMIT ?"
@@ -300,14 +307,15 @@ class SessionMemory:
         )
 
     def silent_since(self, start: datetime | None) -> int:
-        """How many occasions gave nothing since then, or at all; of those that are not pruned yet."""
+        """Return how many occasions gave nothing since ``start`` (or ever), of those not pruned yet."""
         with self._lock:
             asked = "SELECT count(*) FROM occasion WHERE at >= ? AND number NOT IN (SELECT occasion FROM showing)"
             return int(self._connection.execute(asked, (start.timestamp() if start else 0.0,)).fetchone()[0])
 
     def is_worn_out(self, note: str, now: datetime) -> bool:
-        """Whether a note was told as agents worked so often that it is to rest: ignored more often than used, or in many sessions
-        of the last days."""
+        """Return whether a note was shown too often as agents worked: ignored more often than used, or shown often in the last
+        seven days.
+        """
         asked = (
             "SELECT COUNT(*) FILTER (WHERE at >= ?), COUNT(*) FILTER (WHERE standing = 'ignored'),"
             " COUNT(*) FILTER (WHERE standing = 'used') FROM showing WHERE note = ? AND moment = 'action'"
@@ -317,7 +325,7 @@ class SessionMemory:
         return bool(recent >= _MOST_RECENT or ignored - used >= _MOST_IGNORED)
 
     def shown_open(self, before: datetime) -> tuple[Showing, ...]:
-        """What was shown before then and is open still, the oldest first. Costs next to nothing where there is none."""
+        """Return what was shown before then and is not settled yet, oldest first. Cheap if there is none."""
         with self._lock:
             rows = self._connection.execute(
                 "SELECT number, at, moment, session, note FROM showing WHERE standing = 'open' AND at < ? ORDER BY at, number",
@@ -329,7 +337,9 @@ class SessionMemory:
         )
 
     def settle(self, showing: Showing, found: Uptake, at: datetime) -> None:
-        """Said once: what is settled already stays as it is. What named a note by its title alone is not held against it."""
+        """Record whether a shown note was used. A showing that is settled already stays as it is. Showings by title alone do not
+        change a note's tally.
+        """
         with self._changing() as connection:
             settled = connection.execute(
                 "UPDATE showing SET standing = ?, why = ?, settled = ? WHERE number = ? AND note = ? AND standing = 'open'",
@@ -343,13 +353,13 @@ class SessionMemory:
                 self._count_again([showing.note])
 
     def times(self, session: str, moment: Moment) -> int:
-        """How often the session was told something at such a moment."""
+        """Return how many occasions of this moment the session had."""
         with self._lock:
             asked = "SELECT count(*) FROM occasion WHERE session = ? AND moment = ?"
             return int(self._connection.execute(asked, (storable(session), moment)).fetchone()[0])
 
     def tallies(self) -> Mapping[str, Tally]:
-        """Of every note that was ever shown; the same mapping until something changes."""
+        """Return the tally of every note that was ever shown. The mapping is the same object until something changes."""
         with self._lock:
             (others_changes,) = self._connection.execute("PRAGMA data_version").fetchone()
             if self._tallies is None or self._tallies[0] != others_changes:
@@ -358,14 +368,14 @@ class SessionMemory:
             return self._tallies[1]
 
     def last_shown(self, *, used: bool = False) -> Mapping[str, datetime]:
-        """When each note was shown last; with ``used``, only where it was of use."""
+        """Return when each note was shown last; with ``used``, counting only showings after which it was used."""
         query = "SELECT note, MAX(at) FROM showing WHERE ? OR standing = 'used' GROUP BY note"
         with self._lock:
             rows = self._connection.execute(query, (not used,)).fetchall()
         return {note: _moment(at) for note, at in rows}
 
     def _count_again(self, notes: Sequence[str]) -> None:
-        """Of a change of our own, only what it touches is read again: there may be thousands of others."""
+        """Reread the tallies of these notes only: there may be thousands of others."""
         if self._tallies is not None and notes:
             others_changes, known = self._tallies
             counted = "SELECT note, shown, used, ignored FROM tally WHERE note = ?"
@@ -373,7 +383,7 @@ class SessionMemory:
             self._tallies = (others_changes, MappingProxyType({**known, **changed}))
 
     def weekly(self, weeks: int, now: datetime) -> tuple[Week, ...]:
-        """This week and those before it, the latest first; also those in which nothing was."""
+        """Return figures for this week and the weeks before it, latest first, including weeks without any."""
         days = mondays(now, weeks)
         first = datetime(days[-1].year, days[-1].month, days[-1].day, tzinfo=UTC).timestamp()
         with self._lock:
@@ -397,7 +407,7 @@ class SessionMemory:
         return tuple(reversed(told))
 
     def most_ignored(self, since: datetime, count: int) -> tuple[tuple[str, Tally], ...]:
-        """The notes that were ignored oftenest since then, more often than used, with how they fared since then."""
+        """Return the notes ignored more often than used since then, the most ignored first, with their tallies since then."""
         with self._lock:
             rows = self._connection.execute(
                 "SELECT note, COUNT(*), SUM(standing = 'used') AS used, SUM(standing = 'ignored') AS ignored FROM showing"
@@ -408,7 +418,7 @@ class SessionMemory:
         return tuple((note, Tally(shown=shown, used=used, ignored=ignored)) for note, shown, used, ignored in rows)
 
     def log_verdicts(self, question: Question, judged: Judged, at: datetime) -> None:
-        """For fitting the gate to this person; nothing of what was asked is kept."""
+        """Log a judge's verdicts, for fitting the gate to this person. The question's text is not kept."""
         found = {verdict.note: verdict.probability for verdict in judged.verdicts}
         names = [hit.note.id or hit.note.path for hit in question.candidates]
         notes = [[name, hit.score, found.get(name, 0.0)] for name, hit in zip(names, question.candidates, strict=True)]
@@ -430,7 +440,7 @@ class SessionMemory:
             )
 
     def rulings(self, since: datetime) -> tuple[Ruling, ...]:
-        """The oldest first."""
+        """Return the logged verdicts since then, oldest first."""
         with self._lock:
             rows = self._connection.execute(
                 "SELECT at, session, project, features, anything, notes FROM ruling WHERE at >= ? ORDER BY number",
@@ -449,22 +459,24 @@ class SessionMemory:
         )
 
     def take_over(self, session: str, origin: str) -> None:
-        """What one session was shown counts as shown to another that goes on from it."""
+        """Count what ``origin`` was shown as shown to ``session``, which continues it."""
         with self._changing() as connection:
             both = (storable(session), storable(origin))
             connection.execute("INSERT OR IGNORE INTO shown SELECT ?, note, at FROM shown WHERE session = ?", both)
             connection.execute("INSERT OR IGNORE INTO listed SELECT ?, note, score, at FROM listed WHERE session = ?", both)
 
     def forget_session(self, session: str) -> None:
-        """After a compaction nothing that was shown is in the agent's context any more."""
+        """Forget what the session was shown, since a compaction removed it from the agent's context."""
         with self._changing() as connection:
             self._reserved.pop(session, None)
             for table in ("shown", "listed"):
                 connection.execute(f"DELETE FROM {table} WHERE session = ?", (storable(session),))  # noqa: S608  (ours)
 
     def forget_head(self, session: str, beginning: str) -> None:
-        """Of a prompt of the session that began so, only that there was one is kept. Of a longer beginning, in every session:
-        one that goes on from another repeats its prompts.
+        """Erase the heads of the session's prompts that begin like this; the occasions stay.
+
+        If the beginning has 24 characters or more this applies to every session, since a session that continues another repeats its
+        prompts.
         """
         begun = storable(beginning.rstrip("…"))
         with self._changing() as connection:
@@ -474,19 +486,19 @@ class SessionMemory:
             )
 
     def forget_words_of(self, sessions: Collection[str]) -> None:
-        """How one knows what came of a note is told in words of the session: none of them are kept."""
+        """Erase the reasons recorded for these sessions' showings, which quote words of the session."""
         with self._changing() as connection:
             connection.executemany(
                 "UPDATE showing SET why = '' WHERE session = ? AND why <> ''", [(storable(session),) for session in sessions]
             )
 
     def purge(self) -> bool:
-        """As `own_sqlite.purge`."""
+        """Erase deleted rows from the file, as `sqlite.purge` does."""
         with self._lock:
             return sqlite.purge(self._connection)
 
     def forget_notes(self, notes: Collection[str]) -> None:
-        """Nothing here names them from now on, nor tells in their words what came of them. What was counted stays."""
+        """Erase every mention of these notes, and the reasons recorded for their showings. Figures by week stay."""
         names = {storable(note) for note in notes}
         with self._changing() as connection:
             for table in ("shown", "listed", "tally"):
@@ -565,7 +577,7 @@ def _write(connection: sqlite3.Connection, occasion: Occasion) -> None:
 
 
 def _bring_over(connection: sqlite3.Connection) -> None:
-    """The first version's prompts, and what they were given; what came of that is found out as for any other showing."""
+    """Migrate the prompts of the first version's table, and what they were given, as open showings."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'prompt'").fetchone():
         return
     rows = connection.execute("SELECT at, session, project, head, reason, given FROM prompt ORDER BY number").fetchall()
@@ -582,7 +594,7 @@ _MIGRATIONS: sqlite.Migrations = {1: SCHEMA_1.split(";"), 2: (*SCHEMA_2.split(";
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    # A prompt waits for this: another process that holds the file longer than that costs the injection, not the wait.
+    # A prompt waits for this: if another process holds the file longer, give up the injection instead of waiting.
     return sqlite.open_store(path, _MIGRATIONS, named=str(path), timeout=0.25)
 
 

@@ -1,4 +1,4 @@
-"""The tables of what sessions were shown, a version each."""
+"""SQL of the session memory's tables, one constant for each version."""
 
 SCHEMA_1 = """
 CREATE TABLE shown (session TEXT NOT NULL, note TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, note)) WITHOUT ROWID;

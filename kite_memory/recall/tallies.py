@@ -1,4 +1,4 @@
-"""What came of the notes that were shown, counted: note by note for the gate, week by week for the person."""
+"""Counts of how shown notes were used: by note for the gate, by week for the user."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,11 +8,13 @@ from typing import Literal
 from kite_memory.recall.uptake import Outcome
 
 Moment = Literal["prompt", "start", "pointer", "quote", "opened", "action", "late", "team"]
-"""In full with a prompt; by title at a session's start, or with a prompt; a conversation, quoted; when the agent opened it; with a
-tool call; later in the turn, when a judge had looked; with a prompt, from a team."""
+"""How something was shown. "prompt": in full, with a prompt; "start", "pointer": by title, at a session's start or with a prompt;
+"quote": a quoted conversation; "opened": opened by the agent; "action": with a tool call; "late": later in the turn, after a
+judge's verdict; "team": with a prompt, from a team.
+"""
 
 BY_TITLE = frozenset[Moment]({"start", "pointer"})
-"""The agent was told that there is such a note, and not what it says: it counts as used where the agent opened it."""
+"""Moments at which the agent was shown the title only. The note counts as used if the agent opened it."""
 
 Standing = Outcome | Literal["open"]
 
@@ -21,7 +23,7 @@ _PRIOR = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Of what was shown and neither used nor ignored, nothing is known, or not yet."""
+    """How often a note was shown, used and ignored. The remaining showings are unknown or not settled yet."""
 
     shown: int = 0
     used: int = 0
@@ -29,7 +31,9 @@ class Tally:
 
 
 def habit(tally: Tally) -> float:
-    """From -1, always ignored, to 1, always used; 0 where nothing is known. A few showings do not move it far."""
+    """Return the habit of a note, from -1 (always ignored) to 1 (always used); 0 if nothing is known. A few showings do not move it
+    far.
+    """
     return (tally.used - tally.ignored) / (tally.used + tally.ignored + 2 * _PRIOR)
 
 
@@ -46,7 +50,7 @@ class Count:
 
     @property
     def told(self) -> int:
-        """Those of which is known whether they were used."""
+        """Return how many are known to be used or ignored."""
         return self.used + self.ignored
 
     def __add__(self, other: "Count") -> "Count":
@@ -60,7 +64,9 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Week:
-    """An ISO week by UTC. ``silent`` of the ``prompts`` were given nothing at once; a judge may have found something later."""
+    """Figures of one ISO week in UTC. ``silent`` of the ``prompts`` were given nothing at once; a judge may have added something
+    later.
+    """
 
     monday: date
     prompts: int = 0
@@ -73,18 +79,18 @@ class Week:
 
     @property
     def count(self) -> Count:
-        """Of what was said, whatever the voice, without what was only named."""
+        """Return the sum over all moments except those by title only."""
         return sum((count for moment, count in self.moments.items() if moment not in BY_TITLE), start=Count())
 
 
 def week_of(day: date) -> str:
-    """As ``2026-W09``."""
+    """Return the ISO week of a day, such as ``2026-W09``."""
     year, week, _ = day.isocalendar()
     return f"{year}-W{week:02}"
 
 
 def mondays(now: datetime, weeks: int) -> tuple[date, ...]:
-    """Of this week and those before it, the latest first."""
+    """Return the Mondays of this week and the weeks before it, latest first."""
     today = now.astimezone(UTC).date()
     monday = today - timedelta(days=today.weekday())
     return tuple(monday - timedelta(weeks=number) for number in range(weeks))

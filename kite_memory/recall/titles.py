@@ -1,4 +1,4 @@
-"""What stands for a note in one line: its title, where that says something by itself, or else its first sentence."""
+"""The line that represents a note: its title, if that is understandable alone, or else its first sentence that is."""
 
 import re
 from datetime import datetime, timedelta
@@ -34,7 +34,7 @@ _STATES_HOLD = timedelta(days=14)
 
 
 def line(note: Note) -> str:
-    """Empty for a note that no line can stand for: it is not pointed at."""
+    """Return the line of a note. Empty if it has none; such a note gets no pointer."""
     title = " ".join(note.title.split())
     if not says_something(title):
         sentences = (" ".join(each.split()) for each in _SENTENCE.findall(prose(note.body[:_LOOKED_AT])))
@@ -44,17 +44,19 @@ def line(note: Note) -> str:
 
 
 def says_something(text: str) -> bool:
-    """Whether it is a claim that can be read alone: no name, no reference to what stood before it, no beginning of a sentence."""
+    """Return whether the text is a statement that is understandable alone: no mere name, no reference to earlier text, no
+    unfinished sentence.
+    """
     if _REFERS_BACK.match(text) or _HANGS.search(text):
         return False
     return len(_WORD.findall(text)) >= _LEAST_WORDS and len(_WORD.findall(_CODE.sub(" ", text))) >= _LEAST_WORDS - 2
 
 
 def tells_a_state(note: Note) -> bool:
-    """Whether it says how something stood that day, which nobody has reason to think it still does."""
+    """Return whether the note describes a temporary state, which may have changed since."""
     return note.kind in (NoteKind.FACT, NoteKind.INSIGHT, NoteKind.QUESTION) and _STATE.search(note.title) is not None
 
 
 def is_past(note: Note, now: datetime) -> bool:
-    """A state that was noted too long ago to be told as one of today."""
+    """Return whether the note describes a state that is too old to be shown as current: more than fourteen days."""
     return tells_a_state(note) and now - note.created > _STATES_HOLD

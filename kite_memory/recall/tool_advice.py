@@ -1,4 +1,4 @@
-"""What an agent is told as it acts: one line, rarely, when this project's history knows the command or the failure."""
+"""Advice to an agent as it acts: one line, rarely, when this project's history knows the command or the failure."""
 
 import posixpath
 import re
@@ -39,13 +39,13 @@ _ABOUT_CODE = re.compile(
     r"|.*(?:no such file or directory|imported and not used|undefined:)",
     re.IGNORECASE,
 )
-"""Of the code as it was that day: the next time it means something else."""
+"""Errors that depend on the code of the day: next time they have another cause."""
 _SHOWN = 100
 _ALIKE = 0.5
 
 
 def remedy(fix: Fix, command: str) -> str:
-    """A sentence for an agent whose ``command`` has just failed in the same way; empty where the fix has nothing to teach."""
+    """Return advice for an agent whose ``command`` has just failed in the same way; empty if the fix has nothing to teach."""
     steps = [step for step in fix.steps if not _is_routine(step)]
     if fix.files and not all(_SETTINGS.search(file) for file in fix.files):
         return ""
@@ -72,7 +72,7 @@ def _is_routine(step: str) -> bool:
 
 
 def _core(line: str, other: str) -> Invocation | None:
-    """The program of a line that the other line runs too."""
+    """Return the invocation in a line whose program the other line runs too."""
     common = purposes(line) & purposes(other)
     return next((each for each in invocations(line) if each.purpose in common), None)
 
@@ -103,13 +103,13 @@ def _shown(command: str) -> str:
 
 _LINE_TOKENS = 60
 _MOST_TOLD = 6
-"""In a session: who is told at every step listens to none."""
+"""Most lines in a session: an agent that gets one at every step ignores them all."""
 _CANDIDATES = 24
 _LINES = 80
 _ASKED = 600
 _READINGS = 4_096
 _WORDS_BESIDE = 3
-"""A quotation of fewer words is only taken for the failure where a line tells of one."""
+"""A quotation of fewer words counts as the failure only if an error line contains it."""
 _LOOKING = frozenset(
     {"cd", "echo", "cat", "ls", "head", "tail", "wc", "pwd", "grep", "rg", "find", "true", "which", "sleep", "test"}
 )
@@ -118,22 +118,24 @@ _ROUTINE = re.compile(
     r"|file does not exist|no changes to make|found \d+ matches|path does not exist|eisdir|file content \()",
     re.IGNORECASE,
 )
-"""What an agent's own tools say every day, and every agent knows what to do about."""
+"""Everyday messages of an agent's own tools, which every agent can handle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """``name`` is what counts as said in the session; ``why`` is for the log. What is shown is ``hit``'s note, as one line."""
+    """A possible line. ``name`` identifies it among what the session was shown; ``why`` is for the log. ``hit``'s note is shown as
+    one line.
+    """
 
     name: str
     why: str
     hit: Hit
     known: bool
-    """Whether the vault has that note; else the timeline tells."""
+    """Whether it is a note in the vault; otherwise it comes from the timeline."""
 
 
 class ToolAdvice:
-    """Safe to share between threads, and nothing is raised."""
+    """Advice for tool calls. Thread-safe; raises nothing."""
 
     def __init__(self, *, index: Index, memory: SessionMemory, fixes: Fixes | None = None) -> None:
         self._index = index
@@ -143,9 +145,10 @@ class ToolAdvice:
         self._readings: dict[tuple[str, int], tuple[Note, Reading]] = {}
 
     def act(self, action: Action, now: datetime, *, branch: str = "", delivery: Delivery | None = None) -> Injection:
-        """The line for this action, claimed for its session and written into the log; mostly none.
+        """Return the line for this action, claimed for its session and logged; usually none.
 
-        With a ``branch``, none from another one that is not merged yet. With a ``delivery`` all that is done as it arrives.
+        With a ``branch``, notes of other unmerged branches are omitted. With a ``delivery``, claiming and logging happen once it
+        arrives.
         """
         try:
             shown = self._memory.shown(action.session) if action.session else frozenset()
@@ -195,7 +198,7 @@ class ToolAdvice:
     def _notes(
         self, asked: str, action: Action, shown: Collection[str], now: datetime, branch: str
     ) -> Iterator[tuple[Note, Reading]]:
-        """Notes in force, of this project or of none, that share words and were not shown yet."""
+        """Yield notes in force, of this project or of none, that share words and were not shown yet."""
         if not asked:
             return
         signals = self._index.signals(asked, meaning=False)
@@ -208,7 +211,7 @@ class ToolAdvice:
         rows = np.flatnonzero(scores > 0)
         rows = rows[np.argsort(-scores[rows], kind="stable")[:_CANDIDATES]]
         read = self._read(columns.generation[0], columns.notes["number"][rows].tolist())
-        # A wish of the person's, and what would hurt to forget, before what shares more words.
+        # Preferences and important notes come before notes that share more words.
         read.sort(key=lambda pair: (pair[0].kind is not NoteKind.PREFERENCE, -pair[0].importance))
         for note, reading in read:
             elsewhere = note.branch and branch and note.branch != branch
@@ -216,7 +219,7 @@ class ToolAdvice:
                 yield note, reading
 
     def _read(self, catalogue: str, numbers: Sequence[int]) -> list[tuple[Note, Reading]]:
-        """In one catalogue a changed note has a new number, so what was read once stays true."""
+        """Return notes with their readings, cached by number: within one catalogue a changed note gets a new number."""
         with self._lock:
             held = {number: known for number in numbers if (known := self._readings.get((catalogue, number)))}
         for number, note in self._index.notes([number for number in numbers if number not in held]).items():
@@ -229,7 +232,7 @@ class ToolAdvice:
 
 
 def _folder(commands: Sequence[Invocation], cwd: str) -> str:
-    """Where a line runs what it runs, if it first goes somewhere else."""
+    """Return the folder a line runs its commands in, following an initial ``cd``."""
     gone = next((command.words[0] for command in commands if command.program == "cd" and command.words), "")
     return posixpath.normpath(posixpath.join(cwd, gone)) if gone else cwd
 
@@ -246,9 +249,9 @@ def _asked_by(commands: Sequence[Invocation], action: Action) -> str:
 
 
 def _failing_lines(error: str) -> tuple[list[str], list[str]]:
-    """What tells of the failure, and what is printed beside it, in small letters and without what varies.
+    """Return the lines that report the failure, and the other lines, in lower case and without variable parts.
 
-    Nothing of an everyday failure.
+    Both are empty for an everyday failure.
     """
     if _ROUTINE.match(error.strip()):
         return [], []

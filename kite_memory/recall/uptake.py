@@ -1,4 +1,4 @@
-"""Whether a note that was shown was taken up, read from what the agent said and did next."""
+"""Detection of whether a shown note was used, from what the agent said and did next."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,9 +18,9 @@ _SHORTEST_NAME = 4
 _SHORTEST_RARE = 5
 _SHORTEST_WORD = 4
 _PLACES = 50
-"""Where a sign is looked at in one text before it is taken for a part of a longer word everywhere."""
+"""Occurrences checked in one text before a sign is taken for a part of a longer word everywhere."""
 _STEM = 6
-"""Letters by which two forms of one word are known for that."""
+"""Letters that two forms of one word must share."""
 
 _REJECTED = re.compile(r"^\*\*Rejected:\*\*[^\n]*", re.MULTILINE)
 _CODE = re.compile(r"`+([^`\n]*)`+")
@@ -39,7 +39,7 @@ _COMMAND = re.compile(
     rf"(?<![\w./-])((?:{'|'.join(sorted(_PROGRAMS))})|go(?= (?:build|fmt|get|mod|run|test|tool|vet|work)\b))"
     r" ([a-z][\w:-]{1,40})(?: (-{1,2}[a-z][\w-]{1,40}))?"
 )
-"""In the midst of prose, so only programs whose names are no words."""
+"""Commands within prose, so only programs whose names are not words."""
 _FIRST_WORDS = {
     "git": "add branch checkout clone commit diff fetch init log merge pull push rebase reset restore revert show stash status",
     "gh": "api issue pr",
@@ -54,7 +54,7 @@ _FIRST_WORDS = {
 }
 _USUAL = frozenset(f"{program} {first}" for program, words in _FIRST_WORDS.items() for first in words.split())
 _USUAL_WORDS = 4
-"""What any session may run; so many words that begin so tell little yet."""
+"""Words of a command that any session may run; one of this many words or fewer is not distinctive."""
 
 _UNDERSCORED = re.compile(r"[^\W_][\w-]*_+[^\W_]|__\w+__")
 _CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2,}")
@@ -64,7 +64,7 @@ _PLAIN_FILE = re.compile(
     r"[a-z][a-z0-9-]*\.(?:c|cc|cpp|cs|css|go|h|html|ini|java|js|json|jsonl|jsx|kt|lock|log|md|mod|php|py|rb|rs|sh|sql|sum|toml|ts|tsx"
     r"|txt|xml|ya?ml)"
 )
-"""A file called by one word: another project may have it too."""
+"""A file named by one word, which other projects may have too."""
 _EVERYBODYS_NAMES = """
 github gitlab bitbucket javascript typescript postgresql mysql sqlite mongodb graphql macos oauth vscode stackoverflow youtube
 openai chatgpt linkedin devops jetbrains intellij webassembly node.js next.js nuxt.js vue.js
@@ -74,19 +74,21 @@ __main__.py settings.json config.json config.toml config.yaml sha256 base64 int6
 json.loads json.dumps console.log fmt.errorf os.path
 """
 _EVERYBODYS = frozenset(_EVERYBODYS_NAMES.split())
-"""Shaped like something rare, and on everybody's lips."""
+"""Tokens that look rare but are in general use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:
-    """``said`` is how the note has it, ``form`` as it is looked for. One that is ``rare`` tells by itself."""
+    """A distinctive expression. ``said`` is the note's spelling, ``form`` the form to search for. One ``rare`` sign is enough by
+    itself.
+    """
 
     said: str
     form: str
     rare: bool
 
     def within(self, text: str) -> bool:
-        """Whether it stands in ``text`` (`leveled`) by itself, not as a part of a longer word."""
+        """Return whether it occurs in ``text`` (`leveled`), and not only as a part of a longer word."""
         at = -1
         for _ in range(_PLACES):
             at = text.find(self.form, at + 1)
@@ -100,14 +102,14 @@ class Sign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """``rejected`` are those of alternatives that were turned down, and of nothing else in the note."""
+    """Signs of a note. ``rejected`` are those that occur only in its rejected alternatives."""
 
     own: tuple[Sign, ...]
     rejected: tuple[Sign, ...] = ()
 
 
 def signs_of(note: Note) -> Signs:
-    """The rare ones first, and at most sixty-four."""
+    """Return a note's signs, rare ones first, at most sixty-four."""
     body = prose(note.body[:_BODY_READ])
     kept = f"{note.title}\n{_REJECTED.sub('', body)}"
     turned_down = "\n".join(_REJECTED.findall(body)).replace("**Rejected:**", "")
@@ -119,7 +121,7 @@ def signs_of(note: Note) -> Signs:
 
 
 def telling(signs: Sequence[Sign]) -> bool:
-    """Whether these, together, are more than chance: one that is rare, or two that share no word."""
+    """Return whether these signs together are more than chance: a rare one, or two that share no word."""
     if any(sign.rare for sign in signs):
         return True
     words = [frozenset(word[:_STEM] for word in _WORD.findall(sign.form)) for sign in signs]
@@ -127,12 +129,12 @@ def telling(signs: Sequence[Sign]) -> bool:
 
 
 def leveled(text: str) -> str:
-    """As signs are looked for: small letters, and single blanks."""
+    """Return the text in lower case and with single blanks, for searching signs."""
     return _BLANKS.sub(" ", text.strip()).casefold()
 
 
 def is_rare(token: str) -> bool:
-    """Whether it looks like what one says of one thing only: a path, an identifier, a code."""
+    """Return whether a token looks specific: a path, an identifier, a code."""
     if len(token) < _SHORTEST_RARE or token.casefold() in _EVERYBODYS or not any(char.isalpha() for char in token):
         return False
     folder, slash, last = token.rpartition("/")
@@ -179,7 +181,7 @@ def _signs(text: str, entities: Iterable[str]) -> Iterator[Sign]:
 
 
 def _command(said: str, *, quoted: bool = False) -> Iterator[Sign]:
-    """In prose, two words need not be a command: «git hooks» are none."""
+    """Yield the sign of a command. In prose, two words need not be a command: «git hooks» is not."""
     words = said.split()
     if " ".join(words[:2]) in _USUAL:
         rare = len(words) > _USUAL_WORDS
@@ -216,7 +218,7 @@ _SAID_LENGTH = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uptake:
-    """``why`` names what the agent took from the note, or says why that cannot be told."""
+    """Result of the detection. ``why`` names what the agent used of the note, or why the outcome is unknown."""
 
     outcome: Outcome
     why: str
@@ -229,11 +231,12 @@ class _Met:
 
 
 def uptake(note: Note, *, before: Sequence[Event], after: Iterable[Event]) -> Uptake:
-    """``before`` is what the session had heard when the note was shown, its prompt included; ``after`` the turn that followed.
+    """Determine whether a note was used. ``before`` is the session up to the showing, including its prompt; ``after`` the following
+    turn.
 
-    Used means that the agent was the first to come out with something that the note knows, and that nobody had mentioned in
-    this session: not before the showing, and not between it and the agent's word (a tool that printed it tells as well as
-    the note). What somebody else said first proves nothing, either way.
+    Used means that the agent was the first in this session to mention something that the note contains: nobody had mentioned it
+    before the showing, nor between the showing and the agent's message (a tool's output could be the source as well as the note).
+    What was mentioned by others first proves nothing.
     """
     signs = signs_of(note)
     if not telling(signs.own):
@@ -261,7 +264,7 @@ def uptake(note: Note, *, before: Sequence[Event], after: Iterable[Event]) -> Up
 
 
 def _met(signs: Sequence[Sign], after: Sequence[Event]) -> tuple[list[_Met], list[_Met]]:
-    """Where the agent first came out with each sign: those nobody had met since the showing, and those that somebody had."""
+    """Return where the agent first used each sign: those not mentioned since the showing, and those mentioned by others before."""
     first: list[_Met] = []
     second: list[_Met] = []
     unmet, told = list(signs), list[Sign]()

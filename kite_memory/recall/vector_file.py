@@ -1,10 +1,9 @@
-"""The vectors of one embedding space, in files that can be thrown away.
+"""Vectors of one embedding space, in files that can be deleted and rebuilt.
 
-A folder holds ``manifest.json`` and the segments that it names: a matrix of int8 rows, memory-mapped, and the keys and notes of
-these rows beside it. A segment does not change any more, so one note more costs the writing and the reading of one small one. A row
-is found by the hash of the text it was made from (its *key*), not by its note: a renamed note keeps its row, two rebuilds agree,
-and whatever a crash or another process leaves out is simply asked for again. The note's id stands beside it for people and for
-``kmem verify``.
+A folder holds ``manifest.json`` and the segments that it names: a matrix of int8 rows, memory-mapped, and a file with the keys and
+notes of these rows. Segments are immutable, so adding a note costs writing and reading one small segment. A row is found by the
+hash of the text it was made from (its *key*), not by its note: a renamed note keeps its row, two rebuilds agree, and rows lost to a
+crash or another process are embedded again. The note's id is stored for people and for ``kmem verify``.
 """
 
 import contextlib
@@ -31,22 +30,22 @@ from kite_memory.system.private_files import make_folder, publish, write_aside
 
 Keys = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]
-"""Numbers of rows, over all segments; as many as there are rows stands for none."""
+"""Row numbers over all segments; the number of rows means that there is none."""
 Matrix = npt.NDArray[np.void]
-"""Of rows as `_row_type` has them: a vector is its codes times its scale."""
+"""Rows as `_row_type` has them: a vector is its codes times its scale."""
 
 _FORMAT = 2
 _MANIFEST = "manifest.json"
 _OURS = ("vectors-*.npy", "rows-*.json", ".kmem-*")
 _NEVER_READ = (-1, -1, -1)
 _SEGMENTS = 8
-"""More than these are merged, the small ones first, so that adding one note to many never rewrites them all."""
+"""More segments than this are merged, small ones first, so that adding one note never rewrites all rows."""
 _ROWS_PER_BLOCK = 512
-"""So many expanded rows stay in a processor's own cache: comparing them is quicker than fetching float32 from memory."""
+"""Number of expanded rows that fit a processor's cache: comparing them is quicker than fetching float32 from memory."""
 
 
 def key_of(text: str) -> int:
-    """64 bits: of vaults with a million texts, one in forty million has two texts that share a row."""
+    """Return the 64-bit hash of a text. Of vaults with a million texts, one in forty million has two texts that share a row."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little", signed=True)
 
 
@@ -65,7 +64,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Segment:
-    """``sorted`` are the keys in their own order, and ``order`` says which row each of them is of."""
+    """One segment. ``sorted`` are its keys in ascending order, and ``order`` the row of each of them."""
 
     vectors: _File
     rows: _File
@@ -80,7 +79,7 @@ class _Segment:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rows:
-    """A state of the sidecar that does not change."""
+    """Immutable state of a vector file."""
 
     folder: Path
     segments: tuple[_Segment, ...] = ()
@@ -93,11 +92,11 @@ class Rows:
         return np.concatenate([_no_keys(), *(segment.keys for segment in self.segments)])
 
     def places(self, keys: Keys) -> Places:
-        """Where each key's row is; ``len(self)`` for those that have none."""
+        """Return the row number of each key; ``len(self)`` for a key without a row."""
         return _found(self.segments, keys, otherwise=len(self))
 
     def places_after(self, before: "Rows", keys: Keys, places: Places) -> Places:
-        """`places` of ``keys``, given where they were in an earlier state, or -1: what has not changed is not searched again."""
+        """Return `places` of ``keys``, given their places in an earlier state, or -1: unchanged segments are not searched again."""
         pairs = zip(self.segments, before.segments, strict=False)
         same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] is pair[1], pairs))
         kept = sum(map(len, self.segments[:same]))
@@ -109,7 +108,7 @@ class Rows:
         return places
 
     def cosines(self, query: Vectors, places: Places | None = None) -> Vectors:
-        """Of each row, or of those at ``places`` (which all have one); ``query`` is one row of unit length."""
+        """Return the cosine of each row, or of those at ``places`` (which must exist). ``query`` is one row of unit length."""
         if places is None:
             return np.concatenate([np.zeros(0, np.float32), *(_products(segment.matrix, query) for segment in self.segments)])
         found = np.empty(len(places), np.float32)
@@ -122,7 +121,7 @@ class Rows:
         return found
 
     def intact(self) -> bool:
-        """Whether every matrix is as long as it was: reading a mapped file behind its end kills the process."""
+        """Return whether every matrix file has its expected size: reading a mapped file beyond its end kills the process."""
         try:
             return all((self.folder / each.vectors.name).stat().st_size == each.vectors.size for each in self.segments)
         except OSError:
@@ -137,9 +136,9 @@ class _Reading:
 
 
 class VectorFile:
-    """One writer at a time, in this process and among others; readers keep the `Rows` they have.
+    """Vector file of one space. One process and thread writes at a time; readers keep the `Rows` they have.
 
-    Nothing here raises on what lies in the folder: what cannot be used is a problem, and missing.
+    Reading never raises for the contents of the folder: unusable files are reported as problems and treated as missing.
     """
 
     def __init__(self, folder: Path, space: Space) -> None:
@@ -150,11 +149,11 @@ class VectorFile:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What the last reading of the folder could not use."""
+        """Return the problems of the last reading of the folder."""
         return self._last.problems
 
     def rows(self) -> Rows:
-        """What is there now; read again only when the manifest is another one, or a matrix has changed its length."""
+        """Return the current rows; read again only if the manifest has changed, or the size of a matrix."""
         manifest = self._identity()
         last = self._last
         if manifest != last.manifest or not last.rows.intact():
@@ -163,19 +162,19 @@ class VectorFile:
         return last.rows
 
     def reread(self) -> tuple[Problem, ...]:
-        """Look at the folder again, and say what in it cannot be used."""
+        """Read the folder again and return its problems."""
         self._last = replace(self._last, manifest=_NEVER_READ)
         self.rows()
         return self.problems
 
     def append(self, rows: Sequence[Row], vectors: Vectors) -> None:
-        """Add the rows whose keys are new. Raises `OSError` when the disk does not take them; only work is lost then."""
+        """Add the rows whose keys are new. Raises `OSError` if they cannot be written; only work is lost then."""
         with self._exclusive():
             for _ in self.appending(rows, vectors):
                 pass
 
     def appending(self, rows: Sequence[Row], vectors: Vectors) -> Iterator[str]:
-        """`append` in steps, each named once it is done: whatever comes to an end between two of them, the folder is whole."""
+        """Run `append` in steps, yielding the name of each once it is done. The folder is valid after every step."""
         segments, _ = self._read()
         keys, first = np.unique(np.array([row.key for row in rows], np.int64), return_index=True)
         held = sum(map(len, segments))
@@ -192,9 +191,9 @@ class VectorFile:
         )
 
     def keep(self, wanted: Callable[[], Keys], *, dead: float = 0.25) -> None:
-        """Rewrite without the rows of all other keys, once these are more than ``dead``, a share of all rows.
+        """Rewrite without the rows of keys that are not ``wanted``, once these are more than ``dead``, a share of all rows.
 
-        What is wanted is asked when nobody can append: a row that came meanwhile is asked for by then.
+        ``wanted`` is called while nothing can be appended, so rows added meanwhile are included.
         """
         with self._exclusive():
             segments, _ = self._read()
@@ -222,7 +221,7 @@ class VectorFile:
         return problems + tuple(self._problem("a file is not what was written", file) for file in wrong)
 
     def _replacing(self, kept: Sequence[_Segment], keys: Keys, notes: Sequence[str], parts: Iterable[Matrix]) -> Iterator[str]:
-        """The new segment first, the manifest that names it after, and last what no manifest names any more."""
+        """Write the new segment first, then the manifest that names it; last, delete files that no manifest names."""
         named = [(segment.vectors, segment.rows) for segment in kept]
         if len(keys):
             number = self._next_number()
@@ -244,12 +243,12 @@ class VectorFile:
         names = {file.name for pair in named for file in pair}
         for path in self._files():
             if path.name not in names:
-                with contextlib.suppress(OSError):  # Windows keeps a file that somebody still reads; the next writer removes it
+                with contextlib.suppress(OSError):  # Windows keeps a file that is still being read; the next writer removes it
                     path.unlink()
         yield "old ones removed"
 
     def _published(self, aside: Path, name: str) -> _File:
-        with aside.open("rb") as written:  # what cannot be read is not published with a hash of nothing
+        with aside.open("rb") as written:  # an unreadable file must not be published with an empty hash
             file = _File(name=name, size=aside.stat().st_size, sha256=hashlib.file_digest(written, "sha256").hexdigest())
         publish(aside, self.folder / name)
         return file
@@ -279,7 +278,7 @@ class VectorFile:
                 return (), (self._problem("the manifest cannot be read"),)
 
     def _segment(self, described: object, known: dict[tuple[_File, _File], _Segment]) -> _Segment | Problem:
-        """One of the ``known``, if it is there and nothing has happened to it."""
+        """Return a segment; one of the ``known``, if it is there and its files have their sizes."""
         match described:
             case {
                 "vectors": {"file": str(file), "size": int(size), "sha256": str(sha256)},
@@ -315,7 +314,7 @@ class VectorFile:
         return np.frombuffer(bytes.fromhex("".join(codes)), ">i8").astype(np.int64), list(listed["notes"])
 
     def _notes(self, segment: _Segment) -> list[str]:
-        """Read when needed, which is rarely. Raises `OSError` where the disk says no, or holds something else meanwhile."""
+        """Read the notes of a segment, which is rarely needed. Raises `OSError` if the file cannot be read or is not valid."""
         try:
             return self._listed(segment.rows)[1]
         except (ValueError, TypeError, KeyError) as error:
@@ -351,7 +350,9 @@ class VectorFile:
 
 
 def _first_small(sizes: Sequence[int], added: int) -> int:
-    """From where on segments are merged into the new one: up to one that outweighs all newer ones together."""
+    """Return the position from which segments are merged into the new one: they end with one that outweighs all newer ones
+    together.
+    """
     first = len(sizes)
     total = added
     while first and sizes[first - 1] <= 2 * total:
@@ -380,7 +381,7 @@ def _row_type(dim: int) -> np.dtype[np.void]:
 
 
 def _quantised(vectors: Vectors) -> Matrix:
-    """Each number as one of 255 steps of its own vector's largest: cosines change by a thousandth."""
+    """Quantize each number to one of 255 steps of its vector's largest; cosines change by a thousandth."""
     vectors = np.nan_to_num(np.asarray(vectors, np.float32), posinf=0.0, neginf=0.0)
     rows = np.empty(len(vectors), _row_type(vectors.shape[1]))
     rows["scale"] = np.abs(vectors).max(axis=1, initial=0.0) / 127
@@ -389,7 +390,7 @@ def _quantised(vectors: Vectors) -> Matrix:
 
 
 def _products(matrix: Matrix, query: Vectors, rows: Places | None = None) -> Vectors:
-    """Expanded a few hundred rows at a time. ``rows`` picks some."""
+    """Return the cosines of all rows, or of ``rows``, expanding a few hundred at a time."""
     count = len(matrix) if rows is None else len(rows)
     products = np.empty(count, np.float32)
     expanded = np.empty((min(count, _ROWS_PER_BLOCK), len(query)), np.float32)
@@ -406,14 +407,14 @@ def _described(file: _File) -> dict[str, object]:
 
 
 def _blocks(mask: npt.NDArray[np.bool_]) -> Iterator[npt.NDArray[np.intp]]:
-    """Numbers of the rows to keep, a few thousand at a time: a large matrix is copied without being held."""
+    """Yield the numbers of the rows to keep, a few thousand at a time, so that a large matrix is copied without being held."""
     numbers = np.flatnonzero(mask)
     for start in range(0, len(numbers), 4096):
         yield numbers[start : start + 4096]
 
 
 def _header(count: int, dim: int) -> bytes:
-    """Of a ``.npy`` file, which any numpy can read."""
+    """Return the header of a ``.npy`` file that any numpy can read."""
     written = io.BytesIO()
     described = np.lib.format.dtype_to_descr(_row_type(dim))
     np.lib.format.write_array_header_1_0(written, {"descr": described, "fortran_order": False, "shape": (count,)})
@@ -421,7 +422,7 @@ def _header(count: int, dim: int) -> bytes:
 
 
 def _mapped(path: Path, count: int, dim: int) -> Matrix | None:
-    """``None`` where the file does not begin as we begin it: numpy would parse what stands there as Python.
+    """Map a matrix file; ``None`` unless it begins with exactly our header, since numpy would parse other headers as Python.
 
     Raises `OSError`, `ValueError`.
     """

@@ -1,4 +1,4 @@
-"""Asking Claude through the `anthropic` package: one call, no retries of its own, every ending a value."""
+"""Back end for Claude through the `anthropic` package: one call, no retries, every outcome a value."""
 
 import json
 import time
@@ -16,16 +16,16 @@ _KEY_HINT = "store one with `kmem keys set anthropic`"
 _CACHED = {"type": "ephemeral"}
 _CACHED_FROM = {"claude-opus-5": 512, "claude-sonnet-5": 1_024, "claude-opus-4-8": 1_024, "claude-sonnet-4": 2_048}
 _CACHED_BY_ALL = 4_096
-"""Tokens below which nothing is cached, whatever is asked for. Claude Haiku 4.5 has the largest such minimum."""
+"""Tokens below which nothing is cached, even on request. Claude Haiku 4.5 has the largest such minimum."""
 _CHARS = 4
 """Characters of English prose to a token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnthropicBackend:
-    """``base_url`` of "" leaves the choice to the package: ``ANTHROPIC_BASE_URL``, else the vendor's.
+    """Back end for Claude. ``base_url`` of "" leaves the choice to the package: ``ANTHROPIC_BASE_URL``, else the vendor's.
 
-    The package is imported by the first call: it takes over a second and 40 MB, which only who asks a model should pay.
+    The package is imported by the first call: it takes over a second and 40 MB, so only callers of a model pay for it.
     """
 
     api_key: str = field(repr=False)
@@ -38,7 +38,7 @@ class AnthropicBackend:
         return "anthropic"
 
     def estimate(self, inquiry: Inquiry) -> Usage:
-        """An answer of full length; and a cache to be written, where the fixed part is long enough for one."""
+        """Estimate a full-length answer, and a cache write if the fixed part is long enough for one."""
         fixed = tokens_at_most(inquiry.system + json.dumps(inquiry.schema)) + 500
         written = fixed if self._is_cached(inquiry) else 0
         fresh = tokens_at_most(inquiry.user) + fixed - written
@@ -98,7 +98,7 @@ class AnthropicBackend:
         }
 
     def _read(self, body: str, inquiry: Inquiry) -> Ending:
-        """A reply of status 200. What is not the API's JSON comes from something in between and may pass."""
+        """Interpret a reply of status 200. A body that is not the API's JSON comes from an intermediary and may be temporary."""
         try:
             message = json.loads(body)
         except (ValueError, RecursionError):
@@ -120,7 +120,7 @@ class AnthropicBackend:
         return Reply(text=text, usage=usage, cut=stop in ("max_tokens", "model_context_window_exceeded"))
 
     def _usage(self, reported: object, inquiry: Inquiry) -> Usage:
-        """Where what answers at the address does not say, what it may have been at most."""
+        """Return the reported usage, or the estimated maximum if the server reports none."""
         if not isinstance(reported, dict) or not are_told(reported, "input_tokens", "output_tokens"):
             return self.estimate(inquiry)
         return self.prices.of_reported(reported)

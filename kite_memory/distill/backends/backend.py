@@ -1,4 +1,4 @@
-"""The one door to a model: what is asked of it, and what comes back. Extraction and judging both go through it."""
+"""Interface of model back ends: inquiry and outcome. Extraction and judging both use it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ _MOST = 10_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """Dollars for a million tokens; writing to the cache costs 1.25 times the first, reading from it a tenth."""
+    """Prices in dollars per million tokens; writing to the cache costs 1.25 times the first, reading from it a tenth."""
 
     dollars_in: float
     dollars_out: float
@@ -43,7 +43,7 @@ class Prices:
         return Usage(tokens_in=fresh + written + read, tokens_out=out, dollars=dollars)
 
     def of_reported(self, reported: object) -> Usage:
-        """From the ``usage`` of an answer; what is missing in it or makes no sense counts as nothing."""
+        """Return the cost from an answer's ``usage``; missing or invalid counts are 0."""
         counts = reported if isinstance(reported, dict) else {}
         return self.of(
             fresh=_count(counts.get("input_tokens")),
@@ -54,7 +54,7 @@ class Prices:
 
 
 def are_told(counts: Mapping[object, object], *names: str) -> bool:
-    """Whether all of these counts are there and make sense; else nobody knows what a call cost."""
+    """Return whether all of these counts are present and valid; otherwise a call's cost is unknown."""
     return all(isinstance(count := counts.get(name), int) and not isinstance(count, bool) and count >= 0 for name in names)
 
 
@@ -63,9 +63,9 @@ def _count(value: object) -> int:
 
 
 def tokens_at_most(text: str) -> int:
-    """Two characters a token, and three tokens for a character outside ASCII.
+    """Estimate two characters a token, and three tokens for a character outside ASCII.
 
-    English prose and code need about four characters a token, random digits about two: no transcript comes near this.
+    English prose and code need about four characters a token, random digits about two: no transcript exceeds this.
     """
     plain = sum(map(str.isascii, text))
     return plain // 2 + 3 * (len(text) - plain) + 50
@@ -73,9 +73,10 @@ def tokens_at_most(text: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inquiry:
-    """``system`` and ``schema`` are the same for every inquiry of a task, so that they can be cached; ``user`` changes.
+    """One call to a model. ``system`` and ``schema`` are the same for every inquiry of a task, so that they can be cached; ``user``
+    changes.
 
-    ``seconds`` bounds the whole call, however slowly a server drips.
+    ``seconds`` bounds the whole call, however slowly a server sends.
     """
 
     system: str
@@ -87,7 +88,7 @@ class Inquiry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What the model said, in whatever form: nothing of it has been checked. ``cut`` says that it had more to say."""
+    """The model's unchecked text. ``cut`` means that it was cut off at the limit."""
 
     text: str
     usage: Usage
@@ -98,7 +99,7 @@ Ending = Reply | Busy | Refused | Misconfigured
 
 
 class Backend(Protocol):
-    """Safe to share between threads. Heavy packages are loaded by the first `ask`."""
+    """Back end to a model. Thread-safe. Heavy packages are loaded by the first `ask`."""
 
     @property
     def name(self) -> str: ...
@@ -107,9 +108,9 @@ class Backend(Protocol):
     def model(self) -> str: ...
 
     def estimate(self, inquiry: Inquiry) -> Usage:
-        """From above: what `ask` may cost at most."""
+        """Return the most that `ask` may cost."""
         ...
 
     def ask(self, inquiry: Inquiry) -> Ending:
-        """One call, without retries of its own. Never raises for what a model or a server does."""
+        """Make one call, without retries. Never raises for what a model or a server does."""
         ...

@@ -1,7 +1,7 @@
-"""Asking Claude through the person's own `claude` command and plan: one process for a call, which leaves no trace.
+"""Back end for Claude through the person's own `claude` command and plan: one process for each call, which leaves no trace.
 
-What it says must never come back as a session to learn from. Four things see to that, each enough by itself: nothing is
-persisted, hooks are off, it runs in a folder of ours, and its prompt carries our mark.
+Its output must never be read as a session. Four measures ensure that, each sufficient alone: nothing is persisted, hooks are off,
+it runs in a private folder, and its prompt carries our mark.
 """
 
 import json
@@ -26,16 +26,17 @@ from kite_memory.distill.prompts import MARK
 _LARGEST_OUTPUT = 4_000_000
 _AN_HOUR = 3_600.0
 _OURS = ("KMEM_", "KITE_", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION")
-"""Variables by which our hook would find its daemon, or the client would take itself for a child of a running session."""
+"""Variables that let our hook find its daemon, or make the client act as a child of a running session."""
 
 
 _LEAST_TOKENS = 1_000
-"""The client answers through a call of a tool, and says a word around it."""
+"""The client answers through a tool call, with some text around it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaudeCliBackend:
-    """``folder`` is ours alone and made if need be. ``environment`` is the process's own; only what points to our hook is left out.
+    """Back end for the `claude` command. ``folder`` is private to it and created if needed. ``environment`` is the process's own;
+    only variables that point to our hook are left out.
 
     A plan's calls cost nothing extra, yet they are counted at list prices, so that the daily budget protects the plan too.
     """
@@ -51,7 +52,7 @@ class ClaudeCliBackend:
         return "claude-cli"
 
     def estimate(self, inquiry: Inquiry) -> Usage:
-        """The client adds a page of its own to our prompt."""
+        """Estimate the cost, including a page that the client adds to our prompt."""
         fixed = inquiry.system + json.dumps(inquiry.schema)
         asked = tokens_at_most(fixed) + tokens_at_most(inquiry.user) + 4_000
         return self.prices.of(fresh=0, written=asked, read=0, out=_tokens(inquiry))
@@ -96,8 +97,8 @@ class ClaudeCliBackend:
         return {
             **{name: value for name, value in self.environment.items() if not name.startswith(_OURS)},
             "KITE_MEMORY_EXTRACTOR": "1",
-            "CLAUDE_CODE_SAFE_MODE": "1",  # neither the person's CLAUDE.md nor their plugins belong into this prompt
-            "CLAUDE_CODE_MAX_RETRIES": "0",  # one scheduler retries: ours
+            "CLAUDE_CODE_SAFE_MODE": "1",  # keep the person's CLAUDE.md and plugins out of this prompt
+            "CLAUDE_CODE_MAX_RETRIES": "0",  # only our scheduler retries
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(_tokens(inquiry)),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
@@ -141,7 +142,7 @@ def _tokens(inquiry: Inquiry) -> int:
 
 
 def _error_ending(status: object, stop: object, said: str, usage: Usage) -> Busy | Refused | Misconfigured:
-    """What the client says of an error is written for people; its status is the API's where there was one."""
+    """Interpret an error of the client. Its text is written for people; its status is the API's, if there was one."""
     told = brief(said)
     lowered = said.lower()
     if stop == "refusal":
@@ -169,7 +170,7 @@ class _Ended:
 def _run(
     command: list[str], *, spoken: str, folder: Path, environment: Mapping[str, str], timeout: float
 ) -> _Ended | Busy | Refused:
-    """Run to the end, with bounds on time and output. Whatever the command started is dead when this returns."""
+    """Run a command to the end, with bounds on time and output. All processes it started are dead when this returns."""
     with tempfile.TemporaryFile(dir=folder) as told:
         told.write(spoken.encode())
         told.seek(0)
@@ -237,7 +238,7 @@ def _listen(pipe: IO[bytes], into: bytearray, process: "subprocess.Popen[bytes]"
 
 
 def _kill_group(process: "subprocess.Popen[bytes]") -> None:
-    """Everything the command started, too; nothing happens where it is gone already."""
+    """Kill everything that the command started; do nothing if it has ended already."""
     if sys.platform == "win32":
         if process.poll() is None:
             subprocess.run(["taskkill", "/T", "/F", "/PID", str(process.pid)], check=False, capture_output=True)

@@ -1,8 +1,7 @@
-"""Runs a command that dies with whoever started it, however that ends: ``python -I -S guard.py FD COMMAND …``.
+"""Run a command that dies with its parent, however that ends: ``python -I -S guard.py FD COMMAND …``.
 
-The starter holds the other end of the pipe FD and makes this process the leader of a group. When the pipe closes, the
-whole group is killed: a daemon that is itself killed leaves no client behind that goes on talking to a model. Standard
-library only, since it runs without `site`.
+The parent holds the other end of the pipe FD and makes this process the leader of a group. When the pipe closes, the whole group is
+killed: a daemon that is itself killed leaves no client calling a model. Standard library only, since it runs without `site`.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Model servers on this machine, by the ports where they listen unless told otherwise."""
+"""Discovery of model servers on this machine, by their default ports."""
 
 import http.client
 import json
@@ -9,14 +9,14 @@ _SECONDS = 0.4
 _LARGEST = 200_000
 _LONGEST_NAME = 120
 _NO_WRITERS = ("embed", "bge-", "minilm", "rerank", "whisper", "clip")
-"""In names of models that write nothing."""
+"""Parts of names of models that generate no text."""
 
 PORTS = (("Ollama", 11434), ("LM Studio", 1234), ("llama.cpp", 8080))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalServer:
-    """``address`` is as `OpenAiBackend` takes it; ``model`` the first that it has and that can write."""
+    """A local model server. ``address`` is as `OpenAiBackend` takes it; ``model`` is its first one that generates text."""
 
     name: str
     address: str
@@ -24,7 +24,7 @@ class LocalServer:
 
 
 def local_servers(ports: Sequence[tuple[str, int]] = PORTS) -> Iterator[LocalServer]:
-    """Those that answer at once, in the form in which all of them list their models; anything else may listen on such a port."""
+    """Yield the servers that answer at once with a valid list of models; other programs may listen on such a port."""
     for name, port in ports:
         for model in _models(port):
             yield LocalServer(name=name, address=f"http://127.0.0.1:{port}/v1", model=model)

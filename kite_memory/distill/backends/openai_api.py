@@ -1,4 +1,4 @@
-"""Asking whatever speaks OpenAI's chat completions: the vendor's own, or a server on this machine (Ollama, llama.cpp, vLLM …)."""
+"""Back end for OpenAI's chat completions: the vendor's, or a server on this machine (Ollama, llama.cpp, vLLM …)."""
 
 import json
 import re
@@ -24,9 +24,9 @@ _NOT_KNOWN = re.compile(r"unsupported|not supported|unrecogni[sz]ed|unknown|unex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wording:
-    """How a server wants to be asked for JSON, and what it calls the longest answer.
+    """How a server accepts requests for JSON, and its name for the answer's length limit.
 
-    The vendor has given up ``max_tokens``; most others know nothing else, and would not keep to what they do not know.
+    The vendor has dropped ``max_tokens``; most others know only that, and would ignore an unknown limit.
     """
 
     form: Literal["json_schema", "json_object", "none"] = "json_schema"
@@ -49,7 +49,7 @@ class _Wording:
         return {"model": model, "messages": messages, self.limit: inquiry.max_tokens, "stream": False, **form}
 
     def after(self, status: int, body: str) -> "_Wording | None":
-        """Another one to try where a server does not take this one; ``None`` where it is not the wording that it minds."""
+        """Return another wording to try after an error; ``None`` if the error is not about the wording."""
         if status not in (400, 415, 422, 500, 501):
             return None
         said = told_error(body).message or body[:2_000]
@@ -67,7 +67,7 @@ class _Wording:
 
 
 def _asks_for_all(schema: object) -> bool:
-    """The vendor takes a schema at its word only where every property is required."""
+    """Return whether every property is required; only then does the vendor enforce a schema strictly."""
     if isinstance(schema, list):
         return all(map(_asks_for_all, schema))
     if not isinstance(schema, Mapping):
@@ -79,10 +79,11 @@ def _asks_for_all(schema: object) -> bool:
 
 
 class OpenAiBackend:
-    """``base_url`` is as the vendor's package takes it: everything before ``/chat/completions``; "" is the vendor's.
+    """Back end for chat completions. ``base_url`` is everything before ``/chat/completions``, as the vendor's package takes it; ""
+    is the vendor's.
 
-    A key is needed unless the server is on this machine. What a server has understood once is how it is asked from then on.
-    Tokens that it says it had cached count at the full price, for the discount differs.
+    A key is needed unless the server is on this machine. The first wording that a server accepts is used from then on. Tokens
+    reported as cached count at the full price, since discounts differ.
     """
 
     def __init__(self, *, api_key: str, model: str, prices: Prices, base_url: str = "") -> None:
@@ -168,7 +169,7 @@ class OpenAiBackend:
         return Reply(text=_without_thoughts("".join(_texts(message.get("content")))), usage=usage, cut=stop == "length")
 
     def _usage(self, reported: object, inquiry: Inquiry) -> Usage:
-        """Where a server does not say, what it may have been at most."""
+        """Return the reported usage, or the estimated maximum if the server reports none."""
         if not isinstance(reported, dict) or not are_told(reported, "prompt_tokens", "completion_tokens"):
             return self.estimate(inquiry)
         counts = {"input_tokens": reported.get("prompt_tokens"), "output_tokens": reported.get("completion_tokens")}
@@ -176,7 +177,7 @@ class OpenAiBackend:
 
 
 def _texts(content: object) -> Iterator[str]:
-    """Most servers send a string, some a list of parts."""
+    """Yield the texts of a reply: most servers send a string, some a list of parts."""
     match content:
         case str(text):
             yield text
@@ -192,5 +193,5 @@ def _texts(content: object) -> Iterator[str]:
 
 
 def _without_thoughts(text: str) -> str:
-    """Some models on this machine think aloud before they answer."""
+    """Remove the reasoning that some local models print before their answer."""
     return text.rpartition("</think>")[2]

@@ -1,4 +1,4 @@
-"""What an HTTP status and its body say about a call, for every API that speaks in the usual way."""
+"""Interpretation of an HTTP status and its body, for every API with the usual conventions."""
 
 import json
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ _DECLINED_WORDS = ("content filtering", "content policy", "content management po
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedError:
-    """As a server words it; empty where it does not say."""
+    """An error as a server reports it; empty where it reports nothing."""
 
     kind: str = ""
     code: str = ""
@@ -59,7 +59,7 @@ def told_error(body: str) -> ReportedError:
 
 
 def ending_of(status: int, body: str, headers: Mapping[str, str], *, key_hint: str) -> Busy | Refused | Misconfigured:
-    """For a status that is none of success. ``key_hint`` tells a person how to give another key."""
+    """Return the outcome for an unsuccessful status. ``key_hint`` explains to a person how to set another key."""
     told = told_error(body)
     said = brief(told.message or body) or f"status {status}"
     lowered = told.message.lower()

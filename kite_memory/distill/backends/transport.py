@@ -1,4 +1,4 @@
-"""One HTTP call to a model: bounded in time and size, sent where it was meant to go and nowhere else."""
+"""One HTTP call to a model: bounded in time and size, without redirects."""
 
 import math
 import os
@@ -32,10 +32,10 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(slots=True, kw_only=True)
 class Line:
-    """What is on the wire is cut off ``seconds`` after the line was opened, wherever the call stands by then.
+    """A connection that is closed ``seconds`` after it was opened, whatever the state of the call.
 
-    The timeouts of the package are for one read each: headers that come a byte at a time would never run into them. Only
-    the look-up of a name cannot be cut; the system's resolver has its own patience.
+    The package's timeouts apply to one read each: headers that arrive byte by byte would never exceed them. Only name resolution
+    cannot be interrupted; the system's resolver has its own timeout.
     """
 
     client: "Client"
@@ -52,7 +52,7 @@ class Line:
         return Busy(reason=f"no answer within {self.seconds:.1f} seconds", made="perhaps" if made else "no")
 
     def failed(self, error: Exception) -> Busy:
-        """``error`` is the package's own, about the connection."""
+        """Interpret ``error``, the package's own, about the connection."""
         from httpx2 import ConnectError, ConnectTimeout, ProxyError, TimeoutException, UnsupportedProtocol
 
         unsent = isinstance(error, ConnectError | ConnectTimeout | ProxyError | UnsupportedProtocol)
@@ -63,7 +63,7 @@ class Line:
         )
 
     def watch(self, event: str, told: Mapping[str, object]) -> None:
-        """The package tells of each connection as it is made, plain and again under TLS."""
+        """Keep the socket of each connection that the package reports, plain and again under TLS."""
         stream = told.get("return_value")
         if event.endswith((".connect_tcp.complete", ".start_tls.complete")) and hasattr(stream, "get_extra_info"):
             found = stream.get_extra_info("socket")
@@ -81,14 +81,14 @@ class Line:
     def _shut(self) -> None:
         for stream in self._streams:
             try:
-                socket.socket.shutdown(stream, socket.SHUT_RDWR)  # not TLS's own, which would forget its state under the reader
+                socket.socket.shutdown(stream, socket.SHUT_RDWR)  # not TLS's own method, which would drop its state during a read
             except OSError:
-                pass  # closed already, or handed over to its TLS twin
+                pass  # closed already, or replaced by its TLS socket
 
 
 @contextmanager
 def line(seconds: float) -> Iterator[Line]:
-    """For one call; the time runs from here on."""
+    """Open a line for one call; the time starts now."""
     from httpx2 import Client, Timeout
 
     seconds = max(seconds, 0.001)
@@ -100,8 +100,8 @@ def line(seconds: float) -> Iterator[Line]:
         verify=_trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"), int(time.monotonic() // 3_600)),
         timeout=Timeout(seconds, connect=min(_LONGEST_CONNECT, seconds)),
         follow_redirects=False,  # the key and the transcript go where they were sent, and nowhere else
-        mounts={f"all://{f'[{host}]' if ':' in host else host}": None for host in _LOOPBACK},  # no proxy reaches our loopback
-        headers={"accept-encoding": "identity"},  # what is unpacked could be a thousand times what was counted
+        mounts={f"all://{f'[{host}]' if ':' in host else host}": None for host in _LOOPBACK},  # a proxy cannot reach our loopback
+        headers={"accept-encoding": "identity"},  # an unpacked body could be a thousand times the counted size
         event_hooks={"request": [watched], "response": [_bound]},
     )
     opened = Line(client=client, seconds=seconds)
@@ -117,15 +117,16 @@ def line(seconds: float) -> Iterator[Line]:
 
 @lru_cache(maxsize=1)
 def _trusted(file: str | None, folder: str | None, hour: int) -> "SSLContext":
-    """Whom we believe to be who they say. Reading the system's hundred-odd authorities takes longer than a short call, so they are
-    kept for an ``hour``, within which a long life hears of those that came or went."""
+    """Return the trusted certificate authorities. Reading the system's hundred-odd takes longer than a short call, so they are
+    cached for an ``hour``, after which changes are noticed.
+    """
     from httpx2 import create_ssl_context
 
     return create_ssl_context()
 
 
 def remaining(seconds: float, since: float) -> float:
-    """What is left of ``seconds`` that began at ``since`` on the monotonic clock: loading a package takes of them, too."""
+    """Return what is left of ``seconds`` that began at ``since`` on the monotonic clock: loading a package counts too."""
     return seconds - (time.monotonic() - since)
 
 
@@ -145,12 +146,12 @@ def is_address(base_url: str) -> bool:
 
 
 def is_key(text: str) -> bool:
-    """Whether it can stand in a header: what cannot must never be sent."""
+    """Return whether the key is valid in a header; any other must never be sent."""
     return bool(text) and text.isascii() and text.isprintable() and " " not in text
 
 
 def retry_after(header: str | None, now: datetime) -> float:
-    """Seconds to wait as a ``Retry-After`` header has it, at most an hour; 0 for one that is missing or makes no sense."""
+    """Return the seconds to wait from a ``Retry-After`` header, at most an hour; 0 if it is missing or invalid."""
     if not header:
         return 0.0
     try:
@@ -169,7 +170,7 @@ def brief(text: str) -> str:
 
 
 def _bound(response: "Response") -> None:
-    """Have a body that is too long end in an error; the package has no limit for it."""
+    """Make a body that is too long end in an error; the package has no limit for it."""
     import httpx2
 
     class Bounded(httpx2.SyncByteStream):

@@ -1,4 +1,4 @@
-"""Distillation by rules, for when there is no model to ask."""
+"""Distillation by rules, without a model."""
 
 from kite_memory.distill.offline.extractor import OfflineExtractor, said_to_keep
 

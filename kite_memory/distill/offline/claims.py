@@ -1,4 +1,4 @@
-"""What an agent's message claims: the sentence that says most, what belongs to it, and how much it is worth as a note."""
+"""Claims in an agent's message: its main sentence, the sentences that belong to it, and its value as a note."""
 
 import math
 import re
@@ -35,22 +35,22 @@ from kite_memory.distill.retractions import CLAIM, MENDED, RETRACTION
 from kite_memory.model.event import EventType
 
 _HEART = 800
-"""Characters of a message's beginning that are kept: agents say first what came of it."""
+"""Characters kept from a message's beginning: agents state the result first."""
 _ASSERTS = 1.0
-"""The assertion from which on a sentence can stand as a title."""
+"""Assertion score from which a sentence can be a title."""
 _TITLE_WORDS = (6, 24)
 _FEWEST_WORDS = 20
 _HEARD = 400
 _FEWEST_STEMS = 3
 _SETTLED = 3.75
-"""The worth of a cause that was found and mended, however few the words."""
+"""Worth of a cause that was found and fixed, however brief."""
 _FOLLOWING = 4
-"""Sentences after a cause among which the one that proves it is looked for."""
+"""Sentences after a cause that are searched for its proof."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """``best`` asserts most among ``sentences``; ``worth`` is comparable between the claims of any session."""
+    """A claim. ``best`` is the sentence that asserts most; ``worth`` is comparable between the claims of any session."""
 
     sentences: tuple[Sentence, ...]
     best: Sentence
@@ -68,7 +68,7 @@ def sentences_of_turn(turn: Turn) -> list[Sentence]:
 
 
 def assertion(text: str, words: int) -> float:
-    """How much a sentence claims, standing alone."""
+    """Return how much a sentence asserts on its own."""
     if is_talk(text, words):
         return -9.0
     score = float(min(2, _count(CAUSE, text)))
@@ -88,18 +88,18 @@ def assertion(text: str, words: int) -> float:
 
 _NUMBER = re.compile(r"\d")
 _LABELLED = re.compile(r"(?:`[^`]{1,60}`|[\w./ '()-]{2,40}?)\s*(?:\s[—–-]{1,2}\s|:\s|→)")
-"""An item of a list, which says of its label what it is."""
+"""A list item that describes its label."""
 CHANGE_COSTS = 1.5
 
 
 def best_of(sentences: Iterable[Sentence]) -> Sentence | None:
-    """The sentence that can stand as a title, where there is one."""
+    """Return the sentence best suited as a title, if there is one."""
     able = [each for each in sentences if _may_lead(each)]
     return max(able, key=lambda each: assertion(each.text, each.words) - _out_of_place(each.text), default=None)
 
 
 def _out_of_place(text: str) -> float:
-    """How badly a sentence fits as a title for what it says to whom, and how long it is."""
+    """Return how unsuitable a sentence is as a title, by its wording, its reference and its length."""
     named = CODE.search(text) is not None or _PROPER.search(text) is not None
     score = 0.6 * bool(DEICTIC.search(text)) + 0.9 * (len(text) > TITLE_CHARS) + 0.4 * bool(SUBORDINATE.match(text))
     score += 0.5 * bool(SELF.search(text)) + 0.4 * (not named) + 0.4 * bool(_THE_ONE.match(text) and not CODE.search(text[:60]))
@@ -126,7 +126,7 @@ def _may_lead(sentence: Sentence) -> bool:
 
 
 def claim_of(said: Sequence[Sentence], asked: str, failures: int) -> Claim | None:
-    """What the message that consists of ``said`` claims, in answer to what was ``asked`` and after so many ``failures``."""
+    """Return the claim of the message with the sentences ``said``, answering ``asked`` after this many ``failures``."""
     heart: list[Sentence] = []
     size = 0
     for each in said:
@@ -150,7 +150,7 @@ def claim_of(said: Sequence[Sentence], asked: str, failures: int) -> Claim | Non
 
 
 def _leads_on(sentence: Sentence) -> bool:
-    """Whether it says what the items after it are."""
+    """Return whether the sentence introduces the items after it."""
     return sentence.text.endswith(":") and sentence.words >= 3 and not STEP.match(sentence.text) and not OFFER.search(sentence.text)
 
 
@@ -173,7 +173,7 @@ def names_a_cause(text: str) -> bool:
 
 
 def settled_cause(turn: Turn, said: Sequence[Sentence]) -> Claim | None:
-    """The last cause that the agent names, with what mended or proved it: few words are enough where both are there.
+    """Return the last cause that the agent names, with its fix or proof: few words suffice if both are there.
 
     A check that failed before and passes after the cause was named proves it too.
     """
@@ -203,7 +203,7 @@ def settled_cause(turn: Turn, said: Sequence[Sentence]) -> Claim | None:
 
 
 def settled_choice(said: Sequence[Sentence]) -> Claim | None:
-    """A sentence in which the agent chose one thing over another and says why."""
+    """Return a sentence in which the agent chose one thing over another and gives the reason."""
     for each in said:
         if CHOSE.search(each.text) and CAUSE.search(each.text) and not is_talk(each.text, each.words):
             return Claim(sentences=(each,), best=each, worth=_SETTLED)
@@ -211,9 +211,9 @@ def settled_choice(said: Sequence[Sentence]) -> Claim | None:
 
 
 def withdrawn(turn: Turn, said: Sequence[Sentence]) -> frozenset[int]:
-    """Which sentences name a cause that did not hold: something failed, or was taken back, before another cause was named.
+    """Return the sentences with a cause that did not hold: something failed, or was retracted, before another cause was named.
 
-    Only the last of several causes stands; where nothing happened between two of them, they belong together.
+    Only the last of several causes stands; if nothing happened between two of them, they belong together.
     """
     told: dict[str, list[int]] = {}
     for at, sentence in enumerate(said):
@@ -242,12 +242,12 @@ def _turned_green(turn: Turn, cause: Sentence) -> bool:
 
 
 def asked_in(turn: Turn) -> str:
-    """What the turn answers, as far as it is worth comparing."""
+    """Return the beginning of what the turn answers, for comparison."""
     return said_by_person(turn.asked)[:_HEARD] if turn.asked else ""
 
 
 def is_talk(text: str, words: int) -> bool:
-    """Questions, offers, announcements and reports of routine: none of it claims anything."""
+    """Return whether a sentence is a question, offer, announcement or routine report, which claims nothing."""
     if text.endswith(("?", ":")) or OFFER.search(text) or ANNOUNCING.match(text):
         return True
     return words < 12 and bool(STEP.match(text) or STATUS.search(text))

@@ -1,4 +1,4 @@
-"""Commands that were established: one failed on how it was called, and another form of it then worked."""
+"""Commands that were established: one failed because of how it was called, and another form of it then worked."""
 
 import re
 from collections.abc import Container, Iterator, Sequence
@@ -8,7 +8,7 @@ from kite_memory.distill.prose import one_line, telling_lines
 from kite_memory.model.event import Event
 
 _WITHIN = 14
-"""Events between a failure and the form that works; what comes later has another reason."""
+"""Most events between a failure and the form that works; a later success has another reason."""
 
 _MISCALLED = re.compile(
     r"command not found|unknown (?:flag|option|command|argument|shorthand)|unrecognized (?:option|argument)|no such (?:file"
@@ -25,7 +25,7 @@ _RUN_UP = re.compile(
 )
 _OUTPUT_ONLY = re.compile(r"\s*(?:2>&1|\|\s*(?:head|tail|grep|less|cat|wc|tee)\b[^|;&]*|>\s*/dev/null)\s*")
 _PLAIN = re.compile(r"(?:ls|cat|echo|grep|rg|find|head|tail|sed|awk|rm|cp|mv|mkdir|cd|pwd|which|test|wc)$")
-"""What fails by itself, not on how it is called."""
+"""Programs whose failures do not depend on how they are called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Established:
 
 
 def established(events: Sequence[Event]) -> Iterator[Established]:
-    """Each failure with the first command after it that calls the same program otherwise and succeeds."""
+    """Yield each failure with the first successful command after it that calls the same program differently."""
     results = [
         (at, event)
         for at, event in enumerate(events)
@@ -66,12 +66,12 @@ def _is_new(right: str, wrong: str, told: Container[str]) -> bool:
 
 
 def _core(command: str) -> str:
-    """One line, without what only trims its output."""
+    """Return the command on one line, without parts that only trim its output."""
     return one_line(_OUTPUT_ONLY.sub(" ", command[:600]))
 
 
 def _is_another_form(wrong: str, right: str, complaint: str) -> bool:
-    """The same program and subcommand, or what stood after a program that was not found."""
+    """Return whether both commands have the same program and subcommand, or the second corrects a program that was not found."""
     one, other = _tokens(wrong), _tokens(right)
     if not one or not other or len(wrong) > 240 or len(right) > 160 or _PLAIN.match(one[0]) or _PLAIN.match(other[0]):
         return False
@@ -81,6 +81,6 @@ def _is_another_form(wrong: str, right: str, complaint: str) -> bool:
 
 
 def _tokens(command: str) -> list[str]:
-    """Program, subcommands and arguments by their last parts, options left out."""
+    """Return program, subcommands and arguments by their last path parts, without options."""
     words = _RUN_UP.sub("", command).split()
     return [word.rstrip("/").rpartition("/")[2] for word in words if not word.startswith("-")]

@@ -1,4 +1,4 @@
-"""The words by which people and agents give away what matters in what they say, as `cues.toml` lists them. English only."""
+"""Expressions of people and agents that mark what matters, as listed in `cues.toml`. English only."""
 
 import re
 import tomllib

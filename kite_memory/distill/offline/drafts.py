@@ -1,7 +1,7 @@
-"""From the turns of a session to the notes they could become.
+"""Drafts of notes from the turns of a session.
 
-A plan that was approved, a question that was answered, what a person rules or the agent concedes to them, a cause that was found,
-and a message that claims something.
+Their sources are an approved plan, an answered question, what a person rules or the agent concedes, a cause that was found, and a
+message that claims something.
 """
 
 import math
@@ -57,7 +57,7 @@ Rule = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """``rule`` says what made it; ``worth`` is comparable between what an agent says, see `claims.Claim`."""
+    """A possible note. ``rule`` is its source; ``worth`` is comparable between agents' claims, see `claims.Claim`."""
 
     rule: Rule
     kind: Literal["decision", "insight", "fact", "preference"]
@@ -73,7 +73,7 @@ class Draft:
 
 
 def drafts_of(told: Sequence[Turn], fresh: Container[str]) -> Iterator[Draft]:
-    """The drafts of a session's last turns. Only of events in ``fresh``: what was before may have been told already."""
+    """Yield the drafts of a session's last turns, only from events in ``fresh``: earlier ones may have been used already."""
     for each in threads(told):
         yield from _of_thread(each, fresh)
     for at, turn in enumerate(told):
@@ -90,7 +90,7 @@ def _of_turn(turn: Turn, before: Turn | None, after: Turn | None, fresh: Contain
 
 
 def _of_thread(thread: Thread, fresh: Container[str]) -> Iterator[Draft]:
-    """All that a thread settles; where its beginning was told already, what was added under the same title."""
+    """Yield what a thread settles; if its beginning was used already, only what was added, under the same title."""
     new = tuple(each for each in thread.answers if each.turn.asked is not None and each.turn.asked.id in fresh)
     begun = thread.up_to_where_it_settles()
     if not new or begun is None:
@@ -119,7 +119,7 @@ def _of_thread(thread: Thread, fresh: Container[str]) -> Iterator[Draft]:
 
 
 def _outright(turn: Turn, *, preferences: bool = False) -> Iterator[str]:
-    """What a person says in a turn in plain sentences that stand alone."""
+    """Yield a person's plain statements in a turn that stand alone."""
     if turn.asked is None:
         return
     yield from (each.text for each in wishes(turn.asked))
@@ -129,7 +129,7 @@ def _outright(turn: Turn, *, preferences: bool = False) -> Iterator[str]:
 
 
 def _agreed(turn: Turn, before: Turn | None) -> Iterator[Draft]:
-    """A bare assent says nothing by itself: what it assents to is a decision of the person's. So is what they name of an offer."""
+    """Yield a decision that the person made by assenting to the agent's proposal, or by naming a part of its offer."""
     if turn.asked is None or before is None:
         return
     said = said_by_person(turn.asked)
@@ -150,7 +150,7 @@ def _agreed(turn: Turn, before: Turn | None) -> Iterator[Draft]:
 
 
 def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[Draft]:
-    """What the agent's messages claim, one draft of each; and a cause that was found and mended, in however few words."""
+    """Yield one draft for each claim of the agent's messages, and one for a cause that was found and fixed, however brief."""
     said = sentences_of_turn(turn)
     gone = withdrawn(turn, said)
     standing = [each for at, each in enumerate(said) if at not in gone]
@@ -187,7 +187,7 @@ _NO = re.compile(
 
 
 def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Sentence]) -> Draft:
-    """Where the agent opens by giving way, the person's words lead: they are what the rest of the turn follows."""
+    """Return the draft of a claim. If the agent begins by conceding, the person's words come first, since the rest follows them."""
     text = joined(each.text for each in (claim.sentences[:2] if conceded else claim.sentences))
     evidence = [claim.best.event.id]
     causes, choices = len(CAUSE.findall(text)), len(CHOICE.findall(text))
@@ -216,7 +216,7 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
 _CONCEDED = 0.5
 _TITLE_OF_A_CAUSE = 4
 _ANSWERS = 2
-"""Words of a prompt from which on what is said in its turn is said to it."""
+"""Words that a prompt shares with what is said in its turn for that to count as its answer."""
 
 
 def _settled(turn: Turn, claim: Claim, kind: Literal["insight", "decision"]) -> Draft:
@@ -243,7 +243,7 @@ def _ruled_out(theories: Sequence[Sentence]) -> str:
 
 
 def _symptom(turn: Turn, told: str) -> str:
-    """The turn's last failure that speaks of what the note speaks of."""
+    """Return the turn's last failure with words of the note."""
     about = stems(told)
     failures = [event for event in turn.events if event.type is EventType.ERROR or event.status == "failed"]
     for event in reversed(failures):
@@ -254,7 +254,7 @@ def _symptom(turn: Turn, told: str) -> str:
 
 
 def _conceded(turn: Turn, reply: Event) -> str:
-    """What the person said, if the agent's next words concede it and it is short enough to have been typed."""
+    """Return the person's words if the agent's next message concedes them and they are short enough to have been typed."""
     words = said_by_person(turn.asked) if turn.asked else ""
     if not concedes(reply.text, words):
         return ""
@@ -262,7 +262,7 @@ def _conceded(turn: Turn, reply: Event) -> str:
 
 
 def _stated(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
-    """A decision in the person's own words, followed by what the agent made of it."""
+    """Yield decisions in the person's own words, followed by the agent's restatement."""
     for at, event in enumerate(turn.events):
         if event.id not in fresh:
             continue
@@ -283,7 +283,7 @@ def _stated(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
 
 
 def _echo(reply: Event | None, about: frozenset[str]) -> list[Sentence]:
-    """What the agent made of a person's words in its next message."""
+    """Return the sentences of the agent's next message that restate a person's words."""
     if reply is None:
         return []
     return [
@@ -325,7 +325,7 @@ def _of_statement(statement: Statement, event: Event, echo: Sequence[Sentence]) 
 
 
 def _picks(turn: Turn, before: Turn | None) -> Iterator[Draft]:
-    """The person names one of the options that the agent's last message ends on."""
+    """Yield a decision if the person names one of the options at the end of the agent's last message."""
     if turn.asked is None or before is None:
         return
     offer = next((event for event in reversed(before.events) if event.type is EventType.ASSISTANT_MESSAGE), None)
@@ -357,7 +357,7 @@ _NAMES_IT = re.compile(r"(?!(?:For|In case|Only if|As) )[A-Z`\d*]")
 _ALTERNATIVES = re.compile(
     r"\b(?:which|options?|approach(?:es)?|prefer|alternatives?|recommend\w*|either|designs?)\b", re.IGNORECASE
 )
-"""What a list is called whose items exclude one another; other lists are of things to do."""
+"""Words that mark a list of exclusive items; other lists are of tasks."""
 
 
 _ANSWER = re.compile(
@@ -371,7 +371,7 @@ _CHOICE = re.compile(
     r"|or)\b|[^?]{3,300}\bor\b)",
     re.IGNORECASE,
 )
-"""Questions that ask for a choice; others only ask for information."""
+"""Questions that ask for a choice rather than for information."""
 _NO_ANSWER = re.compile(
     r"\W*(?:you (?:decide|choose|pick)|up to you|whatever|either|your (?:call|choice)|(?:i )?don'?t (?:know|care|mind)"
     r"|no preference|next\b.*|skip.*|other|none|not sure|(?:let'?s )?(?:continue|proceed|move on|go on)\b.*|cancel.*|stop.*)\W*",
@@ -381,12 +381,12 @@ _ERRAND = re.compile(
     r"\b(?:should|shall|want me|like me)\b.{1,40}?\b(?:commit|push|proceed|start|begin|deliver|continue|merge|deploy|run|open a)\b",
     re.IGNORECASE,
 )
-"""What is to be done next is no choice that anybody comes back to."""
+"""Questions about the next step, which are not lasting choices."""
 _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
 
 
 def _plans(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
-    """A plan that the person approved: what it claims, the heart of its context, and how it goes about it."""
+    """Yield an approved plan: its claim, the core of its context, and its approach."""
     for event in turn.events:
         if (
             event.type is EventType.DECISION
@@ -442,7 +442,7 @@ def _within(said: Sequence[Sentence], limit: int) -> list[Sentence]:
 
 
 def _answers(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
-    """The answers to the questions of one call are one decision, with what was not chosen."""
+    """Yield one decision for the answers to the questions of one call, with the options not chosen."""
     calls: dict[str, list[Event]] = {}
     for event in turn.events:
         if event.type is EventType.DECISION and event.id in fresh:
@@ -499,12 +499,12 @@ def _decided(events: Sequence[Event], told: Sequence[_Answered]) -> Draft:
 
 
 def _last_question(question: str) -> str:
-    """What is asked, without what explains it."""
+    """Return the last question of a text, without its explanation."""
     return re.split(r"(?<=[.)])\s+(?=[A-Z])", question)[-1].rstrip("?")
 
 
 def _refusals(turn: Turn, before: Turn | None) -> Iterator[Draft]:
-    """A call stopped with words that ask for something else: what the person wants, read with what it corrects."""
+    """Yield a preference from words with which the person stopped a call, together with that call."""
     if turn.asked is None or before is None:
         return
     last = [event for event in before.events[-4:] if event.type is not EventType.RESUME_POINT]
@@ -572,7 +572,7 @@ def _quotation(words: str) -> str:
 
 
 def joined(texts: Iterable[str]) -> str:
-    """One paragraph of what was said in several places; items of a list, which end on nothing, are divided by semicolons."""
+    """Join texts into one paragraph; list items without an ending are separated by semicolons."""
     said = [text.rstrip(" ;,") for text in texts]
     closed = [text if text.endswith((*".!?…”:", '."', ".)")) else f"{text};" for text in said[:-1]]
     return " ".join([*closed, *(text if text.endswith(tuple(".!?…”")) else f"{text}." for text in said[-1:])])

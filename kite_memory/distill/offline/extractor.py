@@ -1,4 +1,4 @@
-"""The extractor that is always there: no network, no key, no model, and the same answer every time."""
+"""Extractor by rules: no network, no key, no model, and the same answer every time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,19 +20,19 @@ from kite_memory.model.record import Chunk, Decision, Fact, Insight, Preference,
 
 _REVISION = 3
 _ENOUGH = 3.6
-"""The worth of a claim that is kept, and how much more it takes for each note that the session has given already."""
+"""Least worth of a claim that is kept, and the increase of it for each note that the session has yielded already."""
 _DEARER = 0.05
 _SAME = 0.6
-"""The share of a draft's words that another one has, from which on they say the same."""
+"""Share of a draft's words in another from which both count as the same."""
 _MOST = 30
-"""Notes of one chunk, whoever said them."""
+"""Most notes of one chunk."""
 
 Gate = Callable[[Record, Mapping[str, Event], frozenset[str], Provenance | None], tuple[Record, tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfflineExtractor:
-    """Rules over what was said and done. Fewer and plainer notes than a model's, every sentence of them quoted."""
+    """Extractor by rules. Yields fewer and plainer notes than a model, every sentence of them quoted."""
 
     gate: Gate = passed
 
@@ -59,7 +59,7 @@ class OfflineExtractor:
 
 
 def _with_lent_origin(record: Record, agreed: frozenset[str]) -> Record:
-    """Who said yes in so many words has decided what they said yes to, although the words are the agent's."""
+    """Give items that the person explicitly agreed to the origin "user", although the words are the agent's."""
     topics = (
         replace(topic, items=tuple(_lent(item) if item.title in agreed else item for item in topic.items))
         for topic in record.topics
@@ -72,7 +72,7 @@ def _lent(item: RecordItem) -> RecordItem:
 
 
 def said_to_keep(events: Sequence[Event]) -> bool:
-    """Whether a person plainly decided, wished or told something here: reason enough to ask a model soon."""
+    """Return whether a person plainly decided, requested or stated something here, so that a model should be called soon."""
     if any(event.role == "user" and asked_to_keep(event.text) for event in events):
         return True
     first = events[0]
@@ -82,7 +82,7 @@ def said_to_keep(events: Sequence[Event]) -> bool:
 
 
 def _selected(chunk: Chunk) -> Sequence[Draft]:
-    """The drafts that are worth a note; of two that say the same, the surer one."""
+    """Return the drafts worth a note; of two that say the same, the more certain one."""
     told = turns((*chunk.before, *chunk.events))
     fresh = frozenset(event.id for event in chunk.events)
     drafts = [*drafts_of(told, fresh), *(of_command(each) for each in established(chunk.events))]
@@ -103,7 +103,7 @@ _ORDER: tuple[Rule, ...] = (
     "thread", "wish", "stated", "told", "correction", "choice", "refusal", "plan", "answer", "pick", "agreed", "conceded", "claim",
     "cause", "command",
 )  # fmt: skip
-"""Of two that say the same, what comes first here is kept."""
+"""Order of preference between two drafts that say the same."""
 
 
 def _item(draft: Draft, events: Mapping[str, Event]) -> RecordItem | None:

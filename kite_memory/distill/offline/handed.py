@@ -1,7 +1,7 @@
-"""A transcript that an agent handed over to be kept: what is said outright in it, by whomever, and topic by topic.
+"""Extraction from a transcript that an agent saves explicitly: every explicit statement of anybody, by topic.
 
-Of a session that is merely listened to, few sentences are worth a note. Here somebody has said that all of it is: so a plain
-choice, a plain no, a named cause and a question that stays open are each kept, however few the words.
+In an ordinary session few sentences are worth a note. Here everything was chosen to be kept: so a plain choice, a plain no, a named
+cause and an open question are each kept, however brief.
 """
 
 import re
@@ -33,7 +33,7 @@ from kite_memory.model.record import (
 
 _MOST = 60
 _LONGEST = 600
-"""Characters of a sentence; what is longer is no sentence."""
+"""Most characters of a sentence; a longer text is not one."""
 _SAME = 0.6
 _NAME = 60
 _FEWEST_STEMS = 2
@@ -42,7 +42,7 @@ _TOPIC_STEMS = 4
 
 
 def handed_over(chunk: Chunk, found: Record) -> Record:
-    """What the rules ``found``, with what is said outright besides, divided into topics."""
+    """Return the record that the rules ``found``, with further explicit statements, divided into topics."""
     segments = _segments(chunk.events)
     place = {event.id: number for number, segment in enumerate(segments) for event in segment}
     kept = [(place.get(item.evidence[0], 0), item) for item in found.items()]
@@ -60,7 +60,7 @@ def handed_over(chunk: Chunk, found: Record) -> Record:
 
 
 def rejected_by(text: str) -> Rejected | None:
-    """What a sentence turns down, where it says nothing else."""
+    """Return what a sentence rejects, if it says nothing else."""
     for pattern in _REJECTS:
         if match := pattern.match(text):
             what, why = _parted(match["what"])
@@ -195,7 +195,7 @@ _WISHES = re.compile(
 
 @dataclass(slots=True)
 class _Telling:
-    """The sentences of a segment one after another; what was last asked and by whom, and who said what before."""
+    """State while reading a segment's sentences: the items found, the last question, and the previous message."""
 
     items: list[RecordItem] = field(default_factory=list)
     asked: str = ""
@@ -221,7 +221,7 @@ def _told(events: Sequence[Event]) -> list[RecordItem]:
 
 
 def _apart(sentence: Sentence) -> list[Sentence]:
-    """People who write without capitals end their sentences all the same."""
+    """Split a sentence where a new one starts in lower case."""
     parts = _LOWER_START.split(sentence.text)
     if len(parts) == 1:
         return [sentence]
@@ -272,7 +272,7 @@ def _decision(text: str, event: Event, after: Sequence[Sentence], telling: _Tell
         and len(stems(text)) > _FEWEST_STEMS
         and not ANNOUNCING.match(text)
     ):
-        what = _PLANNED.sub("", text)  # what is only going to be done reads like a report of steps
+        what = _PLANNED.sub("", text)  # an announced action reads like a report of steps
         yield _decided(what, what, event, lost)
 
 
@@ -290,7 +290,7 @@ def _in_context(what: str, telling: _Telling) -> str:
 
 
 def _source_of(what: str, telling: _Telling) -> tuple[str, ...]:
-    """The message before, where it is what was agreed to."""
+    """Return the previous message as evidence, if it contains what was agreed to."""
     return tuple({each.event.id: None for each in telling.before if what.lower() in each.text.lower()})[:1]
 
 
@@ -343,7 +343,9 @@ def _closed(text: str) -> str:
 
 
 def _says_the_same(item: RecordItem, other: RecordItem) -> bool:
-    """One that only turns something down is another one, and a wish is no choice."""
+    """Return whether two items say the same; a mere rejection never equals another item, nor a question or insight one of another
+    kind.
+    """
     if item.title.startswith(TURNED_DOWN) != other.title.startswith(TURNED_DOWN):
         return False
     if isinstance(item, OpenQuestion | Insight) and type(item) is not type(other):
@@ -353,7 +355,7 @@ def _says_the_same(item: RecordItem, other: RecordItem) -> bool:
 
 
 def _joined(item: RecordItem, same: RecordItem) -> RecordItem:
-    """What two readings of one decision found turned down."""
+    """Return the item with the alternatives rejected in either reading of the same decision."""
     if isinstance(item, Decision) and isinstance(same, Decision) and not item.rejected:
         return replace(item, rejected=same.rejected)
     return item
@@ -368,7 +370,7 @@ _MOVES_ON = re.compile(
 
 
 def _segments(events: Sequence[Event]) -> list[list[Event]]:
-    """Where somebody says that they move on, or a person's message shares next to nothing with all that was said before it."""
+    """Split events where somebody changes the subject, or a person's message shares almost no words with everything before it."""
     segments: list[list[Event]] = [[]]
     said: set[str] = set()
     for event in events:

@@ -1,4 +1,4 @@
-"""A session's messages as sentences that could stand in a notebook: no code, no tables, no markup."""
+"""Sentences of a session's messages that could be part of a note: no code, no tables, no markup."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _MOST_SENTENCES = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """``place`` is 0 at the start of its message and close to 1 at its end. ``heading`` is the one it stands under."""
+    """A sentence. ``place`` is 0 at the start of its message and close to 1 at its end. ``heading`` is the heading above it."""
 
     event: Event
     text: str
@@ -24,7 +24,7 @@ class Sentence:
 
 
 def said_by_person(event: Event) -> str:
-    """A person's own words in an event: a message or an answer."""
+    """Return a person's own words in an event: a message or an answer."""
     return bounded(event.text, _READ) if event.role == "user" else ""
 
 
@@ -54,7 +54,7 @@ _LINK = re.compile(r"\[([^\]\n]{1,120})\]\([^)\s]{1,400}\)")
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Paragraphs and list items, each with the heading above it."""
+    """Yield paragraphs and list items, each with the heading above it."""
     heading = ""
     rows: list[str] = []
     fenced = False
@@ -76,16 +76,17 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _plain(text: str) -> str:
-    """Without emphasis and links; what stands in backticks stays as it is."""
+    """Remove emphasis and links; text in backticks is unchanged."""
     parts = _LINK.sub(r"\1", text).split("`")
     return "`".join(part if at % 2 else _MARKUP.sub("", part) for at, part in enumerate(parts)).strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What a person asked for and everything that came of it.
+    """A person's request and everything that followed it.
 
-    ``asked`` is ``None`` for what a chunk begins in the middle of, and for a plan: the person approved it, in an agent's words.
+    ``asked`` is ``None`` for a chunk that begins in the middle of a turn, and for a plan: the person approved it, but in an agent's
+    words.
     """
 
     asked: Event | None

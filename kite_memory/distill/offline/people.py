@@ -1,4 +1,4 @@
-"""What a person says outright: standing wishes, decisions with their reason, corrections, what is to be remembered or used."""
+"""Explicit statements of a person: standing preferences, decisions with their reason, corrections, facts and choices."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _CONVENTION = re.compile(
     r"|format|deploy|commit|test|document)\s[^.;?]{2,80}(?:, (?:never|not)|,? instead of|,? rather than)\s",
     re.IGNORECASE,
 )
-"""How things are done here: one way, and not another."""
+"""Statements of how things are done: one way, and not another."""
 EVERYWHERE = re.compile(
     r"\b(?:everywhere|in (?:all|every|any) (?:project|repo\w*)s?|all (?:my|our) (?:projects|repos\w*)|in general|generally)\b",
     re.IGNORECASE,
@@ -55,11 +55,11 @@ FOR_NOW = re.compile(
     re.IGNORECASE,
 )
 TYPED = 700
-"""Characters of a message that somebody typed; what is longer was pasted."""
+"""Most characters of a typed message; a longer one was pasted."""
 
 
 def without_assent(said: str) -> str:
-    """What is said besides yes."""
+    """Return the text without a leading assent."""
     assent = ASSENT.match(said)
     return said[assent.end() :].strip() if assent else said
 
@@ -69,7 +69,7 @@ def assents(said: str) -> bool:
 
 
 def wishes(event: Event) -> Iterator[Sentence]:
-    """Sentences in which a person says how things are to be done beyond the task at hand."""
+    """Yield sentences in which a person says how things are to be done beyond the current task."""
     said = said_by_person(event)
     if not said or event.type is EventType.DECISION or len(said) > TYPED or assents(said):
         return
@@ -104,7 +104,7 @@ _WONDERS = re.compile(r"(?:maybe|perhaps|probably|possibly|not sure|i guess|i wo
 
 
 def stated_decisions(event: Event) -> Iterator[Sentence]:
-    """Sentences in which a person decides something and gives the reason, or names what it is instead of."""
+    """Yield sentences in which a person decides something and gives the reason, or the alternative it replaces."""
     said = said_by_person(event)
     if not said or event.type is EventType.DECISION or len(said) > 4 * TYPED:
         return
@@ -117,7 +117,7 @@ def stated_decisions(event: Event) -> Iterator[Sentence]:
 
 
 def directs(said: str) -> bool:
-    """Whether a few words of a person say how a thing is to be done instead, rather than what is to be done next."""
+    """Return whether a person's few words change how a thing is done, rather than giving the next task."""
     if len(said) > TYPED or "?" in said or MACHINE.search(said) or FOR_NOW.search(said) or PASSING.search(said):
         return False
     return bool(_DIRECTING.search(said))
@@ -132,7 +132,7 @@ _DIRECTING = re.compile(
 
 
 def concedes(text: str, said: str = "") -> bool:
-    """Whether an agent's message opens by giving way to what a person ``said``; a plain yes only answers a question."""
+    """Return whether an agent's message begins by conceding what a person ``said``; a plain yes only answers a question."""
     gives_way = _CONCEDES.match(text[:200])
     objects = "?" not in said or _OBJECTS.match(said) is not None
     return gives_way is not None and objects and not ("?" in said and _PLAIN_YES.match(text[:200]))
@@ -141,12 +141,14 @@ def concedes(text: str, said: str = "") -> bool:
 _FEWEST_STEMS = 3
 _FEWEST_OF_A_CORRECTION = 2
 _CORRECTION = 320
-"""Characters of a message that only corrects; what is longer goes on to something else."""
+"""Most characters of a message that only corrects; a longer one has another subject too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """``text`` is the person's, without what it opens with. ``firm`` where they say that it is to be kept, or was decided."""
+    """A person's statement. ``text`` is theirs, without introductory words. ``firm``: they said that it is to be kept, or was
+    decided.
+    """
 
     rule: Literal["told", "correction", "choice"]
     text: str
@@ -154,7 +156,7 @@ class Statement:
 
 
 def statements(event: Event, *, answered: bool) -> Iterator[Statement]:
-    """``answered`` says whether an agent had done or said something before, which these words can correct."""
+    """Yield a message's statements. ``answered``: an agent acted or spoke before, so these words may be a correction."""
     said = said_by_person(event)
     if not said or event.type is EventType.DECISION or len(said) > TYPED or assents(said):
         return
@@ -228,7 +230,7 @@ _NOT_BUT = re.compile(
 
 
 def _ordered(said: str, answered: bool) -> str:
-    """What a short message wants in place of something that it says no to."""
+    """Return what a short message wants instead of something that it rejects."""
     if "?" in said or FOR_NOW.search(said) or len(stems(said)) < _FEWEST_OF_A_CORRECTION:
         return ""
     if no := _SAYS_NO.match(said):
@@ -256,7 +258,7 @@ _POINTS = re.compile(
     r"|[a-d]\b|#?\d",
     re.IGNORECASE,
 )
-"""What names its object by what was said before cannot stand alone."""
+"""References to earlier text; such a sentence cannot stand alone."""
 _POINTS_BACK = re.compile(
     r"\b(?:the|an?) (?:other|same|first|second|third|last|next|latter|former|one|ones|old|new one|above)\b"
     r"|\bas (?:before|planned)\b"
@@ -267,7 +269,7 @@ _POINTS_BACK = re.compile(
 
 
 def _chosen(sentence: str) -> str:
-    """The sentence without what it opens with, where it settles on something that it names."""
+    """Return the sentence without introductory words, if it decides for something that it names."""
     text = without_opening(sentence)
     if "?" in text or FOR_NOW.search(text) or GUESS.search(text) or len(stems(text)) < _FEWEST_STEMS:
         return ""
@@ -286,7 +288,7 @@ _REQUIRES = re.compile(
 
 
 def _required(sentence: str) -> str:
-    """The sentence without what it opens with, where it says of a thing that it names how that has to be."""
+    """Return the sentence without introductory words, if it states a requirement of something that it names."""
     text = without_opening(sentence)
     if "?" in text or FOR_NOW.search(text) or PASSING.search(text) or GUESS.search(text) or len(stems(text)) < _FEWEST_STEMS:
         return ""

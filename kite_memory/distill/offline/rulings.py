@@ -1,7 +1,7 @@
-"""What a person settles in terse answers, one after another, and what they assent to.
+"""Decisions that a person makes in a series of brief answers, or by assent.
 
-A thread is a run of answers: each follows something the agent said, none is a question or an order for the moment. What they settle
-together is one note, in the person's words, with what the agent made of it.
+A thread is a series of answers: each follows an agent's message, none is a question or a momentary order. What they decide together
+is one note, in the person's words, with the agent's restatement.
 """
 
 import re
@@ -17,7 +17,7 @@ from kite_memory.distill.prose import one_line, stems
 from kite_memory.model.event import Event, EventType
 
 _SETTLES = 4
-"""What the answers of a thread have to bind before they are taken for a rule; see `_weight`."""
+"""Total weight from which a thread's answers count as a rule; see `_weight`."""
 _BINDS = 2
 _FEWEST_STEMS = 4
 _RECAP = 600
@@ -26,7 +26,7 @@ _RECAP_WORDS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a person answered in a turn. ``text`` is theirs, or the option that they picked; empty for a bare assent."""
+    """A person's answer in a turn. ``text`` is theirs, or the option that they picked; empty for a bare assent."""
 
     turn: Turn
     text: str
@@ -36,7 +36,7 @@ class Answer:
 
     @cached_property
     def reply(self) -> Event | None:
-        """What the agent said to it last."""
+        """Return the agent's last message in the turn."""
         return _last_word(self.turn)
 
 
@@ -46,7 +46,7 @@ class Thread:
 
     @property
     def settles(self) -> bool:
-        """A single answer has to bind without doubt, since much is said in passing."""
+        """Return whether the answers decide something. A single answer must be plainly binding, since much is said in passing."""
         told = [each for each in self.answers if each.text]
         alone = len(told) < 2 and not (told and told[0].asked_for and BINDING.search(told[0].text))
         return (
@@ -56,14 +56,14 @@ class Thread:
         )
 
     def up_to_where_it_settles(self) -> "Thread | None":
-        """Its shortest beginning that settles something: what a note of it is named after, however long it goes on."""
+        """Return the shortest beginning that decides something: a note's name depends on it, however long the thread continues."""
         for count in range(1, len(self.answers) + 1):
             if (begun := Thread(answers=self.answers[:count])).settles:
                 return begun
         return None
 
     def recap(self) -> tuple[Sentence, ...]:
-        """What the agent made of it in the end, unless that is a question or next to nothing."""
+        """Return the agent's final restatement, unless it is a question or too brief."""
         reply = self.answers[-1].reply
         if reply is None:
             return ()
@@ -91,7 +91,7 @@ def threads(told: Sequence[Turn]) -> list[Thread]:
 
 
 def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> Answer | None:
-    """``None`` for what answers nothing: a question, an order, something pasted, another subject."""
+    """Return a turn's answer; ``None`` for a question, an order, pasted text or another subject."""
     if turn.asked is None or ((offer := _last_word(before)) is None and not goes_on):
         return None
     said = one_line(said_by_person(turn.asked))
@@ -119,7 +119,7 @@ _PASTED = re.compile(r"^/|[❯✓✗→↑↓│]|\w\.\w{1,5}:\d+|\b[0-9a-f]{12,
 _ASKS = re.compile(
     r"\?|\b(?:propos\w*|recommend\w*|suggest\w*|alternativ\w*|options?|ideas?|either|i'd|would|could)\b", re.IGNORECASE
 )
-"""What an agent's message says that leaves something to be settled."""
+"""Words in an agent's message that leave something to decide."""
 _PICK_WORDS = re.compile(
     r"^\W*(?:(?:ok(?:ay)?|yes|ye[ap]h?|yep|sure|let'?s|go|do|just|i'd|i would|with|for|option|approach|pick|take|choose|like|to|say"
     r"|the)[\s,:]+){0,6}(?:[a-d]|[1-9]|first|second|third|former|latter)\b(?: one| option)?[\s.,;:!)—–-]*(?:please|then)?[\s.,;:]*",
@@ -128,7 +128,7 @@ _PICK_WORDS = re.compile(
 
 
 def _weight(text: str) -> int:
-    """How much an answer binds: a bound that leaves no doubt counts twice."""
+    """Return how binding an answer is: an expression that leaves no doubt counts twice."""
     return _BINDS * min(3, len(BINDING.findall(text))) + min(4, len(BOUNDING.findall(text)))
 
 
@@ -137,7 +137,7 @@ def _last_word(turn: Turn) -> Event | None:
 
 
 def recommended(turn: Turn) -> tuple[Sentence, ...]:
-    """What the agent recommended in its last word of a turn, and the sentence that explains it."""
+    """Return what the agent's last message of a turn recommends, and the sentence that explains it."""
     offer = _last_word(turn)
     if offer is None:
         return ()
@@ -150,7 +150,7 @@ def recommended(turn: Turn) -> tuple[Sentence, ...]:
 
 
 def taken(said: str, before: Turn) -> tuple[Sentence, ...]:
-    """What the agent's last word says of the one thing that a few words of a person choose from it."""
+    """Return what the agent's last message says of the one thing that a person's few words choose."""
     offer = _last_word(before)
     chosen = _GOES_WITH.match(said)
     if offer is None or chosen is None or "?" in said or PASSING.search(said):
@@ -168,7 +168,7 @@ _GOES_WITH = re.compile(
 
 
 def subject_of(thread: Thread) -> str:
-    """What its answers are about: the first thing that is named as code in what they answer."""
+    """Return what a thread's answers are about: the first code name in them, or in what they answer."""
     for answer in thread.answers:
         for text in (answer.text, answer.offer.text if answer.offer else ""):
             if code := re.search(r"`([\w./:-]{3,40})`", text):
@@ -177,7 +177,7 @@ def subject_of(thread: Thread) -> str:
 
 
 def clauses(text: str) -> list[str]:
-    """The parts of what somebody typed in haste."""
+    """Return the clauses of a hastily typed text."""
     parts = (part.strip(" ,;:-") for part in re.split(r"(?<=[\w)`'\"])[.;!](?:\s+|$)|\n|,\s+(?=and\b)", text))
     return [_LEADS_IN.sub("", part) for part in parts if part]
 
@@ -189,7 +189,7 @@ _LEADS_IN = re.compile(
 
 
 def named_after(thread: Thread) -> str:
-    """The clause that binds most, with its subject where it is too brief to stand alone."""
+    """Return the most binding clause, with its subject if it is too brief to stand alone."""
     able = [clause for answer in thread.answers for clause in clauses(answer.text) if stems(clause) and not clause[0].isdigit()]
     best = max(able, key=lambda clause: (min(6, _weight(clause)) + min(8, len(clause.split())) / 2, -len(clause)), default="")
     subject = subject_of(thread)

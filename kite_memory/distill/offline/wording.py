@@ -1,4 +1,4 @@
-"""Titles, entities and rejected alternatives, cut from sentences that were said."""
+"""Titles, entities and rejected alternatives, extracted from sentences."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ _RUN_UP = re.compile(
 
 
 def without_opening(said: str) -> str:
-    """What a person says, without the words that only join it to what was said before."""
+    """Return a person's words without those that only connect them to earlier ones."""
     text = said.strip()
     return text[opening.end() :] if (opening := _RUN_UP.match(text)) else text
 
@@ -50,7 +50,9 @@ _FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine)\b|\bwe(?:'ll|'re| will| are)\b",
 
 
 def in_own_words(said: str, limit: int) -> str:
-    """A sentence of the person's that stands alone; in quotation marks where it speaks of them, since a note has no ``I``."""
+    """Return a person's sentence as a sentence of its own; in quotation marks if it is in the first person, since a note has no
+    ``I``.
+    """
     text = without_opening(clip(one_line(said), limit)).rstrip(" ,;:—–-")
     if not CODE.match(text):
         text = text[:1].upper() + text[1:]
@@ -63,9 +65,9 @@ _MANNER = re.compile(
     r"|from)\s[^,;]{3,90},\s+)(?=\S+\s+\S+\s+\S+\s+\S)",
     re.IGNORECASE,
 )
-"""What a sentence opens with before it comes to its point."""
+"""Introductory phrases before a sentence's main part."""
 _NUMBERED = re.compile(r"^(?:\(?\d{1,2}[.)]|\(?[a-z]\))\s+(?=\S+\s)")
-"""Its place in a list that it has left."""
+"""Number of a sentence within its list, which is dropped."""
 _CLAUSE_END = re.compile(
     r"\s[—–-]{1,2}\s|[;:]\s|,\s(?=(?:so|which|because|since|but|and|or|then|while|though|although|not|never|always|rather|instead|even"
     r"|if|when|as|unless|except|otherwise|plus|don'?t|use)\b)|\s\("
@@ -86,7 +88,7 @@ _DANGLING = frozenset(
         """,
     )
 )
-"""Words that lead on to what comes after them: no title ends with one."""
+"""Words that require a continuation: no title ends with one."""
 _PHRASE = frozenset(
     re.findall(
         "[a-z]+",
@@ -102,7 +104,9 @@ _BOUNDARY = _PHRASE | {"is", "are", "was", "were", "not", "never"}
 
 
 def title_of(sentence: str) -> str:
-    """The first clause that says enough, without its run-up, at most twelve words and none that leads on to what was cut."""
+    """Return the first clause with enough content, without its introduction, at most twelve words and not ending with an incomplete
+    phrase.
+    """
     text = _MANNER.sub("", _NUMBERED.sub("", one_line(sentence[:600]).strip(" .:;,-—–\"'")))
     if opening := _OPENING.match(text):
         text = text[opening.end() :]
@@ -117,11 +121,11 @@ def title_of(sentence: str) -> str:
 
 
 TITLE_WORDS = 24
-"""Of a sentence that stands as a title whole; a model is asked for fewer."""
+"""Most words of a whole sentence used as a title; a model is asked for fewer."""
 
 
 def asserting_title(sentence: str) -> str:
-    """A whole sentence as a title where it fits; else up to the clause or the word at which it may be cut."""
+    """Return a whole sentence as a title if it fits; else up to a clause or word where it may be cut."""
     text = one_line(sentence[:600]).strip(" .:;,-—–'“”")
     if opening := _OPENING.match(text):
         rest = re.sub(r"^that\s+(?=\S+\s\S+\s\S)", "", text[opening.end() :], flags=re.IGNORECASE)
@@ -141,7 +145,7 @@ def asserting_title(sentence: str) -> str:
 
 
 def _whole(words: list[str]) -> list[str]:
-    """What fits into a title, cut before a phrase that would not fit whole where enough is left."""
+    """Return the words that fit into a title, cut before an incomplete phrase if enough is left."""
     room = _room(words)
     fitting = _before_half_a_code(words[:room])
     cut = _closed(_before_half_a_code(_before_last_phrase(words, room)))
@@ -149,7 +153,7 @@ def _whole(words: list[str]) -> list[str]:
 
 
 def _before_half_a_code(words: list[str]) -> list[str]:
-    """Without code that begins among them and ends beyond, where enough is left."""
+    """Return the words without code that is cut off at their end, if enough is left."""
     if sum(word.count("`") for word in words) % 2 == 0:
         return words
     begins = max(at for at, word in enumerate(words) if word.count("`") % 2)
@@ -157,7 +161,7 @@ def _before_half_a_code(words: list[str]) -> list[str]:
 
 
 def _room(words: Sequence[str]) -> int:
-    """How many of them a title may have: no code is cut in two."""
+    """Return how many of the words a title may have, without cutting code in two."""
     lengths = accumulate(len(word) + 1 for word in words[:_TITLE_WORDS])
     fitting = sum(length - 1 <= _TITLE for length in lengths)
     return max(fitting, _FEWEST_TITLE_WORDS)
@@ -187,7 +191,7 @@ def _ends_phrase(last: str, following: str) -> bool:
 
 
 def _balanced(text: str) -> str:
-    """Without a backtick or bracket whose partner was cut away."""
+    """Remove a backtick or bracket whose partner was cut away."""
     if text.count("`") % 2:
         text = text.replace("`", "")
     if text.count('"') % 2:
@@ -214,7 +218,7 @@ _NAMES_NOTHING = re.compile(
 
 
 def entities_of(texts: Iterable[str], most: int = 10) -> tuple[str, ...]:
-    """What is named in code quotes, paths, identifiers, tickets and proper names, in order of appearance."""
+    """Return the names in code quotes, paths, identifiers, tickets and proper names, in order of appearance."""
     found: dict[str, str] = {}
     for text in texts:
         for at, part in enumerate(text.split("`")):
@@ -249,7 +253,7 @@ _NO_ALTERNATIVE = re.compile(
     r"|the (?:actual|original|right|correct|proper|expected|intended|real|untouched)\b",
     re.IGNORECASE,
 )
-"""What was there, or should have been, rather than what somebody might have chosen."""
+"""Words for an actual or expected state, which is not a rejected alternative."""
 _STATE = re.compile(
     r"\b(?:(?:is|are|was|were)(?! (?:to|now)\b)|got|gets|shows?|showed|returns?|returned|resolved|reports?|reported|sees?|saw)\b"
     r"[^.;,]{0,80}$",
@@ -259,7 +263,9 @@ _DIRECTED = re.compile(r"\b(?:should|must|let'?s|let us|we(?:'ll)?|will|decided|
 
 
 def rejected_in(sentences: Iterable[str]) -> Iterator[Rejected]:
-    """``X instead of Y because Z``, ``not Y, because Z``, ``Y was overkill``: what lost, and why where the sentence says it."""
+    """Yield rejected alternatives, with the reason if the sentence gives it: ``X instead of Y because Z``, ``not Y, because Z``,
+    ``Y was overkill``.
+    """
     for sentence in sentences:
         match = next((match for pattern in _RULED_OUT if (match := pattern.search(sentence[:600]))), None)
         if match is None:
@@ -274,7 +280,7 @@ def rejected_in(sentences: Iterable[str]) -> Iterator[Rejected]:
 
 
 def _alternative(told: str) -> str:
-    """Empty for what is none, or was cut within code."""
+    """Return the alternative; empty if it is none, or was cut within code."""
     lost = re.sub(r"^(?:just|simply|merely)\s+", "", one_line(told).strip(" *\"'"))
     if lost.count("`") == 2 and lost.startswith("`") and lost.endswith("`"):
         lost = lost[1:-1]

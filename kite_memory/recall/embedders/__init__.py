@@ -1,1 +1,1 @@
-"""Texts into vectors: the built-in model, Voyage, and hashing for tests."""
+"""Embedders: the built-in model, Voyage, and hashing for tests."""

@@ -1,4 +1,4 @@
-"""What every embedder promises; `tests/contract` holds each one to it."""
+"""Interface of embedders; `tests/contract` tests each one."""
 
 import hashlib
 import re
@@ -15,7 +15,9 @@ Purpose = Literal["document", "query"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """Vectors may be compared only within one space. ``threshold`` is where a fused score becomes worth showing in it."""
+    """Embedding space: only vectors of the same space may be compared. ``threshold`` is the fused score from which a note is worth
+    showing.
+    """
 
     name: str
     dim: int
@@ -24,7 +26,7 @@ class Space:
 
     @property
     def tag(self) -> str:
-        """A file name's worth of identity."""
+        """Identifier that is usable in a file name."""
         return f"{self.name}-{self.dim}-{self.version}"
 
 
@@ -33,9 +35,9 @@ class Embedder(Protocol):
     def space(self) -> Space: ...
 
     def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
-        """``(len(texts), dim) float32``, rows of unit length, the same row for the same text whatever else is in the batch.
+        """Return ``(len(texts), dim) float32``, rows of unit length, the same row for the same text whatever else is in the batch.
 
-        An empty or unreadable text yields a row of zeros. Raises `EmbedderUnavailable` where a network is needed and fails.
+        An empty or unreadable text yields a row of zeros. Raises `EmbedderUnavailable` if a network is needed and fails.
         """
         ...
 
@@ -44,7 +46,7 @@ _WORD = re.compile(r"\w+")
 
 
 class HashingEmbedder:
-    """For tests and for measuring everything around an embedder."""
+    """Embedder for tests, and for measuring everything around an embedder."""
 
     def __init__(self, dim: int = 64, *, version: str = "1") -> None:
         self._dim = dim

@@ -1,7 +1,7 @@
-"""all-MiniLM-L6-v2 in numpy: real semantic vectors with no key, no network and no other package.
+"""all-MiniLM-L6-v2 in numpy: semantic vectors without key, network or other package.
 
-The weights stay where they are, in a memory-mapped file of int8 rows; each matrix is expanded into one small scratch
-buffer when its turn comes. That costs a millisecond a call and spares the daemon 43 MB.
+The weights stay in a memory-mapped file of int8 rows; each matrix is expanded into one small scratch buffer when it is needed. That
+costs a millisecond a call and saves the daemon 43 MB.
 """
 
 import json
@@ -26,7 +26,7 @@ END = 102
 
 _LONGEST_WORD = 100
 _TEXT_LIMIT = 20_000
-"""Characters looked at. 256 tokens are used; this leaves room for text that is mostly blanks."""
+"""Characters that are read. 256 tokens are used; this leaves room for text that is mostly blanks."""
 
 
 def read_vocabulary(path: Path) -> dict[str, int]:
@@ -34,9 +34,9 @@ def read_vocabulary(path: Path) -> dict[str, int]:
 
 
 def tokens(text: str, vocabulary: Mapping[str, int], limit: int) -> list[int]:
-    """Token ids between ``[CLS]`` and ``[SEP]``, ``limit`` of them at most with those two; only those two for a blank text.
+    """Return token ids between ``[CLS]`` and ``[SEP]``, at most ``limit`` including those two; only those two for a blank text.
 
-    ``[SEP]`` and its kin standing in the text are text: nobody can end a passage by writing it.
+    ``[SEP]`` and other special tokens in the text are treated as text, so a text cannot end its passage.
     """
     found = [START]
     for word in _words(text[:_TEXT_LIMIT]):
@@ -47,7 +47,7 @@ def tokens(text: str, vocabulary: Mapping[str, int], limit: int) -> list[int]:
 
 
 def _pieces(word: str, vocabulary: Mapping[str, int]) -> list[int]:
-    """The longest piece that fits, again and again; a word that cannot be spelt so is one unknown."""
+    """Split a word into pieces, always the longest that fits; a word that cannot be split so is one unknown token."""
     if whole := vocabulary.get(word):
         return [whole]
     if len(word) > _LONGEST_WORD:
@@ -87,7 +87,7 @@ def _cleaned(char: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _parted(char: str) -> str:
-    """Punctuation stands alone, blanks are blanks, and control characters are not there."""
+    """Put blanks around punctuation, normalize blanks, and remove control characters."""
     if "!" <= char <= "/" or ":" <= char <= "@" or "[" <= char <= "`" or "{" <= char <= "~":
         return f" {char} "
     category = unicodedata.category(char)
@@ -120,31 +120,31 @@ _LAYERS = 6
 _HEADS = 12
 _WIDTH = 384
 _TOKENS: dict[Purpose, int] = {"document": 256, "query": 64}
-"""The model was trained on no more than the first; a question waits for its answer, and is told apart by far fewer."""
+"""Most tokens by purpose. The model was trained on at most 256; a query must be fast, and far fewer tokens distinguish it."""
 _TOKENS_PER_BATCH = 512
-"""Bounds what a call holds at once; larger ones are no faster."""
+"""Limits a call's memory; larger batches are no faster."""
 _QUESTIONS_KEPT = 64
 _MANY = 64
-"""Texts at once: nobody who waits for an answer asks for so many."""
+"""Texts at once; only indexing, never a query, needs more."""
 _ROWS_PER_BLOCK = 64
-"""So many rows of a wide layer stay in a processor's own cache."""
+"""Rows of a wide layer that fit a processor's own cache."""
 _COLUMNS_PER_TILE = 32
 _ROWS_IN_TILES = 1_000_000 // (_WIDTH * _COLUMNS_PER_TILE)
-"""OpenBLAS repacks what it multiplies, unless the product takes a million steps at most and the processor has a kernel for such."""
+"""OpenBLAS repacks its operands, unless the product takes at most a million steps and the processor has a kernel for such."""
 
 _MEAN = np.full(_WIDTH, 1 / _WIDTH, np.float32)
 
 _Ids = npt.NDArray[np.intp]
 _Codes = npt.NDArray[np.int8]
 _Run = tuple[int, int, int]
-"""``count`` texts of ``length`` tokens each, one behind the other from row ``start``."""
+"""``count`` texts of ``length`` tokens each, consecutive from row ``start``."""
 
 
 class LocalEmbedder:
-    """Safe to share between threads: a call changes nothing but its own buffers, and the few questions that are kept.
+    """Built-in embedder. Thread-safe: a call changes only its own buffers and the small cache of queries.
 
-    Tokens of several texts are packed without padding, so a text's neighbours reach its row only through the rounding
-    of a matrix product: equal to 1e-5.
+    Tokens of several texts are packed without padding, so other texts affect a row only through the rounding of a matrix product:
+    equal to 1e-5.
     """
 
     def __init__(self, folder: Path = WEIGHTS) -> None:
@@ -164,7 +164,7 @@ class LocalEmbedder:
         return self._embedded(texts, purpose)
 
     def _asked(self, text: str) -> Vectors:
-        """Of the last questions the vectors are kept: agents search, and ask for context, in the same words."""
+        """Return a query's vector, cached for the last queries: agents search, and ask for context, in the same words."""
         with self._asking:
             known = self._questions.get(text)
             if known is not None:
@@ -195,7 +195,7 @@ class LocalEmbedder:
 
 
 def _batches(lengths: Mapping[int, int]) -> Iterator[list[int]]:
-    """Texts of like length together, so that many share one attention product."""
+    """Yield batches of texts of similar length, so that many share one attention product."""
     batch: list[int] = []
     held = 0
     for number in sorted(lengths, key=lengths.__getitem__):
@@ -219,12 +219,12 @@ class _Model:
         self._in_tiles = _ROWS_IN_TILES if _tiles_are_faster() else 0
 
     def tokens(self, text: str, limit: int) -> list[int]:
-        """Empty for a text of which nothing can be read: two such texts must not look alike."""
+        """Return token ids; empty for a text without any known token, so that two such texts do not look alike."""
         ids = tokens(text, self._vocabulary, limit)
         return ids if any(token != UNKNOWN for token in ids[1:-1]) else []
 
     def let_go(self) -> None:
-        """Give the file's pages back: a vault's words are many, and a prompt needs few of them."""
+        """Release the file's pages: the vocabulary is large, and a prompt needs little of it."""
         if hasattr(mmap, "MADV_DONTNEED"):
             self._mapped.madvise(mmap.MADV_DONTNEED)
 
@@ -268,7 +268,9 @@ class _Model:
 
 
 def tiled(rows: Vectors, weight: Vectors) -> Vectors:
-    """``rows @ weight`` in small products: of few rows by up to a half faster, where the processor has a kernel for them."""
+    """Return ``rows @ weight`` computed in small products: up to a half faster for few rows, if the processor has a kernel for
+    them.
+    """
     depth, width = weight.shape
     tiles = weight.reshape(depth // _WIDTH, _WIDTH, width // _COLUMNS_PER_TILE, _COLUMNS_PER_TILE).transpose(0, 2, 1, 3)
     product = np.empty((len(rows), width), np.float32)
@@ -281,7 +283,7 @@ def tiled(rows: Vectors, weight: Vectors) -> Vectors:
 
 
 def _tiles_are_faster() -> bool:
-    """Tried, since OpenBLAS does not say what it has; takes a few milliseconds."""
+    """Measure whether tiles are faster, since OpenBLAS does not report its kernels; takes a few milliseconds."""
     rows, weight = np.ones((24, _WIDTH), np.float32), np.ones((_WIDTH, _WIDTH), np.float32)
     whole = tiles = float("inf")
     for _ in range(8):
@@ -304,7 +306,7 @@ def _runs(lengths: Sequence[int]) -> Iterator[_Run]:
 
 
 def _attention(stacked: Vectors, runs: Sequence[_Run]) -> Vectors:
-    """Every token looks at the tokens of its own text."""
+    """Apply attention: every token attends to the tokens of its own text."""
     mixed = np.empty((len(stacked), _WIDTH), np.float32)
     for start, count, length in runs:
         rows = slice(start, start + count * length)
@@ -320,7 +322,7 @@ def _attention(stacked: Vectors, runs: Sequence[_Run]) -> Vectors:
 
 
 def _gelu(rows: Vectors) -> Vectors:
-    """In place. The tanh form, whose error is far below that of the weights."""
+    """Apply GELU in place. The tanh form, whose error is far below that of the weights."""
     for start in range(0, len(rows), _ROWS_PER_BLOCK):
         block = rows[start : start + _ROWS_PER_BLOCK]
         inner = np.square(block)
@@ -340,7 +342,7 @@ def _mapped(path: Path) -> mmap.mmap:
 
 
 def _read_safetensors(mapped: mmap.mmap) -> tuple[dict[str, Vectors], dict[str, _Codes]]:
-    """Views into the mapped file: clean pages that the system may take back."""
+    """Return views into the mapped file: clean pages that the system may reclaim."""
     length = int.from_bytes(mapped[:8], "little")
     if length > 1 << 20:
         raise ValueError("the header is not one")

@@ -1,4 +1,4 @@
-"""Vectors from Voyage AI, through its own package."""
+"""Embedder of Voyage AI, through its own package."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,12 @@ _CHARACTERS_PER_TEXT = 16_000
 
 
 class VoyageEmbedder:
-    """``dim`` need be given only for a model whose dimension is not the usual one.
+    """Embedder of Voyage AI. ``dim`` is needed only for a model with an unusual dimension.
 
-    ``base_url`` is as the package takes it: everything before ``/embeddings``. Nothing is tried twice here; whoever
-    refreshes an index comes again anyway.
+    ``base_url`` is everything before ``/embeddings``, as the package takes it. Nothing is retried: the next refresh of the index
+    tries again.
 
-    The threshold is a guess on the careful side: Voyage's cosines could not be fitted without its service.
+    The threshold is a cautious guess: Voyage's cosines could not be fitted without its service.
     """
 
     def __init__(self, key: str, *, model: str = "voyage-3-lite", base_url: str = "", dim: int = 0, timeout: float = 20.0) -> None:
@@ -46,7 +46,7 @@ class VoyageEmbedder:
         return vectors
 
     def _asked(self, texts: list[str], purpose: Purpose) -> Vectors:
-        from voyageai import error as voyage  # over half a second: only who has a key pays
+        from voyageai import error as voyage  # takes over half a second, so only with a key
         from voyageai.client import Client
 
         if self._client is None:
@@ -78,7 +78,7 @@ class VoyageEmbedder:
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
-    """Numbers of the texts that say something, as many as one call may carry."""
+    """Yield positions of the texts that are not blank, as many as one call may carry."""
     batch: list[int] = []
     held = 0
     for number, text in enumerate(texts):
@@ -95,7 +95,7 @@ def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
 
 
 def _unavailable(error: "VoyageError") -> EmbedderUnavailable:
-    """What the service wrote stays out of the message: it may be a page of HTML, or quote the request."""
+    """Convert an error. The service's text is omitted from the message: it may be a page of HTML, or quote the request."""
     from voyageai import error as voyage
 
     match error:

@@ -53,16 +53,16 @@ def write_safetensors(path: Path, tensors: Tensors, metadata: dict[str, str]) ->
 
 
 def quantized(name: str, weight: Floats) -> Tensors:
-    """Symmetric int8 with one scale a row: the largest weight of a row becomes 127."""
+    """Quantize to symmetric int8 with one scale a row: the largest weight of a row becomes 127."""
     scale = (np.abs(weight).max(axis=1) / 127).astype(np.float32)
     codes = np.rint(weight / np.where(scale, scale, 1)[:, None]).astype(np.int8)
     return {f"{name}.weight": codes, f"{name}.scale": scale}
 
 
 def shrunk(source: dict[str, Floats]) -> Tensors:
-    """What the forward pass needs and no more.
+    """Return only what the forward pass needs.
 
-    The pooler and the positions behind the 256th go; query, key and value are stacked; dense matrices are turned to
+    The pooler and the positions after the 256th are dropped; query, key and value are stacked; dense matrices are transposed to
     (in, out), which a product of few rows reads twice as fast. Their scales are still one for each output.
     """
     whole: Tensors = {}
