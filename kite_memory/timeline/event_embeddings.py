@@ -140,7 +140,7 @@ def text_of(rows: Rows, event: int) -> str:
 
 def keep(database: sqlite3.Connection, texts: dict[int, str], vectors: "Vectors", now: datetime) -> int:
     """Store the vectors of bundles whose text is unchanged, drop bundles with an empty text, and return how many were handled."""
-    import numpy as np  # the daemon has it anyway; a reader of events need not wait for it
+    import numpy as np  # imported late: the daemon has loaded it anyway, and readers of events need not wait for it
 
     def rows(query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         return database.execute(query, values).fetchall()

@@ -208,7 +208,7 @@ def _after(rows: Rows, failure: _Failure, failed: str) -> Fix | None:
     failing = {failure.call}
     until = (min(failure.at, _LATEST) + _SOON).isoformat(
         timespec="milliseconds"
-    )  # as the store writes it: text order is time order
+    )  # in the store's format, whose text order is time order
     succeeded: tuple[str, str, str] | None = None
     for name, at, type, command, path, status, call, text in rows(
         "SELECT id, at, type, command, path, status, call, CASE WHEN type = 'file_action' THEN substr(text, 1, 8)"
@@ -218,7 +218,7 @@ def _after(rows: Rows, failure: _Failure, failed: str) -> Fix | None:
         (_SAID, _SAID, _SAID, failure.session, failure.ordinal, _WINDOW),
     ):
         if succeeded and call != succeeded[0]:
-            break  # nothing more is said of that call: its tests did not fail either
+            break  # the successful call has no more events, so its tests did not fail either
         if at > until:
             break
         match type:

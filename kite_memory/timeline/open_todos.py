@@ -143,7 +143,7 @@ def left(timeline: "Timeline", *, project: str = "", session: str = "", projects
     """
     chosen = timeline.sessions_named(session) if session else timeline.last_sessions(project, _SESSIONS)
     for each in chosen:
-        if session and each.id != session:  # an id that begins so
+        if session and each.id != session:  # only a prefix match
             continue
         if projects is not None and each.project not in projects:
             continue

@@ -28,7 +28,7 @@ def distinct(database: sqlite3.Connection, file: int, events: Sequence[Event]) -
         start, said = event.where.start, [event.type.value, event.role, event.text, event.command]
         first, first_said = known.setdefault(event.id, (start, said))
         line = tombstones.line_of(event.id)
-        # A line's first event tells lines apart; what follows from it may hang on a call that only one look knew.
+        # A line's first event distinguishes lines; its further events may depend on a call that only one read knew.
         if (line, start) in others or (event.id == line and first != start and first_said != said):
             others.setdefault((line, start), []).extend(said)
     if not others:

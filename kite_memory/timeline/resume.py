@@ -502,7 +502,7 @@ def _open(events: Sequence[Event]) -> Iterator[Line]:
                     answered = True
             case EventType.TOOL_CALL:
                 if not answered and "?" not in latest[-_QUESTION_END:]:
-                    waiting.popitem()  # it was taken up, which is what a request asks for
+                    waiting.popitem()  # the agent began to act on it, which is what a request asks for
                     answered = True
                 if event.tool in _ASKS_THE_PERSON and event.call and event.call not in results:
                     choice = event

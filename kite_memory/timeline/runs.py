@@ -144,7 +144,7 @@ class Run:
     @property
     def signature(self) -> str:
         """The signature of the first failure in its output; empty if the output says no more than that it failed."""
-        return next(iter(signatures(self.said, limit=3)), "")  # of more than that, two are its last
+        return next(iter(signatures(self.said, limit=3)), "")  # with more than three, the last two come from the end of the text
 
     @property
     def failure(self) -> str:
@@ -322,7 +322,7 @@ def _is_made_up_for(run: Run, afterwards: Sequence[Run]) -> bool:
             missing = frozenset(purpose for purpose in missing if _kind(purpose) not in later.kinds | _BUILT_BY_TESTS)
         else:
             continue
-        if not missing:  # soon, as a rule, and a session may hold thousands of runs
+        if not missing:  # usually reached early; a session may hold thousands of runs
             return True
     return False
 

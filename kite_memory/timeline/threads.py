@@ -328,7 +328,7 @@ def _weight(tie: _Named, having: int, sessions: int) -> float:
         return _WEIGHTS[kind]
     among = sessions + _AS_IF
     rare = min(1.0, math.log(among / having) / math.log(among / 2))
-    if kind in ("file", "document"):  # what more than a few have touched is a part of the house, not of one errand
+    if kind in ("file", "document"):  # a file that more than a few sessions touched is common ground, not one task's
         rare = min(1.0, math.log(among / having) / math.log(among / _OF_ONE_ERRAND)) ** 2
     return _WEIGHTS[kind] * rare * (_COMMONPLACE if kind == "file" and _is_everybodys(what) else 1.0)
 

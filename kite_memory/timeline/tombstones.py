@@ -112,7 +112,9 @@ def write_down(path: Path, events: Iterable[Event], *, blank: bool) -> None:
     lines = {line_of(event.id): (line_of(event.id), event.provider, event.session, int(blank)) for event in events}
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(handle, "ab") as file:
-        file.write(b"\n" + b"".join(orjson.dumps(each) + b"\n" for each in lines.values()))  # a line cut short is left behind
+        file.write(
+            b"\n" + b"".join(orjson.dumps(each) + b"\n" for each in lines.values())
+        )  # the leading newline ends a line that was cut short
         file.flush()
         os.fsync(file.fileno())
 

@@ -33,7 +33,7 @@ _AT_ONCE = 256
 def take(database: sqlite3.Connection, look: ReadResult, provider: str, now: float) -> int:
     """Write one read result inside the caller's transaction, and return the number of new events."""
     cursor = look.cursor
-    # A look that ended on its budget is not the file's last: after a crash it must not be taken for one.
+    # If the read stopped at its budget, the file has more: after a crash it must not count as read to its end.
     mtime = 0 if look.more else min(cursor.mtime_ns, LATEST_MTIME)
     (file,) = database.execute(
         "INSERT INTO files (path, provider, position, size, mtime_ns, identity, carry) VALUES (?, ?, ?, ?, ?, ?, ?)"
