@@ -1,4 +1,4 @@
-"""Whether a word in a sentence may be a password that a person chose."""
+"""Heuristics whether a word in a sentence may be a password chosen by a person."""
 
 import re
 from typing import assert_never
@@ -28,7 +28,7 @@ _ORDINARY = re.compile(
     rb"|[\w.\-]{0,64}/[\w./\-@:]{0,256}"  # paths
     rb"|[@#$%&*~+!?^.\-/\\][\w.\-/]{0,64}[!?%*]{0,3}|[A-Za-z]{1,20}[!?+*]{1,4})"
 )
-"""What has a digit or a sign in a sentence and is no password."""
+"""Words with a digit or a sign that are ordinary in a sentence and no password."""
 _LABELLED = re.compile(
     rb"(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v|py|python|bcrypt|scrypt|web"
     rb"|ipv|tls|ssl|step|version|page|line|part|section|phase|chapter|issue|test|user|password|pass|passwd|pwd|token|key|secret|field)"
@@ -45,7 +45,7 @@ _FUNCTION_WORDS = frozenset(
     that it when which has have been required optional wrong empty set stored read only no you we password passphrase
     """.split()
 )
-"""Of a sentence; a passphrase made of words has none of them."""
+"""Words of a sentence, which a passphrase made of words does not contain."""
 _CODE = re.compile(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
 
 
@@ -80,7 +80,7 @@ def direct(value: bytes) -> bool:
 
 
 def signed(value: bytes) -> bool:
-    """Behind a word that says other things as well, and a sign."""
+    """Behind an ambiguous word and a sign."""
     return _signs(value) > 0 and direct(value)
 
 
@@ -90,7 +90,7 @@ def numeric(value: bytes) -> bool:
 
 
 def clear(value: bytes) -> bool:
-    """Somewhere near a label: letters, a digit and a sign, or digits and capitals in a form that no name has."""
+    """Near a label: letters, a digit and a sign, or digits and capitals in a form that no name has."""
     if value.isalpha() or not 6 <= len(value) <= LONGEST or not digits(value) or _spelled(value) < 3:
         return False
     if _BRACKETS.search(value) or b"," in value or b":" in value or stands_in(value, numbered=False) or _ORDINARY.fullmatch(value):

@@ -1,4 +1,4 @@
-"""Tokens of those who rent out machines, networks and databases, and of what keeps secrets for them."""
+"""Token formats of hosting, network and database providers, and of services that store secrets."""
 
 from kite_memory.redaction.vendors.vendor import (
     ALNUM,
