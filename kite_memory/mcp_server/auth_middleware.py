@@ -28,8 +28,9 @@ class MetricsMissing(Exception):
 
 
 class Metrics:
-    """Prometheus metrics. Thread-safe. Raises `MetricsMissing` without ``prometheus-client``, which comes with
-    ``kite-memory[team]``.
+    """Prometheus metrics.
+
+    Thread-safe. Raises `MetricsMissing` without ``prometheus-client``, which comes with ``kite-memory[team]``.
     """
 
     def __init__(self, *, ready: Callable[[], bool] = lambda: True, waiting: Callable[[], int] = lambda: 0) -> None:
@@ -186,8 +187,9 @@ class AccessRules:
     def of(
         cls, *, host: str, port: int, names: Iterable[str], origins: Iterable[str], path: str, private: bool, behind_proxy: bool
     ) -> "AccessRules":
-        """Return the rules. A name without a port matches any port, since a proxy may use another. On loopback this server's port
-        is required.
+        """Return the rules.
+
+        A name without a port matches any port, since a proxy may use another. On loopback this server's port is required.
         """
         local = ("127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host)
         own = {f"{name.lower()}:{port}" for name in local} if private or behind_proxy else set()
@@ -283,7 +285,7 @@ class AuthMiddleware:
         if self._at_once > _MOST_AT_ONCE:
             judged: Judged = Refused(why="busy", address=self._address(scope, scope["headers"]))
         else:
-            judged = await anyio.to_thread.run_sync(self.judge, scope)  # the tokens lie on a disk
+            judged = await anyio.to_thread.run_sync(self.judge, scope)  # reading the tokens blocks on the disk
         if self._metrics is not None:
             self._metrics.request(judged.why if isinstance(judged, Refused) else "ok")
         if isinstance(judged, Preflight):

@@ -48,8 +48,9 @@ _STATUSES = ("pending", "in_progress", "completed", "cancelled", "blocked")
 
 
 def shape(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None, *, others: bool = False) -> Schema:
-    """Return the schema of an object with these members. ``others`` allows further members, which the tool parses as well as it
-    can.
+    """Return the schema of an object with these members.
+
+    ``others`` allows further members, which the tool parses as well as it can.
     """
     told: Schema = {"type": "object", "properties": {**required, **(optional or {})}, "additionalProperties": others}
     return {**told, "required": list(required)} if required else told

@@ -128,7 +128,7 @@ class _Impatient(H11Protocol):
         peer = transport.get_extra_info("peername")
         self._address = str(peer[0]) if peer else ""
         if (connected := transport.get_extra_info("socket")) is not None:
-            # asyncio does so only where a socket names its protocol; else an answer in two pieces waits for the peer's delayed ACK
+            # asyncio sets it only if the socket names its protocol; without it, an answer in two pieces waits for a delayed ACK
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._wait()
 
@@ -137,7 +137,7 @@ class _Impatient(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._timer is None and self.conn.their_state is h11.IDLE:  # the first of another request's
+        if self._timer is None and self.conn.their_state is h11.IDLE:  # the first bytes of the next request
             self._wait()
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
@@ -204,8 +204,8 @@ async def serve(
             http=Impatient,
             lifespan="off",
             log_config=None,
-            access_log=False,  # addresses may hold what should not lie about
-            proxy_headers=False,  # the gate reads them itself, and only where a proxy was promised
+            access_log=False,  # addresses may hold private data
+            proxy_headers=False,  # `AuthMiddleware` reads them itself, and only if a proxy is configured
             server_header=False,
             timeout_graceful_shutdown=5,
             ssl_certfile=certificate.file if certificate else None,

@@ -41,8 +41,9 @@ _NOT_FOUND = -32002
 
 
 def server_over(perform: Perform, who: WhoAsks, report: Report, *, at_once: int = _AT_ONCE) -> Server[Any]:
-    """Return the server. ``perform`` is called by up to ``at_once`` threads. ``report`` is called with any exception other than
-    `KiteError`.
+    """Return the server.
+
+    ``perform`` is called by up to ``at_once`` threads. ``report`` is called with any exception other than `KiteError`.
     """
     room = anyio.CapacityLimiter(at_once)
 
@@ -51,7 +52,7 @@ def server_over(perform: Perform, who: WhoAsks, report: Report, *, at_once: int 
             return await anyio.to_thread.run_sync(perform, tool, arguments, asker, limiter=room)
         except KiteError:
             raise
-        except Exception as error:  # the edge of a thread: one call's bug is not the whole server's end
+        except Exception as error:  # last resort of a thread: a bug in one call must not end the server
             error.add_note(f"while answering {tool!r}")
             report(error)
             raise KiteError(

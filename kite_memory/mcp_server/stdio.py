@@ -162,7 +162,7 @@ def _mended(text: bytes) -> bytes:
         error = UsageError(f"this is not JSON: {wrong.msg}, at character {wrong.pos + 1:,}", hint=_ONE_MESSAGE)
     except UnicodeDecodeError:
         error = UsageError("this is not JSON: it is not UTF-8", hint=_ONE_MESSAGE)
-    except ValueError:  # more digits than Python makes a number of
+    except ValueError:  # more digits than Python converts to a number
         error = UsageError("this request holds a number with thousands of digits", hint=_NO_NUMBER)
     raise _unfit(Envelope(text), types.PARSE_ERROR, error)
 
@@ -173,7 +173,7 @@ def _no_message(text: bytes, mended: bytes) -> Unfit:
     except ValueError:
         error = UsageError("this is JSON, but no JSON-RPC 2.0 message", hint=_ONE_MESSAGE)
         return _unfit(Envelope(text), types.INVALID_REQUEST, error)
-    error = UsageError("this request is nested too deeply to be read", hint=_TOO_DEEP)  # for the SDK's parser alone
+    error = UsageError("this request is nested too deeply to be read", hint=_TOO_DEEP)  # only for the SDK's parser
     return _unfit(Envelope(text), types.PARSE_ERROR, error)
 
 
@@ -220,7 +220,7 @@ class Lines:
     def _read(self) -> bytes:
         try:
             return os.read(self._fd, _PIECE)
-        except OSError:  # a terminal that has gone
+        except OSError:  # the terminal is closed
             return b""
 
 
@@ -313,7 +313,7 @@ async def _write(fd: int, outgoing: MemoryObjectReceiveStream[SessionMessage], d
     def write() -> None:
         while (taken := lines.get()) is not None:
             line, written = taken
-            with contextlib.suppress(RuntimeError):  # the loop has been left behind
+            with contextlib.suppress(RuntimeError):  # the event loop has ended
                 loop.call_soon_threadsafe(_set, written, _write_all(fd, line))
 
     threading.Thread(target=write, name="kmem-mcp-output", daemon=True).start()

@@ -113,8 +113,9 @@ class Tokens:
         local: bool = False,
         person: str = "",
     ) -> tuple[str, Kept]:
-        """Create a token and return it with its data; it cannot be shown again. Raises `UsageError` if the name is taken or
-        invalid.
+        """Create a token and return it with its data; it cannot be shown again.
+
+        Raises `UsageError` if the name is taken or invalid.
         """
         _check(name, projects)
         if person:

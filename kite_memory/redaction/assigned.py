@@ -115,7 +115,7 @@ _PHRASE = re.compile(rb"[a-z]{3,8}(?:\s{1,4}[a-z]{3,8}(?![a-z])){11,23}+")
 
 def find_assigned(raw: bytes, small: bytes, words: Words, spans: list[Span]) -> None:
     """Find secrets by their names. ``small`` is ``raw`` in lower case, and ``words`` are its words."""
-    looked = 0  # how far cookies have been looked at
+    looked = 0  # end of the last cookie header searched
     named = _NAMED.finditer(small) if _NAMING.search(words.joined) else ()
     for match in chain(named, _MNEMONIC.finditer(small) if b"mnemonic" in words.joined else ()):
         keyword, closers, value = match.start(), match.start(1), match.end()
@@ -205,7 +205,7 @@ def _take(raw: bytes, at: int, name: bytes, what: Promise, style: Style, spans: 
     while True:
         start, end, quoted = _extent(raw, at)
         if quoted and name in (b"pass", b"pw"):
-            what = max(what, Promise.STRONG)  # bare, it is mostly a test that passed
+            what = max(what, Promise.STRONG)  # unquoted, it is mostly a passed test
         called = not quoted and raw[end : end + 1] in (b"(", b"[")
         if not called and _secret(raw[start:end], what, Style.QUOTED if quoted else style):
             spans.append((start, end if quoted else _up_to(raw, start, end, style), kind_of(name)))

@@ -67,7 +67,7 @@ def _is_key(body: bytes) -> bool:
 
 
 def _lines(raw: bytes, start: int, bound: int) -> list[tuple[int, int]]:
-    """Written as such, or as ``\\n`` within a string."""
+    r"""Return the bounds of the lines, whose breaks may be written as ``\n`` within a string."""
     lines = []
     for found in islice(_BREAK.finditer(raw, start, bound), _MOST_LINES):
         lines.append((start, found.start()))
@@ -100,7 +100,7 @@ def _add_headless(raw: bytes, footer: tuple[int, int], floor: int, spans: list[S
             first, longest = at + key.start(1), max(longest, len(key[1]))
         elif longest or not _ATTRIBUTE.fullmatch(line):
             tail = _KEY_TAIL.search(line, max(0, len(line) - 4096))
-            if tail is not None:  # the first line, behind whatever it stands in
+            if tail is not None:  # the first line, which may follow other text
                 first, longest = at + tail.start(), 32
             break
     if longest >= 16:

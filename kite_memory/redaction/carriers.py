@@ -169,7 +169,7 @@ def _told(raw: bytes, words: Words, spans: list[Span]) -> None:
         for found in before.finditer(raw) if word in words.joined else ():
             group = found.lastgroup or "bare"
             if not found[group].startswith((b"file:", b"-")) and not (group == "bare" and worded(found[group])):
-                _add(found, group, "password", spans)  # a bare word of the language is one of the sentence's
+                _add(found, group, "password", spans)  # an unquoted dictionary word belongs to the sentence
     _fed(raw, words, spans)
     of_accounts = not any(words.each.isdisjoint(some) for some in _ACCOUNT_WORDS)
     for keyword, phrase in _SQL if of_accounts else ():
@@ -184,7 +184,7 @@ def _told(raw: bytes, words: Words, spans: list[Span]) -> None:
 
 
 def _fed(raw: bytes, words: Words, spans: list[Span]) -> None:
-    """``echo … | sudo -S``, and whatever else takes a password from its standard input."""
+    """Find passwords passed on standard input: ``echo … | sudo -S`` and similar."""
     for command, fed in _FED:
         for found in fed.finditer(raw) if command in words.each else ():
             if _TAKES_FED.search(found["to"]):

@@ -61,7 +61,7 @@ def _end_of_head(text: str, cut: int) -> int:
     gap = _gap_of(text)
     at = _before(text, cut, gap)
     for _ in range(_TRIES):
-        start = max(0, at - _BEHIND)  # enough to see what goes across: whoever redacts the head sees all that is before
+        start = max(0, at - _BEHIND)  # enough to see what crosses the cut; redacting the head includes all that precedes it
         near = text[start : at + _BEHIND]
         found = redact(near)
         if found == clean(near) or found.startswith(redact(text[start:at])):

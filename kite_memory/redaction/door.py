@@ -56,8 +56,9 @@ def blanked(raw: bytes, places: list[tuple[int, int]]) -> bytes:
 
 
 def beside(spans: list[Span], places: list[tuple[int, int]]) -> list[Span]:
-    """Join ``spans``. A span covers a mark whole or not at all, and never only marks, so each pass leaves less text outside of
-    marks.
+    """Join ``spans``.
+
+    A span covers a mark whole or not at all, and never only marks, so each pass leaves less text outside of marks.
     """
     spans = joined(spans)
     if not places:
@@ -129,7 +130,7 @@ def _across(broken: View, ends: set[int], every: Catalogue) -> list[Span]:
     found: list[Span] = []
     for start, end, kind in _plain(broken.raw, every, spoken=False):
         if kind == UNKNOWN or not broken.touched(start, end):
-            continue  # two words may look drawn by chance
+            continue  # two joined words may look random
         piece, seam = broken.behind(start, end)
         complete = seam in ends
         if digits(piece) or not ((complete and len(piece) < 4) or ((complete or len(piece) >= 8) and worded(piece))):
@@ -159,7 +160,7 @@ def _redacted(text: str, raw: bytes) -> str:
             return text
         text = clean(_replaced(text, spans))
         raw = bare(text)
-    return mark("text")  # made to show another secret whenever one is taken out
+    return mark("text")  # built to reveal another secret whenever one is removed
 
 
 _ORDINARY_ID = re.compile(r"(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{1,64})(?::[0-9]{1,6})?|[a-z]{0,12}|[0-9]{0,19}")
@@ -181,7 +182,7 @@ def redact_id(text: str) -> str:
     else:
         spans = find(bare(text), []) if clean(text) == text else [(0, len(text), "text")]
     if all(kind == UNKNOWN for _, _, kind in spans) and not find_protected(text):
-        return text  # ids are drawn by chance
+        return text  # ids normally look random
     return f"{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}-redacted"
 
 
@@ -205,7 +206,7 @@ def _ids(event: Event) -> list[str]:
 
 
 def _id(text: str, known: dict[str, str]) -> str:
-    key = f"\0{text}"  # an id that is also a text is let through otherwise
+    key = f"\0{text}"  # the same string is redacted differently as an id and as a text
     told = known.get(key)
     if told is None:
         told = known[key] = redact_id(text)

@@ -58,7 +58,9 @@ def _signs(value: bytes) -> int:
 
 
 def chosen(value: bytes) -> bool:
-    """Right behind a label: letters with a digit or a sign among them, and nothing else that is known."""
+    """Return whether the value fits right behind a label: letters with a digit or a sign among them, and nothing else that is
+    known.
+    """
     if (
         value.isalpha()
         or not 5 <= len(value) <= LONGEST
@@ -73,24 +75,26 @@ def chosen(value: bytes) -> bool:
 
 
 def direct(value: bytes) -> bool:
-    """The very next word behind a label: as `chosen`, and long, with a number."""
+    """Return whether the value fits as the very next word behind a label: as `chosen`, and long, with a number."""
     if not chosen(value) or len(value) < 8 or digits(value) < 2 or smalls(value) < 2:
         return False
     return capitals(value) >= 1 or letters(value) >= 7
 
 
 def signed(value: bytes) -> bool:
-    """Behind an ambiguous word and a sign."""
+    """Return whether the value fits behind an ambiguous word: as `direct`, and with a sign."""
     return _signs(value) > 0 and direct(value)
 
 
 def numeric(value: bytes) -> bool:
-    """Behind a label and a sign: a number that may be typed in as a password."""
+    """Return whether the value fits behind a label and a sign: a number that may be typed in as a password."""
     return 6 <= len(value) <= 12 and value.isdigit() and not monotonous(value)
 
 
 def clear(value: bytes) -> bool:
-    """Near a label: letters, a digit and a sign, or digits and capitals in a form that no name has."""
+    """Return whether the value fits near a label: letters, a digit and a sign, or digits and capitals in a form that no name
+    has.
+    """
     if value.isalpha() or not 6 <= len(value) <= LONGEST or not digits(value) or _spelled(value) < 3:
         return False
     if _BRACKETS.search(value) or b"," in value or b":" in value or stands_in(value, numbered=False) or _ORDINARY.fullmatch(value):

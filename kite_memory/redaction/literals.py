@@ -33,7 +33,7 @@ class Literals:
 
     def find(self, text: str) -> list[Span]:
         """Return where a literal occurs, also within a word. Takes time linear in ``text`` for each length of a literal."""
-        import numpy as np  # most people protect nothing
+        import numpy as np  # imported late: most people protect nothing
 
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
         base = _base(self.key)
@@ -67,9 +67,7 @@ def _base(key: bytes) -> int:
 
 
 def _probe(key: bytes, text: str) -> int:
-    """Return the sum that `Literals.find` computes: the polynomial of the code points modulo 2**64, of which the upper bits
-    count.
-    """
+    """Return the upper bits of the polynomial of the code points modulo 2**64, as `Literals.find` computes it."""
     base, total, power = _base(key), 0, 1
     for character in text:
         total += ord(character) * power

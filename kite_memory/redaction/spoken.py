@@ -57,8 +57,9 @@ def find_spoken(raw: bytes, small: bytes, words: Words, spans: list[Span]) -> No
 
 
 def _labels(small: bytes, words: Words) -> Iterator[tuple[int, int, bool]]:
-    """Yield where a label begins and ends, and whether it is weak. The words are searched first, since a text has few different
-    ones.
+    """Yield where a label begins and ends, and whether it is weak.
+
+    The words are searched first, since a text has few different ones.
     """
     there = [label for hit in _WORD_BEGINS.findall(words.joined) for label in _LABELS_AT[hit]]
     there += (label for word in words.each & _SEVERAL for label in _SEVERAL_WORDS[word])
@@ -120,7 +121,7 @@ def _walk(raw: bytes, small: bytes, at: int, stop: int, weak: bool, spans: list[
         return
     if aside := _ASIDE.match(raw, at, stop):
         at = aside.end()
-    led = 0  # so many words further, a value is expected
+    led = 0  # for this many more words, a value is expected
     glued = True
     for number in range(_MOST_WORDS):
         if sign := _SIGN.match(raw, at, stop):

@@ -39,7 +39,7 @@ def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], st
     needle = b"x" * SHORTEST
     done = scanned = tried = end = 0
     if (first := every.anywhere.match(raw)) and (found := _token(raw, 0, every.suspects[first[0]], 0)):
-        spans.append(found)  # an edge needs a character before it, which the very first one lacks
+        spans.append(found)  # an edge needs a character before it, which the first one lacks
         done = found[1]
     if (b"~" in raw and b"Q~" in raw) or (b"+" in raw and b"+A" in raw) or b"AIoT" in raw:
         for sparse in _SPARSE.finditer(raw):
@@ -53,7 +53,7 @@ def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], st
             end = len(raw)
         run = raw[start:end]
         if end <= done or not (telling := run.translate(None, _WORDS)):
-            continue  # small letters only: a name
+            continue  # lower-case letters only: a name
         unrest = len(telling) if telling.isalpha() and len(telling) * 5 < len(run) else turns(run)
         if unrest * 5 < len(run) and (unrest * 8 < len(run) or telling.isalpha()):
             low = max(scanned, done, start - 24 if start and raw[start - 1] in _JOINTS else start)
@@ -86,7 +86,7 @@ def _gap(shapes: bytes) -> int:
 
 def _scan(raw: bytes, anchor: re.Pattern[bytes], start: int, end: int, done: int, spans: list[Span], every: Catalogue) -> int:
     """Add the tokens whose anchor is in ``[start, end)``; return where the last of all tokens ends."""
-    at = max(0, start - anchor.groups)  # an edge is looked for from the character before it
+    at = max(0, start - anchor.groups)  # an edge includes the character before it
     while hit := anchor.search(raw, at, end):
         group = hit.lastindex or 0
         at = hit.start(group)
@@ -119,7 +119,7 @@ def _token(raw: bytes, at: int, suspects: tuple[Suspect, ...], done: int) -> Spa
                 continue
             begin = at - lead.end()
         end = at + len(raw[at : body.end()].rstrip(b"."))
-        if raw[end - 1] in _IN_RUNS:  # a longer one than is known: leave no tail
+        if raw[end - 1] in _IN_RUNS:  # longer than the known form: leave no tail
             end += _gap(raw[end : end + _AFTER].translate(_RUNS))
         chance = raw[begin if suspect.lead else at + suspect.length : end]
         if monotonous(chance) or (not suspect.spelled and worded(chance) and _may_be_words(chance)):

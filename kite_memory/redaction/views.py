@@ -131,9 +131,7 @@ _HEX = b"0123456789abcdefABCDEF"
 
 
 def decoded(text: bytes) -> bytes:
-    """Return the ASCII text that base 64 ``text`` encodes (UTF-16 included, as PowerShell has it); empty if it encodes anything
-    else.
-    """
+    """Return the ASCII text that base 64 ``text`` encodes, also as UTF-16 (PowerShell); empty for anything else."""
     head = text[:64]
     if head[0::4].translate(None, _FIRST) or head[2::4].translate(None, _THIRD) or head[1::4].translate(None, _SECOND):
         return b""
@@ -171,10 +169,10 @@ _AROUND = 2048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A text with edits applied. ``starts`` are offsets in ``raw``; for each, ``origins`` is where the text from there on comes
-    from.
+    """A text with edits applied.
 
-    ``seams`` are the edits' places in ``raw``: a secret that touches none of them can be found in the original text.
+    ``starts`` are offsets in ``raw``; for each, ``origins`` is where the text from there on comes from. ``seams`` are the edits'
+    places in ``raw``: a secret that touches none of them can be found in the original text.
     """
 
     raw: bytes
@@ -263,9 +261,7 @@ _ESCAPES = (
 
 
 def resolved(raw: bytes) -> View | None:
-    """Return a view with URL, HTML and JSON escapes resolved, and split literals and lists of bytes joined; ``None`` without
-    any.
-    """
+    """Return a view with URL, HTML and JSON escapes resolved, and split literals and byte lists joined; else ``None``."""
     edits = [
         (found.start(), found.end(), _meaning(found[0]))
         for sign, escape in _ESCAPES

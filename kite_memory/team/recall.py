@@ -135,7 +135,7 @@ class TeamRecall:
     def _authorities(self) -> "SSLContext | None":
         """Return the trusted certificates, loaded once, since loading takes a large part of the available time."""
         if self._trusted is None and self._team.address.startswith("https:"):
-            import ssl  # only who belongs to a team pays for it
+            import ssl  # imported late: needed only with a team
 
             self._trusted = ssl.create_default_context()
         return self._trusted

@@ -49,7 +49,7 @@ class Team:
             parts = urlsplit(self.address)
             host = parts.hostname or ""
             is_one = parts.scheme in ("http", "https") and host and host.isprintable() and " " not in host and parts.port != 0
-        except ValueError:  # brackets without an end, or a port that is none
+        except ValueError:  # an unclosed bracket, or an invalid port
             raise not_one from None
         if not is_one:
             raise not_one
@@ -66,11 +66,11 @@ class Line:
     """
 
     def __init__(self, team: Team, *, seconds: float, trusted: "SSLContext | None" = None) -> None:
-        import http.client  # only who belongs to a team pays for it
+        import http.client  # imported late: needed only with a team
 
         parts = urlsplit(team.address)
         host = parts.hostname or ""
-        port = parts.port or (443 if parts.scheme == "https" else 80)  # else half of an IPv6 address is taken for it
+        port = parts.port or (443 if parts.scheme == "https" else 80)  # else http.client may take it from an IPv6 address
         self._failures = (OSError, http.client.HTTPException, ValueError)
         self._path = parts.path or "/mcp"
         self._token = team.token
@@ -104,7 +104,7 @@ class Line:
             answer = self._connection.getresponse()
             told = json.loads(answer.read(_LONGEST)) if answer.status == 200 else None
         except (*self._failures, RecursionError):
-            return None  # not at all, then
+            return None  # counts as no answer
         match told:
             case {"result": {"structuredContent": dict(content)}}:
                 return content

@@ -14,8 +14,9 @@ _COMES_LATER = ("busy, later", "file cannot be read", "file is gone", "half-writ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceCount:
-    """Counts for one provider. ``skipped`` are records that were skipped; ``problems`` also includes attempts to read a file that
-    failed.
+    """Counts for one provider.
+
+    ``skipped`` are records that were skipped; ``problems`` also includes attempts to read a file that failed.
     """
 
     provider: str

@@ -17,7 +17,7 @@ _NUMBERED = re.compile(
 _OF_GH = re.compile(r"\bgh (?:pr|issue) [a-z]{2,12}(?: -{1,2}[\w-]{1,20})* (\d{1,6})\b")
 _OF_BRANCH = re.compile(r"(?:^|[/_-])#?(\d{2,6})(?=$|[/_-])")
 _LEAST_BARE = 10
-"""A shorter «#3» or «issue 3» is as often the third item of a list."""
+"""A smaller number is as often an item of a list: «#3», «issue 3»."""
 _COMMITTED = re.compile(r"^\[(?:detached HEAD|[^\]\s]{1,200})(?: \([\w -]{1,20}\))? ([0-9a-f]{7,40})\] (.{1,300})$", re.MULTILINE)
 _HASH = re.compile(r"(?<![\w-])(?=[0-9a-f]{0,40}\d)(?=[0-9a-f]{0,40}[a-f])(?:[0-9a-f]{7,12}|[0-9a-f]{40})(?![\w-])")
 _MESSAGE = re.compile(r"-m ['\"](?:\$\(cat <<'?EOF'?\s{1,4})?([^'\"\n]{4,200})")

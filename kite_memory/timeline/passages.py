@@ -1,6 +1,4 @@
-"""What came into a project's sessions and what was said in them, as hashes that suffice to recognize a text and who had it
-first.
-"""
+"""Hashes of what came into a project's sessions and was said in them, to recognize a text and who had it first."""
 
 import hashlib
 import json
@@ -39,8 +37,9 @@ _OF_PROJECT = (
 
 
 def keep(database: sqlite3.Connection, session: int, passages: Sequence[Passage], *, now: float) -> None:
-    """Store the passages, in the transaction of the read that brought them. A known text keeps its first session and its earliest
-    time.
+    """Store the passages, in the transaction of the read that brought them.
+
+    A known text keeps its first session and its earliest time.
     """
     if not passages:
         return

@@ -38,8 +38,9 @@ _FOLLOWED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptOutcome:
-    """What came of a prompt. ``came`` is a one-line summary, empty for plain conversation; ``answer`` is the agent's last
-    message.
+    """What came of a prompt.
+
+    ``came`` is a one-line summary, empty for plain conversation; ``answer`` is the agent's last message.
     """
 
     prompt: str

@@ -271,9 +271,7 @@ def _announces(events: Sequence[Event], said: Event) -> bool:
 
 
 def _next(events: Sequence[Event]) -> Iterator[Line]:
-    """Yield what was in progress when the session was left, the agent's own list, and the remaining work named in its last
-    messages.
-    """
+    """Yield what was in progress at the end, the agent's own list, and the remaining work named in its last messages."""
     listed = list(_listed(events))
     yield from _in_hand(events)
     yield from listed or _done_last(events)

@@ -340,7 +340,7 @@ def connect(path: Path) -> sqlite3.Connection:
         if not path.exists():
             path.touch(mode=0o600)
     except FileNotFoundError:
-        raise  # no folder can be made there, whoever owns it: the command line says what to look at
+        raise  # no owner could make a folder there; the command line prints what to check
     except OSError as error:
         hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
         raise StateNotWritten(f"the timeline at {path} may not be opened or written: {error.strerror}", hint=hint) from error

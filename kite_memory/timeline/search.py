@@ -98,8 +98,9 @@ class EventQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A found event: ``event`` is its row number, ``score`` is from 0 to 1. ``near`` is true where it holds too few of the words to
-    count as an answer.
+    """A found event: ``event`` is its row number, ``score`` is from 0 to 1.
+
+    ``near`` is true where it holds too few of the words to count as an answer.
     """
 
     event: int
@@ -187,9 +188,7 @@ def corrected(rows: Rows, text: str) -> str:
 
 
 def _spelt(rows: Rows, word: str) -> str:
-    """Return the stem in the index with the least edit distance to the word, the most common among equals; empty if none is
-    close.
-    """
+    """Return the stem in the index that is closest to the word, the most common among equals; empty if none is close."""
     typed = stem(word)
     most = 1 if len(typed) < 8 else 2
     found: list[tuple[int, int, str]] = []
@@ -409,9 +408,7 @@ def _within(rows: Rows, query: EventQuery, now: datetime) -> list[str] | None:
 
 
 def _of_file(rows: Rows, file: str) -> str:
-    """Return an expression for events of a file by that name, or if there is none, of paths that hold its words; and failures that
-    name it.
-    """
+    """Return an expression for events of a file and failures that name it; for an unknown file, of paths with its words."""
     name = _slashed(file).rpartition("/")[2]
     mark = _mark("f", _hex(name))
     words = [_quoted(word) for word in _words(name)[:_TERMS]]
@@ -433,8 +430,9 @@ def _is_of(file: str, path: str, type: str, text: str) -> bool:
 
 
 def _months(since: datetime, now: datetime) -> list[str]:
-    """Return the months from ``since`` to the next one, for clocks that are ahead. Empty for very many, which would exclude
-    nothing.
+    """Return the months from ``since`` to the next one, for clocks that are ahead.
+
+    Empty for very many, which would exclude nothing.
     """
     first, last = since.year * 12 + since.month - 1, now.year * 12 + now.month
     return [f"{month // 12:04}{month % 12 + 1:02}" for month in range(first, last + 1)] if last - first < _MONTHS else []

@@ -413,9 +413,7 @@ class Timeline:
         return sorted(events.values(), key=lambda event: event.ordinal)
 
     def bar(self, project: str) -> float | None:
-        """Return the score above which an opening counts as about an earlier conversation, as `conversations.bar` last computed
-        it.
-        """
+        """Return the least score of an opening about an earlier conversation, as `conversations.bar` last computed it."""
         row = self._one("SELECT bar FROM card_projects WHERE name = ?", (project,))
         return None if row is None else row[0]
 
@@ -521,9 +519,7 @@ class Timeline:
         return counting.problems(self._all, limit, file)
 
     def damage(self) -> list[str]:
-        """Return what SQLite's integrity check reports, and where the forgotten events here and in their file disagree; empty if
-        all is well.
-        """
+        """Return SQLite's integrity errors, or how the forgotten events here and in their file disagree; empty if all is well."""
         found = [line for (line,) in self._all("PRAGMA integrity_check(20)") if line != "ok"]
         return found or tombstones.out_of_step(self._all, self._gone)
 

@@ -109,8 +109,9 @@ class Joint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """Works in the order they began. Each but the first is joined to an earlier one; ``joints`` holds the strongest joint of
-    each.
+    """Works in the order they began.
+
+    Each but the first is joined to an earlier one; ``joints`` holds the strongest joint of each.
     """
 
     project: str
@@ -244,9 +245,7 @@ def _independent(shared: Sequence[_Named]) -> list[_Named]:
 
 
 def _trunks(works: Sequence[Work]) -> frozenset[str]:
-    """Return the trunks of a repository: branches that others are rebased on or merged into, and one that most of many sessions are
-    on.
-    """
+    """Return the trunks of a repository: bases of rebases and merges, and a branch that most of many sessions are on."""
     based = {name for work in works for command in work.commands for found in _BASE.findall(command) for name in found if name}
     on = Counter(work.session.branch for work in works)
     most = {branch for branch, count in on.items() if len(works) >= _MANY and count > len(works) / 2}

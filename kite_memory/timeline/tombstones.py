@@ -37,8 +37,9 @@ def line_of(event: str) -> str:
 
 
 def let_go(database: sqlite3.Connection, events: Iterable[Event], *, blank: bool) -> None:
-    """Mark events as forgotten, with all others read from the same lines. With ``blank``, also erase their words and what derives
-    from them.
+    """Mark events as forgotten, with all others read from the same lines.
+
+    With ``blank``, also erase their words and what derives from them.
     """
     for line, event in {line_of(event.id): event for event in events}.items():
         there = database.execute(_LINE, (line, line, line)).fetchall()
@@ -82,9 +83,7 @@ def leaving_nothing(database: sqlite3.Connection) -> Iterator[None]:
 
 
 def kept_back(database: sqlite3.Connection, session: Session, events: Sequence[Event]) -> tuple[Session, Sequence[Event]]:
-    """Return newly read events with erased ones blanked again, and their session without a title if any of its events was
-    erased.
-    """
+    """Return newly read events with erased ones blanked again, and their session without a title if any was erased."""
     blank = {name for (name,) in database.execute("SELECT event FROM let_go WHERE blank")}
     if not blank:
         return session, events
@@ -106,9 +105,7 @@ def offered(rows: Rows, events: Sequence[Event]) -> list[Event]:
 
 
 def write_down(path: Path, events: Iterable[Event], *, blank: bool) -> None:
-    """Append the forgotten lines to a file beside the timeline, before the timeline changes, so that a rebuilt timeline knows
-    them.
-    """
+    """Append the forgotten lines to a file beside the timeline before it changes, so that a rebuilt timeline knows them."""
     lines = {line_of(event.id): (line_of(event.id), event.provider, event.session, int(blank)) for event in events}
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(handle, "ab") as file:

@@ -49,8 +49,9 @@ class Grant:
         return replace(self, scopes=(self.scopes if self.scopes is not None else frozenset(Scope)) - {Scope.GLOBAL})
 
     def reads(self, note: Note) -> bool:
-        """Return whether the grant may read the note. Entity notes need a whole grant, since they gather names and links from every
-        project.
+        """Return whether the grant may read the note.
+
+        Entity notes need a whole grant, since they gather names and links from every project.
         """
         return self.sees(note.scope, note.project) and (self.whole or note.kind is not NoteKind.ENTITY)
 

@@ -62,9 +62,7 @@ def renamed(arguments: Json) -> dict[str, Any]:
 
 
 def context(arguments: Json) -> tuple[dict[str, Any], dict[str, JsonValue]]:
-    """Return the arguments, completed with those given only in ``context``, and the rest of ``context`` to store beside the
-    value.
-    """
+    """Return the arguments, completed from ``context``, and the rest of ``context`` to store beside the value."""
     told = arguments.get("context", {})
     if not isinstance(told, dict):
         raise UsageError("context is not an object", hint='as in: {"reason": "asked for in review", "tags": ["deploy"]}')

@@ -1,6 +1,4 @@
-"""Tools for notes and events on demand: search_notes, get_note, timeline, resume_brief, remember, forget; and recent_notes for
-listings.
-"""
+"""Tools: search_notes, get_note, timeline, resume_brief, remember, forget; and recent_notes for listings."""
 
 import json
 import time
@@ -136,7 +134,7 @@ def _page(transcript: str, offset: int) -> Json:
     more.
     """
     part = transcript[offset : offset + _PAGE]
-    while (sent := len(json.dumps(part)) + 5 * part.count("<")) > _PAGE:  # at most: `mcp.rendering` spells out less
+    while (sent := len(json.dumps(part)) + 5 * part.count("<")) > _PAGE:  # an upper bound: `mcp_server.rendering` escapes less
         part = part[: len(part) * _PAGE // sent]
     end = offset + len(part)
     return {"transcript": part, "next": end if end < len(transcript) else None, "transcript_length": len(transcript)}

@@ -86,7 +86,7 @@ def drafts_of(conversation: Conversation, *, everywhere: bool) -> list[Draft]:
 
     def told(note: Note) -> Note:
         scope = Scope.GLOBAL if note.scope is Scope.GLOBAL else conversation.scope
-        waits = scope is Scope.GLOBAL and note.status is NoteStatus.ACCEPTED  # an agent's word is not said everywhere unseen
+        waits = scope is Scope.GLOBAL and note.status is NoteStatus.ACCEPTED  # not global without review
         return replace(note, id=ids[note.id], scope=scope, status=NoteStatus.PROPOSED if waits else note.status)
 
     return [replace(each, note=told(each.note), siblings=tuple(ids[one] for one in each.siblings)) for each in made]
@@ -135,7 +135,7 @@ def journal_body(conversation: Conversation) -> str:
         body = text_block("\n\n".join(filter(None, _paragraphs(conversation, item, summary))))
         if len(body) <= _BODY:
             break
-    return tame(body, 2 * _BODY)  # each piece is, but what stands beside it now decides what is code
+    return tame(body, 2 * _BODY)  # each piece is tame, but its new context may turn it into code
 
 
 def _paragraphs(conversation: Conversation, item: int, summary: int) -> Iterator[str]:

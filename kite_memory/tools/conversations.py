@@ -205,9 +205,7 @@ def _place(asker: Asker, near: Near, told: Given) -> Place:
 
 
 def _nobodys_own_word(record: Record) -> Record:
-    """Return the record with the origin ``user`` replaced by ``assistant``, since an agent submitted it, and without duplicate
-    items.
-    """
+    """Return the record without duplicates, and with the origin ``assistant`` for ``user``, since an agent sent it."""
     seen: set[tuple[str, str]] = set()
 
     def kept(items: Sequence[RecordItem]) -> Iterator[RecordItem]:

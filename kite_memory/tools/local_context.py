@@ -80,8 +80,9 @@ def around(asker: Asker, near: Near, arguments: Mapping[str, Any]) -> tuple[str,
 
 
 def place_of(asker: Asker, near: Near, arguments: Mapping[str, Any], scope: Scope) -> Place:
-    """Return the place of a memory. A global one has neither project nor session; a shared one has a project only if it is
-    named.
+    """Return the place of a memory.
+
+    A global one has neither project nor session; a shared one has a project only if it is named.
     """
     project, session = around(asker, near, arguments)
     match scope:

@@ -149,7 +149,7 @@ class LocalConversations:
         """Save a conversation, or amend the one with this uuid that the grant sees."""
         grant.demand(conversation.scope, conversation.project)
         with self._lock:
-            with self._vault.undisturbed():  # what another process amends meanwhile would be lost
+            with self._vault.undisturbed():  # another process's concurrent change would be lost
                 saved, paths = self._saved(grant, conversation, named)
             if paths:
                 self._take_up(paths)
@@ -231,7 +231,7 @@ class LocalConversations:
             if known is None or known.id != draft.note.id or known.status not in _STANDING:
                 continue
             if draft.note.status is NoteStatus.PROPOSED and known.status != NoteStatus.PROPOSED.value:
-                continue  # what waits for review adds nothing to what does not
+                continue  # an unreviewed item adds nothing to an accepted note
             note = self._vault.read(known.path)
             if note is not None and (text := addition(draft, note)):
                 yield Amend(id=known.id, path=known.path, evidence=(), addition=text, because="said anew")
@@ -240,10 +240,10 @@ class LocalConversations:
         stems = [PurePosixPath(known.path).stem for id in notes if (known := self._vault.known.by_id(id)) is not None]
         journal = journal_of(told, stems)
         if self._vault.known.by_id(journal.id) is None:
-            if self._vault.known.is_buried("", journal.title, journal.project):  # another conversation's, that was thrown away
+            if self._vault.known.is_buried("", journal.title, journal.project):  # the title of another, deleted conversation
                 journal = replace(journal, title=f"{journal.title} ({told.uuid[:8]})")
             (outcome,) = self._vault.carry_out([Create(note=journal, because="saved by an agent")])
-            if not isinstance(outcome, AlreadyWritten):  # else another process was quicker
+            if not isinstance(outcome, AlreadyWritten):  # otherwise another process wrote it first
                 return _path_of(outcome)
         known = self._vault.known.by_id(journal.id)
         linked = self._linked_from(known.path) if known is not None else ()
@@ -274,9 +274,7 @@ class LocalConversations:
         return None
 
     def evidence(self, reference: EvidenceReference) -> list[Event]:
-        """Return the events on which a note of a conversation rests, for the vault's owner: an agent's report, or a turn of the
-        transcript.
-        """
+        """Return the events on which a note rests, for the vault's owner: an agent's report, or a turn of the transcript."""
         kept = next(self._kept(OWNER, reference.session), None)
         if kept is None:
             return []
@@ -310,8 +308,9 @@ class LocalConversations:
             self._tell_less(folder)
 
     def _tell_less(self, folder: Path) -> None:
-        """Remove the words of deleted notes from record and journal. The record is written last, so an interrupted run is
-        repeated.
+        """Remove the words of deleted notes from record and journal.
+
+        The record is written last, so an interrupted run is repeated.
         """
         with self._lock:
             for kept in list(self._read(folder)):

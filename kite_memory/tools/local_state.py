@@ -202,9 +202,7 @@ def _agent(name: str) -> str | None:
 
 
 def _of(states: Iterable[State], ai: str) -> list[State]:
-    """Return this AI's states in the given order: those saved under exactly this name, or if there are none, under its other
-    names.
-    """
+    """Return this AI's states in order: those saved under this name, or if there are none, under its other names."""
     states = list(states)
     return [state for state in states if _called(state, ai)] or [state for state in states if same_ai(state.ai, ai)]
 
@@ -389,7 +387,7 @@ class LocalState:
         self._flushed = seconds()
         try:
             self._database = self._opened()
-        except StateDamaged:  # no reason to keep the vault shut: it is laid aside, for whoever can mend it
+        except StateDamaged:  # not a reason to refuse the vault: the file is kept under another name, so that it can be repaired
             for suffix in ("", "-wal", "-shm"):
                 damaged = path.with_name(path.name + suffix)
                 if damaged.exists():
@@ -411,7 +409,7 @@ class LocalState:
             try:
                 self._flush()
             except KiteError:
-                pass  # counts of some reads; the disk is full or gone, which others tell
+                pass  # only some read counts are lost; a full or missing disk is reported elsewhere
             self._database.close()
 
     def purge(self) -> bool:
@@ -454,7 +452,7 @@ class LocalState:
                 try:
                     self._flush()
                 except KiteError:
-                    self._read.clear()  # who cannot write still reads; nothing piles up meanwhile
+                    self._read.clear()  # reading works without writing, and counts must not pile up
 
     def reads(self, ids: Sequence[str]) -> dict[str, Reads]:
         """Return the read counts, including those not yet written to disk."""

@@ -383,13 +383,13 @@ class LocalStore:
         self._conversations.tidy()
 
     def _forgotten(self, note: Note) -> bool:
-        with self._vault.undisturbed():  # nothing that it rests on is let go where it cannot be forgotten itself
+        with self._vault.undisturbed():  # the events are withheld only if the note itself can be forgotten
             self._let_go(note)
             self._recall.forget_notes([name(note)])
             changed = {note.path}
             try:
                 changed.update(self._vault.forget(name(note)).relinked)
-            except NoteNotFound:  # its owner was quicker
+            except NoteNotFound:  # its owner has already deleted it
                 return False
             finally:
                 self._take_up(changed, meaning=False)
@@ -424,7 +424,7 @@ class LocalStore:
 
 @contextmanager
 def _beside() -> Iterator[None]:
-    """For what is only noted down: what became of the note itself is done, and told so."""
+    """Log errors in what is kept beside a note, since the change of the note itself is done."""
     try:
         yield
     except KiteError as error:

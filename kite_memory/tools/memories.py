@@ -68,7 +68,7 @@ def _read(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
         return _told(store.memories(asker.grant, wanted, touch=True), argument_parsing.MOST_RESULTS)
     wanted = _wanted(asker, near, arguments, pattern, limit=1)
     looked_for = [wanted]
-    if wanted.scope is Scope.SHARED and not arguments.get("project"):  # what write_memory writes where none is named comes first
+    if wanted.scope is Scope.SHARED and not arguments.get("project"):  # the default scope of write_memory comes first
         looked_for.insert(0, replace(wanted, project=local_context.NOWHERE))
     found = next(filter(None, (store.memories(asker.grant, each, touch=True) for each in looked_for)), None)
     return {"found": True, **_with_value(found[0])} if found else {"found": False, "key": pattern}
@@ -107,7 +107,7 @@ def _wanted(asker: Asker, near: Near, arguments: Json, pattern: str, *, limit: i
     scope = argument_parsing.choice(arguments, "scope", Scope)
     project, session = local_context.around(asker, near, arguments)
     if scope is not None:
-        local_context.place_of(asker, near, arguments, scope)  # says what is missing
+        local_context.place_of(asker, near, arguments, scope)  # raises with the missing argument
     return Wanted(
         pattern=pattern,
         scope=scope,

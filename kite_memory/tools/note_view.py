@@ -198,8 +198,9 @@ _PLACES = tuple(dict.fromkeys(FOLDERS.values()))
 
 
 def seen_by(store: Store, grant: Grant) -> Leads:
-    """Return a lookup for the links of one note. Only a limited number of targets are looked up; further ones count as not
-    visible.
+    """Return a lookup for the links of one note.
+
+    Only a limited number of targets are looked up; further ones count as not visible.
     """
     known: dict[str, bool] = {}
 
@@ -266,7 +267,7 @@ def told(note: Note, grant: Grant) -> Json:
 def found(hit: Found, grant: Grant, query: str) -> Json:
     note = as_seen(hit.note, grant)
     line, why = hit.snippet, hit.why
-    if not grant.whole:  # what was found may be the name of a link
+    if not grant.whole:  # the words found may be the title of a link's target
         line = snippet(note, terms(query))
         why = ", ".join(part for part in why.split(", ") if not part.startswith("words:"))
     return {**told(note, grant), "score": hit.score, "why": plain_line(why), "snippet": plain_line(quoted(line), 240)}

@@ -56,8 +56,9 @@ _DECISION = 'as in: "decisions": [{"decision": "PostgreSQL for the queue", "reas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """A parsed record. ``remarks`` say what was not taken over as given. If the record is empty, the transcript is to be
-    distilled.
+    """A parsed record.
+
+    ``remarks`` say what was not taken over as given. If the record is empty, the transcript is to be distilled.
     """
 
     uuid: str
@@ -269,7 +270,7 @@ class _Reading:
             return ""
         if not isinstance(text, str):
             raise UsageError("`full_transcript` must be text, or a list of {role, content}", hint="or leave it out")
-        text = clean(text).replace("\0", "").strip()  # all of it: half a secret would not be known for one
+        text = clean(text).replace("\0", "").strip()  # the whole text, since half of a secret would not be recognized
         if len(text) > MOST_TRANSCRIPT:
             half = MOST_TRANSCRIPT // 2 - len(_LEFT_OUT)
             self._remarks.append(f"of the transcript, {len(text) - 2 * half} characters in the middle were left out")

@@ -278,7 +278,7 @@ def _last_session(near: Near, asker: Asker, project: str, session: str) -> Part:
         return nothing
     try:
         told = near.resume(cwd=project, session=session, **within(asker.grant, Scope.PROJECT))
-    except KiteError:  # nothing was done there yet, or it is not known
+    except KiteError:  # no session there, or an unknown project
         return nothing
     of = told["session"]
     if not asker.grant.sees(Scope.PROJECT, of["project"]):

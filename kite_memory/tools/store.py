@@ -124,8 +124,9 @@ class Saved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A search query. ``project`` is where the query comes from; with ``within``, only notes of that project or of no project are
-    found.
+    """A search query.
+
+    ``project`` is where the query comes from; with ``within``, only notes of that project or of no project are found.
     """
 
     text: str
@@ -184,8 +185,9 @@ class State:
 
 
 class Store(Protocol):
-    """Interface of a store. Thread-safe. Methods raise `StoreUnavailable`, `NotAllowed`, and other `KiteError` that an agent can
-    act on.
+    """Interface of a store.
+
+    Thread-safe. Methods raise `StoreUnavailable`, `NotAllowed`, and other `KiteError` that an agent can act on.
     """
 
     @property
@@ -268,8 +270,9 @@ class Store(Protocol):
         title: str = "",
         origin: Origin = "assistant",
     ) -> Note:
-        """Write a note that the next search finds, in this process or another. A note that originates from a tool waits for
-        review.
+        """Write a note that the next search finds, in this process or another.
+
+        A note that originates from a tool waits for review.
         """
         ...
 

@@ -44,8 +44,8 @@ def asked(tool: str, arguments: Json, asker: Asker) -> bytes:
         body = json.dumps({"tool": tool, "arguments": arguments, "asker": told}, ensure_ascii=False, allow_nan=False)
         if _LONG_NUMBER.search(body):
             json.loads(body, parse_int=_fitting)
-        return body.encode("utf-8", "replace")  # half a character is a question mark from here on
-    except (ValueError, RecursionError) as error:  # quicker writers would make null of it, and nobody would be told
+        return body.encode("utf-8", "replace")  # an unpaired surrogate becomes a question mark
+    except (ValueError, RecursionError) as error:  # faster JSON writers would silently write null
         raise UsageError("NaN, Infinity and very deep nesting are not JSON", hint="write null, or the number as text") from error
 
 

@@ -184,12 +184,12 @@ def connect(url: str, password: str, **parameters: int) -> Connection:
             url,
             autocommit=True,
             row_factory=dict_row,
-            prepare_threshold=None,  # plans depend on whose rows are asked for, and poolers between us share sessions
+            prepare_threshold=None,  # plans depend on the grant, and poolers share sessions
             connect_timeout=_CONNECT_SECONDS,
             application_name="kite-memory",
             **given,
         )
-    except psycopg.ProgrammingError:  # which may quote it, with the password
+    except psycopg.ProgrammingError:  # its message may quote the URL with the password
         raise UsageError("the store's URL is not one", hint="write it as postgresql://user@host/database") from None
 
 
@@ -206,7 +206,7 @@ def settings_of(grant: Grant, tenant: str, statement_seconds: float) -> dict[str
         "kite.everybody": "on" if grant.person is None else "off",
         "statement_timeout": str(int(statement_seconds * 1000)),
         "timezone": "UTC",
-        "jit": "off",  # takes longer to compile these than they take
+        "jit": "off",  # compiling these queries takes longer than running them
         "hnsw.iterative_scan": "relaxed_order",
         "hnsw.ef_search": "100",
     }
@@ -226,7 +226,7 @@ def unavailable(error: psycopg.Error) -> StoreUnavailable:
             return StoreUnavailable("the team's database has no space left", hint="tell who runs it")
         case errors.TooManyConnections():
             return StoreUnavailable("the team's database takes no more connections", hint="try again in a moment")
-        case _ if _TURNED_AWAY.search(str(error)):  # while connecting there is no code, and words alone tell
+        case _ if _TURNED_AWAY.search(str(error)):  # errors while connecting have no code, only a message
             return StoreUnavailable(
                 "the team's store does not know this user or password", hint="`kmem keys set team` keeps the password"
             )

@@ -135,8 +135,9 @@ def _unsaid(conversation: Conversation, gone: Collection[str]) -> Conversation:
 
 
 def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: Kept) -> tuple[Saved, str] | None:
-    """Save the conversation. Return the result and the name of an object no longer needed; ``None`` if it was amended or forgotten
-    meanwhile.
+    """Save the conversation.
+
+    Return the result and the name of an object no longer needed; ``None`` if it was amended or forgotten meanwhile.
     """
     conversation = prepared.conversation
     _take_turn(cursor, tenant, conversation.uuid)
@@ -145,7 +146,7 @@ def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: Kept) -> tuple[S
         return None
     _write(cursor, tenant, conversation, kept)
     row = note_row(prepared.journal[0], by=conversation.created_by, conversation=conversation.uuid)
-    cursor.execute("DELETE FROM kite.trash WHERE tenant = %s AND id = %s", (tenant, row["id"]))  # who saves it wants it again
+    cursor.execute("DELETE FROM kite.trash WHERE tenant = %s AND id = %s", (tenant, row["id"]))  # saving it again restores it
     notes.put(cursor, tenant, row, prepared.journal[1])
     contraries = {item_id(conversation, item): opposite(conversation, item) for item in conversation.record.items()}
     for note, index in prepared.notes:

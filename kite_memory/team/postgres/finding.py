@@ -41,8 +41,9 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A word of a query. ``query`` and ``titled`` (the same for titles and names only) are in PostgreSQL's notation; ``word`` is
-    for display.
+    """A word of a query.
+
+    ``query`` and ``titled`` (the same for titles and names only) are in PostgreSQL's notation; ``word`` is for display.
     """
 
     word: str
@@ -124,8 +125,9 @@ _USUAL_LENGTH: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexed:
-    """The index entries of a note. ``vectors`` are in pgvector's notation, empty if the embedder did not answer; ``space`` is
-    theirs.
+    """The index entries of a note.
+
+    ``vectors`` are in pgvector's notation, empty if the embedder did not answer; ``space`` is theirs.
     """
 
     words: Held
@@ -146,7 +148,7 @@ def indexed(note: Note, embedder: Embedder) -> Indexed:
     try:
         rows = embedder.embed(passages(note)[:_PASSAGES], "document")
     except EmbedderUnavailable:
-        return Indexed(words=held(note), vectors=(), space="")  # found by its words until `PostgresStore.catch_up` comes by
+        return Indexed(words=held(note), vectors=(), space="")  # found by its words until `PostgresStore.catch_up` embeds it
     return Indexed(words=held(note), vectors=tuple(map(spelled, rows)), space=embedder.space.tag)
 
 
@@ -167,7 +169,7 @@ def question(asked: Asked, embedder: Embedder) -> Question:
 def put_index(cursor: Cursor, tenant: str, note: Row, index: Indexed) -> None:
     """Replace the index entries of a note. ``note`` is its row."""
     place = {name: note[name] for name in ("id", "scope", "project", "kind", "created", "expires", "person")} | {"tenant": tenant}
-    drop_index(cursor, tenant, note["id"])  # "on conflict" would take the right to read
+    drop_index(cursor, tenant, note["id"])  # "on conflict" would require the right to read
     cursor.execute(
         "INSERT INTO kite.words (tenant, id, scope, project, kind, created, expires, length, tsv, person) VALUES (%(tenant)s,"
         " %(id)s, %(scope)s, %(project)s, %(kind)s, %(created)s, %(expires)s, %(length)s, %(tsv)s::tsvector, %(person)s)",

@@ -88,7 +88,7 @@ def wanted(cursor: Cursor, tenant: str, wanted: Wanted, *, touch: bool) -> list[
         conditions.append("note.key = %(pattern)s")
     elif pattern.strip("*"):
         conditions.append("note.key LIKE %(like)s")
-        if start:  # the index of keys serves comparisons alone, below a policy
+        if start:  # below a policy, the index of keys is used only for comparisons
             conditions.append("note.key >= %(start)s AND note.key < %(end)s")
     if wanted.scope is not None:
         conditions.append("note.scope = %(scope)s")

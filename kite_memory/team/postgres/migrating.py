@@ -379,7 +379,7 @@ _PERSONS = "".join(
     (
         _WHOSE,
         _each(_WITH_PERSONS, "ADD COLUMN person text NOT NULL DEFAULT ''"),
-        _each(GUARDED, "NO FORCE ROW LEVEL SECURITY"),  # or their owner would see no row to change
+        _each(GUARDED, "NO FORCE ROW LEVEL SECURITY"),  # otherwise the owner would see no row to change
         _WHOSE_IT_BECOMES,
         _each(GUARDED, "FORCE ROW LEVEL SECURITY"),
         *map(_guarded_anew, _WITH_PERSONS),
@@ -524,7 +524,7 @@ def _prepare(connection: Connection) -> None:
             with connection.transaction():
                 connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN NOSUPERUSER NOBYPASSRLS").format(sql.Identifier(ROLE)))
         except (errors.DuplicateObject, errors.UniqueViolation):
-            pass  # roles are the whole server's: another database's migration was first
+            pass  # roles belong to the whole server: another database's migration made it first
     member = connection.execute("SELECT pg_has_role(%s, 'MEMBER') AS ours", (ROLE,)).fetchone()
     if member is None or not member["ours"]:
         connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(sql.Identifier(ROLE)))

@@ -54,7 +54,7 @@ class S3Objects:
                 connect_timeout=_SECONDS / 3,
                 read_timeout=_SECONDS,
                 retries={"mode": "standard", "total_max_attempts": 2},
-                request_checksum_calculation="when_required",  # other daemons than Amazon's do not know the newer checksums
+                request_checksum_calculation="when_required",  # services other than Amazon's do not support the newer checksums
                 response_checksum_validation="when_required",
             ),
         )

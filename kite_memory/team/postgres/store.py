@@ -234,7 +234,7 @@ class PostgresStore:
             conversation = replace(conversation, created_by=conversation.created_by or grant.name, person=grant.person or "")
             saved, replaced = self._saved(grant, conversation, kept, named)
         except Unsure:
-            raise  # its row may be there; if not, `sweep` takes the object
+            raise  # its row may exist; if not, `sweep` deletes the object
         except BaseException:
             conversations.take_away(self._objects, kept.object)
             raise
@@ -267,7 +267,7 @@ class PostgresStore:
             now = self._kept(grant, uuid)
             if now == kept:
                 raise
-            return None if now is None else now.fetched(self._objects)  # another one has just taken its place
+            return None if now is None else now.fetched(self._objects)  # a concurrent save has replaced it
 
     def _kept(self, grant: Grant, uuid: str) -> conversations.Kept | None:
         return self._connections.run(grant, lambda cursor: conversations.transcript(cursor, self._tenant, uuid))
@@ -315,7 +315,7 @@ class PostgresStore:
             importance=2,
             expires=None,
         )
-        id = note_id(note.created, "remembered", uuid.uuid4().hex)  # two in one millisecond are two
+        id = note_id(note.created, "remembered", uuid.uuid4().hex)  # two notes in one millisecond need different ids
         note = clean(replace(note, id=id, scope=place.scope, project=place.project, session=place.session))
         row, index = note_row(note, by=by or grant.name), indexed(note, self._embedder)
         return self._changing(grant, lambda cursor: notes.remember(cursor, self._tenant, row, index))
@@ -359,15 +359,16 @@ class PostgresStore:
         return Listener(self._connections, on_change)
 
     def catch_up(self, most: int = 100) -> int:
-        """Embed notes without vectors in the embedder's space, written while it did not answer or by another one. Return how
-        many.
+        """Embed notes without vectors in the embedder's space, written while it did not answer or by another one.
+
+        Return how many.
         """
         space = self._embedder.space
         missing = self._connections.run(EVERYBODY, lambda cursor: notes.without_vectors(cursor, self._tenant, space, most))
         for row in missing:
             index = indexed(note_of(row), self._embedder)
             if not index.vectors:
-                return 0  # the embedder does not answer; later, then
+                return 0  # the embedder does not answer; tried again later
             self._connections.run(EVERYBODY, partial(notes.index_again, tenant=self._tenant, row=row, index=index))
         return len(missing)
 
@@ -421,6 +422,6 @@ class Housekeeping:
                 self._store.sweep()
             except KiteError as error:
                 log.warning("the team's store could not be tidied: %s", error)
-            except Exception:  # the edge of a thread: the next time may go well
+            except Exception:  # last resort of a thread: the next run may succeed
                 log.exception("the team's store could not be tidied: a bug of ours")
             self._stop.wait(self._pause)
