@@ -38,7 +38,7 @@ _LABELLED = re.compile(
     rb"|[a-z]{1,24}(?:_[a-z]{1,24}+){0,6}_?[0-9]?|[a-z]{1,20}[A-Z][A-Za-z]{1,40}[0-9]?",
     re.DOTALL,
 )
-"""What is no password even right behind a label."""
+"""Words that are no password even right behind a label."""
 _FUNCTION_WORDS = frozenset(
     b"""
     the a an to for of is are was be or and if in on at as by with from used not must may can should will your my our its this

@@ -27,7 +27,7 @@ _OPENING = b"(\"'`*?\xab[,"
 _CLOSING = b"\"'`,;:.)]?*"
 _DIGIT = re.compile(rb"[0-9]")
 _TELLING = re.compile(rb"[0-9!#$%^&*~+@]")
-"""Each value has one of these."""
+"""Every value has one of these characters."""
 _STOPS = re.compile(rb"[({\[<>;]")
 _WITHIN_WORDS = tuple(label for label in LABELS if not label.word)
 _ONE_WORD = tuple(label for label in LABELS if label.word and label.stem.isalpha())

@@ -169,7 +169,7 @@ _EXTENSION = re.compile(rb"\.[a-z][a-z0-9]{0,4}(?![A-Za-z0-9])")
 
 
 def _drawn(raw: bytes, start: int, end: int) -> Span | None:
-    """Return whether the text is a token of unknown origin: long, random, and nothing that is normally random."""
+    """Return the span of a token of unknown origin: long, random, and nothing that is normally random; else ``None``."""
     low, high = _chunk(raw, start, end)
     found: Span | None = None
     for at in (low, start):

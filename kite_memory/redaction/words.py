@@ -21,7 +21,7 @@ class Likeness(StrEnum):
     CHOSEN = "chosen"
     """Letters with a digit or a sign among them."""
     WORDS = "words"
-    """Words that make no sentence."""
+    """Words that do not form a sentence."""
     CLEAR = "clear"
     """Letters, a digit and a sign, in no form that an identifier has."""
     SIGNED = "signed"

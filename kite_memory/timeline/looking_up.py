@@ -119,7 +119,7 @@ def met(timeline: Timeline, error: str, *, project: str = "", limit: int = 5) ->
 
 
 def _failed(timeline: Timeline, event: Event) -> bool:
-    """Return the summary of failed tests for a result that a pipe reported as a success."""
+    """Return whether the event is a failure, including a success reported by a pipe whose call has a failed event."""
     if event.type is EventType.ERROR or event.status == "failed":
         return True
     told = timeline.events(event.provider, event.session, after=event.ordinal - 1, limit=_TOLD_WITH) if event.call else ()

@@ -127,7 +127,7 @@ def _cut(text: str) -> str:
 
 _SESSIONS = 8
 _EVENTS = 2_000
-"""Of a session, the last ones are looked at: what was not listed since is done, or forgotten by the agent as well."""
+"""Number of a session's last events that are read: older todo items are done, or the agent has dropped them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

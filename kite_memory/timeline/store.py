@@ -476,7 +476,7 @@ class Timeline:
         return sum(below for (below,) in self._all("SELECT below - 1 FROM unsearched"))
 
     def fix(self, *, project: str, session: str, signatures: Sequence[str], command: str) -> Fix | None:
-        """As `model.fix.Fixes.fix`."""
+        """See `model.fix.Fixes.fix`."""
         return find(self._all, project=project, session=session, signatures=signatures, command=command)
 
     def fix_of(self, event: Event) -> Fix | None:
@@ -485,7 +485,7 @@ class Timeline:
         return fix_of(self._all, row[0]) if row is not None else None
 
     def overviews(self, *, project: str = "", limit: int = 50) -> list[Overview]:
-        """As `summaries.overviews`."""
+        """See `summaries.overviews`."""
         return overviews(self._all, project=project, limit=limit)
 
     def session_count(self, *, project: str = "") -> int:
@@ -494,11 +494,11 @@ class Timeline:
         return int(count)
 
     def works(self, *, project: str = "", limit: int = 500) -> list[Work]:
-        """As `summaries.works`."""
+        """See `summaries.works`."""
         return works(self._all, project=project, limit=limit)
 
     def sub_sessions(self, provider: str, session: str, limit: int = 100) -> list[Session]:
-        """As `summaries.sub_sessions`."""
+        """See `summaries.sub_sessions`."""
         return sub_sessions(self._all, provider, session, limit)
 
     def edges(self, provider: str, session: str) -> list[Edge]:
@@ -507,15 +507,15 @@ class Timeline:
         return [Edge(kind=EdgeKind(kind), source=source, target=target) for kind, source, target in rows]
 
     def tallies(self) -> list[Tally]:
-        """As `counting.tallies`."""
+        """See `counting.tallies`."""
         return counting.tallies(self._all)
 
     def counts(self) -> list[SourceCount]:
-        """As `counting.counts`."""
+        """See `counting.counts`."""
         return counting.counts(self._all)
 
     def problems(self, limit: int = 100, *, file: str = "") -> list[CountedProblem]:
-        """As `counting.problems`."""
+        """See `counting.problems`."""
         return counting.problems(self._all, limit, file)
 
     def damage(self) -> list[str]:

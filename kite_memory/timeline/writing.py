@@ -26,7 +26,7 @@ _AMENDS = (
     f" WHERE session = excluded.session AND ({', '.join(_AMENDABLE)})"
     f" IS NOT ({', '.join(f'excluded.{name}' for name in _AMENDABLE)})"
 )
-"""An amended event keeps its place in the order and its session."""
+"""An amended event keeps its place in the order and the session in which it was first seen."""
 _AT_ONCE = 256
 
 

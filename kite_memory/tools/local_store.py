@@ -142,7 +142,7 @@ class LocalStore:
         tags: Sequence[str] = (),
         expires: datetime | None = None,
     ) -> Note:
-        """Write a memory as the vault's owner in person, which overwrites any existing one."""
+        """Write a memory as the vault's owner in person, overriding an existing value, and return its note."""
         memory = self._written(
             OWNER, key, text, place, kind=kind, origin="user", by="you", tags=tags, expires=expires, overrule=True
         )

@@ -248,9 +248,7 @@ class _Reading:
         return ""
 
     def _is_new(self, item: RecordItem) -> bool:
-        """Return whether the item is new: of two with the same kind and title the first counts, and only a limited number are
-        taken.
-        """
+        """Return whether to take the item: the first of its kind and title, up to a maximum number of items."""
         key = name_of(item)
         if len(self._seen) == _MOST_ITEMS:
             if (remark := f"only the first {_MOST_ITEMS} decisions, insights and questions were taken") not in self._remarks:

@@ -136,7 +136,7 @@ def _text(head: str, parts: Sequence[Part], chosen: Sequence[Sequence[str]]) -> 
 
 
 def state_lines(there: Sequence[State], now: datetime, *, most: int = _STATES) -> Iterator[str]:
-    """Return open todos and working notes of a state; nothing if it is older than two weeks, or all is done."""
+    """Yield open todos and notes of saved states; those older than two weeks, or with nothing left to say, are omitted."""
     lately = [state for state in there if now - state.saved <= _FORGOTTEN]
     telling = [state for state in lately if _left(state) or state.context_summary or state.working_notes]
     for state in telling[:most]:
