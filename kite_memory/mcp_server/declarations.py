@@ -163,7 +163,7 @@ _WRITABLE = (NoteKind.FACT, NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.QUESTI
 class Declared:
     """A declared tool. ``answers`` is the schema of the structured result; ``longest`` is the limit of its text, in characters.
 
-    ``daily`` tells agents that load tools on demand to keep this one loaded.
+    ``daily`` asks agents that load tools on demand to keep this one loaded.
     """
 
     name: str

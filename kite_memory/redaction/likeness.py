@@ -58,9 +58,7 @@ def _signs(value: bytes) -> int:
 
 
 def chosen(value: bytes) -> bool:
-    """Return whether the value fits right behind a label: letters with a digit or a sign among them, and nothing else that is
-    known.
-    """
+    """Return whether the value fits right behind a label: letters with a digit or sign among them, in no known form."""
     if (
         value.isalpha()
         or not 5 <= len(value) <= LONGEST
@@ -92,9 +90,7 @@ def numeric(value: bytes) -> bool:
 
 
 def clear(value: bytes) -> bool:
-    """Return whether the value fits near a label: letters, a digit and a sign, or digits and capitals in a form that no name
-    has.
-    """
+    """Return whether the value fits near a label: letters, a digit and a sign, or digits and capitals unlike any name."""
     if value.isalpha() or not 6 <= len(value) <= LONGEST or not digits(value) or _spelled(value) < 3:
         return False
     if _BRACKETS.search(value) or b"," in value or b":" in value or stands_in(value, numbered=False) or _ORDINARY.fullmatch(value):

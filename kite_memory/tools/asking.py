@@ -130,9 +130,7 @@ def _notes(store: Store, asker: Asker, arguments: Json) -> Json:
 
 
 def _page(transcript: str, offset: int) -> Json:
-    """Return the part of the transcript from ``offset`` that fits in one answer; ``next`` is where to continue, if there is
-    more.
-    """
+    """Return the part of the transcript from ``offset`` that fits in one answer, and in ``next`` where to continue."""
     part = transcript[offset : offset + _PAGE]
     while (sent := len(json.dumps(part)) + 5 * part.count("<")) > _PAGE:  # an upper bound: `mcp_server.rendering` escapes less
         part = part[: len(part) * _PAGE // sent]

@@ -368,7 +368,7 @@ class LocalStore:
         return True
 
     def forgot(self, notes: Collection[Note]) -> None:
-        """Remove what is kept beside a forgotten note. Must be called by whoever forgets notes without this store."""
+        """Remove what is kept beside a forgotten note. Code that forgets notes without this store must call it."""
         for note in notes:
             with _beside():
                 self._state.forgot(name(note))

@@ -126,7 +126,7 @@ def without_vectors(cursor: Cursor, tenant: str, space: Space, most: int) -> lis
 
 
 def index_again(cursor: Cursor, tenant: str, row: Row, index: Indexed) -> None:
-    """Replace the index entries, unless the note has changed meanwhile; whoever changed it has updated them."""
+    """Replace the index entries, unless the note has changed meanwhile, in which case they are already updated."""
     found = cursor.execute("SELECT updated FROM kite.note WHERE tenant = %s AND id = %s FOR UPDATE", (tenant, row["id"])).fetchone()
     if found is not None and found["updated"] == row["updated"]:
         put_index(cursor, tenant, row, index)
