@@ -1,1 +1,1 @@
-"""The MCP server: stdio and HTTP, who asks, what is declared, how answers are written."""
+"""The MCP server: stdio and HTTP transports, authentication, tool declarations, rendering of answers."""

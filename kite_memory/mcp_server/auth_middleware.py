@@ -1,4 +1,4 @@
-"""Who gets through to the MCP server over HTTP. Every request passes here, and nothing of it is looked at before it has."""
+"""Authentication for the MCP server over HTTP. Every request passes through here before anything of it is parsed."""
 
 import hmac
 import ipaddress
@@ -24,14 +24,17 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 
 class MetricsMissing(Exception):
-    """The package that counts is not installed."""
+    """The metrics package is not installed."""
 
 
 class Metrics:
-    """Thread-safe. Raises `MetricsMissing` without ``prometheus-client``, which comes with ``kite-memory[team]``."""
+    """Prometheus metrics.
+
+    Thread-safe. Raises `MetricsMissing` without ``prometheus-client``, which comes with ``kite-memory[team]``.
+    """
 
     def __init__(self, *, ready: Callable[[], bool] = lambda: True, waiting: Callable[[], int] = lambda: 0) -> None:
-        """``waiting`` is the number of connections whose request has not come yet."""
+        """Create the metrics. ``waiting`` returns the number of connections that have not sent a request yet."""
         try:
             import prometheus_client as prometheus
         except ModuleNotFoundError as error:
@@ -61,7 +64,7 @@ class Metrics:
         self._requests.labels(outcome).inc()
 
     def call(self, tool: str, outcome: str, seconds: float) -> None:
-        """``tool`` is one of ours: what others make up would grow the labels without bound."""
+        """Count a call. ``tool`` must be a declared tool's name, since arbitrary names would let the labels grow without bound."""
         self._calls.labels(tool, outcome).inc()
         self._seconds.labels(tool).observe(seconds)
 
@@ -74,9 +77,10 @@ _LONGEST_WORD = 200
 
 
 class Audit:
-    """Lines of JSON in a file for its owner alone. At 8 MB it becomes ``….1``, and the one before that goes. Thread-safe.
+    """Audit log: lines of JSON in a file readable by its owner only. Thread-safe.
 
-    A full disk must not keep anybody from their memory: what cannot be written is counted in the next line that can.
+    At 8 MB the file is renamed to ``….1``, replacing the previous one. A full disk does not fail requests; lines that could not be
+    written are counted in the next one that is.
     """
 
     def __init__(
@@ -90,7 +94,7 @@ class Audit:
         self._lost = 0
 
     def note(self, *, token: str, address: str, what: str, outcome: str, took_ms: float | None = None) -> None:
-        """``token`` is its name, empty for nobody's."""
+        """Write a line. ``token`` is the token's name, empty if there is none."""
         told = {"at": self._clock().isoformat(timespec="milliseconds"), "token": token, "address": address, "what": what}
         told = {name: value[:_LONGEST_WORD] for name, value in {**told, "outcome": outcome}.items()}
         took = {} if took_ms is None else {"took_ms": round(took_ms, 1)}
@@ -123,17 +127,17 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LONGEST_BODY = 4 << 20
 ADMITTED = "kite.admitted"
-"""Where in the scope of a request stands who it is from."""
+"""Key in the ASGI scope under which the `Admitted` request is stored."""
 
 _SECONDS_FOR_A_BODY = 30.0
 _READ_TO_ITS_END = 2 * LONGEST_BODY
 _LOOKED_AT_AT_ONCE = 1 << 16
-"""What is longer is looked at in a thread."""
+"""Longer bodies are parsed in a thread."""
 _LONGEST_HEADER = 1_024
 _ONCE = frozenset({b"host", b"origin", b"authorization", b"content-length", b"kite-project"})
 
 _MOST_AT_ONCE = 200
-"""Requests that are being answered; whoever comes while there are so many is told to come again."""
+"""Most requests answered at a time; further ones are refused as busy."""
 HEALTH = "/healthz"
 METRICS = "/metrics"
 
@@ -167,9 +171,10 @@ _WORDS: dict[int, bytes] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRules:
-    """What is let in. ``names`` are those that clients call us by, as in a Host header, with or without a port.
+    """Rules of which requests are admitted.
 
-    ``private`` says that only this machine can reach us; only then is the local token good.
+    ``names`` are those by which clients address this server, as in a Host header, with or without a port. ``private`` means that
+    only this machine can reach the server; only then is the local token valid.
     """
 
     names: frozenset[str]
@@ -182,7 +187,10 @@ class AccessRules:
     def of(
         cls, *, host: str, port: int, names: Iterable[str], origins: Iterable[str], path: str, private: bool, behind_proxy: bool
     ) -> "AccessRules":
-        """A name without a port may come with any: a proxy's port is its own affair. On loopback the port is ours."""
+        """Return the rules.
+
+        A name without a port matches any port, since a proxy may use another. On loopback this server's port is required.
+        """
         local = ("127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host)
         own = {f"{name.lower()}:{port}" for name in local} if private or behind_proxy else set()
         return cls(
@@ -208,7 +216,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """``detail`` is for the log alone."""
+    """A refused request. ``detail`` is for the log only."""
 
     why: Why
     address: str
@@ -217,21 +225,22 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The metrics are asked for, by somebody who may read them."""
+    """An admitted request for the metrics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preflight:
-    """A browser asks whether a page that may ask us may send what it is about to send. It has no token yet."""
+    """A browser's CORS preflight request, which carries no token yet."""
 
     headers: bytes
 
 
 class AuthMiddleware:
-    """An ASGI application before another. Refusals say no more than their kind: whose token it was not is for the log.
+    """ASGI middleware that admits or refuses requests.
 
-    A browser shows a page our answers only where they name its origin; they do where it may ask. ``starting`` says why nothing can
-    be answered yet, ``health`` why nothing can be answered now, which may take a while to find out; both are empty otherwise.
+    A refusal reveals no more than its kind; which token failed goes to the log. A browser shows a page the answer only if it names
+    the page's origin, so answers to allowed pages do. ``starting`` returns why the server is not ready yet, ``health`` why it
+    currently fails, which may take a while; both return an empty string otherwise.
     """
 
     def __init__(
@@ -276,7 +285,7 @@ class AuthMiddleware:
         if self._at_once > _MOST_AT_ONCE:
             judged: Judged = Refused(why="busy", address=self._address(scope, scope["headers"]))
         else:
-            judged = await anyio.to_thread.run_sync(self.judge, scope)  # the tokens lie on a disk
+            judged = await anyio.to_thread.run_sync(self.judge, scope)  # reading the tokens blocks on the disk
         if self._metrics is not None:
             self._metrics.request(judged.why if isinstance(judged, Refused) else "ok")
         if isinstance(judged, Preflight):
@@ -344,13 +353,16 @@ class AuthMiddleware:
         return Admitted(kept=kept, address=address, project=project if project.isprintable() else "")
 
     def _page(self, scope: Scope) -> bytes:
-        """The origin of a page that may ask; empty for any other request."""
+        """Return the origin of an allowed page; empty for any other request."""
         origins: list[bytes] = [value for name, value in scope["headers"] if name == b"origin"]
         allowed = len(origins) == 1 and origins[0].decode("latin-1").lower() in self._rules.origins
         return origins[0] if allowed else b""
 
     def _address(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> str:
-        """A proxy adds whom it speaks for at the end, some with a port; what stands before that anybody can have written."""
+        """Return the client's address.
+
+        A proxy appends the address of its client, some with a port; earlier entries may be forged.
+        """
         peer = scope.get("client")
         address = str(peer[0]) if peer else ""
         if not self._rules.behind_proxy:
@@ -363,9 +375,10 @@ class AuthMiddleware:
             return address
 
     async def _refuse(self, refused: Refused, send: Send) -> None:
-        """Who fails often is told so, and no longer fills the log.
+        """Send a refusal.
 
-        A good token is bounded by its own rate: clients ask by GET, too, each time they begin, and must hear that we have no such.
+        An address with many failures gets 429 and no longer fills the log. A valid token is limited by its own rate only: clients
+        also try GET each time they start, and must learn that it is not supported.
         """
         status = _STATUS[refused.why]
         ours = refused.why in ("method", "busy", "not ready")
@@ -389,7 +402,7 @@ class AuthMiddleware:
         await send({"type": "http.response.body", "body": words})
 
     async def _tell_health(self, scope: Scope, send: Send) -> None:
-        """For whoever watches over the server: asked without a token and by any name, and told nothing but whether it works."""
+        """Answer a health check, which needs no token and may use any host name; the answer says only whether the server works."""
         if scope["method"] not in ("GET", "HEAD"):
             await _tell(405, b"only GET", b"text/plain", send)
             return
@@ -436,7 +449,7 @@ def _without_port(address: str) -> str:
 
 
 def _utf_8_first(header: str) -> str:
-    """As most clients write it; the standard's own latin-1 where it is no UTF-8."""
+    """Decode a header as UTF-8, as most clients write it, or else as latin-1, as the standard has it."""
     try:
         return header.encode("latin-1").decode()
     except UnicodeDecodeError:
@@ -444,7 +457,10 @@ def _utf_8_first(header: str) -> str:
 
 
 async def _body(receive: Receive) -> bytes | Envelope | Literal["too long", "too slow"]:
-    """Of one that is too long, its envelope, read to its end: who is told before that, hears of a broken connection instead."""
+    """Return the body, or the envelope of one that is too long.
+
+    It is read to its end: a client that is answered earlier only sees a broken connection.
+    """
     body: bytearray | Envelope = bytearray()
     length = 0
     with anyio.move_on_after(_SECONDS_FOR_A_BODY):
@@ -465,7 +481,7 @@ async def _body(receive: Receive) -> bytes | Envelope | Literal["too long", "too
 
 
 async def _fit(body: bytes | Envelope) -> bytes:
-    """As the SDK reads it. Raises `Unfit`."""
+    """Return the body as the SDK reads it. Raises `Unfit`."""
     if isinstance(body, Envelope):
         raise too_long(body, LONGEST_BODY)
     return (await anyio.to_thread.run_sync(read, body) if len(body) > _LOOKED_AT_AT_ONCE else read(body))[0]
@@ -479,7 +495,7 @@ async def _answer(unfit: Unfit, status: int, send: Send) -> None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """As if the body had not been read yet."""
+    """Return a ``receive`` that delivers the body again."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def received() -> Message:

@@ -1,4 +1,4 @@
-"""The tools as agents see them: named, described and shaped so that the right one is picked and filled in rightly."""
+"""Tool declarations: names, descriptions and schemas, written so that agents pick the right tool and fill it in correctly."""
 
 import threading
 from collections import OrderedDict
@@ -13,9 +13,9 @@ _MOST_KNOWN = 10_000
 
 
 class Buckets:
-    """Each name may do ``burst`` things at once, and ``rate`` more each second. Thread-safe, and bounded in memory.
+    """Rate limiter: each name may do ``burst`` things at once and ``rate`` more per second. Thread-safe, and bounded in memory.
 
-    Of more names than can be kept, those not seen for longest are forgotten, whose buckets are the fullest.
+    If there are too many names, those not seen for longest are dropped, since their buckets are the fullest.
     """
 
     def __init__(self, *, rate: float, burst: float, clock: Callable[[], float] = monotonic, most: int = _MOST_KNOWN) -> None:
@@ -27,7 +27,7 @@ class Buckets:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, name: str) -> bool:
-        """Whether there was one left."""
+        """Take one from the bucket of a name, and return whether there was one left."""
         with self._lock:
             now = self._clock()
             left, since = self._left.pop(name, (self._burst, now))
@@ -48,13 +48,16 @@ _STATUSES = ("pending", "in_progress", "completed", "cancelled", "blocked")
 
 
 def shape(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None, *, others: bool = False) -> Schema:
-    """An object of these members. With ``others`` there may be more, which the tool reads as well as it can."""
+    """Return the schema of an object with these members.
+
+    ``others`` allows further members, which the tool parses as well as it can.
+    """
     told: Schema = {"type": "object", "properties": {**required, **(optional or {})}, "additionalProperties": others}
     return {**told, "required": list(required)} if required else told
 
 
 def told(required: Mapping[str, Schema]) -> Schema:
-    """What a tool answers: at least these members."""
+    """Return the schema of an answer with at least these members."""
     return {"type": "object", "properties": dict(required), "required": list(required)}
 
 
@@ -151,16 +154,16 @@ TOPIC_MEMBERS: dict[str, Schema] = {
 
 _TEXT_LIMIT = 20_000
 _WHOLE = 300_000
-"""For what somebody asked for by its name and needs whole."""
+"""Limit for results that were requested by name and are needed whole."""
 _WRITABLE = (NoteKind.FACT, NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.QUESTION)
-"""What a person prefers only they can say."""
+"""Kinds of notes that an agent may write. Preferences are a person's to state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """``answers`` is the schema of the structured result. ``longest`` bounds the result's text, in characters.
+    """A declared tool. ``answers`` is the schema of the structured result; ``longest`` is the limit of its text, in characters.
 
-    ``daily`` says that an agent which loads tools only as they are searched for should have this one at hand.
+    ``daily`` asks agents that load tools on demand to keep this one loaded.
     """
 
     name: str
@@ -180,7 +183,7 @@ class Declared:
 
     @property
     def open(self) -> bool:
-        """Whether the tool itself reads what is not declared."""
+        """Whether the tool itself parses arguments that are not declared."""
         return bool(self.takes["additionalProperties"])
 
     @property

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP: every request stands alone, so that a restart, or a second server beside this one, loses nothing."""
+"""MCP over streamable HTTP. Every request stands alone, so a restart, or a second server beside this one, loses nothing."""
 
 import asyncio
 import re
@@ -52,7 +52,7 @@ _UNFIT = re.compile(r"[^a-z0-9._-]+")
 
 
 def agent_of(client: str) -> str:
-    """As the rest of the house names it, where it is one we know; else its own name, fit for a file name. Empty for none."""
+    """Return the agent's known name for a client, or the client's own name reduced to safe characters; empty if there is none."""
     name = client[:200].strip().lower()
     for start, agent in _KNOWN:
         if name.startswith(start):
@@ -64,7 +64,7 @@ _CALLS_AT_ONCE = 16
 _MOST_WAITING = 200
 _BURST_SECONDS = 4.0
 _ADDRESS_RATE = 2.0
-"""An address may ask so many times as often as a token: several people work behind one."""
+"""Requests per second of an address, as a multiple of a token's, since several people may share an address."""
 _FAILURES_PER_SECOND = 0.5
 _FAILURES_AT_ONCE = 20.0
 _SECONDS_TO_ASK = 15.0
@@ -72,7 +72,7 @@ _SECONDS_TO_ASK = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor(Asker):
-    """An asker from the network; ``token`` is the name of theirs. Both are for the log."""
+    """An asker over the network. ``token`` is the name of its token; both fields are for the log."""
 
     address: str
     token: str
@@ -85,10 +85,9 @@ class Certificate:
 
 
 class Waiting:
-    """Connections whose next request has not come yet. Of more than ``most``, one is closed to make room for the newest.
+    """Connections that have not sent their next request yet. Beyond ``most``, one is closed to make room for the newest.
 
-    It is the one that has waited longest among those of the address that has most of them: who opens hundreds and asks for
-    nothing crowds out their own.
+    It is the longest waiting one of the address that has most of them, so a client that opens hundreds displaces only its own.
     """
 
     def __init__(self, most: int = _MOST_WAITING) -> None:
@@ -117,7 +116,7 @@ class Waiting:
 
 
 class _Impatient(H11Protocol):
-    """uvicorn's, which waits for a request for ever; a few hundred who send none would keep everybody out."""
+    """uvicorn's protocol with a timeout for a request, without which a few hundred idle connections would block the server."""
 
     seconds: float
     waiting: Waiting
@@ -129,7 +128,7 @@ class _Impatient(H11Protocol):
         peer = transport.get_extra_info("peername")
         self._address = str(peer[0]) if peer else ""
         if (connected := transport.get_extra_info("socket")) is not None:
-            # asyncio does so only where a socket names its protocol; else an answer in two pieces waits for the peer's delayed ACK
+            # asyncio sets it only if the socket names its protocol; without it, an answer in two pieces waits for a delayed ACK
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._wait()
 
@@ -138,7 +137,7 @@ class _Impatient(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._timer is None and self.conn.their_state is h11.IDLE:  # the first of another request's
+        if self._timer is None and self.conn.their_state is h11.IDLE:  # the first bytes of the next request
             self._wait()
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
@@ -172,11 +171,11 @@ async def serve(
     team: bool = False,
     started: Callable[[Callable[[], None]], None] = lambda stop: None,
 ) -> None:
-    """Until SIGINT or SIGTERM, or what ``started`` is given is called. ``rate`` is what a token may ask each second.
+    """Serve until SIGINT or SIGTERM, or until the function passed to ``started`` is called.
 
-    An address that was refused ``failures_at_once`` times is only told that it comes too often, until some time has passed. Who
-    has opened a connection has ``seconds_to_ask`` for the head of a request. ``starting`` and ``health``: see `AuthMiddleware`.
-    ``team`` says that this is a team's store, where a token that names no person is one.
+    ``rate`` is the limit of requests per second and token. An address that was refused ``failures_at_once`` times gets only 429 for
+    some time. A new connection has ``seconds_to_ask`` to send the head of a request. For ``starting`` and ``health`` see
+    `AuthMiddleware`. With ``team``, the store is a team's, where a token without a person is a person of its own.
     """
     waits = Waiting()
 
@@ -205,8 +204,8 @@ async def serve(
             http=Impatient,
             lifespan="off",
             log_config=None,
-            access_log=False,  # addresses may hold what should not lie about
-            proxy_headers=False,  # the gate reads them itself, and only where a proxy was promised
+            access_log=False,  # addresses may hold private data
+            proxy_headers=False,  # `AuthMiddleware` reads them itself, and only if a proxy is configured
             server_header=False,
             timeout_graceful_shutdown=5,
             ssl_certfile=certificate.file if certificate else None,
@@ -231,7 +230,7 @@ def _metrics(starting: Callable[[], str], waiting: Waiting) -> Metrics | None:
 
 
 def who(context: ServerRequestContext[Any, Any], *, team: bool = False) -> Visitor:
-    """Raises `NotAllowed` for whoever did not come through the gate."""
+    """Return the asker of a request. Raises `NotAllowed` if it did not pass `AuthMiddleware`."""
     request = context.request
     admitted = request.scope.get(ADMITTED) if request is not None else None
     if not isinstance(admitted, Admitted):

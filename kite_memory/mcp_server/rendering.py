@@ -1,4 +1,4 @@
-"""A tool's result as an agent gets it: text and structure, neither longer than the tool may be."""
+"""Tool results as agents get them: text and structure, both within the tool's limit."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _HALVINGS = 60
 
 
 def bounded(result: Json, longest: int) -> Json:
-    """``result`` itself where it is short enough as JSON; else with lists and texts shortened, and ``cut`` saying so."""
+    """Return ``result`` itself if it is short enough as JSON, else with shortened lists and texts and the field ``cut``."""
     now, cut = result, False
     for _ in range(_HALVINGS):
         over = len(written(now)) - longest
@@ -45,13 +45,13 @@ def _shorter(value: Any, over: int) -> Any:
 
 
 def text_of(result: Json) -> str:
-    """``text`` where the tool wrote one for reading, else all of it as JSON."""
+    """Return the result's own ``text`` if it has one, else all of it as JSON."""
     words = result.get("text")
     return words if isinstance(words, str) and words else written(result)
 
 
 def refusal(error: KiteError) -> tuple[str, Json]:
-    """What went wrong and what to do, to read and to act upon."""
+    """Return an error with what to do about it, as text and as structure."""
     told = wire.error_told(error)
     lines = [f"error: {quoted(str(error))}"]
     match error:

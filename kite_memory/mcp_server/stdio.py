@@ -1,8 +1,8 @@
-"""JSON-RPC by lines over a process's two ends, for one client that may vanish at any moment.
+"""JSON-RPC in lines over a process's standard streams, for one client that may disappear at any time.
 
-The SDK's own transport reads lines of any length, leaves what is not JSON unanswered, drops the answers that are still due when
-the input ends, and cannot end while its input is open but nobody reads its output. Reading and writing cannot be broken off, so
-threads do it that nobody waits for at the end.
+The SDK's own transport reads lines of any length, leaves invalid JSON unanswered, drops pending answers when the input ends, and
+cannot stop while its input is open but its output is not read. Reads and writes cannot be interrupted, so threads do them which are
+not joined at the end.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _LONGEST_ENVELOPE = 1 << 16
 
 
 class Unfit(Exception):
-    """A message that is not taken. ``answer`` says why, and what to do."""
+    """A message that is refused. ``answer`` is the error response, with what to do."""
 
     def __init__(self, answer: types.JSONRPCError) -> None:
         super().__init__(answer.error.message)
@@ -46,7 +46,7 @@ class Unfit(Exception):
 
 
 class Envelope:
-    """What stands outermost in a message, and nothing of what its params hold: of one of any length, this takes little room."""
+    """The outermost members of a message without its params, so that a message of any length takes little memory."""
 
     def __init__(self, text: bytes = b"") -> None:
         self._kept = bytearray()
@@ -56,7 +56,7 @@ class Envelope:
         self.feed(text)
 
     def feed(self, piece: bytes) -> None:
-        """The message's next bytes, however it is cut."""
+        """Add the next bytes of the message, split anywhere."""
         at = 0
         while at < len(piece):
             at = self._outside(piece, at) if self._text_began is None else self._within_a_text(piece, at)
@@ -107,7 +107,7 @@ class Envelope:
             self._kept += text[: max(0, room - len(self._kept))]
 
     def id(self) -> types.RequestId | None:
-        """The request's; of what is none, or has no id that can be read, ``None``."""
+        """Return the id of a request; ``None`` for other messages and for an id that cannot be parsed."""
         try:
             told = json.loads(bytes(self._kept))
         except (ValueError, RecursionError):
@@ -122,7 +122,7 @@ class Envelope:
 
 
 def read(text: bytes) -> tuple[bytes, types.JSONRPCMessage]:
-    """A message, and the bytes that say it, mended where need be. Raises `Unfit`."""
+    """Return the message and its bytes, repaired if needed. Raises `Unfit`."""
     try:
         return text, _json_message(text)
     except (ValueError, RecursionError):
@@ -134,9 +134,10 @@ def read(text: bytes) -> tuple[bytes, types.JSONRPCMessage]:
 
 
 def _json_message(text: bytes) -> types.JSONRPCMessage:
-    """What has an id wants an answer: the SDK takes a request whose id is none for a notification, and answers nothing.
+    """Parse a message.
 
-    Some clients write null as the id of what is a notification by its name.
+    A message with an id needs an answer, but the SDK takes a request with an invalid id for a notification and does not answer.
+    Some clients write null as the id of what its method shows to be a notification.
     """
     message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
     if isinstance(message, types.JSONRPCNotification):
@@ -161,7 +162,7 @@ def _mended(text: bytes) -> bytes:
         error = UsageError(f"this is not JSON: {wrong.msg}, at character {wrong.pos + 1:,}", hint=_ONE_MESSAGE)
     except UnicodeDecodeError:
         error = UsageError("this is not JSON: it is not UTF-8", hint=_ONE_MESSAGE)
-    except ValueError:  # more digits than Python makes a number of
+    except ValueError:  # more digits than Python converts to a number
         error = UsageError("this request holds a number with thousands of digits", hint=_NO_NUMBER)
     raise _unfit(Envelope(text), types.PARSE_ERROR, error)
 
@@ -172,7 +173,7 @@ def _no_message(text: bytes, mended: bytes) -> Unfit:
     except ValueError:
         error = UsageError("this is JSON, but no JSON-RPC 2.0 message", hint=_ONE_MESSAGE)
         return _unfit(Envelope(text), types.INVALID_REQUEST, error)
-    error = UsageError("this request is nested too deeply to be read", hint=_TOO_DEEP)  # for the SDK's parser alone
+    error = UsageError("this request is nested too deeply to be read", hint=_TOO_DEEP)  # only for the SDK's parser
     return _unfit(Envelope(text), types.PARSE_ERROR, error)
 
 
@@ -190,14 +191,14 @@ Item = SessionMessage | Exception
 
 
 class Lines:
-    """Whole lines of a file descriptor; of one that is too long, only its envelope."""
+    """Lines of a file descriptor; of a line that is too long, only its envelope."""
 
     def __init__(self, fd: int, longest: int = LONGEST_LINE) -> None:
         self._fd = fd
         self._longest = longest
 
     def __iter__(self) -> Iterator[bytes | Envelope]:
-        """What comes after the last newline counts as a line."""
+        """Yield the lines. Text after the last newline counts as a line."""
         line: bytearray | Envelope = bytearray()
         while piece := self._read():
             *ends, rest = piece.split(b"\n")
@@ -219,12 +220,12 @@ class Lines:
     def _read(self) -> bytes:
         try:
             return os.read(self._fd, _PIECE)
-        except OSError:  # a terminal that has gone
+        except OSError:  # the terminal is closed
             return b""
 
 
 class _Due:
-    """The answers that have not been written yet: to requests by their id, and those to lines that were none."""
+    """Answers not written yet: those to requests, by their id, and those to invalid lines."""
 
     def __init__(self) -> None:
         self._ids: set[types.RequestId] = set()
@@ -261,7 +262,7 @@ class _Due:
 
 
 async def serve(server: Server[Any], *, read_fd: int, write_fd: int, longest: int = LONGEST_LINE) -> None:
-    """Until the input ends and what was asked is answered, or nobody reads the output any more."""
+    """Serve until the input has ended and all requests are answered, or until the output is closed."""
     incoming, taken = anyio.create_memory_object_stream[Item](0)
     given, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     errors, due = given.clone(), _Due()
@@ -290,7 +291,7 @@ async def _read(
                 await incoming.send(SessionMessage(message))
 
     def read() -> None:
-        """No more is read than is dealt with. The loop may have been left behind: then there is nobody to read for."""
+        """Read one line at a time, waiting until it is handled. Stops if the event loop has ended."""
         with contextlib.suppress(RuntimeError, CancelledError):
             for line in Lines(fd, longest):
                 if isinstance(line, bytes) and not line.strip():
@@ -312,7 +313,7 @@ async def _write(fd: int, outgoing: MemoryObjectReceiveStream[SessionMessage], d
     def write() -> None:
         while (taken := lines.get()) is not None:
             line, written = taken
-            with contextlib.suppress(RuntimeError):  # the loop has been left behind
+            with contextlib.suppress(RuntimeError):  # the event loop has ended
                 loop.call_soon_threadsafe(_set, written, _write_all(fd, line))
 
     threading.Thread(target=write, name="kmem-mcp-output", daemon=True).start()
@@ -340,7 +341,7 @@ def _message(line: bytes | Envelope, longest: int) -> types.JSONRPCMessage:
 
 
 def _write_all(fd: int, line: bytes) -> bool:
-    """Whether somebody was there to read it."""
+    """Write all of the line. Return whether the output was still open."""
     left = memoryview(line)
     try:
         while left:
@@ -352,7 +353,7 @@ def _write_all(fd: int, line: bytes) -> bool:
 
 @contextlib.contextmanager
 def own_ends() -> Iterator[tuple[int, int]]:
-    """This process's standard input and output for the protocol alone: what anything else prints goes to standard error."""
+    """Yield this process's standard input and output for the protocol alone; other output goes to standard error."""
     read_fd, write_fd = os.dup(0), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nowhere, 0)

@@ -1,7 +1,7 @@
-"""Tokens for `kmem serve`: made once, shown once, and known again by a signature and a hash.
+"""Tokens for `kmem serve`: created once, shown once, and verified by a signature and a hash.
 
-A token names itself and says when it ends, signed with this machine's key; what it reaches stands beside its hash in a file of
-ours. So a forged one is turned away before anything is looked up, and whoever reads the file can present none of them.
+A token holds its id and expiry, signed with this machine's key; its grant is stored beside its hash in a file. So a forged token is
+refused without a lookup, and a reader of the file cannot recover any token.
 """
 
 import base64
@@ -25,7 +25,7 @@ from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.tools.access import OWNER, Grant
 
 LOCAL = "local"
-"""The token that `kmem serve` makes for this machine's own agents. It is good on loopback alone."""
+"""Name of the token that `kmem serve` creates for this machine's own agents. It is valid on loopback only."""
 
 _PREFIX = "kmem_"
 _LONGEST = 512
@@ -41,7 +41,7 @@ CREATE TABLE token (
 _MIGRATIONS = {1: (_SCHEMA,), 2: ("ALTER TABLE token ADD COLUMN person TEXT NOT NULL DEFAULT ''",)}
 
 Turned = Literal["none", "malformed", "forged", "unknown", "expired", "not here"]
-"""Why a token is not taken. For the log: whoever presents it only learns that it was not."""
+"""Why a token is refused. For the log; the client learns only that it was refused."""
 
 
 class NoSuchToken(KiteError):
@@ -50,9 +50,9 @@ class NoSuchToken(KiteError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What is known of a token. ``None`` for ``scopes`` and ``projects`` is all of them, for ``expires`` never.
+    """The stored data of a token. ``None`` means all for ``scopes`` and ``projects``, and never for ``expires``.
 
-    ``person`` is empty where nobody was named, as for the tokens of earlier versions.
+    ``person`` is empty if none was given, as for tokens of earlier versions.
     """
 
     id: str
@@ -67,15 +67,15 @@ class Kept:
 
     @property
     def grant(self) -> Grant:
-        """On this machine's vault, where a token that names no person is the owner's.
+        """The grant on this machine's vault, where a token without a person is the owner's.
 
-        The local token is its owner's own hand: what it writes is told as its agent's.
+        The local token acts as the owner: what it writes is attributed to the owner's agent.
         """
         return OWNER if self.local else self._grant(self.person)
 
     @property
     def team_grant(self) -> Grant:
-        """On a team's store, where a token that names no person is one."""
+        """The grant on a team's store, where a token without a person is a person of its own."""
         return OWNER if self.local else self._grant(self.person or self.name)
 
     def _grant(self, person: str) -> Grant:
@@ -83,7 +83,7 @@ class Kept:
 
 
 class Tokens:
-    """Thread-safe; several processes may have it open, and what one revokes the others refuse from then on."""
+    """Store of tokens. Thread-safe, and safe beside other processes: a token revoked by one is refused by all from then on."""
 
     def __init__(self, folder: Path, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         make_private_folder(folder)
@@ -113,7 +113,10 @@ class Tokens:
         local: bool = False,
         person: str = "",
     ) -> tuple[str, Kept]:
-        """The token itself, which nobody can be told again. Raises `UsageError` for a name that is taken or is none."""
+        """Create a token and return it with its data; it cannot be shown again.
+
+        Raises `UsageError` if the name is taken or invalid.
+        """
         _check(name, projects)
         if person:
             _check(person, None, what="person")
@@ -144,7 +147,7 @@ class Tokens:
         return token, kept
 
     def find(self, token: str, *, loopback: bool) -> Kept | Turned:
-        """Whose token this is. ``loopback`` says that only this machine can have sent it."""
+        """Return the token's data, or why it is refused. ``loopback`` means that only this machine can have sent it."""
         if not token:
             return "none"
         signed, _, signature = token.rpartition(".")
@@ -164,7 +167,7 @@ class Tokens:
         return "not here" if kept.local and not loopback else kept
 
     def all(self) -> list[Kept]:
-        """Oldest first, also those that have expired."""
+        """Return all tokens, oldest first, including expired ones."""
         with self._asking():
             return [_kept(row) for row in self._database.execute("SELECT * FROM token ORDER BY created, id")]
 
@@ -173,7 +176,7 @@ class Tokens:
         return [kept for kept in self.all() if kept.expires is None or now < kept.expires]
 
     def revoke(self, name: str) -> Kept:
-        """By name; by id where nothing is called so. Raises `NoSuchToken`."""
+        """Revoke a token by name, or if no token has the name, by id. Raises `NoSuchToken`."""
         known = self.all()
         found = next((kept for kept in known if kept.name == name), None) or next((kept for kept in known if kept.id == name), None)
         if found is None:
@@ -183,7 +186,7 @@ class Tokens:
         return found
 
     def local(self, file: Path) -> None:
-        """See that ``file`` holds the local token: the one that is there, while it is good, else a new one."""
+        """Make sure that ``file`` holds the local token: keep a valid one, else write a new one."""
         try:
             held = file.read_text(encoding="ascii", errors="replace").strip()
         except OSError:
@@ -231,7 +234,7 @@ def _parts(signed: str) -> tuple[str, str, str]:
 
 
 def _hash(token: str) -> bytes:
-    """A token holds 192 random bits: nobody guesses it from a plain hash."""
+    """Return a plain hash, which suffices: a token has 192 random bits and cannot be guessed from it."""
     return hashlib.sha256(token.encode()).digest()
 
 
@@ -264,7 +267,7 @@ def default_end(now: datetime) -> datetime:
 
 
 def _key(file: Path) -> bytes:
-    """This machine's own; without it every token made so far is forged."""
+    """Return this machine's key, created if needed. Without it, every earlier token counts as forged."""
     for _ in range(2):
         try:
             key = file.read_bytes()
@@ -278,7 +281,7 @@ def _key(file: Path) -> bytes:
 
 
 def _publish(file: Path) -> None:
-    """Of two processes that make one at the same time, both use the first one's."""
+    """Create the key file. If two processes do so at the same time, both use the first one's key."""
     aside = file.with_name(f".kmem-{secrets.token_hex(8)}")
     replace_file(aside, secrets.token_bytes(_KEY_BYTES))
     try:

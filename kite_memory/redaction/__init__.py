@@ -1,4 +1,4 @@
-"""What must never be stored, taken out at the door between sources and timeline."""
+"""Removal of secrets from everything that is stored; it runs between the sources and the timeline."""
 
 from kite_memory.redaction.cleaning import drop_private
 from kite_memory.redaction.door import redact, redact_event, redact_id

@@ -1,4 +1,4 @@
-"""Secrets that are told by the name they go by: assignments, fields, headers, flags, columns, sentences."""
+"""Secrets recognized by their name: assignments, fields, headers, flags, columns, sentences."""
 
 import re
 from enum import Enum
@@ -12,7 +12,7 @@ from kite_memory.redaction.words import Words
 
 
 class Style(Enum):
-    """What a bare value under a name can be: in code a word is a variable, in a file of settings it is a value."""
+    """What an unquoted value under a name can be: in code a word is a variable, in a settings file it is a value."""
 
     CODE = 0
     SETTING = 1
@@ -36,21 +36,21 @@ _LEADS = (
     rb"|[ \t]{1,2}(?=[^\s=:(){}]{8})"  # set TOKEN …
     rb")"
 )
-"""The rest of a name, and how it leads to its value."""
+"""The rest of a name, and what leads from it to its value."""
 _NAMED = re.compile(
     rb"(?:p(?:ass|wd|w\b|sk|hrase)|k(?:ey|(?<=tok)en|(?<=cook)ie)|c(?:(?<=sec)ret|red)|z(?<=authoriz)ation|jwt)" + _LEADS
 )
-"""A word that secrets go by, from its rarest letter on, which makes it quick; what stands before that is looked up from there."""
+"""A word in names of secrets, matched from its rarest letter on for speed; what precedes it is looked up from there."""
 _NAMING = re.compile(rb"p(?:ass|wd|w\b|sk|hrase)|key|token|cookie|secret|cred|authorization|jwt")
-"""What there is of such names in a text's words."""
+"""Parts of such names among a text's words."""
 _MNEMONIC = re.compile(rb"mnemonic" + _LEADS)
 _SIGNATURE = re.compile(rb"[?&;](?:x-(?:amz|goog|ms)-)?sig(?:nature)?=")
-"""In an address, where it opens what the address names. Those of documents are there to be shown."""
+"""A signature in an address, which gives access to what the address names. Those in documentation are examples."""
 _SETS = re.compile(
     rb"(?:\b(?:setx?|setenv|env|arg|add|put|create)|:set)[ \t]{1,4}(?:--?[a-z]{1,12}[ \t]{1,4}){0,2}[^\s=]{0,80}\Z", re.IGNORECASE
 )
 _JAR = re.compile(rb"curl [^|;&\n]{0,400}?-(?<=\s-)b[ \t]{0,4}(?=[\"']?[a-z0-9_.\-]{1,64}=)")
-"""A header's cookies by another name."""
+"""Cookies given as an option of ``curl``."""
 _WITH_A_USER = re.compile(rb"\b(?:user(?:name)?|login|email)[\"']?[ \t]{0,4}[:=]")
 _FLAG = re.compile(
     rb"-(?<![\w\-]-)-?(?:[a-z0-9]{1,24}-){0,4}"
@@ -80,7 +80,7 @@ _SCHEME = re.compile(
     rb"|(digest|oauth|hawk|signature|aws4-hmac-sha256|sharedkey(?:lite)?|hmac[a-z0-9\-]{0,12}|google-?login)[ \t]{1,4}",
     re.IGNORECASE,
 )
-"""Those that one word follows (group 1), and those that many do."""
+"""Schemes followed by one word (group 1), and those followed by several."""
 _HEADER = re.compile(rb"[^\r\n\"'`\\]{1,8192}+")
 _JAR_WORD = re.compile(rb"[^\s\"'`\\;|&<>]{1,8192}+")
 _COOKIE = re.compile(rb"([A-Za-z0-9_.\-]{1,64}+)=([^;\s\"',]{8,4096}+)")
@@ -88,7 +88,7 @@ _ATTRIBUTES = frozenset((b"expires", b"path", b"domain", b"max-age", b"samesite"
 
 _FORMER_WORD = re.compile(rb"([A-Za-z]{2,14}) \Z")
 _LATTER_WORDS = frozenset((b"key", b"phrase"))
-"""In what people write, names have blanks: an API key, a seed phrase."""
+"""In prose, names have blanks: an API key, a seed phrase."""
 _NAME_CHARACTERS = bytes(ord("x") if (code < 128 and chr(code).isalnum()) or code in b"_.-$" else ord(" ") for code in range(256))
 _REFERENCE = re.compile(
     rb"\$|%[a-z_]{2,40}%|@[a-z_]{2,40}@|(?:process|import\.meta|os|deno|bun|sys|self|this|cls|ctx|config|cfg|conf|settings|options|opts"
@@ -110,12 +110,12 @@ _TECHNICAL = re.compile(
 )
 _PHRASE_LENGTHS = (12, 15, 18, 21, 24)
 _PHRASE = re.compile(rb"[a-z]{3,8}(?:\s{1,4}[a-z]{3,8}(?![a-z])){11,23}+")
-"""The words of a wallet, which have neither articles nor ``is`` among them."""
+"""The words of a wallet's seed phrase, which include neither articles nor ``is``."""
 
 
 def find_assigned(raw: bytes, small: bytes, words: Words, spans: list[Span]) -> None:
-    """``small`` is ``raw`` in small letters, and ``words`` are its words."""
-    looked = 0  # how far cookies have been looked at
+    """Find secrets by their names. ``small`` is ``raw`` in lower case, and ``words`` are its words."""
+    looked = 0  # end of the last cookie header searched
     named = _NAMED.finditer(small) if _NAMING.search(words.joined) else ()
     for match in chain(named, _MNEMONIC.finditer(small) if b"mnemonic" in words.joined else ()):
         keyword, closers, value = match.start(), match.start(1), match.end()
@@ -144,7 +144,7 @@ def find_assigned(raw: bytes, small: bytes, words: Words, spans: list[Span]) -> 
 
 
 def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes, at: int, spans: list[Span]) -> None:
-    """Look at what the name that begins at ``start`` leads to by ``separator``."""
+    """Check the value that the name at ``start`` leads to through ``separator``."""
     sign = separator.strip()
     small = name.lower()
     behind = raw[start - 1 : start] if start else b"\n"
@@ -182,7 +182,7 @@ def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes,
 
 
 def _add_default(raw: bytes, at: int, name: bytes, spans: list[Span]) -> None:
-    """``getenv("DB_PASSWORD", "…")``, which may as well be a list of names."""
+    """Add the default in ``getenv("DB_PASSWORD", "…")``, unless it looks like a list of names."""
     start, end, quoted = _extent(raw, at)
     value = raw[start:end]
     if quoted and digits(value) and not value.isupper() and _secret(value, Promise.PASSWORD, Style.CODE):
@@ -190,7 +190,7 @@ def _add_default(raw: bytes, at: int, name: bytes, spans: list[Span]) -> None:
 
 
 def _is_setting(raw: bytes, start: int, at: int) -> bool:
-    """Whether name and value have a line to themselves, as in YAML."""
+    """Return whether name and value have a line to themselves, as in YAML."""
     rest = _REST_OF_LINE.match(raw, at)
     before = raw[max(0, start - 80) : start]
     alone = not before[before.rfind(b"\n") + 1 :].strip(b" \t-")
@@ -205,7 +205,7 @@ def _take(raw: bytes, at: int, name: bytes, what: Promise, style: Style, spans: 
     while True:
         start, end, quoted = _extent(raw, at)
         if quoted and name in (b"pass", b"pw"):
-            what = max(what, Promise.STRONG)  # bare, it is mostly a test that passed
+            what = max(what, Promise.STRONG)  # unquoted, it is mostly a passed test
         called = not quoted and raw[end : end + 1] in (b"(", b"[")
         if not called and _secret(raw[start:end], what, Style.QUOTED if quoted else style):
             spans.append((start, end if quoted else _up_to(raw, start, end, style), kind_of(name)))
@@ -216,7 +216,7 @@ def _take(raw: bytes, at: int, name: bytes, what: Promise, style: Style, spans: 
 
 
 def _extent(raw: bytes, at: int) -> tuple[int, int, bool]:
-    """Where the value at ``at`` begins and ends, and whether it stands in quotes that are closed."""
+    """Return where the value at ``at`` begins and ends, and whether it is in closed quotes."""
     quote = _QUOTE.match(raw, at)
     if quote is None:
         bare = _BARE.match(raw, at)
@@ -236,7 +236,7 @@ def _extent(raw: bytes, at: int) -> tuple[int, int, bool]:
 
 
 def _up_to(raw: bytes, start: int, end: int, style: Style) -> int:
-    """Where a bare secret ends: not with a sentence's full stop, and not with an ampersand that is no address's."""
+    """Return where an unquoted secret ends: not with a sentence's full stop, and not at an ampersand outside of an address."""
     if style is Style.CODE and raw[end : end + 1] == b"&" and (rest := _REST_OF_LINE.match(raw, start)) and b"=" not in rest[0]:
         return rest.end()
     return start + len(raw[start:end].rstrip(b".:"))
@@ -266,7 +266,7 @@ def _secret(value: bytes, what: Promise, style: Style) -> bool:
 
 
 def _authorization(raw: bytes, at: int, spans: list[Span]) -> bool:
-    """``Authorization: Bearer …`` and its like, in quotes or not; says whether it is one of them."""
+    """Find ``Authorization: Bearer …`` and similar, quoted or not; return whether it is such a header."""
     quote = _QUOTE.match(raw, at)
     scheme = _SCHEME.match(raw, quote.end() if quote else at)
     if scheme is None:
@@ -280,9 +280,9 @@ def _authorization(raw: bytes, at: int, spans: list[Span]) -> bool:
 
 
 def _cookies(raw: bytes, at: int, spans: list[Span], *, bare: re.Pattern[bytes] = _HEADER) -> int:
-    """The values of a header's cookies that could let somebody in; their names and attributes stay. Returns where they end.
+    """Find the values of cookies that may give access, without names and attributes. Return where the header ends.
 
-    ``bare`` is how far those reach that are not in quotes.
+    ``bare`` matches an unquoted header.
     """
     quote = _QUOTE.match(raw, at)
     header = _HEADER.match(raw, quote.end()) if quote else bare.match(raw, at)

@@ -1,4 +1,4 @@
-"""Private keys as files hold them, whole or cut short."""
+"""Private keys as files contain them, whole or truncated."""
 
 import re
 from itertools import islice
@@ -14,7 +14,7 @@ _KEY_LINE = re.compile(
     rb"[\s\"'`,?|>#*+:.\-]{0,40}+(?:[0-9]{1,6}[?|:\t\-][\s?]{0,20}+)?"
     rb"((?:[A-Za-z0-9+/]{1,4096}+ ?){1,64}+={0,2})[\s\"'`,?|+;)\]\\]{0,12}"
 )
-"""A line of base 64, with a line number, a quote mark, a frame or a string's quotes around it."""
+"""A line of base 64, with a line number, a quote sign, a frame or a string's quotes around it."""
 _KEY_TAIL = re.compile(rb"[A-Za-z0-9+/]{32,4096}+={0,2}\Z")
 _ATTRIBUTE = re.compile(
     rb"[\s\"'?|>#*+\-]{0,40}(?:[0-9]{1,6}[?|:\t][\s?]{0,20})?(?:[A-Za-z\-]{3,24}: .{0,200})?[\s\"'?|]{0,12}", re.DOTALL
@@ -62,12 +62,12 @@ def _find_keys(raw: bytes, spans: list[Span]) -> None:
 
 
 def _is_key(body: bytes) -> bool:
-    """Not ``…``, not the rest of an expression that looks for keys."""
+    """Return whether the text is a key, not ``…`` or the rest of an expression that searches for keys."""
     return sum(map(len, re.findall(rb"[A-Za-z0-9+/=]{8,}", body))) * 2 >= max(40, len(body)) and turns(body) >= 6
 
 
 def _lines(raw: bytes, start: int, bound: int) -> list[tuple[int, int]]:
-    """Written as such, or as ``\\n`` within a string."""
+    r"""Return the bounds of the lines, whose breaks may be written as ``\n`` within a string."""
     lines = []
     for found in islice(_BREAK.finditer(raw, start, bound), _MOST_LINES):
         lines.append((start, found.start()))
@@ -76,7 +76,7 @@ def _lines(raw: bytes, start: int, bound: int) -> list[tuple[int, int]]:
 
 
 def _end_of_key(raw: bytes, start: int, bound: int) -> int:
-    """Where the base 64 that begins behind a header ends, when there is no footer to say so."""
+    """Return where the base 64 behind a header ends, if there is no footer."""
     last = start
     lines = _lines(raw, start, bound)
     for at, stop in lines:
@@ -90,7 +90,7 @@ def _end_of_key(raw: bytes, start: int, bound: int) -> int:
 
 
 def _add_headless(raw: bytes, footer: tuple[int, int], floor: int, spans: list[Span]) -> None:
-    """The end of a key whose beginning was cut off."""
+    """Find the end of a key whose beginning was cut off."""
     first = footer[0]
     longest = 0
     for at, stop in reversed(_lines(raw, max(floor, footer[0] - _LONGEST), footer[0])):
@@ -100,7 +100,7 @@ def _add_headless(raw: bytes, footer: tuple[int, int], floor: int, spans: list[S
             first, longest = at + key.start(1), max(longest, len(key[1]))
         elif longest or not _ATTRIBUTE.fullmatch(line):
             tail = _KEY_TAIL.search(line, max(0, len(line) - 4096))
-            if tail is not None:  # the first line, behind whatever it stands in
+            if tail is not None:  # the first line, which may follow other text
                 first, longest = at + tail.start(), 32
             break
     if longest >= 16:

@@ -1,4 +1,4 @@
-"""Secrets that are told by the place they hold: in an address, on a command line, in a line of a password file."""
+"""Secrets recognized by their place: in an address, on a command line, in a line of a password file."""
 
 import re
 
@@ -15,7 +15,7 @@ _DATABASES = (
     *(b"postgres", b"postgresql", b"psycopg2", b"asyncpg", b"mysql", b"pymysql", b"mariadb", b"mongodb", b"srv"),
     *(b"redis", b"rediss", b"amqp", b"amqps"),
 )
-"""In whose addresses people write passwords as they are, with slashes."""
+"""Addresses with these schemes may hold unescaped passwords, with slashes."""
 _ALONE = re.compile(rb"([A-Za-z0-9_\-.~%+=]{16,512}+)@(?=[A-Za-z0-9\[])")
 _PORT = re.compile(rb"[0-9]{1,5}(?:/.{0,512})?", re.DOTALL)
 _WEBHOOK = re.compile(
@@ -54,7 +54,9 @@ _TAKES_PASSWORD = {
     b"w": re.compile(rb"\bldap[a-z]{2,10}\b"),
     b"k": re.compile(rb"\bopenssl\b"),
 }
-"""By the option's letter. Some take it glued to the option, some with a gap, and some ask when there is a gap."""
+"""Commands by the letter of their password option. Some take the value attached, some after a gap, and some prompt if there is a
+gap.
+"""
 _ASKS = re.compile(rb"\b(?:mysql|mariadb|7z)")
 _REACH = 400
 _PASS = re.compile(rb"pass:(?<=[\s\"']pass:)([^\s\"'`\\]{3,256})")
@@ -94,7 +96,7 @@ _NEXT_WORDS = tuple(
         (b" secret", rb"secret set [^|;&\n]{0,200}?-(?:(?<=\s-)b|-body)[ \t=]{1,4}"),
     )
 )
-"""What in commands and settings a password follows, and what is among such a text's words."""
+"""Words in commands and settings that a password follows, each with a word that such a text must hold."""
 _ACCOUNT_WORDS = (frozenset((b"alter", b"create", b"grant")), frozenset((b"user", b"role", b"login", b"identified")))
 _FED = tuple(
     (
@@ -134,14 +136,14 @@ _CHAIN_KEYS = tuple(
         (b"rivate", rb"[ _\-]?[kK]ey[^\r\n]{0,16}?(?=0x)"),
     )
 )
-"""Hexadecimal digits that are a hash everywhere else."""
+"""Hexadecimal digits that are a hash in every other place."""
 _CHAIN_KEY = b"x" * 64
 _HEX_RUNS = bytes(ord("x") if code in b"0123456789abcdefABCDEF" else 32 for code in range(256))
 _LDAP_HASH = re.compile(rb"\{S?SHA(?:256|512)?\}[A-Za-z0-9+/]{20,140}+={0,2}")
 
 
 def find_carried(raw: bytes, words: Words, spans: list[Span]) -> None:
-    """``words`` are those of ``raw``."""
+    """Find secrets by their place. ``words`` are those of ``raw``."""
     if b"://" in raw:
         _addresses(raw, spans)
     if b"@" in raw and (b"@tcp(" in raw or b"@unix(" in raw):
@@ -162,12 +164,12 @@ def find_carried(raw: bytes, words: Words, spans: list[Span]) -> None:
 
 
 def _told(raw: bytes, words: Words, spans: list[Span]) -> None:
-    """What a command or a call takes for a password, by its place in it."""
+    """Find what a command or a call takes as a password, by its position."""
     for word, before in _NEXT_WORDS:
         for found in before.finditer(raw) if word in words.joined else ():
             group = found.lastgroup or "bare"
             if not found[group].startswith((b"file:", b"-")) and not (group == "bare" and worded(found[group])):
-                _add(found, group, "password", spans)  # a bare word of the language is one of the sentence's
+                _add(found, group, "password", spans)  # an unquoted dictionary word belongs to the sentence
     _fed(raw, words, spans)
     of_accounts = not any(words.each.isdisjoint(some) for some in _ACCOUNT_WORDS)
     for keyword, phrase in _SQL if of_accounts else ():
@@ -182,7 +184,7 @@ def _told(raw: bytes, words: Words, spans: list[Span]) -> None:
 
 
 def _fed(raw: bytes, words: Words, spans: list[Span]) -> None:
-    """``echo … | sudo -S``, and whatever else takes a password from its standard input."""
+    """Find passwords passed on standard input: ``echo … | sudo -S`` and similar."""
     for command, fed in _FED:
         for found in fed.finditer(raw) if command in words.each else ():
             if _TAKES_FED.search(found["to"]):
@@ -194,7 +196,7 @@ def _fed(raw: bytes, words: Words, spans: list[Span]) -> None:
 
 
 def _logins(raw: bytes, spans: list[Span]) -> None:
-    """A name and a password side by side: ``auth=("ada", "…")``, or in base 64."""
+    """Find a name and a password next to each other: ``auth=("ada", "…")``, or in base 64."""
     for found in _LOGIN_PAIR.finditer(raw):
         before = raw[max(0, found.start() - 7) : found.start()].lower()
         if b"=" in found[0][:8] or before.endswith((b"basica", b"basic_a", b"digesta")):
@@ -225,7 +227,7 @@ def _add(found: re.Match[bytes], group: int | str, kind: str, spans: list[Span])
 
 
 def _addresses(raw: bytes, spans: list[Span]) -> None:
-    """Passwords and tokens in front of the host, and the addresses that open a door to whoever knows them."""
+    """Find passwords and tokens before the host, and addresses that give access to anyone who knows them."""
     at = 0
     while (at := raw.find(b"://", at)) >= 0:
         start = at + 3
@@ -241,7 +243,7 @@ def _addresses(raw: bytes, spans: list[Span]) -> None:
 
 
 def _options(raw: bytes, spans: list[Span]) -> None:
-    """``curl -u name:password``, ``mysql -pPassword`` and their like: only behind a command that takes them so."""
+    """Find options such as ``curl -u name:password`` and ``mysql -pPassword``, only behind a command that takes them so."""
     for found in _OPTION.finditer(raw):
         line = raw[max(0, found.start() - _REACH) : found.start()]
         if b"\\\n" not in line:

@@ -1,4 +1,4 @@
-"""Whether a string was drawn by chance, spelled by a person, or stands in for a secret."""
+"""Heuristics whether a string is random, written by a person, or a placeholder for a secret."""
 
 import re
 
@@ -17,9 +17,9 @@ _NOT_LOWER = bytes(code for code in range(256) if not 97 <= code <= 122)
 
 
 def turns(word: bytes) -> int:
-    """How often the writing changes between digits and letters, or from a small letter to a capital.
+    """Return how often the text changes between digits and letters, or from a lower-case letter to a capital.
 
-    Letters drawn by chance from 62 turn at nearly every second step; ``camelCase`` at every sixth or so.
+    Random letters out of 62 change at nearly every second step; ``camelCase`` at about every sixth.
     """
     shape = word.translate(_SHAPES)
     return shape.count(b"lU") + shape.count(b"ld") + shape.count(b"dl") + shape.count(b"Ud") + shape.count(b"dU")
@@ -46,13 +46,14 @@ _FOLLOWERS = (
     b"l:adeilostuy m:aeiop n:acdefgiost o:bcdlmnoprstuw p:aeiloprt q:u r:acdeimnorsty s:acehilopstu t:acehilorstuy "
     b"u:beilmnprst v:aei w:ai x:t y:p z:e "
 )
-"""For each letter those that often follow it: the 180 commonest pairs of English and of program text (counted in the source
-of Python's standard library) make up five sixths of all pairs in words, and a quarter of those drawn by chance."""
+"""For each letter those that often follow it. The 180 commonest pairs of English and of program text (counted in the source of
+Python's standard library) make up five sixths of all pairs in words, and a quarter of those in random text.
+"""
 _COMMON_PAIRS = frozenset(bytes((group[0], follower)) for group in _FOLLOWERS.split() for follower in group[2:])
 
 
 def wordlike(word: bytes) -> bool:
-    """Whether it may be words, run together or not, with a number here and there."""
+    """Return whether the text may be words, run together or not, with a number here and there."""
     if digits(word) * 6 > len(word) or turns(word) * 5 > len(word):
         return False
     small = word.lower()
@@ -64,17 +65,17 @@ _PROPER = re.compile(rb"[a-z]{2,64}|[A-Z]{2,64}|[a-z]{0,64}(?:[A-Z]{1,5}+[a-z]{1
 
 
 def worded(word: bytes) -> bool:
-    """Whether it surely may be words: written as people write them, besides."""
+    """Return whether the text is almost surely words: `wordlike`, and in the usual upper and lower case."""
     return wordlike(word) and all(_PROPER.fullmatch(piece) for piece in re.split(rb"[-_./ ]", word) if piece)
 
 
 def monotonous(word: bytes) -> bool:
-    """``xxxxxxxx``, ``00000000``, ``abababab``: what people write where a secret would be."""
+    """Return whether it repeats few characters, as people write in place of a secret: ``xxxxxxxx``, ``00000000``, ``abababab``."""
     return len(set(word)) < min(6, len(word))
 
 
 def drawn(word: bytes) -> bool:
-    """Whether no person and no naming scheme would write it: three kinds of characters in no order."""
+    """Return whether the text looks random: three kinds of characters in an order that no person or naming scheme produces."""
     return (
         digits(word) >= 2
         and capitals(word) >= 2
@@ -86,7 +87,7 @@ def drawn(word: bytes) -> bool:
 
 
 WORDS = re.compile(rb"[A-Z]{1,256}(?![a-z])|[A-Z]?[a-z]{1,256}+|[0-9]{1,256}+")
-"""The words of an identifier, however it is written."""
+"""The words of an identifier, in any naming style."""
 
 _STAND_IN_WORDS = frozenset(
     b"""
@@ -118,7 +119,7 @@ _NOUNS = tuple(sign + noun for sign in (b"-", b"_") for noun in (b"token", b"key
 
 
 def _made_of_stand_ins(word: bytes) -> bool:
-    """Takes the longest known word off the front, again and again."""
+    """Return whether the text consists of known words, removing the longest from the front each time."""
     while word:
         for length in range(min(_LONGEST, len(word)), 0, -1):
             if word[:length] in _STAND_IN_WORDS:
@@ -130,7 +131,7 @@ def _made_of_stand_ins(word: bytes) -> bool:
 
 
 def stands_in(value: bytes, *, numbered: bool = True) -> bool:
-    """Whether ``value`` says that a secret goes here, rather than being one. ``numbered``: ``token-123`` is no secret either."""
+    """Return whether ``value`` is a placeholder for a secret. With ``numbered``, ``token-123`` is one too."""
     small = value[:256].lower()
     if small.startswith(_OPENERS) or small.endswith((b"...", b"]", b">")) or any(blank in small for blank in _BLANKS):
         return True

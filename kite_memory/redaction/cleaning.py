@@ -1,4 +1,4 @@
-"""What is invisible, taken out; what only looks different, made the same."""
+"""Normalization before redaction: invisible characters are removed, lookalike characters unified."""
 
 import re
 import tomllib
@@ -13,9 +13,9 @@ _PASSES = 8
 
 
 def drop_private(text: str) -> str:
-    """``text`` without what stands between ``<private>`` and ``</private>``, tags included.
+    """Return ``text`` without what is between ``<private>`` and ``</private>``, tags included.
 
-    An unclosed tag drops all that follows: better to lose a sentence than to keep a secret. Tags within tags count.
+    An unclosed tag drops everything after it, since losing a sentence is better than keeping a secret. Tags may be nested.
     """
     if text.isascii() and "private" not in text.lower() and "\x1b" not in text:
         return text
@@ -60,7 +60,7 @@ _HIDDEN = (
 _WIDE = "\uff01-\uff5e\U0001d400-\U0001d7ff"
 _SEEN = f"\\t\\n\\r\\x20-\\x7e{_WIDE}"
 _INVISIBLE = re.compile(f"[{_HIDDEN}](?<=[{_SEEN}].)[{_HIDDEN}]{{0,65536}}+(?=[{_SEEN}])", re.DOTALL)
-"""Between characters that it does not join: a joiner within an emoji or a word of another script means something."""
+"""Only between plain characters: a joiner within an emoji or a word of another script has a meaning."""
 _CONTROLS = bytes([*range(9), *range(14, 32), 127])
 _ASCII = bytes(range(128))
 _PLAIN = _ASCII.translate(None, _CONTROLS)
@@ -75,15 +75,15 @@ _LOOKALIKES = {
     **dict(zip("αβγδεζηθικλμνξοπρσςτυφχψω", "abgdezhqiklmnxoprsstufcyw", strict=True)),
     **dict(zip("łøđðßıæœŋþħŧəєґ", "lodds" + "iaon" + "phteeg", strict=True)),
 }
-"""Letters that are read as these: those that look like Latin ones, as a disguise has them, and those that stand for them."""
+"""Letters that are replaced by Latin ones: those that look alike, used as a disguise, and those with a Latin equivalent."""
 OTHER_LETTER = 0xF0
-"""The byte for a letter of a script that is not folded."""
+"""The byte for a letter of a script that has no Latin equivalents here."""
 LABEL = 0xF1
 """The byte for each character of a word for "password" in such a script."""
 
 
 def _folds() -> dict[int, str]:
-    """One character for one, so that offsets stay."""
+    """Return replacements of one character by one, so that offsets stay."""
     folded = {0x430 + at: letter for at, letter in enumerate(_CYRILLIC) if letter != "_"}
     folded |= {ord(letter): plain for letter, plain in _LOOKALIKES.items()}
     folded |= {ord("ъ"): "y", ord("ь"): "y"}
@@ -114,14 +114,14 @@ _OTHER_LABELS = re.compile("|".join(map(re.escape, sorted(_other_labels(), key=l
 
 
 def clean(text: str) -> str:
-    """``text`` without terminal escapes and without invisible characters between plain ones; nothing more to do the second time."""
+    """Return ``text`` without terminal escapes and without invisible characters between plain ones. Idempotent."""
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub("", text)
     return _INVISIBLE.sub("", text) if _ANY_HIDDEN.search(_without(_PLAIN, text)) else text
 
 
 def _without(letters: bytes, text: str) -> str:
-    """What of ``text`` is none of these ASCII ``letters``; many times faster than any expression."""
+    """Return ``text`` without these ASCII ``letters``; many times faster than a regular expression."""
     return text.encode("utf-8", "surrogatepass").translate(None, letters).decode("utf-8", "surrogatepass")
 
 
@@ -130,10 +130,10 @@ def _folded(found: re.Match[str]) -> str:
 
 
 def bare(text: str) -> bytes:
-    """``text`` with one byte for each character.
+    """Return ``text`` with one byte for each character.
 
-    Letters with a Latin like (accented, Cyrillic, Greek, full-width, mathematical) become it; labels in other scripts
-    become `LABEL`, their other letters `OTHER_LETTER`, and what is no letter ``?``.
+    Letters with a Latin equivalent (accented, Cyrillic, Greek, full-width, mathematical) become it. Labels in other scripts become
+    `LABEL`, their other letters `OTHER_LETTER`, and anything that is no letter ``?``.
     """
     if text.isascii():
         return text.encode()

@@ -1,6 +1,7 @@
-"""Cutting a text that was not redacted yet: half of a secret is no secret to any pattern, nor is a password without its name.
+"""Shortening of a text that is not redacted yet, without cutting through a secret.
 
-So a cut goes through nothing that is written in one, and is made where nothing is found that it would take apart.
+Half of a secret matches no pattern, nor does a password without its name. So a cut goes through nothing that is written as one
+piece, and is made where the redaction finds the same on each side as in the whole.
 """
 
 import re
@@ -12,42 +13,42 @@ _SIGNS = (
     r"\w+/=.~%:@!#$&*^?;|\-\xad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
     r"\U000e0000-\U000e007f"
 )
-"""What secrets are written with, and what may hide between. A run of these is called a word here."""
+"""Characters that secrets consist of, and invisible ones that may be between them. A run of these is called a word here."""
 _GAP = re.compile(rf"[^{_SIGNS}]")
 _GAP_IN_COLOURS = re.compile(rf"[^{_SIGNS}\\\x1b\x9b\[]")
-"""Where text is coloured, by terminal escapes or by escaped ones, the colour may change in the midst of a secret."""
+"""In coloured text, with raw or escaped terminal escapes, the colour may change within a secret."""
 _COLOURS = ("\x1b", "\x9b", "\\u001b[", "\\u001B[", "\\x1b[", "\\x1B[", "\\033[", "\\e[")
 _PADDING = " \t\\|│>"
 _BREAK = re.compile(
     rf"[{re.escape(_PADDING)}]{{0,80}}(?:\\{{1,4}}r)?(?:\r?\n|\\{{1,4}}n)"
     r"(?:[ \t\\|│>*#?]{0,80}+(?:[0-9]{1,6}+[→|:\t])?){0,3}+"
 )
-"""Between two lines: what continues, frames, quotes or numbers them."""
+"""What is between two lines: continuation signs, frames, quote signs, line numbers."""
 _LONGEST_BREAK = 400
 _FRAMES = _PADDING + "*#?→:0123456789"
 _TURN = re.compile(r"[a-z](?=[A-Z0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[0-9])")
 _JOINTS = re.compile(r"[=:/@]")
 _DIGEST = re.compile(r"[0-9a-f]{32,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Stands in lists that nobody wants to lose: of commits, of objects. A key of many lines is no such list."""
+"""Hashes of commits or objects, whose lists must stay. A key of many lines is no such list."""
 _BLANK = re.compile(r"\s")
 _STRETCH = 120
-"""What is written without a blank is one thing, a password with brackets and commas, unless it goes on and on."""
+"""Text without a blank is one piece, such as a password with brackets and commas, up to this length."""
 _BEFORE, _BEHIND = 400, 200
-"""So far before a value stands what it is called, and so far behind it what it is told by."""
+"""Characters before a value in which its name is, and behind it in which what identifies it is."""
 _TRIES = 32
-"""Where one secret stands beside the other, there is an end to looking for a better place."""
+"""Most attempts to find a place for a cut where secrets are next to one another."""
 _REACH = 512
 
 
 def beginning(text: str, limit: int) -> str:
-    """At most ``limit`` characters, with no part of a secret that goes on behind them."""
+    """Return at most ``limit`` characters, with no part of a secret that continues behind them."""
     return text if len(text) <= limit else text[: _end_of_head(text, limit)].rstrip()
 
 
 def ends(text: str, first: int, last: int) -> tuple[str, str]:
-    """At most so many characters of either end, with no part of a secret, and none that is known by what lies between them.
+    """Return at most so many characters of either end, with no part of a secret, and none that is identified by the text between.
 
-    What a person marked as private is out of the whole text before. The second is empty where the text is short enough.
+    Text marked as private is removed from the whole first. The second part is empty if the text is short enough.
     """
     text = drop_private(text)
     if len(text) <= first + last:
@@ -56,11 +57,11 @@ def ends(text: str, first: int, last: int) -> tuple[str, str]:
 
 
 def _end_of_head(text: str, cut: int) -> int:
-    """The cut is good where what is kept is redacted alike, alone and with what follows."""
+    """Return where to cut so that the head is redacted the same, alone and with what follows."""
     gap = _gap_of(text)
     at = _before(text, cut, gap)
     for _ in range(_TRIES):
-        start = max(0, at - _BEHIND)  # enough to see what goes across: whoever redacts the head sees all that is before
+        start = max(0, at - _BEHIND)  # enough to see what crosses the cut; redacting the head includes all that precedes it
         near = text[start : at + _BEHIND]
         found = redact(near)
         if found == clean(near) or found.startswith(redact(text[start:at])):
@@ -70,7 +71,7 @@ def _end_of_head(text: str, cut: int) -> int:
 
 
 def _start_of_tail(text: str, cut: int) -> int:
-    """The cut is good where what is kept is redacted alike, alone and with what was before."""
+    """Return where to cut so that the tail is redacted the same, alone and with what precedes it."""
     gap = _gap_of(text)
     at = _behind(text, cut, gap)
     for _ in range(_TRIES):
@@ -84,13 +85,13 @@ def _start_of_tail(text: str, cut: int) -> int:
 
 
 def _alike(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """Return the length of the common prefix."""
     shorter = min(len(one), len(other))
     return next((place for place in range(shorter) if one[place] != other[place]), shorter)
 
 
 def _before(text: str, cut: int, gap: re.Pattern[str]) -> int:
-    """The cut, moved before the word it goes through, and before those lines of it that are above."""
+    """Move the cut before the word it goes through, and before the earlier lines of that word."""
     broken = _BREAK.match(text, _padding_start(text, cut))
     at = broken.end() if broken and broken.end() > cut else _start(text, cut, gap)
     if blank := _BLANK.search(text[max(0, at - _STRETCH) : at][::-1]):
@@ -106,7 +107,7 @@ def _before(text: str, cut: int, gap: re.Pattern[str]) -> int:
 
 
 def _behind(text: str, cut: int, gap: re.Pattern[str]) -> int:
-    """The cut, moved behind the word it goes through, and behind those lines of it that are below."""
+    """Move the cut behind the word it goes through, and behind the later lines of that word."""
     at = _end(text, cut, gap)
     if blank := _BLANK.search(text, at, at + _STRETCH):
         at = blank.start()
@@ -130,7 +131,7 @@ def _padding_start(text: str, at: int) -> int:
 
 
 def _break_start(text: str, at: int) -> int:
-    """Of the break that ends at ``at``; ``at`` where there is none."""
+    """Return the start of the line break that ends at ``at``; ``at`` itself if there is none."""
     before = text[max(0, at - _LONGEST_BREAK) : at]
     line = before.rstrip(_FRAMES)
     if line.endswith("\n"):
@@ -145,7 +146,7 @@ def _break_start(text: str, at: int) -> int:
 
 
 def _start(text: str, at: int, gap: re.Pattern[str]) -> int:
-    """Of the word that stands before ``at``, or is cut there; ``at`` where there is none."""
+    """Return the start of the word before or around ``at``; ``at`` itself if there is none."""
     reach = _REACH
     while (found := gap.search(text[max(0, at - reach) : at][::-1])) is None and reach < at:
         reach *= 8
@@ -160,7 +161,7 @@ def _end(text: str, at: int, gap: re.Pattern[str]) -> int:
 
 
 def _drawn(word: str) -> bool:
-    """Whether a piece of a secret may be in it: letters, digits and capitals in no order."""
+    """Return whether the text may hold a piece of a secret: letters, digits and capitals in no order."""
     return _DIGEST.fullmatch(word) is None and any(map(_in_no_order, _JOINTS.split(word)))
 
 

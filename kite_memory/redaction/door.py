@@ -1,4 +1,4 @@
-"""The one way in: what passes here carries no secrets."""
+"""Entry point of the redaction: its results hold no secrets."""
 
 import hashlib
 import re
@@ -29,7 +29,7 @@ KINDS: frozenset[str] = (
     | {"private-key", "url-password", "url-token", "webhook", "password", "password-hash", "authorization", "cookie", "text"}
     | {PROTECTED}
 )
-"""Every kind there is: a mark of another kind is no mark, so nothing can hide in one."""
+"""Every kind of secret. A mark with any other kind is not treated as a mark, so no secret can hide in one."""
 
 _MARK = re.compile(r"\[redacted:([a-z0-9-]{1,32})\]")
 
@@ -39,14 +39,14 @@ def mark(kind: str) -> str:
 
 
 def marks(text: str) -> list[tuple[int, int]]:
-    """Where the marks of an earlier pass are."""
+    """Return where marks of an earlier pass are."""
     if "[redacted:" not in text:
         return []
     return [found.span() for found in _MARK.finditer(text) if found[1] in KINDS]
 
 
 def blanked(raw: bytes, places: list[tuple[int, int]]) -> bytes:
-    """``raw`` with marks made unreadable: as brackets, which end every token and begin no value."""
+    """Return ``raw`` with marks replaced by brackets, which end every token and begin no value."""
     if not places:
         return raw
     blank = bytearray(raw)
@@ -56,7 +56,10 @@ def blanked(raw: bytes, places: list[tuple[int, int]]) -> bytes:
 
 
 def beside(spans: list[Span], places: list[tuple[int, int]]) -> list[Span]:
-    """``spans`` joined, taking marks whole or not at all, and never marks alone: so each pass leaves less that is not a mark."""
+    """Join ``spans``.
+
+    A span covers a mark whole or not at all, and never only marks, so each pass leaves less text outside of marks.
+    """
     spans = joined(spans)
     if not places:
         return spans
@@ -74,11 +77,11 @@ def beside(spans: list[Span], places: list[tuple[int, int]]) -> list[Span]:
 
 
 _DEEPEST = 2
-"""Base 64 within base 64 is opened that often."""
+"""Base 64 within base 64 is decoded up to this depth."""
 
 
 def find(raw: bytes, places: list[tuple[int, int]], every: Catalogue | None = None) -> list[Span]:
-    """Offsets in a bare text, in no order, overlapping where a secret can be told in several ways. ``places`` hold marks."""
+    """Return the spans of secrets in a text made by `bare`, unordered and possibly overlapping. ``places`` are those of marks."""
     every = every or every_vendor()
     raw = blanked(raw, places)
     spans = _whole(raw, every)
@@ -104,7 +107,7 @@ def _opener(every: Catalogue, depth: int = 0) -> Callable[[bytes], str]:
 
 
 def _plain(raw: bytes, every: Catalogue, depth: int = 0, *, spoken: bool = True) -> list[Span]:
-    """``spoken``: also what people write in their own words, which ends with a line."""
+    """Find secrets without joining lines. ``spoken`` includes secrets in natural language, which end with a line."""
     look_inside = _opener(every, depth)
     spans: list[Span] = []
     find_tokens(raw, spans, look_inside, every)
@@ -120,14 +123,14 @@ def _plain(raw: bytes, every: Catalogue, depth: int = 0, *, spoken: bool = True)
 
 
 def _across(broken: View, ends: set[int], every: Catalogue) -> list[Span]:
-    """What is to be seen only where lines were joined; the rest was to be seen before, and ends where ``ends`` say.
+    """Find secrets that only appear where lines were joined. ``ends`` are where secrets found without joining end.
 
-    A word at the beginning of the next line is no part of a secret, least of all where one was complete without it.
+    A word at the beginning of the next line is no part of a secret, least of all after one that was complete without it.
     """
     found: list[Span] = []
     for start, end, kind in _plain(broken.raw, every, spoken=False):
         if kind == UNKNOWN or not broken.touched(start, end):
-            continue  # two words may look drawn by chance
+            continue  # two joined words may look random
         piece, seam = broken.behind(start, end)
         complete = seam in ends
         if digits(piece) or not ((complete and len(piece) < 4) or ((complete or len(piece) >= 8) and worded(piece))):
@@ -139,17 +142,17 @@ _PASSES = 8
 
 
 def redact(text: str) -> str:
-    """``text`` with each secret replaced by ``[redacted:<kind>]``.
+    """Return ``text`` with each secret replaced by ``[redacted:<kind>]``.
 
-    Terminal escapes and invisible characters between plain ones go too; all else stays as it was. Redacting twice changes
-    nothing: what is returned has been looked through without a find.
+    Terminal escapes and invisible characters between plain ones are removed; everything else stays. Redacting twice changes
+    nothing: the result was searched without a find.
     """
     text = clean(text)
     return _redacted(text, bare(text))
 
 
 def _redacted(text: str, raw: bytes) -> str:
-    """``text`` has been cleaned, and ``raw`` is the same `bare`."""
+    """Redact a cleaned ``text``; ``raw`` is the same text from `bare`."""
     for _ in range(_PASSES):
         places = marks(text)
         spans = beside([*find(raw, places), *find_protected(text)], places)
@@ -157,19 +160,19 @@ def _redacted(text: str, raw: bytes) -> str:
             return text
         text = clean(_replaced(text, spans))
         raw = bare(text)
-    return mark("text")  # made to show another secret whenever one is taken out
+    return mark("text")  # built to reveal another secret whenever one is removed
 
 
 _ORDINARY_ID = re.compile(r"(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{1,64})(?::[0-9]{1,6})?|[a-z]{0,12}|[0-9]{0,19}")
 
 _ONE_RUN = re.compile(r"[A-Za-z0-9_]{1,80}")
-"""Nothing leads to a secret in it: it is one by its own looks, or it is none."""
+"""An id in one run of characters has no context that could reveal a secret, so only its own form counts."""
 
 
 def redact_id(text: str) -> str:
-    """``text``, or where there is a secret in it, a name made from its SHA-256: the same each time, another for another id.
+    """Return ``text``, or if it holds a secret, an id made from its SHA-256, the same each time.
 
-    An id that only looks drawn by chance stays: that is how ids look.
+    An id that only looks random stays, since ids look like that.
     """
     if _ORDINARY_ID.fullmatch(text):
         return text
@@ -179,15 +182,15 @@ def redact_id(text: str) -> str:
     else:
         spans = find(bare(text), []) if clean(text) == text else [(0, len(text), "text")]
     if all(kind == UNKNOWN for _, _, kind in spans) and not find_protected(text):
-        return text  # ids are drawn by chance
+        return text  # ids normally look random
     return f"{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}-redacted"
 
 
 def redact_event(event: Event, known: dict[str, str] | None = None) -> Event:
-    """The event itself where there is nothing to take out.
+    """Return the event redacted, or the event itself if there is nothing to remove.
 
-    ``known`` are texts that were looked through already, each with what was let through, and takes up those of this event:
-    an agent names the same files and says the same words again and again.
+    ``known`` caches texts with their redacted form and is extended by this event's texts: an agent often names the same files and
+    repeats the same words.
     """
     known = {} if known is None else known
     text, command, path = (_let_through(part, known) if part else part for part in (event.text, event.command, event.path))
@@ -203,7 +206,7 @@ def _ids(event: Event) -> list[str]:
 
 
 def _id(text: str, known: dict[str, str]) -> str:
-    key = f"\0{text}"  # an id that is also a text is let through otherwise
+    key = f"\0{text}"  # the same string is redacted differently as an id and as a text
     told = known.get(key)
     if told is None:
         told = known[key] = redact_id(text)
@@ -211,7 +214,7 @@ def _id(text: str, known: dict[str, str]) -> str:
 
 
 def _let_through(text: str, known: dict[str, str]) -> str:
-    """As ``redact(drop_private(text))``, cleaned but once where nobody marked any of it as private."""
+    """Return ``redact(drop_private(text))``, but clean only once if nothing is marked as private."""
     told = known.get(text)
     if told is None:
         plain = clean(text)

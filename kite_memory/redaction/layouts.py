@@ -1,4 +1,4 @@
-"""Secrets whose label stands elsewhere: on the line above, at the head of a column, in another element."""
+"""Secrets whose label is elsewhere: on the line above, at the head of a column, in another element."""
 
 import re
 
@@ -8,7 +8,7 @@ from kite_memory.redaction.vendors import any_of
 from kite_memory.redaction.words import LABELS
 
 Table = tuple[int, int]
-"""Where its header begins, and where its rows end."""
+"""Where a table's header begins, and where its rows end."""
 
 _KIND = "password"
 _LINE = 600
@@ -41,7 +41,7 @@ _LABELLED = (
     (b"</", re.compile(rb">(?<=[\"' \t]>)[^<>\s]{3,128}+</"), re.compile(rb"[\"']" + _LABELS + _BEHIND_NAME)),
     (b"value", re.compile(rb"value[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), re.compile(rb"[\"']" + _LABELS + _FIELD)),
 )
-"""What follows a label is looked for first, from a literal on: it is much rarer than the sign before a label."""
+"""What follows a label is searched first, from a literal on, since it is much rarer than the sign before a label."""
 
 
 def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
@@ -58,7 +58,7 @@ def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
 
 
 def on_next_line(raw: bytes, start: int, at: int, stop: int, spans: list[Span]) -> None:
-    """The label ends its line, and the next one holds nothing but a value."""
+    """Find a value on the next line, if the label ends its line and the next one holds nothing else."""
     after = _AFTER_LABEL.match(raw, at, stop + 1)
     if after is None or not (found := _NEXT.match(raw, after.end())):
         return
@@ -69,9 +69,9 @@ def on_next_line(raw: bytes, start: int, at: int, stop: int, spans: list[Span]) 
 
 
 def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[Span]) -> Table:
-    """A table whose header has the label ``[start, end)`` for a cell: CSV, Markdown, what database clients print.
+    """Find values in a table whose header has the label ``[start, end)`` as a cell: CSV, Markdown, output of database clients.
 
-    ``last`` is the table found before, in whose rows no other begins; returned is the last one now.
+    ``last`` is the table found before, in whose rows no other begins; the current last one is returned.
     """
     before, behind = raw[max(0, start - 40) : start].rstrip(_CELL_SIGNS)[-1:], raw[end : end + 40].lstrip(_CELL_SIGNS)[:1]
     tab = b"\t" in (raw[start - 1 : start], raw[end : end + 1])

@@ -1,4 +1,4 @@
-"""Whether a word in a sentence may be a password that a person chose."""
+"""Heuristics whether a word in a sentence may be a password chosen by a person."""
 
 import re
 from typing import assert_never
@@ -28,7 +28,7 @@ _ORDINARY = re.compile(
     rb"|[\w.\-]{0,64}/[\w./\-@:]{0,256}"  # paths
     rb"|[@#$%&*~+!?^.\-/\\][\w.\-/]{0,64}[!?%*]{0,3}|[A-Za-z]{1,20}[!?+*]{1,4})"
 )
-"""What has a digit or a sign in a sentence and is no password."""
+"""Words with a digit or a sign that are ordinary in a sentence and no password."""
 _LABELLED = re.compile(
     rb"(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v|py|python|bcrypt|scrypt|web"
     rb"|ipv|tls|ssl|step|version|page|line|part|section|phase|chapter|issue|test|user|password|pass|passwd|pwd|token|key|secret|field)"
@@ -38,14 +38,14 @@ _LABELLED = re.compile(
     rb"|[a-z]{1,24}(?:_[a-z]{1,24}+){0,6}_?[0-9]?|[a-z]{1,20}[A-Z][A-Za-z]{1,40}[0-9]?",
     re.DOTALL,
 )
-"""What is no password even right behind a label."""
+"""Words that are no password even right behind a label."""
 _FUNCTION_WORDS = frozenset(
     b"""
     the a an to for of is are was be or and if in on at as by with from used not must may can should will your my our its this
     that it when which has have been required optional wrong empty set stored read only no you we password passphrase
     """.split()
 )
-"""Of a sentence; a passphrase made of words has none of them."""
+"""Words of a sentence, which a passphrase made of words does not contain."""
 _CODE = re.compile(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
 
 
@@ -58,7 +58,7 @@ def _signs(value: bytes) -> int:
 
 
 def chosen(value: bytes) -> bool:
-    """Right behind a label: letters with a digit or a sign among them, and nothing else that is known."""
+    """Return whether the value fits right behind a label: letters with a digit or sign among them, in no known form."""
     if (
         value.isalpha()
         or not 5 <= len(value) <= LONGEST
@@ -73,24 +73,24 @@ def chosen(value: bytes) -> bool:
 
 
 def direct(value: bytes) -> bool:
-    """The very next word behind a label: as `chosen`, and long, with a number."""
+    """Return whether the value fits as the very next word behind a label: as `chosen`, and long, with a number."""
     if not chosen(value) or len(value) < 8 or digits(value) < 2 or smalls(value) < 2:
         return False
     return capitals(value) >= 1 or letters(value) >= 7
 
 
 def signed(value: bytes) -> bool:
-    """Behind a word that says other things as well, and a sign."""
+    """Return whether the value fits behind an ambiguous word: as `direct`, and with a sign."""
     return _signs(value) > 0 and direct(value)
 
 
 def numeric(value: bytes) -> bool:
-    """Behind a label and a sign: a number that may be typed in as a password."""
+    """Return whether the value fits behind a label and a sign: a number that may be typed in as a password."""
     return 6 <= len(value) <= 12 and value.isdigit() and not monotonous(value)
 
 
 def clear(value: bytes) -> bool:
-    """Somewhere near a label: letters, a digit and a sign, or digits and capitals in a form that no name has."""
+    """Return whether the value fits near a label: letters, a digit and a sign, or digits and capitals unlike any name."""
     if value.isalpha() or not 6 <= len(value) <= LONGEST or not digits(value) or _spelled(value) < 3:
         return False
     if _BRACKETS.search(value) or b"," in value or b":" in value or stands_in(value, numbered=False) or _ORDINARY.fullmatch(value):

@@ -1,4 +1,4 @@
-"""A person's own literals that are never to be kept, known by their keyed hashes only."""
+"""A person's own literals to redact, stored only as keyed hashes."""
 
 import hashlib
 import hmac
@@ -15,7 +15,7 @@ _PROBE_BITS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Literal:
-    """``probe`` is a short keyed sum, by which most of a text is passed over quickly; ``digest`` decides."""
+    """A protected literal. ``probe`` is a short keyed sum to skip most of a text quickly; ``digest`` decides."""
 
     length: int
     probe: int
@@ -32,8 +32,8 @@ class Literals:
     known: tuple[Literal, ...]
 
     def find(self, text: str) -> list[Span]:
-        """Where a literal stands as it is, within a word too. Takes time linear in ``text`` for each length of a literal."""
-        import numpy as np  # most people protect nothing
+        """Return where a literal occurs, also within a word. Takes time linear in ``text`` for each length of a literal."""
+        import numpy as np  # imported late: most people protect nothing
 
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
         base = _base(self.key)
@@ -67,7 +67,7 @@ def _base(key: bytes) -> int:
 
 
 def _probe(key: bytes, text: str) -> int:
-    """As `Literals.find` has it: the polynomial of the code points, modulo 2**64, of which the upper bits count."""
+    """Return the upper bits of the polynomial of the code points modulo 2**64, as `Literals.find` computes it."""
     base, total, power = _base(key), 0, 1
     for character in text:
         total += ord(character) * power
@@ -83,7 +83,7 @@ _protected: Literals | None = None
 
 
 def protect(literals: Literals | None) -> None:
-    """From now on, in this process, these are redacted wherever anything is."""
+    """Set the literals that are redacted everywhere in this process from now on."""
     global _protected
     _protected = literals if literals is not None and literals.known else None
 

@@ -1,4 +1,4 @@
-"""What the name of a variable, field, header or flag says about its value."""
+"""What the name of a variable, field, header or flag implies about its value."""
 
 from enum import IntEnum
 from functools import lru_cache
@@ -7,15 +7,15 @@ from kite_memory.redaction.chance import WORDS
 
 
 class Promise(IntEnum):
-    """How surely a value under a name is a secret, and so how little it must look like one."""
+    """How surely a value under a name is a secret. The surer, the less it must look like one."""
 
     NONE = 0
     WEAK = 1
-    """``key``, ``session``, ``salt``: only what was drawn by chance."""
+    """``key``, ``session``, ``salt``: only random values."""
     STRONG = 2
-    """``api_key``, ``token``, ``client_secret``: whatever is not plain words."""
+    """``api_key``, ``token``, ``client_secret``: any value that is not plain words."""
     PASSWORD = 3
-    """Whatever does not say that it is none: people choose words."""
+    """Any value that is no evident placeholder, since people choose words as passwords."""
 
 
 _PASSWORDS = frozenset(b"password passwords passwd passwort passphrase passcode pwd psw passwrd kennwort passe mdp psk".split())
@@ -53,26 +53,26 @@ _COUNTED = frozenset(
     resume change delete decode encode decoded encoded
     """.split()
 )
-"""Before ``token``, these make it one of a language, a model, a page or a colour."""
+"""Before ``token``, these mean a token of a language, a model, a page or a colour."""
 _LOOKED_UP = frozenset(
     b"""
     primary foreign sort partition object hot idempotency row map dict lookup index group translation locale i18n storybook
     hash route unique composite natural surrogate range prefix shortcut keyboard arrow escape enter modifier reg label tag sdk
     """.split()
 )
-"""Before ``key``, these make it one that opens nothing."""
+"""Before ``key``, these mean a key that gives no access."""
 _PLACES = frozenset(
     b"""
     prod production dev development test testing staging stage live sandbox local default new old current plain plaintext raw
     value val env var str string text base64 b64 base main primary secondary backup tmp temp x v1 v2 v3 id1 encoded encrypted
     """.split()
 )
-"""Words that may follow what a name is about without changing it."""
+"""Words that may follow the subject of a name without changing it."""
 
 
 @lru_cache(maxsize=4096)
 def promise(name: bytes) -> Promise:
-    """Judged by the last word that says anything: ``GITHUB_TOKEN_2`` is a token, ``token_count`` is a count."""
+    """Return the promise of a name by its last meaningful word: ``GITHUB_TOKEN_2`` is a token, ``token_count`` is a count."""
     words = [word.lower() for word in WORDS.findall(name[-96:])]
     while len(words) > 1 and (words[-1] in _PLACES or words[-1].isdigit()):
         words.pop()
@@ -121,6 +121,6 @@ NAMED_KINDS = frozenset((*(kind for _, kind in _KINDS), "secret"))
 
 @lru_cache(maxsize=4096)
 def kind_of(name: bytes) -> str:
-    """The kind of secret that goes by such a name."""
+    """Return the kind of secret for a name."""
     small = name.lower()
     return next((kind for part, kind in _KINDS if part in small), "secret")

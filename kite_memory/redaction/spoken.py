@@ -1,4 +1,4 @@
-"""Secrets that people write down in their own words: a label in any language and a value after it, sentences, commands."""
+"""Secrets in natural language: a label in any language with a value after it, sentences, commands."""
 
 import re
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ _WINDOW = 200
 _LINE = 400
 _MOST_WORDS = 14
 _NEAR = 3
-"""So many words may stand between a sign, or a word such as "is", and the value."""
+"""Number of words that may be between a sign, or a word such as "is", and the value."""
 _OTHER = bytes((LABEL,))
 _TAIL = re.compile(rb"[a-z\xf0]{0,12}+(?:[_\-][a-z0-9_\-]{0,24}+)?(?:'s)?[\"'`*\])]{0,4}")
-"""An ending, and what closes a label."""
+"""A suffix of a label, and what closes it."""
 _ASIDE = re.compile(rb"[ \t]{0,3}\([^()\r\n]{1,60}\)")
 _SIGN = re.compile(rb"[ \t?]{0,40}(?:(?:[:=?|>]|->|=>|:=|-(?=[ \t])|\.{3,60})[ \t?*]{0,40}){1,3}+(?![=])")
 _TOKEN = re.compile(rb"[^\s]{1,256}+")
@@ -27,14 +27,14 @@ _OPENING = b"(\"'`*?\xab[,"
 _CLOSING = b"\"'`,;:.)]?*"
 _DIGIT = re.compile(rb"[0-9]")
 _TELLING = re.compile(rb"[0-9!#$%^&*~+@]")
-"""Each value has one of these."""
+"""Every value has one of these characters."""
 _STOPS = re.compile(rb"[({\[<>;]")
 _WITHIN_WORDS = tuple(label for label in LABELS if not label.word)
 _ONE_WORD = tuple(label for label in LABELS if label.word and label.stem.isalpha())
 _WORD_BEGINS = re.compile(b" (" + any_of(label.stem.decode() for label in _ONE_WORD).encode() + b")")
 _LABELS_AT = {each.stem: tuple(label for label in _ONE_WORD if each.stem.startswith(label.stem)) for each in _ONE_WORD}
 _SEVERAL_WORDS: dict[bytes, list[Label]] = {}
-"""By the first of them."""
+"""Labels of several words, by their first word."""
 for _label in LABELS:
     if _label.word and not _label.stem.isalpha():
         _SEVERAL_WORDS.setdefault(first_word(_label.stem), []).append(_label)
@@ -44,7 +44,7 @@ _FORMS = {word: tuple(form for form in FORMS if word in form.words[0]) for word 
 
 
 def find_spoken(raw: bytes, small: bytes, words: Words, spans: list[Span]) -> None:
-    """``small`` is ``raw`` in small letters, and ``words`` are its words."""
+    """Find secrets in natural language. ``small`` is ``raw`` in lower case, and ``words`` are its words."""
     table: Table = (0, 0)
     labels = sorted([*_labels(small, words), *_other_labels(raw)])
     for start, end, weak in labels:
@@ -57,7 +57,10 @@ def find_spoken(raw: bytes, small: bytes, words: Words, spans: list[Span]) -> No
 
 
 def _labels(small: bytes, words: Words) -> Iterator[tuple[int, int, bool]]:
-    """Where a label begins and ends, and whether it is weak. A text has few different words, so these are looked at first."""
+    """Yield where a label begins and ends, and whether it is weak.
+
+    The words are searched first, since a text has few different ones.
+    """
     there = [label for hit in _WORD_BEGINS.findall(words.joined) for label in _LABELS_AT[hit]]
     there += (label for word in words.each & _SEVERAL for label in _SEVERAL_WORDS[word])
     there += (label for label in _WITHIN_WORDS if label.stem in words.joined)
@@ -101,7 +104,7 @@ def _add_all(raw: bytes, matches: Iterator[re.Match[bytes]], form: Form, spans: 
 
 
 def _look(raw: bytes, small: bytes, start: int, end: int, weak: bool, table: Table, spans: list[Span]) -> Table:
-    """At what stands around the label at ``[start, end)``."""
+    """Check what is around the label at ``[start, end)``."""
     tail = _TAIL.match(small, end)
     at = tail.end() if tail else end
     stop = raw.find(b"\n", at, at + _WINDOW)
@@ -113,12 +116,12 @@ def _look(raw: bytes, small: bytes, start: int, end: int, weak: bool, table: Tab
 
 
 def _walk(raw: bytes, small: bytes, at: int, stop: int, weak: bool, spans: list[Span]) -> None:
-    """From word to word behind a label, to a value."""
+    """Go from word to word behind a label to a value."""
     if not _TELLING.search(raw, at, stop):
         return
     if aside := _ASIDE.match(raw, at, stop):
         at = aside.end()
-    led = 0  # so many words further, a value is expected
+    led = 0  # for this many more words, a value is expected
     glued = True
     for number in range(_MOST_WORDS):
         if sign := _SIGN.match(raw, at, stop):
@@ -161,7 +164,7 @@ def is_quoted(value: bytes, led: bool) -> bool:
 
 
 def _back(raw: bytes, start: int, spans: list[Span]) -> None:
-    """``… X as the password``: before a label only what is clearly one."""
+    """Find a value before a label, as in ``… X as the password``, only if it clearly looks like a password."""
     begin = raw.rfind(b"\n", max(0, start - 60), start) + 1 or max(0, start - 60)
     if not _DIGIT.search(raw, begin, start):
         return

@@ -1,4 +1,4 @@
-"""Secrets that are told by their own looks, wherever they stand."""
+"""Secrets recognized by their own form, wherever they are."""
 
 import re
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from kite_memory.redaction.vendors import Catalogue, Suspect
 from kite_memory.redaction.views import PAIR, base32, decoded, hexadecimal
 
 UNKNOWN = "unknown-token"
-"""The kind of what only looks drawn by chance."""
+"""The kind of a token that only looks random."""
 OWN_KINDS = frozenset((UNKNOWN, "aws-secret-key", "authorization"))
 
 SHORTEST = 16
-"""Nearly every token known here has this many letters, digits, ``_``, ``-`` and ``+`` in a row somewhere."""
+"""Nearly every known token has a run of this many letters, digits, ``_``, ``-`` and ``+``."""
 _IN_RUNS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+"
 _RUNS = bytes(ord("x") if code in _IN_RUNS else ord(" ") for code in range(256))
-"""For `bytes.translate`: looking for a run becomes looking for ``xxxxxxxxxxxxxxxx``, many times faster than any expression."""
+"""For `bytes.translate`: a run can then be searched as ``xxxxxxxxxxxxxxxx``, many times faster than with a regular expression."""
 _CHUNKS = bytes(ord("x") if code in _IN_RUNS + b"/=.~:!$%|" else ord(" ") for code in range(256))
 _BASE64 = bytes(ord("x") if code in _IN_RUNS + b"/" else ord(" ") for code in range(256))
 _WORDS = b"abcdefghijklmnopqrstuvwxyz_-+"
@@ -25,21 +25,21 @@ _AFTER = 512
 _LEAD = 224
 
 _JOINTS = frozenset(b".:/$!~*|")
-"""What may stand between an anchor and the run that it announces."""
+"""What may be between an anchor and the run that follows it."""
 _TENS = frozenset(b"234567")
-"""How the hexadecimal digits of ASCII text begin."""
+"""First hexadecimal digits of ASCII text."""
 _SPARSE = re.compile(rb"Q~|AIoT|\+A(?:S[bt]|Eh|Ba|MC|CR)")
-"""The anchors of tokens that need not have a run of `SHORTEST`, having signs among their letters."""
+"""Anchors of tokens that may lack a run of `SHORTEST`, since they have signs among their letters."""
 _COLOUR = re.compile(rb"m[0-9;]{1,12}\[")
 
 
 def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], str], every: Catalogue) -> None:
-    """``look_inside`` names the kind of secret in a decoded text, or says nothing."""
+    """Find tokens. ``look_inside`` returns the kind of secret in a decoded text, or an empty string."""
     shapes = raw.translate(_RUNS)
     needle = b"x" * SHORTEST
     done = scanned = tried = end = 0
     if (first := every.anywhere.match(raw)) and (found := _token(raw, 0, every.suspects[first[0]], 0)):
-        spans.append(found)  # an edge needs a character before it, which the very first one lacks
+        spans.append(found)  # an edge needs a character before it, which the first one lacks
         done = found[1]
     if (b"~" in raw and b"Q~" in raw) or (b"+" in raw and b"+A" in raw) or b"AIoT" in raw:
         for sparse in _SPARSE.finditer(raw):
@@ -53,7 +53,7 @@ def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], st
             end = len(raw)
         run = raw[start:end]
         if end <= done or not (telling := run.translate(None, _WORDS)):
-            continue  # small letters only: a name
+            continue  # lower-case letters only: a name
         unrest = len(telling) if telling.isalpha() and len(telling) * 5 < len(run) else turns(run)
         if unrest * 5 < len(run) and (unrest * 8 < len(run) or telling.isalpha()):
             low = max(scanned, done, start - 24 if start and raw[start - 1] in _JOINTS else start)
@@ -74,7 +74,7 @@ def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], st
 
 
 def _chunk(raw: bytes, start: int, end: int) -> tuple[int, int]:
-    """What is written without a gap around a run, as far as a token may reach."""
+    """Return the text without gaps around a run, as far as a token may reach."""
     before = raw[max(0, start - _BEFORE) : start].translate(_CHUNKS)
     return start - (len(before) - 1 - before.rfind(b" ")), end + _gap(raw[end : end + _AFTER].translate(_CHUNKS))
 
@@ -85,8 +85,8 @@ def _gap(shapes: bytes) -> int:
 
 
 def _scan(raw: bytes, anchor: re.Pattern[bytes], start: int, end: int, done: int, spans: list[Span], every: Catalogue) -> int:
-    """Add the tokens whose anchor lies in ``[start, end)``; returns where the last of all tokens ends."""
-    at = max(0, start - anchor.groups)  # an edge is looked for from the character before it
+    """Add the tokens whose anchor is in ``[start, end)``; return where the last of all tokens ends."""
+    at = max(0, start - anchor.groups)  # an edge includes the character before it
     while hit := anchor.search(raw, at, end):
         group = hit.lastindex or 0
         at = hit.start(group)
@@ -119,7 +119,7 @@ def _token(raw: bytes, at: int, suspects: tuple[Suspect, ...], done: int) -> Spa
                 continue
             begin = at - lead.end()
         end = at + len(raw[at : body.end()].rstrip(b"."))
-        if raw[end - 1] in _IN_RUNS:  # a longer one than is known: leave no tail
+        if raw[end - 1] in _IN_RUNS:  # longer than the known form: leave no tail
             end += _gap(raw[end : end + _AFTER].translate(_RUNS))
         chance = raw[begin if suspect.lead else at + suspect.length : end]
         if monotonous(chance) or (not suspect.spelled and worded(chance) and _may_be_words(chance)):
@@ -131,7 +131,7 @@ def _token(raw: bytes, at: int, suspects: tuple[Suspect, ...], done: int) -> Spa
 
 
 def _may_be_words(part: bytes) -> bool:
-    """``your-key-goes-here``; words run together in one case are seldom so long."""
+    """Return whether the text may be words: ``your-key-goes-here``. Words run together in one case are seldom so long."""
     return len(part) < 20 or b"-" in part or b"_" in part or not (part.islower() or part.isupper())
 
 
@@ -149,7 +149,7 @@ _IDS = re.compile(
     rb"|in|seti|acct|pm|src|card|cs|si|txn|po|tr|container|session|agent|task|dpl|prj|team|org|user|usr|wf|job|trace|span|obj|id|bundle"
     rb"|turn|item|PR|I|R|U|C|DC|IC|PRR|PRRC|PRRT|BPR|WFR|CR|D|GR|T)[_:\-]"
 )
-"""Identifiers that are drawn by chance and given to everybody."""
+"""Identifiers that are random but not secret."""
 _PUBLIC = re.compile(
     rb"AAAA[BCE][23]Nz|AAAAE2Vj|AAAAGnNr|MII[A-Za-z0-9]|iVBORw0KGgo|R0lGOD|UklGR|_ZN|_R[NMIC]|pk_|MDQ6|MDEy|Qm[1-9A-Za-z]{44}|bafy"
     rb"|sha[0-9]{1,3}-|h1-"
@@ -169,7 +169,7 @@ _EXTENSION = re.compile(rb"\.[a-z][a-z0-9]{0,4}(?![A-Za-z0-9])")
 
 
 def _drawn(raw: bytes, start: int, end: int) -> Span | None:
-    """The gate for tokens of nobody in particular: long, drawn by chance, and none of the things that are so by nature."""
+    """Return the span of a token of unknown origin: long, random, and nothing that is normally random; else ``None``."""
     low, high = _chunk(raw, start, end)
     found: Span | None = None
     for at in (low, start):
@@ -202,9 +202,9 @@ def _drawn(raw: bytes, start: int, end: int) -> Span | None:
 
 
 def _encoded(raw: bytes, start: int, end: int, look_inside: Callable[[bytes], str]) -> tuple[Span | None, bool, int]:
-    """A secret in base 64 or hexadecimal, whole: what is left of it could be decoded.
+    """Find a secret in base 64 or hexadecimal, taken whole, since a remainder could be decoded.
 
-    Also, whether it says anything at all, and how far has been looked.
+    Also return whether the text decodes to anything, and how far was searched.
     """
     run = raw[start:end]
     if plain := hexadecimal(run):

@@ -1,4 +1,4 @@
-"""The same text read otherwise: its escapes resolved, its broken lines put together."""
+"""Alternative readings of a text: with escapes resolved, and with broken lines joined."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ from kite_memory.redaction.vendors import every_vendor
 _DUMP_LINE = re.compile(
     rb"[ \t|>]{0,16}(?:0x)?[0-9a-f]{4,16}:?[ \t]{1,4}((?:[0-9a-f]{2}[ \t]{0,2}){1,16}+)[^\r\n]{0,60}+\r?", re.IGNORECASE
 )
-"""A line of ``xxd`` or ``hexdump -C``: an offset, bytes, and what they say."""
+"""A line of ``xxd`` or ``hexdump -C``: an offset, bytes, and their text."""
 _DUMP = re.compile(rb"0(?<=[0-9a-fA-F]{6})(?::|[ \t])[ \t]{1,3}[0-9a-fA-F]{2} ?[0-9a-fA-F]{2} ")
 _MOST_LINES = 4000
 
@@ -36,13 +36,13 @@ _JOINTS = (
     (b'" "', re.compile(rb" (\")(?=[A-Za-z0-9_\-])")),
     (b"' '", re.compile(rb" (')(?=[A-Za-z0-9_\-])")),
 )
-"""Where a literal begins that belongs to the one before."""
+"""Where a literal begins that continues the one before."""
 _OPENED = (b'${"', b"${'")
 _WITHIN = re.compile(rb"\$\{[\"']|[\"']\}(?<=[A-Za-z0-9_\-]..)")
 
 
 def joints(raw: bytes) -> list[tuple[int, int, bytes]]:
-    """Edits that put the pieces of a literal together."""
+    """Return edits that join the pieces of a literal."""
     edits = [(found.start(), found.end(), b"") for found in _WITHIN.finditer(raw)] if any(sign in raw for sign in _OPENED) else []
     for sign, joint in _JOINTS:
         for found in joint.finditer(raw) if sign in raw else ():
@@ -60,7 +60,7 @@ _JOINED = (
     (b"].join(", re.compile(rb"\[" + _LITERALS + rb"\]\.join\(\s{0,4}" + _BY.replace(rb"\1", rb"\2") + rb"\s{0,4}\)")),
     (b"implode(", re.compile(rb"implode\(\s{0,4}" + _BY + rb"\s{0,4},\s{0,4}(?:\[|array\()" + _LITERALS + rb"[\])]\)?")),
 )
-"""A list of literals that a program puts together."""
+"""A list of literals that a program joins."""
 _LITERAL = re.compile(rb"\"([^\"]{0,80})\"|'([^']{0,80})'")
 
 
@@ -69,7 +69,7 @@ _CHARACTER = re.compile(rb"[0-9]{2,3}")
 
 
 def lists(raw: bytes) -> list[tuple[int, int, bytes]]:
-    """Edits that read a list of literals as the one that is made of it."""
+    """Return edits that replace a list of literals by the joined one."""
     found = [call for sign, joined in _JOINED if sign in raw for call in joined.finditer(raw)]
     return [
         (call.start(), call.end(), b'"%b"' % call["by"].join(one or other for one, other in _LITERAL.findall(call["of"])))
@@ -81,7 +81,7 @@ def lists(raw: bytes) -> list[tuple[int, int, bytes]]:
 
 
 def arrays(raw: bytes) -> list[tuple[int, int, bytes]]:
-    """Edits that read lists of numbers as the text they stand for, where it is text."""
+    """Return edits that replace lists of numbers by the text they encode, where it is text."""
     found = []
     for array in _ARRAY.finditer(raw):
         first = _FIRST_NUMBER.search(raw, max(0, array.start() - 4), array.start())
@@ -96,7 +96,7 @@ def arrays(raw: bytes) -> list[tuple[int, int, bytes]]:
 
 
 def find_dumped(raw: bytes, look_inside: Callable[[bytes], str], spans: list[Span]) -> None:
-    """A dump whose bytes hold a secret goes as a whole."""
+    """Find dumps whose bytes hold a secret; each is taken as a whole."""
     at = 0
     while first := _DUMP.search(raw, at):
         begin = raw.rfind(b"\n", max(at, first.start() - 80), first.start()) + 1 or at
@@ -123,7 +123,7 @@ _PRINTABLE = bytes(code for code in range(256) if 32 <= code < 127 or code in b"
 _FIRST = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef"
 _SECOND = b"ABCDEFGHQRSTUVWXghijklmnwxyz0123"
 _THIRD = b"ABEFIJMNQRUVYZcdghklopstwx014589"
-"""What base 64 of ASCII text can have at the first, second and third place of each four: an eighth of all that is base 64."""
+"""What base 64 of ASCII text can have at the first, second and third place of each four: an eighth of all base 64."""
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _TENS = b"234567"
 _BASE32 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
@@ -131,7 +131,7 @@ _HEX = b"0123456789abcdefABCDEF"
 
 
 def decoded(text: bytes) -> bytes:
-    """What base 64 ``text`` says in ASCII (UTF-16 included, as PowerShell has it); nothing where it says something else."""
+    """Return the ASCII text that base 64 ``text`` encodes, also as UTF-16 (PowerShell); empty for anything else."""
     head = text[:64]
     if head[0::4].translate(None, _FIRST) or head[2::4].translate(None, _THIRD) or head[1::4].translate(None, _SECOND):
         return b""
@@ -145,7 +145,7 @@ def decoded(text: bytes) -> bytes:
 
 
 def hexadecimal(text: bytes) -> bytes:
-    """What ``text`` says if it is the hexadecimal digits of ASCII text."""
+    """Return the ASCII text that hexadecimal ``text`` encodes; empty if there is none."""
     if len(text) % 2 or text[0:32:2].translate(None, _TENS) or text.translate(None, _HEX):
         return b""
     plain = binascii.a2b_hex(text)
@@ -153,7 +153,7 @@ def hexadecimal(text: bytes) -> bytes:
 
 
 def base32(text: bytes) -> bytes:
-    """What base 32 ``text``, without its padding, says in ASCII."""
+    """Return the ASCII text that base 32 ``text``, without its padding, encodes; empty if there is none."""
     if len(text) % 8 in (1, 3, 6) or text.translate(None, _BASE32):
         return b""
     plain = base64.b32decode(text + b"=" * (-len(text) % 8))
@@ -161,17 +161,18 @@ def base32(text: bytes) -> bytes:
 
 
 Edit = tuple[int, int, bytes]
-"""``[start, end)`` of the text reads as these bytes."""
+"""``[start, end)`` of the text is replaced by these bytes."""
 
 _AROUND = 2048
-"""How much of the text on either side of an edit is looked at again, at most: the line it is in and the one before."""
+"""Most bytes of the text on either side of an edit that are searched again: its line and the one before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """``starts`` are offsets in ``raw``; from each on, ``origins`` says what it was read from.
+    """A text with edits applied.
 
-    ``seams`` are where edits lie in ``raw``: what touches none of them can be seen in the text itself.
+    ``starts`` are offsets in ``raw``; for each, ``origins`` is where the text from there on comes from. ``seams`` are the edits'
+    places in ``raw``: a secret that touches none of them can be found in the original text.
     """
 
     raw: bytes
@@ -180,18 +181,18 @@ class View:
     seams: tuple[tuple[int, int], ...]
 
     def touched(self, start: int, end: int) -> bool:
-        """Whether what lies at ``[start, end)`` goes over a seam, and so was not to be seen before."""
+        """Return whether ``[start, end)`` overlaps a seam, and so could not be found in the original text."""
         at = bisect_right(self.seams, (start, len(self.raw) + 1))
         return any(low < end and high > start for low, high in self.seams[max(0, at - 1) : at + 1])
 
     def behind(self, start: int, end: int) -> tuple[bytes, int]:
-        """What of ``[start, end)`` lies behind the last seam in it, and where in the text that seam begins."""
+        """Return the part of ``[start, end)`` behind its last seam, and where that seam begins in the original text."""
         at = bisect_right(self.seams, (end - 1, len(self.raw))) - 1
         low, high = self.seams[at]
         return self.raw[max(start, high) : end], self._start(low - 1) + 1 if low else 0
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Where in the text ``[start, end)`` was read from."""
+        """Return where in the original text ``[start, end)`` comes from."""
         return self._start(start), self._end(end - 1)
 
     def _start(self, offset: int) -> int:
@@ -209,7 +210,7 @@ _BETWEEN = b"\n\n"
 
 
 def edited(raw: bytes, edits: list[Edit]) -> View:
-    """The lines around the edits, with them made; ``edits`` in order, not overlapping."""
+    """Return the lines around the edits with the edits applied. ``edits`` must be in order and must not overlap."""
     pieces: list[bytes] = []
     starts: list[int] = []
     origins: list[tuple[int, int]] = []
@@ -236,7 +237,7 @@ def edited(raw: bytes, edits: list[Edit]) -> View:
 
 
 def _line_start(raw: bytes, at: int, floor: int) -> int:
-    """Of the line before: it may hold the name."""
+    """Return the start of the line before, which may hold the name."""
     low = max(floor, at - _AROUND)
     return max(low, raw.rfind(b"\n", low, max(low, raw.rfind(b"\n", low, at))) + 1)
 
@@ -260,7 +261,7 @@ _ESCAPES = (
 
 
 def resolved(raw: bytes) -> View | None:
-    """Read with the escapes of addresses, of HTML and of JSON resolved, literals in pieces and lists of bytes put together."""
+    """Return a view with URL, HTML and JSON escapes resolved, and split literals and byte lists joined; else ``None``."""
     edits = [
         (found.start(), found.end(), _meaning(found[0]))
         for sign, escape in _ESCAPES
@@ -285,7 +286,7 @@ _INNER = rb"[A-Za-z0-9_\-+/=.~%:$]"
 _LAST = rb"[A-Za-z0-9_\-+/=.~%:$#!@&*^]"
 _LONG = _INNER + rb"{8}"
 _FRAME = rb"[ \t]{0,200}+(?:(?:[>|?#*]|[0-9]{1,6}[?|\t])[ \t]{0,80}+){0,3}"
-"""Indentation, and what tools put in front of each line: quote and comment signs, frames, line numbers."""
+"""Indentation, and what tools put before each line: quote and comment signs, frames, line numbers."""
 
 
 _NEWLINE = re.compile(
@@ -297,7 +298,7 @@ _CONTINUED = re.compile(
     rb"\\(?:(?<=" + _LONG + rb"\\)|(?<=" + _INNER + rb"\\)(?=[\\rn \t\r\n]{1,80}" + _LONG + rb"))"
     rb"\\{0,3}+(?:r\\{1,4}+)?+(?:n|[ \t]{0,4}\r?\n)" + _FRAME + rb"(?=" + _INNER + rb")"
 )
-"""A break at which at least one side is long enough to be half of a token."""
+"""A line break with at least one side long enough to be half of a token."""
 _RUN = bytes(ord("x") if (code < 128 and chr(code).isalnum()) or code in b"_-+/=.~%:!@$^&*#" else ord(" ") for code in range(256))
 _ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_.\-]{0,63})[ \t]{0,4}(?:=(?!=)|:(?:\s|\Z)|[(\[])")
 _SIGNS = bytes.maketrans(b":@", b"==")
@@ -312,7 +313,7 @@ _SHORTEST = 12
 
 
 def put_together(raw: bytes) -> View | None:
-    """Read with lines joined where a break may have fallen into a token: continued, wrapped, indented, framed or quoted ones."""
+    """Return a view with lines joined where a break may split a token: continued, wrapped, indented, framed or quoted lines."""
     edits: list[Edit] = []
     for found in _NEWLINE.finditer(raw):
         start, end = found.span()
@@ -340,7 +341,7 @@ def _apart(edits: list[Edit]) -> list[Edit]:
 
 
 def _within_token(raw: bytes, start: int, end: int) -> bool:
-    """Whether what stands before and after a break can be one token, and not two words."""
+    """Return whether the text before and after a break can be one token, and not two words."""
     left = raw[max(0, start - _PIECE) : start]
     right = raw[end : end + _PIECE]
     left = left[left.translate(_RUN).rfind(b" ") + 1 :]
@@ -375,7 +376,7 @@ def _announces(left: bytes) -> bool:
 
 
 def fragment(piece: bytes) -> bool:
-    """Whether a piece of a token may look like this: digits among letters, or letters of both cases without order."""
+    """Return whether a piece of a token may look like this: digits among letters, or letters of both cases in no order."""
     unrest = turns(piece)
     if unrest and unrest * 5 >= len(piece):
         return True

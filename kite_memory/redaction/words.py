@@ -1,4 +1,4 @@
-"""The words and forms in which people write down a password: labels in many languages, sentences, commands."""
+"""Words and forms in which people write down a password: labels in many languages, sentences, commands."""
 
 import re
 import tomllib
@@ -15,26 +15,27 @@ class Likeness(StrEnum):
     """How much a value must look like a password."""
 
     ANY = "any"
-    """No stand-in."""
+    """No placeholder."""
     CODE = "code"
     """Digits, or groups of letters and digits."""
     CHOSEN = "chosen"
     """Letters with a digit or a sign among them."""
     WORDS = "words"
-    """Words that make no sentence."""
+    """Words that do not form a sentence."""
     CLEAR = "clear"
     """Letters, a digit and a sign, in no form that an identifier has."""
     SIGNED = "signed"
     """Clear, with a sign."""
     DRAWN = "drawn"
-    """Drawn by chance."""
+    """Random."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """``stem`` is folded as by `bare`, in small letters. ``word``: only at the start of a word; ``whole``: only a whole word.
+    """A word for "password". ``stem`` is folded as by `bare` and in lower case.
 
-    ``weak``: says other things as well, so that only what is clearly a password is one.
+    ``word``: only at the start of a word. ``whole``: only as a whole word. ``weak``: ambiguous, so only values that clearly look
+    like a password count.
     """
 
     stem: bytes
@@ -45,9 +46,10 @@ class Label:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """``pattern`` is for text in small letters.
+    """A sentence or command with a password. ``pattern`` is for text in lower case.
 
-    Each match is in a text with one of each set of ``words``, and has one of ``near`` in its line unless it begins with a literal.
+    A text matches only if it has a word of each set of ``words``, and a line only if it has one of ``near``, which is empty for a
+    pattern that begins with a literal.
     """
 
     words: tuple[frozenset[bytes], ...]
@@ -60,9 +62,9 @@ _LETTERS = bytes(code if 97 <= code <= 122 else 32 for code in range(256))
 
 
 class Words(NamedTuple):
-    """The different words of a text: what is written in letters without a gap, each once, in small letters.
+    """The different words of a text: runs of letters, each once, in lower case.
 
-    They are a fifth of the text, so that it is quick to see here what need not be looked for there.
+    They are a fifth of the text, so it is faster to check here first what need not be searched in the text.
     """
 
     each: frozenset[bytes]
@@ -71,7 +73,7 @@ class Words(NamedTuple):
 
 
 def words_of(small: bytes) -> Words:
-    """``small`` is a text in small letters."""
+    """Return the words of a text in lower case."""
     each = frozenset(small.translate(_LETTERS).split())
     return Words(each, b" ".join((b"", *each)))
 
@@ -104,13 +106,13 @@ def _compiled(text: str) -> re.Pattern[bytes]:
 
 
 def _literals(literals: list[str]) -> tuple[re.Pattern[bytes], ...]:
-    """Those that begin alike together: what begins with a literal is found quickly."""
+    """Return patterns that group literals by their beginning, since a pattern that begins with a literal is found quickly."""
     heads = dict.fromkeys(each[:3] for each in literals)
     return tuple(re.compile(any_of(each for each in literals if each.startswith(head)).encode()) for head in heads)
 
 
 def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
-    """In Latin letters; those of other scripts are `OTHER_LABELS`."""
+    """Return the labels in Latin letters; those of other scripts are `OTHER_LABELS`."""
     found: dict[bytes, Label] = {}
     for label in dict.fromkeys(label for labels in table.values() for label in labels):
         stem = bare(label.strip("*~?")).lower()

@@ -1,1 +1,1 @@
-"""A team's memory: PostgreSQL and object storage, and asking it from a prompt or a search."""
+"""Shared memory of a team: PostgreSQL and object storage, and queries to it from prompts and searches."""

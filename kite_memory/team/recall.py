@@ -1,7 +1,7 @@
-"""What a prompt is told of the team's notes: within its moment or not at all, and only what stands out.
+"""Recall from the team's notes for a prompt: within the prompt's time limit, and only notes that stand out.
 
-The question goes out on a thread of its own, never two at a time, and is given up with the moment that its prompt has. A team
-that has not answered several times in a row is left in peace for a while. What comes is taken for somebody else's text.
+The query runs in a thread of its own, never two at a time, and is given up at the prompt's time limit. After several failures in a
+row the team is not queried for a while. Results are treated as foreign text.
 """
 
 import threading
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 SCORE: Final = 0.60
 MARGIN: Final = 0.22
-"""From which score on a note is worth saying, and by how much it must stand out from the eighth best.
+"""Least score of a note to show, and its least distance from the eighth best.
 
-Measured by `bench/team_recall.py` on labelled prompts. Both kinds of store score alike, as `scoring.fused`; the margin is what
-does not grow with the team's notes, among which the best of the useless ones scores higher the more there are.
+Measured by `bench/team_recall.py` on labelled prompts. Both kinds of store score alike, as `scoring.fused`. The margin stays valid
+as the team's notes grow, while the score of the best irrelevant note rises with their number.
 """
 COMPARED: Final = 8
 BYSTANDER: Final = 0.26
-"""What stands in for the eighth best where fewer were found, as in the gate."""
+"""Used instead of the eighth best score if fewer notes were found, as in the gate."""
 MOST: Final = 2
 
 _IN_A_ROW: Final = 3
@@ -41,7 +41,7 @@ _SCOPES: Final = frozenset({Scope.GLOBAL, Scope.SHARED, Scope.PROJECT})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitBreaker:
-    """Whether the team is worth asking, by how it went lately."""
+    """Whether to query the team, given recent failures."""
 
     failures: int = 0
     away_until: float = 0.0
@@ -57,14 +57,14 @@ class CircuitBreaker:
 
 
 def standing_out(hits: Sequence[Mapping[str, Any]], *, score: float = SCORE, margin: float = MARGIN) -> list[Mapping[str, Any]]:
-    """Of a search's hits those to be said, best first; mostly none."""
+    """Return the hits to show, best first; mostly none."""
     ranked = sorted(hits, key=lambda hit: -hit["score"])
     least = ranked[COMPARED - 1]["score"] if len(ranked) >= COMPARED else BYSTANDER
     return [hit for hit in ranked[:MOST] if hit["score"] >= score and hit["score"] - least >= margin and _may_be_said(hit)]
 
 
 class Telling:
-    """A question on its way, and what has come of it so far."""
+    """A running query and its results so far."""
 
     def __init__(self, *, until: float, clock: Callable[[], float]) -> None:
         self.until = until
@@ -73,7 +73,7 @@ class Telling:
         self._hits: tuple[Hit, ...] = ()
 
     def hits(self) -> tuple[Hit, ...]:
-        """What has come in time; waits no longer than that."""
+        """Return the results that arrived in time; waits no longer than the time limit."""
         self._over.wait(max(0.0, self.until - self._clock()))
         return self._hits
 
@@ -85,7 +85,7 @@ class Telling:
 
 
 class TeamRecall:
-    """Thread-safe. Nothing is raised, whatever the team's server does."""
+    """Queries to the team's server. Thread-safe. Never raises, whatever the server does."""
 
     def __init__(self, team: Team, *, clock: Callable[[], float] = monotonic) -> None:
         self._team = team
@@ -96,7 +96,7 @@ class TeamRecall:
         self._trusted: SSLContext | None = None
 
     def ask(self, query: str, project: str, *, until: float) -> Telling | None:
-        """``None`` where nobody is asked now: another question is still on its way, or the team is left in peace."""
+        """Start a query. Return ``None`` if another one is running or the team is not queried at present."""
         with self._lock:
             if self._asking or not self._reliance.may_ask(self._clock()):
                 return None
@@ -133,22 +133,22 @@ class TeamRecall:
             line.close()
 
     def _authorities(self) -> "SSLContext | None":
-        """Read once: reading them takes a good part of the time that there is."""
+        """Return the trusted certificates, loaded once, since loading takes a large part of the available time."""
         if self._trusted is None and self._team.address.startswith("https:"):
-            import ssl  # only who belongs to a team pays for it
+            import ssl  # imported late: needed only with a team
 
             self._trusted = ssl.create_default_context()
         return self._trusted
 
 
 def _may_be_said(hit: Mapping[str, Any]) -> bool:
-    """As `scoring.spoken` has it for one's own."""
+    """Return whether a hit may be shown, by the rule of `scoring.spoken` for local notes."""
     said = hit["kind"] in SPOKEN_KINDS and hit["scope"] in _SCOPES and hit["status"] == NoteStatus.ACCEPTED
     return said and bool(hit["id"])
 
 
 def note_of(hit: Mapping[str, Any], whole: Mapping[str, Any]) -> Note | None:
-    """Under a name that none of one's own notes has. ``None`` for what does not read as `get_note` tells it."""
+    """Return the note with an id and path that no local note has; ``None`` if `get_note`'s answer cannot be parsed."""
     text = whole.get("text")
     if whole.get("id") != hit["id"] or not isinstance(text, str) or not (body := unframed(text)[:_LONGEST_BODY].strip()):
         return None

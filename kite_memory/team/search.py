@@ -1,7 +1,7 @@
-"""What a person's own search also asks: the team's bridge, within a moment or not at all. `colleagues` asks it at a prompt.
+"""Search of the team's server alongside a person's own search, within a time limit. For prompts, see `team.recall`.
 
-The question goes out on a thread of its own while the answer of this machine is made; whatever has not come back when its time is
-up is left alone. Nobody waits for it any longer than that, nothing is raised, and what comes is taken for somebody else's text.
+The query runs in a thread of its own while the local answer is computed. An answer that is late is ignored. Nothing is raised, and
+results are treated as foreign text.
 """
 
 import json
@@ -37,19 +37,19 @@ _HERE: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
-    """``address`` is that of a ``kmem serve``, with its path; ``token`` is what it asks for."""
+    """Access to a team's server: the ``address`` of a ``kmem serve`` with its path, and a ``token`` for it."""
 
     address: str
     token: str = field(repr=False)
 
     def __post_init__(self) -> None:
-        """Raises `UsageError`: a token is not sent where anybody on the way can read it."""
+        """Raise `UsageError` for an invalid address or token, or one that would send the token unencrypted to another machine."""
         not_one = UsageError("the team's address is not one", hint="set `bridge` in [team], as https://memory.example.org/mcp")
         try:
             parts = urlsplit(self.address)
             host = parts.hostname or ""
             is_one = parts.scheme in ("http", "https") and host and host.isprintable() and " " not in host and parts.port != 0
-        except ValueError:  # brackets without an end, or a port that is none
+        except ValueError:  # an unclosed bracket, or an invalid port
             raise not_one from None
         if not is_one:
             raise not_one
@@ -60,17 +60,17 @@ class Team:
 
 
 class Line:
-    """One connection to the team's bridge, for the calls of one question; ``seconds`` bound each step of it.
+    """One connection to the team's server for the calls of one query. ``seconds`` limits each step.
 
-    TLS is verified, by the system's own authorities where no ``trusted`` ones are given; no redirect is followed.
+    TLS is verified, by the system's certificate authorities unless ``trusted`` is given. Redirects are not followed.
     """
 
     def __init__(self, team: Team, *, seconds: float, trusted: "SSLContext | None" = None) -> None:
-        import http.client  # only who belongs to a team pays for it
+        import http.client  # imported late: needed only with a team
 
         parts = urlsplit(team.address)
         host = parts.hostname or ""
-        port = parts.port or (443 if parts.scheme == "https" else 80)  # else half of an IPv6 address is taken for it
+        port = parts.port or (443 if parts.scheme == "https" else 80)  # else http.client may take it from an IPv6 address
         self._failures = (OSError, http.client.HTTPException, ValueError)
         self._path = parts.path or "/mcp"
         self._token = team.token
@@ -88,7 +88,7 @@ class Line:
         self._connection.close()
 
     def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
-        """``None`` for whatever is not an answer; nothing is raised."""
+        """Call a tool and return its result; ``None`` on any failure. Does not raise."""
         request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
         try:
             self._connection.request(
@@ -104,7 +104,7 @@ class Line:
             answer = self._connection.getresponse()
             told = json.loads(answer.read(_LONGEST)) if answer.status == 200 else None
         except (*self._failures, RecursionError):
-            return None  # not at all, then
+            return None  # counts as no answer
         match told:
             case {"result": {"structuredContent": dict(content)}}:
                 return content
@@ -113,7 +113,7 @@ class Line:
 
 
 class Asking:
-    """One question on its way."""
+    """A running query."""
 
     def __init__(
         self, team: Team, query: str, *, kinds: Sequence[str] = (), project: str = "", limit: int = 10, seconds: float
@@ -130,7 +130,7 @@ class Asking:
         self._thread = thread
 
     def hits(self) -> list[dict[str, Any]]:
-        """As `kmem search --json` shows them, each with ``"team": true``; none where no answer has come in time."""
+        """Return hits as `kmem search --json` shows them, each with ``"team": true``; empty if no answer came in time."""
         self._thread.join(max(0.0, self._until - time.monotonic()))
         return [] if self._thread.is_alive() else hits_of(self._answer)
 
@@ -143,14 +143,14 @@ class Asking:
 
 
 def together(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
-    """The best of both; what this machine has as well is told as its own."""
+    """Return the best of both lists; a hit in both is returned as the local one."""
     known = {hit["id"] for hit in ours}
     both = [*ours, *(hit for hit in theirs if hit["id"] not in known)]
     return sorted(both, key=lambda hit: -hit["score"])[:limit]
 
 
 def hits_of(answer: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """What `search_notes` told, as far as it can be understood, each text within bounds."""
+    """Return the hits of a `search_notes` answer that can be parsed, each text limited in length."""
     told = answer.get("hits") if answer is not None else None
     return list(_hits(told)) if isinstance(told, list) else []
 

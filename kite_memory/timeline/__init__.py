@@ -1,1 +1,1 @@
-"""What happened: sessions, events and edges in SQLite."""
+"""The timeline: sessions, events and edges in SQLite."""

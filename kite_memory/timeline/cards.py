@@ -1,9 +1,9 @@
-"""One card for each turn that came to something: what a person asked, and the answer that closes the turn. Talk included.
+"""One card for each turn with a result: the user's prompt and the answer that closes the turn, including plain conversation.
 
-A card is named by its prompt's event and read from the events whenever it is told. Kept are its words alone, in a table of
-postings: a row for each word of each project, so that a word's rarity is the project's own and one short row tells all cards that
-hold it. A posting of four bytes holds the card's number, how long the card is and how often the word stands in it: a question reads
-a few rows and nothing else. A card's vector is its prompt's, see `timeline.event_embeddings`.
+A card is named by its prompt's event and read from the events on demand. Only its words are stored, in a table of postings with a
+row for each word of each project: a word's rarity is then the project's own, and one short row lists all cards that hold it. A
+posting of four bytes holds the card's number, the card's length and the word's count in it, so a query reads a few rows and nothing
+else. A card's vector is its prompt's, see `timeline.event_embeddings`.
 """
 
 import hashlib
@@ -28,36 +28,37 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""What reads: a query and its values to all of its rows."""
+"""Runs a query with its values and returns all rows."""
 
 PROMPT, ANSWER = 1_000, 2_000
-"""Characters of each that a card holds; of longer ones the beginning and the end, where it is said how it came out."""
+"""Characters of each that a card holds; of longer ones the beginning and the end, where the outcome is."""
 _READ = 200_000
 _LEAST_ANSWER = 20
 _LEAST_WORD = 4
-"""Characters of an answer, or words of a prompt: where both are fewer, nothing was said."""
+"""Characters of an answer, or words of a prompt. A turn below both says nothing."""
 _QUIET = timedelta(seconds=90)
 _OVER = timedelta(hours=3)
-"""A session's last turn is closed when nothing was added for a while, or when it was long ago."""
+"""A session's last turn counts as closed after a while without new events, or long after the last one."""
 _SESSIONS_AT_ONCE = 40
 _CARDS_AT_ONCE = 100
 
 _NUMBER_AT, _LENGTH_AT, _TIMES = 10, 4, 15
-"""Bits of a posting: the card's number above ten bits, six for the class of its length, four for how often."""
+"""Layout of a posting: the card's number above ten bits, six bits for the class of its length, four for the word's count."""
 _PROJECT_BITS = 20
 _PROJECTS = (1 << _PROJECT_BITS) - 1
 _K1, _B = 1.2, 0.75
 _TERMS_COUNTED = 400
 _TERMS = 64
 _POSTINGS = 60_000
-"""The rarest words of a question, so many and no more of their postings: what stands in most cards tells none apart."""
+"""Only the rarest words of a query are looked up, within these limits of terms and postings: common words do not distinguish cards.
+"""
 SMALL = 100
-"""Among fewer cards a word's rarity says little: it is guessed between theirs and that among so many."""
+"""Below this number of cards a word's rarity is unreliable; it is estimated between that of the project and that of this many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A prompt, by its row, and the answer that closes it; itself where it was the last word."""
+    """A prompt and the answer that closes it, by their rows. ``answer`` is the prompt itself where the session ended with it."""
 
     prompt: int
     answer: int
@@ -71,10 +72,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A card that holds words of a question. ``bm25`` is raw, by its own project's rarities; ``size`` is how many cards that has.
+    """A card that holds words of a query. ``card``, ``prompt``, ``answer`` and ``session`` are row numbers.
 
-    ``covered`` is how much of what the question's ``terms`` tell the card holds, from 0 to 1. Card, prompt, answer and session are
-    rows.
+    ``bm25`` is the raw score with the rarities of the card's own project; ``size`` is the number of cards in that project.
+    ``covered`` is the share, from 0 to 1, of the query's ``terms`` that the card holds, weighted by rarity.
     """
 
     card: int
@@ -88,12 +89,12 @@ class Match:
 
 
 def wait(database: sqlite3.Connection, session: int) -> None:
-    """In the transaction of a look that brought something: the session's turns are to be looked at again."""
+    """Mark the session's cards to be made again, in the transaction that wrote new events."""
     database.execute("INSERT OR IGNORE INTO card_waiting VALUES (?)", (session,))
 
 
 def make(database: sqlite3.Connection, now: datetime, limit: int = _SESSIONS_AT_ONCE) -> int:
-    """Make the cards of some sessions that wait, those with the newest events first. Returns how many sessions were looked at."""
+    """Make the cards of some waiting sessions, those with the newest events first. Return the number of sessions handled."""
 
     def rows(query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         return database.execute(query, values).fetchall()
@@ -117,7 +118,7 @@ def make(database: sqlite3.Connection, now: datetime, limit: int = _SESSIONS_AT_
 
 
 def turns(rows: Rows, session: int) -> list[Turn]:
-    """All of a session that came to something and may be offered, the first first."""
+    """Return the session's turns that have a result and were not forgotten, oldest first."""
     found: list[Turn] = []
     opened: tuple[int, str] | None = None
     closed: tuple[int, str] | None = None
@@ -147,7 +148,7 @@ def turns(rows: Rows, session: int) -> list[Turn]:
 
 
 def ends(text: str, most: int) -> str:
-    """The beginning and the end of a text."""
+    """Return the text, or if it is longer than ``most``, its beginning and its end."""
     text = text.strip()
     return text if len(text) <= most else f"{text[: most // 2].rstrip()} … {text[-(most // 2) :].lstrip()}"
 
@@ -163,7 +164,10 @@ def _project(database: sqlite3.Connection, name: str) -> int:
 def _remake(
     database: sqlite3.Connection, rows: Rows, session: int, project: int, batch: dict[int, list[tuple[int, Counter[int]]]]
 ) -> int:
-    """Cards that read as they did stay. One that changed gets a new number; what is told of its old one leads nowhere."""
+    """Make the session's cards again and return how many are new.
+
+    Unchanged cards stay. A changed one gets a new number; postings of its old number lead nowhere until `sweep`.
+    """
     known = {
         prompt: (key, of, check)
         for key, prompt, of, check in rows("SELECT key, prompt, project, sum FROM cards WHERE session = ?", (session,))
@@ -206,7 +210,7 @@ def _enter(database: sqlite3.Connection, batch: Mapping[int, Sequence[tuple[int,
 
 
 def sweep(database: sqlite3.Connection) -> None:
-    """Take out of the postings whatever leads to no card."""
+    """Remove postings that refer to no card."""
     import numpy as np
 
     alive = np.fromiter((key for (key,) in database.execute("SELECT key FROM cards ORDER BY key")), np.int64)
@@ -236,7 +240,7 @@ def _length_class(length: int) -> int:
 
 @cache
 def _weights(average: int) -> "Floats":
-    """What a posting counts by its lowest ten bits, in a project whose cards are so long."""
+    """Return the BM25 weight of a posting by its lowest ten bits, for a project with this average card length."""
     import numpy as np
 
     low = np.arange(1 << _NUMBER_AT)
@@ -245,14 +249,14 @@ def _weights(average: int) -> "Floats":
 
 
 def rarity(held: float, size: int) -> float:
-    """Of a word that so many of a project's cards hold."""
+    """Return the weight of a word that ``held`` of a project's ``size`` cards hold."""
     of = max(size, SMALL)
     expected = held * math.sqrt(of / max(1, size))
     return math.log(1 + (of - expected + 0.5) / (expected + 0.5))
 
 
 def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) -> list[Match]:
-    """The cards that hold most of what the words tell, the best first; of one project, or of all."""
+    """Return the cards that hold most of the query's weight in words, best first; of one project, or of all."""
     import numpy as np
 
     asked = list(dict.fromkeys(map(_term, stems(text))))[:_TERMS_COUNTED]
@@ -328,7 +332,7 @@ def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) 
 
 
 def of_prompts(rows: Rows, prompts: Collection[int], project: str | None = None) -> list[Match]:
-    """The cards of some prompts, found by something else than their words."""
+    """Return the cards of some prompts that were found by other means than their words."""
     known: dict[int, int] = dict(rows("SELECT key, cards FROM card_projects WHERE ?1 IS NULL OR name = ?1", (project,)))
     return [
         Match(card=card, prompt=prompt, answer=answer, session=session, bm25=0.0, covered=0.0, size=known[of], terms=0)

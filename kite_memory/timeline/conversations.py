@@ -1,4 +1,4 @@
-"""Which conversation a text is about, what was said of it later, and how it ended: cards ranked and told."""
+"""Ranking of cards for a text, the later conversations about the same matter, and summaries of how a conversation ended."""
 
 import json
 import math
@@ -15,24 +15,25 @@ from kite_memory.timeline.event_embeddings import Nearness
 from kite_memory.timeline.resume import cut
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""What reads: a query and its values to all of its rows."""
+"""Runs a query with its values and returns all rows."""
 
 _MEANING, _WORDS = 0.65, 0.35
 _STEEPNESS = 2.0
 _FULL_TERMS = 8
 _FOREIGN = 0.10
-"""As of notes, so that the scores of both are on one scale."""
+"""The same as for notes, so that the scores of both are on one scale."""
 _AS_NEAR = 80
 _FAINT = 0.2
-"""A card that shares no word with the question and less meaning than this is not even near."""
+"""A card that shares no word with the query and has a lower cosine than this is not a candidate."""
 _OF_A_SESSION = 2
-"""Cards of one session in an answer: the third best would mostly say the same again."""
+"""Most cards of one session in an answer; a third would mostly repeat the others."""
 
 _FOLLOWED = 2
-"""So many of the best are followed to what was said of their matter later."""
+"""Number of the best sessions for which a later conversation about the same matter is looked up."""
 _SAME_MATTER, _SAME_MATTER_CUED = 0.25, 0.2
-"""Of what a conversation's words tell, a later one must say so much again to be about its matter; less where it says that it
-changes something. Between the labelled pairs of one matter this share is .23 to .33, between other pairs of a project .29 at most.
+"""Least share of a conversation's score that a later one must reach to be about its matter; less where its text announces a change.
+
+In the labelled pairs of one matter this share is .23 to .33, in other pairs of a project .29 at most.
 """
 _CUE = re.compile(
     r"\b(?:amend\w*|chang(?:e|es|ed|ing)|instead|no longer|not? any ?more|anymore|overrul\w*|overrid\w*|replac\w*|revers\w*"
@@ -44,11 +45,11 @@ _CUE = re.compile(
 _READ = 3_000
 
 _TALK = 6
-"""A session of no more turns is one conversation, and its end is the end of the matter; in a longer one that is the turn itself."""
+"""A session of at most this many turns is one conversation that ends with the session; in a longer one, each turn is its own."""
 _LAST_WORDS = 3
 _OPENING = 160
 ROOM: int = 560
-"""Characters of a quote: together less than two hundred tokens."""
+"""Characters of a quote, together less than two hundred tokens."""
 _OPENINGS = 60
 _FEWEST_OPENINGS = 4
 _PERCENTILE = 0.95
@@ -58,7 +59,7 @@ _BARS_AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A card that answers, by rows. ``later`` is the prompt of a later conversation about its matter; 0 where there is none."""
+    """A card that answers a query, by rows. ``later`` is the prompt of a later conversation about its matter, or 0."""
 
     match: Match
     score: float
@@ -69,7 +70,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
-    """A conversation in a few lines: what it began with, how it ended, and a person's last words that say something.
+    """A conversation in a few lines: its opening, how it ended, and the user's last prompt with more than a few words.
 
     ``whole`` are the rows of what was said in it, ``closing`` those of its end.
     """
@@ -83,8 +84,10 @@ class Talk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardQuery:
-    """``project`` is where the question comes from, ``within`` leaves all others out. ``session`` is the beginning of an id;
-    ``besides`` a session that does not count.
+    """A query for cards.
+
+    ``project`` is where the query comes from; ``within`` restricts the answer to one project. ``session`` is the prefix of a
+    session id; ``besides`` is the id of a session to leave out.
     """
 
     text: str
@@ -99,7 +102,7 @@ class CardQuery:
 
 
 def rank(rows: Rows, query: CardQuery, near: Nearness | None = None) -> list[Ranked]:
-    """The cards that answer best, of two of one matter the newer first."""
+    """Return the cards that answer best; where two are about one matter, the newer comes first."""
     within = query.within or None
     matches = cards.find(rows, query.text, project=within, limit=_AS_NEAR) if query.by_words else []
     meant: dict[int, float] = {}
@@ -138,7 +141,7 @@ def _is_wanted(where: "_Session", query: CardQuery) -> bool:
 
 
 def words_score(bm25: float, *, size: int, terms: int) -> float:
-    """As `recall.scoring.words_score`."""
+    """Return the word score from 0 to 1, computed like `recall.scoring.words_score`."""
     fair = bm25 * min(1.0, _FULL_TERMS / max(1, terms))
     return 1 - math.exp(-fair / (_STEEPNESS * math.log(1 + max(size, SMALL))))
 
@@ -164,9 +167,9 @@ def _sessions(rows: Rows, keys: Collection[int]) -> dict[int, _Session]:
 
 
 def newest_first(rows: Rows, ranked: Sequence[Ranked], sessions: Mapping[int, _Session]) -> list[Ranked]:
-    """Each of the best is followed to a later conversation about the same matter: that stands before it, and it is marked.
+    """Put a later conversation about the same matter before each of the best cards, and mark the older card with it.
 
-    Nothing is left out. What came later answers as surely as the older does, and takes its figures where its own are lower.
+    No card is left out. The later card takes the older one's figures where its own are lower.
     """
     told = list(ranked)
     for each in list(dict.fromkeys(one.match.session for one in ranked))[:_FOLLOWED]:
@@ -192,7 +195,7 @@ def newest_first(rows: Rows, ranked: Sequence[Ranked], sessions: Mapping[int, _S
 
 
 def _later(rows: Rows, match: Match, where: _Session) -> Match | None:
-    """The newest card of another session, begun later, that says again what this one is about."""
+    """Return the newest matching card of another session that began after this one ended, or ``None``."""
     text = _matter(rows, match)
     best: dict[int, Match] = {}
     for each in cards.find(rows, text, project=where.project, limit=_AS_NEAR):
@@ -207,13 +210,13 @@ def _later(rows: Rows, match: Match, where: _Session) -> Match | None:
 
 
 def _matter(rows: Rows, match: Match) -> str:
-    """What is said in a conversation; of a long session, in the card's turn."""
+    """Return the text of the card's conversation; of a long session, of the card's turn."""
     told = turns(rows, match.session)
     return "\n".join(turn.text for turn in told if len(told) <= _TALK or turn.prompt == match.prompt)[:_READ]
 
 
 def talk(rows: Rows, prompt: int, session: int, room: int = ROOM) -> Talk | None:
-    """How the conversation that a card is of went; of a long session, what stands around the card."""
+    """Return a summary of the conversation of a card; of a long session, of the turns around the card."""
     told = turns(rows, session)
     if (at := next((place for place, turn in enumerate(told) if turn.prompt == prompt), None)) is None:
         return None
@@ -232,7 +235,7 @@ def _rows_of(told: Sequence[Turn]) -> tuple[int, ...]:
 
 
 def _ended(closing: Sequence[Turn], besides: str, most: int) -> str:
-    """A person's words weigh more than the agent's, so they are cut last."""
+    """Return the closing turns in at most ``most`` characters. Prompts count more than answers, so they are cut last."""
     room = most - sum(min(len(turn.asked), most // 2) for turn in closing if turn.asked != besides)
     answers = [turn.answered for turn in closing if turn.answered]
     parts: list[str] = []
@@ -246,9 +249,9 @@ def _ended(closing: Sequence[Turn], besides: str, most: int) -> str:
 
 
 def bar(rows: Rows, project: str) -> float | None:
-    """What an opening must score to be about an earlier conversation: more than nearly all of the project's own openings did.
+    """Return the score that an opening must exceed to count as about an earlier conversation.
 
-    ``None`` where there are too few to say.
+    It is the 95th percentile of the project's own openings; ``None`` where there are too few.
     """
     opened = rows(
         "SELECT s.key, s.started, (SELECT MIN(c.prompt) FROM cards AS c WHERE c.session = s.key) AS first FROM sessions AS s"
@@ -271,7 +274,7 @@ def bar(rows: Rows, project: str) -> float | None:
 
 
 def keep_bars(database: sqlite3.Connection) -> None:
-    """Find the bars of projects anew that have so many more cards than when that was done last."""
+    """Compute the bars again of projects whose number of cards changed enough since the last time."""
 
     def rows(query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         return database.execute(query, values).fetchall()

@@ -1,4 +1,4 @@
-"""How much the timeline holds of each agent, and what could not be understood."""
+"""Counts of what the timeline holds of each agent, and of records that could not be parsed."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -6,15 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""What reads: a query and its values to all of its rows."""
+"""Runs a query with its values and returns all rows."""
 
 _COMES_LATER = ("busy, later", "file cannot be read", "file is gone", "half-written document", "left open by its owner")
-"""Reasons that stand for a look, not for a record of the file."""
+"""Reasons that refer to an attempt to read a file, not to a record in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceCount:
-    """``skipped`` are records that were passed over; ``problems`` also count looks at a file that could not be read yet."""
+    """Counts for one provider.
+
+    ``skipped`` are records that were skipped; ``problems`` also includes attempts to read a file that failed.
+    """
 
     provider: str
     files: int
@@ -28,7 +31,7 @@ class SourceCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """As `SourceCount`, without what takes a look at every file."""
+    """Like `SourceCount`, without the counts that require a look at every file."""
 
     provider: str
     sessions: int
@@ -46,7 +49,7 @@ class CountedProblem:
 
 
 def tallies(rows: Rows) -> list[Tally]:
-    """By provider; no query reads events."""
+    """Return the counts by provider; no query reads events."""
     events: dict[str, int] = dict(rows("SELECT provider, events FROM totals", ()))
     tallies = {
         provider: Tally(provider=provider, sessions=sessions, events=events.get(provider, 0), problems=0, skipped=0)
@@ -63,7 +66,7 @@ def tallies(rows: Rows) -> list[Tally]:
 
 
 def counts(rows: Rows) -> list[SourceCount]:
-    """By provider, files too. Looks at every file."""
+    """Return the counts by provider, with files. Looks at every file."""
     return [
         SourceCount(
             provider=provider,
@@ -89,7 +92,7 @@ def counts(rows: Rows) -> list[SourceCount]:
 
 
 def problems(rows: Rows, limit: int, file: str) -> list[CountedProblem]:
-    """The commonest first; of one file, where it is named."""
+    """Return the problems, most common first, of one file if ``file`` is given."""
     return [
         CountedProblem(file=file, reason=reason, count=count, first_position=position)
         for file, reason, count, position in rows(

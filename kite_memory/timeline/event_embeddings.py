@@ -1,8 +1,7 @@
-"""What is worth finding by its meaning: events that tell something, each with what stands around it.
+"""Bundles: events worth finding by their embedding, each with the text around it.
 
-A bundle is named by its event and read from the events whenever it is needed; only its vector is kept. Bundles are decisions with
-what was said before them, failures with what made them go away, summaries to go on from, and prompts with what came of them: an
-answer at least.
+A bundle is named by its event and read from the events on demand; only its vector is stored. Bundles are decisions with the
+messages before them, failures with their fixes, resume points, and prompts with what came of them, at least an answer.
 """
 
 import sqlite3
@@ -26,33 +25,33 @@ if TYPE_CHECKING:
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
 _BACKLOG = 5_000
-"""Events of an earlier schema looked at in one commit: some milliseconds."""
+"""Events of an earlier schema handled in one commit, which takes some milliseconds."""
 PER_DAY = 2_000
-"""Some eighty seconds of a processor's time."""
+"""Bundles of the backlog embedded in a day: some eighty seconds of processor time."""
 _TEXT, _SAID, _SUMMARY = 700, 350, 1_200
 _TELLING = 40
-"""A shorter text («3 failed», «interrupted») means what many others do."""
+"""A shorter text («3 failed», «interrupted») is too much like many others."""
 _QUIET = timedelta(minutes=10)
 _OVER = timedelta(hours=3)
-"""After so long without a line of its session, or in any case, what made a failure go away has been told, if it ever is."""
+"""After this long without a line in the session, or in any case, a failure's fix has been recorded if it ever is."""
 _FRESH = timedelta(days=2)
 _RIPE = (
     "(e.at < ? OR s.committed_at < ? AND (e.type <> 'user_message' OR EXISTS ("
     " SELECT 1 FROM events AS n WHERE n.session = e.session AND n.ordinal > e.ordinal AND n.type = 'user_message')))"
 )
 _COMPARED = 60_000
-"""The newest so many are compared with a question."""
+"""A query is compared with this many of the newest vectors."""
 _BLOCK = 4_096
 NEAREST, NEAREST_OF_SOME = 20, 80
-"""Where only some of them can be an answer, more are looked at."""
+"""More are looked at where a filter rules out some of them."""
 _FAINT = 0.4
-"""What means less of the same is no answer."""
+"""A lower cosine is no match."""
 _SCALE = 127
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """What makes vectors of texts: rows of unit length, or of zeros. Those of one ``space`` can be compared with each other."""
+    """An embedder: its functions return rows of unit length or zeros. Vectors of one ``space`` can be compared with each other."""
 
     space: str
     of_texts: "Callable[[Sequence[str]], Vectors]"
@@ -60,7 +59,7 @@ class Meaning:
 
 
 def find_backlog(database: sqlite3.Connection) -> None:
-    """A few of the bundles that an earlier schema left without a row, the newest first."""
+    """Add rows for some of the bundles of an earlier schema, newest first."""
     row = database.execute("SELECT below FROM unbundled").fetchone()
     if row is None:
         return
@@ -73,7 +72,7 @@ def find_backlog(database: sqlite3.Connection) -> None:
 
 
 def enter(database: sqlite3.Connection, space: str) -> None:
-    """Vectors of another space say nothing beside these: they are made anew."""
+    """Set the current space. Vectors of another space are dropped, to be computed again."""
     found = database.execute("SELECT tag, version FROM space").fetchall()
     if [tag for tag, _ in found] != [space]:
         database.execute("UPDATE bundles SET vector = NULL, embedded = ''")
@@ -82,10 +81,10 @@ def enter(database: sqlite3.Connection, space: str) -> None:
 
 
 def ripe(rows: Rows, now: datetime, limit: int, per_day: int) -> list[int]:
-    """The newest events that wait for a vector and around which nothing more will happen.
+    """Return the newest events that wait for a vector and whose surroundings are complete.
 
-    What is new is never kept waiting by what is old: of a backlog there are no more than ``per_day``. What comes of a session's
-    last prompt may take long: a command may run for an hour without a word.
+    Recent prompts come before the backlog, of which at most ``per_day`` are returned in a day. The result of a session's last
+    prompt may take long: a command may run for an hour without output.
     """
     long_ago, quiet = (now - _OVER).isoformat(timespec="milliseconds"), (now - _QUIET).timestamp()
     fresh = rows(
@@ -107,7 +106,7 @@ def ripe(rows: Rows, now: datetime, limit: int, per_day: int) -> list[int]:
 
 
 def text_of(rows: Rows, event: int) -> str:
-    """The event and what stands around it, in the order of what tells most. Empty where it tells nothing."""
+    """Return the text of the event and its surroundings, most important first; empty if it is not worth embedding."""
     for session, ordinal, type, text, command in rows(
         "SELECT session, ordinal, type, SUBSTR(text, 1, ?), SUBSTR(command, 1, ?) FROM events WHERE seq = ?",
         (_SUMMARY, _SAID, event),
@@ -140,8 +139,8 @@ def text_of(rows: Rows, event: int) -> str:
 
 
 def keep(database: sqlite3.Connection, texts: dict[int, str], vectors: "Vectors", now: datetime) -> int:
-    """Write down the vectors of bundles that still read as they did; those that tell nothing are none. Returns how many do."""
-    import numpy as np  # the daemon has it anyway; a reader of events need not wait for it
+    """Store the vectors of bundles whose text is unchanged, drop bundles with an empty text, and return how many were handled."""
+    import numpy as np  # imported late: the daemon has loaded it anyway, and readers of events need not wait for it
 
     def rows(query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         return database.execute(query, values).fetchall()
@@ -157,7 +156,7 @@ def keep(database: sqlite3.Connection, texts: dict[int, str], vectors: "Vectors"
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The newest vectors as they lay there at one ``state``: reading them takes longer than comparing them."""
+    """The newest vectors as read at one ``state``. Cached, since reading them takes longer than comparing them."""
 
     state: tuple[str, int, int]
     events: tuple[int, ...]
@@ -165,7 +164,7 @@ class Read:
 
 
 def read(rows: Rows, before: Read | None) -> Read | None:
-    """``before`` itself where nothing has changed since. ``None`` where there is nothing to compare with."""
+    """Return the newest vectors, or ``before`` itself if nothing has changed; ``None`` if there are no vectors."""
     found = rows("SELECT tag, version, (SELECT COUNT(*) FROM bundles WHERE embedded <> '') FROM space", ())
     if not found or not found[0][2]:
         return None
@@ -180,7 +179,7 @@ def read(rows: Rows, before: Read | None) -> Read | None:
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """How nearly bundles, by the rows of their events, mean the same as one text: cosines, in an order of falling rows."""
+    """Cosines between one text and bundles. ``events`` are row numbers, in descending order."""
 
     events: tuple[int, ...]
     cosines: "Vectors"
@@ -192,7 +191,7 @@ class Nearness:
         return {self.events[place]: float(self.cosines[place]) for place in places.tolist() if self.cosines[place] >= least}
 
     def of(self, events: Iterable[int]) -> dict[int, float]:
-        """Of those that have a vector."""
+        """Return the cosines of those of ``events`` that have a vector."""
         found: dict[int, float] = {}
         for event in events:
             place = bisect_left(self.events, -event, key=neg)
@@ -202,7 +201,7 @@ class Nearness:
 
 
 def near(vectors: Read, meaning: Meaning, text: str) -> Nearness | None:
-    """``None`` where there is nothing to compare, or vectors of another space only."""
+    """Return the cosines between ``text`` and all vectors; ``None`` if the text is blank or the vectors belong to another space."""
     if not text.strip() or vectors.state[0] != meaning.space:
         return None
     import numpy as np

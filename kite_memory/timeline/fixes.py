@@ -1,4 +1,4 @@
-"""Which failures are the same, and what came after the last one."""
+"""Failures by their signature, and what fixed the last failure like a given one."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from kite_memory.text.shell import purposes
 from kite_memory.timeline.runs import PREPARES, needed, purposes_of, reaches, tests_went_well, went_well
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""What reads: a query and its values to all of its rows."""
+"""Runs a query with its values and returns all rows."""
 
 _FAILING = (EventType.TOOL_RESULT, EventType.TEST_RESULT)
 _EVENT = (
@@ -25,10 +25,12 @@ _EARLIER = (
     " AND (type = 'error' OR status = 'failed' AND type IN ('tool_result', 'test_result'))"
 )
 _BACKLOG = 5_000
-"""Events of an earlier schema looked at in one commit: some milliseconds."""
+"""Events of an earlier schema handled in one commit, which takes some milliseconds."""
 _SESSIONS = 200
 _OCCURRENCES = 12
-"""Of a signature in a project, the newest, and as many of its sessions; each failure is there as its result and as its error."""
+"""Of a signature in a project, the newest occurrences, and as many of its sessions. Each failure counts twice, as result and as
+error.
+"""
 _TRIED = 3
 _WINDOW = 160
 _SOON = timedelta(hours=3)
@@ -37,11 +39,11 @@ _STEPS = 6
 _FILES = 6
 _BEFORE = 60
 _SAID = 2_000
-"""Of what a command printed, so much at its beginning and at its end is looked at."""
+"""Characters of a command's output that are read at its beginning and at its end."""
 
 
 def sign(database: sqlite3.Connection, events: Sequence[Event], *, amended: bool) -> None:
-    """Write down the signatures of the failures among events just stored; ``amended`` events may have ceased to be one."""
+    """Store the signatures of the failures among newly written events; ``amended`` events may no longer be failures."""
     for event in events:
         if amended or event.type is EventType.ERROR or (event.status == "failed" and event.type in _FAILING):
             for seq, text, parent, type, failed in database.execute(_EVENT, (event.id,)).fetchall():
@@ -51,7 +53,7 @@ def sign(database: sqlite3.Connection, events: Sequence[Event], *, amended: bool
 
 
 def sign_backlog(database: sqlite3.Connection) -> None:
-    """A little of what an earlier schema left without signatures, the newest first."""
+    """Store signatures for some events of an earlier schema, newest first."""
     row = database.execute("SELECT below FROM unsigned").fetchone()
     if row is None:
         return
@@ -65,7 +67,10 @@ def sign_backlog(database: sqlite3.Connection) -> None:
 
 
 def _raise(database: sqlite3.Connection, event: int, text: str, parent: str) -> None:
-    """Of a test run, what its whole output says: its summary only names what failed, not why."""
+    """Store the signatures of one failure.
+
+    For a test run the whole output is used, since its summary only names what failed, not why.
+    """
     for (output,) in database.execute("SELECT text FROM events WHERE id = ? AND type = 'tool_result'", (parent,)) if parent else ():
         text = f"{text}\n{output}"
     for signature in signatures(text):
@@ -78,7 +83,7 @@ def _raise(database: sqlite3.Connection, event: int, text: str, parent: str) -> 
 
 
 def find(rows: Rows, *, project: str, session: str, signatures: Sequence[str], command: str) -> Fix | None:
-    """As `model.fix.Fixes.fix`."""
+    """See `model.fix.Fixes.fix`."""
     wanted = purposes(command)
     if not wanted or not project:
         return None
@@ -96,7 +101,7 @@ def find(rows: Rows, *, project: str, session: str, signatures: Sequence[str], c
 
 
 def fix_of(rows: Rows, event: int) -> Fix | None:
-    """How this very failure went away in its session, if it soon did."""
+    """Return how this failure went away in its session, if it did so soon after."""
     for session, ordinal, at, command, call, provider, name in rows(
         "SELECT e.session, e.ordinal, e.at, e.command, e.call, s.provider, s.id"
         " FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.seq = ?",
@@ -140,7 +145,7 @@ _OCCURRED = (
 
 
 def _failures(rows: Rows, project: str, session: str, signatures: Sequence[str]) -> Iterator[_Failure]:
-    """The newest first."""
+    """Return occurrences of the signatures in the project's other sessions, newest first."""
     found: list[tuple[int, _Failure]] = []
     for signature in signatures:
         for seq, key, ordinal, at, command, call, provider, name in rows(
@@ -162,7 +167,7 @@ def _failures(rows: Rows, project: str, session: str, signatures: Sequence[str])
 
 
 def _command_of(rows: Rows, failure: _Failure) -> str:
-    """What the failing call had run, where the failure itself does not say."""
+    """Return the command of the failing call, where the failure itself does not name it."""
     if not failure.call:
         return ""
     before = rows(
@@ -193,7 +198,7 @@ class _Between:
 
 
 def _after(rows: Rows, failure: _Failure, failed: str) -> Fix | None:
-    """What happened until a command with the same purpose succeeded, if it soon did."""
+    """Return what happened until a command with the same purpose succeeded, or ``None`` if none soon did."""
     doing = purposes_of(failed) or purposes(failed)
     goal = needed(doing, tests=_tests_failed(rows, failure, doing))
     if not goal:
@@ -203,7 +208,7 @@ def _after(rows: Rows, failure: _Failure, failed: str) -> Fix | None:
     failing = {failure.call}
     until = (min(failure.at, _LATEST) + _SOON).isoformat(
         timespec="milliseconds"
-    )  # as the store writes it: text order is time order
+    )  # in the store's format, whose text order is time order
     succeeded: tuple[str, str, str] | None = None
     for name, at, type, command, path, status, call, text in rows(
         "SELECT id, at, type, command, path, status, call, CASE WHEN type = 'file_action' THEN substr(text, 1, 8)"
@@ -213,7 +218,7 @@ def _after(rows: Rows, failure: _Failure, failed: str) -> Fix | None:
         (_SAID, _SAID, _SAID, failure.session, failure.ordinal, _WINDOW),
     ):
         if succeeded and call != succeeded[0]:
-            break  # nothing more is said of that call: its tests did not fail either
+            break  # the successful call has no more events, so its tests did not fail either
         if at > until:
             break
         match type:

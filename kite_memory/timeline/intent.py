@@ -1,4 +1,4 @@
-"""What a session was about, as far as it can be read from its words: what they refer to, and those that few others share."""
+"""What a session was about, as far as its words show: what they refer to, and words that few other sessions share."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ _NUMBERED = re.compile(
 _OF_GH = re.compile(r"\bgh (?:pr|issue) [a-z]{2,12}(?: -{1,2}[\w-]{1,20})* (\d{1,6})\b")
 _OF_BRANCH = re.compile(r"(?:^|[/_-])#?(\d{2,6})(?=$|[/_-])")
 _LEAST_BARE = 10
-"""«#3», and «issue 3» too, is as often the third of a list."""
+"""A smaller number is as often an item of a list: «#3», «issue 3»."""
 _COMMITTED = re.compile(r"^\[(?:detached HEAD|[^\]\s]{1,200})(?: \([\w -]{1,20}\))? ([0-9a-f]{7,40})\] (.{1,300})$", re.MULTILINE)
 _HASH = re.compile(r"(?<![\w-])(?=[0-9a-f]{0,40}\d)(?=[0-9a-f]{0,40}[a-f])(?:[0-9a-f]{7,12}|[0-9a-f]{40})(?![\w-])")
 _MESSAGE = re.compile(r"-m ['\"](?:\$\(cat <<'?EOF'?\s{1,4})?([^'\"\n]{4,200})")
@@ -35,7 +35,7 @@ _ENVIRONMENT = re.compile(
     r"|\b(?:port|address) \d{2,5}\b|docker daemon|virtualenv|\bvenv\b|node_modules|\b(?:npm|pip|brew|apt(?:-get)?) install"
     r"|no module named|not installed|command not|wrong version|\bexpired\b|\bflaky\b|credentials?|log(?:ged)? ?in again"
 )
-"""A part of a prompt that complains of the machine says nothing of the work."""
+"""A part of a prompt that complains about the machine says nothing about the work."""
 _CLAUSES = re.compile(r"[.;\n!?]+\s|,\s(?:then|and then|after that)\b|\b(?:then|after that|afterwards)\b|:\s")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z]{2,30}")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -65,14 +65,14 @@ _BACK = re.compile(
     r"|as (?:we )?(?:discussed|proposed|agreed|planned)|(?:the|that|your|our) (?:plan|proposal|idea|draft|spike|prototype)"
     r"|(?:that|your|our|the last) (?:branch|pr|commit|fix|change))\b"
 )
-"""By which a person's first words point back at earlier work."""
+"""Expressions by which a first prompt refers back to earlier work."""
 _STOPPED = frozenset(_SAYS_NOTHING.split())
 _ASKED, _OPENING = 600, 300
 _ENDINGS = re.compile(r"(?:ies|ing|ers?|ed|es|s|ion|ions)$")
 
 
 def references(work: Work) -> frozenset[str]:
-    """Pull requests, issues and tickets that the person, the branch or a commit names, and those that `gh` was asked about."""
+    """Return the pull requests, issues and tickets named by the user, the branch or a commit, or queried with `gh`."""
     said = [*work.asked, *_subjects(work)]
     found = {match.group() for text in said for match in _TICKET.finditer(text)}
     for text in said:
@@ -87,21 +87,21 @@ def references(work: Work) -> frozenset[str]:
 
 
 def documents(work: Work, folder: str) -> frozenset[str]:
-    """Plans, designs and the like that were written, read, or named by the person, and any document that the person named."""
+    """Return plans, designs and similar documents that were written, read or named by the user, and any document the user named."""
     named = {match.group() for text in work.asked for match in _DOCUMENT.finditer(text)}
     files = {path for path in (*work.files, *work.read) if _PLANS.search(path) and _DOCUMENT.fullmatch(path.rpartition("/")[2])}
     return frozenset(_inside(path, folder) for path in (*named, *files))
 
 
 def plans(work: Work) -> frozenset[str]:
-    """Titles of plans: as they were decided on, and as they were asked to be carried out."""
+    """Return titles of plans, as decided on and as asked to be carried out."""
     return frozenset(
         " ".join(match[1].lower().split()) for text in (*work.asked, *work.decisions) for match in _PLAN.finditer(text[:_ASKED])
     )
 
 
 def made(work: Work) -> frozenset[str]:
-    """Commits, by the first seven of their hashes."""
+    """Return commits by the first seven digits of their hashes."""
     return frozenset(match[1][:7] for text in work.committed for match in _COMMITTED.finditer(text))
 
 
@@ -110,8 +110,10 @@ def named_hashes(work: Work) -> frozenset[str]:
 
 
 def words(work: Work) -> frozenset[str]:
-    """Of the first prompt, the commits, the branch and the title, without what complains of the machine; in a form that is the same
-    for «queue» and «queues». Of long sessions all the prompts together would have words of everything.
+    """Return the words of the first prompt, the commits, the branch and the title, without complaints about the machine.
+
+    Words are reduced so that «queue» and «queues» are the same. Later prompts are left out, since together those of a long session
+    would hold words of everything.
     """
     texts = (work.opening[:_OPENING], *_subjects(work), *(_spaced(branch) for branch in _branches(work)), work.session.title)
     return frozenset(word for text in texts for word in _told(text))

@@ -1,4 +1,4 @@
-"""What is known of a command, a failure and a file: asked of the timeline by name, answered with what came of each."""
+"""Lookups by name of a command, a failure or a file in the timeline, each with what came of it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,20 +16,20 @@ from kite_memory.timeline.store import Timeline
 
 _LOOKED_AT = 200
 _FOLLOWING = 60
-"""Events after a command, in which it is told how it ended."""
+"""Events after a command in which its outcome is searched for."""
 _TOLD_WITH = 6
 _BEFORE, _AFTER = 400, 400
-"""Events around a change: the prompt that led to it, and the commit that it went into."""
+"""Events around a change: before it the prompt that led to it, after it the commit that includes it."""
 _SAID = 160
 _READ = 20_000
 _WORD = re.compile(r"\w+")
 _ALIKE = 0.6
-"""The least share of the words that were asked for."""
+"""Least share of the query's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """A command as it was typed, or what a tool was given. ``outcome`` and ``failure`` are the last time's, which was ``at``."""
+    """A command as it was typed, or the input of a tool. ``outcome`` and ``failure`` are those of the last use, ``at`` its time."""
 
     what: str
     times: int
@@ -42,7 +42,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Met:
-    """A failure in the words of the last time; ``fix`` is how it went away, the last time that it was seen to."""
+    """A failure in the words of its last occurrence; ``fix`` is how it last went away, as far as that was seen."""
 
     failure: str
     times: int
@@ -54,7 +54,7 @@ class Met:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What one prompt led to in a file; ``commit`` is the first after the last of these changes."""
+    """What one prompt led to in a file. ``commit`` is the first commit after the last of these changes."""
 
     session: Session
     path: str
@@ -67,7 +67,7 @@ class Change:
 
 
 def uses(timeline: Timeline, tool: str, *, project: str = "", limit: int = 8) -> list[Use]:
-    """Of a program, with its first words if they are said («git rebase»), or of an agent's tool. What went well comes first."""
+    """Return uses of a program, with its first words if given («git rebase»), or of an agent's tool; successful ones first."""
     words = tool.split()
     if not words:
         return []
@@ -104,7 +104,7 @@ def _use(timeline: Timeline, what: str, events: Sequence[Event]) -> Use:
 
 
 def met(timeline: Timeline, error: str, *, project: str = "", limit: int = 5) -> list[Met]:
-    """Failures like this one, those of the very same signature first, then the ones that went away."""
+    """Return failures like this one: those with the same signature first, then those that went away."""
     asked = frozenset(signatures(error) or (normal(error),))
     types = frozenset({EventType.ERROR, EventType.TEST_RESULT, EventType.TOOL_RESULT})
     words = frozenset(_WORD.findall(error.casefold()))
@@ -119,7 +119,7 @@ def met(timeline: Timeline, error: str, *, project: str = "", limit: int = 5) ->
 
 
 def _failed(timeline: Timeline, event: Event) -> bool:
-    """Of a result that a pipe let pass for a success, what its tests say."""
+    """Return whether the event is a failure, including a success reported by a pipe whose call has a failed event."""
     if event.type is EventType.ERROR or event.status == "failed":
         return True
     told = timeline.events(event.provider, event.session, after=event.ordinal - 1, limit=_TOLD_WITH) if event.call else ()
@@ -127,7 +127,7 @@ def _failed(timeline: Timeline, event: Event) -> bool:
 
 
 def _best_line(text: str, words: frozenset[str]) -> tuple[str, float]:
-    """The line that holds most of the words, and the share of them in the whole text."""
+    """Return the line that holds most of the words, and the share of them in the whole text."""
     lines = text[:_READ].splitlines() or [""]
     best = max(lines, key=lambda line: len(words & frozenset(_WORD.findall(line.casefold()))))
     return best.strip(), len(words & frozenset(_WORD.findall(text[:_READ].casefold()))) / max(1, len(words))
@@ -149,7 +149,7 @@ def _met(timeline: Timeline, its: Sequence[tuple[str, Event]]) -> Met:
 
 
 def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12) -> list[Change]:
-    """Of a file, by its name and as much of its folders as is said; the newest first."""
+    """Return changes of a file, newest first. ``path`` is its name with any number of its parent folders."""
     query = EventQuery(file=path, types=frozenset({EventType.FILE_ACTION}), project=project, limit=_LOOKED_AT)
     told: dict[tuple[str, str, str], list[Event]] = {}
     sessions: dict[str, Session] = {}
@@ -187,7 +187,7 @@ def _prompt_before(timeline: Timeline, event: Event) -> Event | None:
 
 
 def became(timeline: Timeline, event: Event) -> Iterator[str]:
-    """What came after an event, in a line each: how a failure went away, and that a file was changed again."""
+    """Yield a line for each thing that followed an event: how a failure went away, and that a file was changed again."""
     if event.type is EventType.ERROR or event.status == "failed":
         if (fix := timeline.fix_of(event)) is not None:
             files = f", after changes to {', '.join(file.rpartition('/')[2] for file in fix.files[:3])}" if fix.files else ""

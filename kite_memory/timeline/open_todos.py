@@ -1,4 +1,4 @@
-"""What was left to do in sessions, from their events."""
+"""Open todo items of sessions, read from their events."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -50,20 +50,20 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """``at`` is when it was last changed."""
+    """A todo list. ``at`` is when it was last changed."""
 
     items: tuple[Item, ...]
     at: datetime
 
     @property
     def open(self) -> tuple[Item, ...]:
-        """What is in hand first."""
+        """The items still open, those in progress first."""
         there = [item for item in self.items if item.standing in ("pending", "in_progress")]
         return tuple(sorted(there, key=lambda item: item.standing != "in_progress"))
 
 
 def todos(events: Iterable[Event]) -> Listed | None:
-    """The list as it stands after these events of one session, in order; ``None`` where there is none."""
+    """Return the todo list as it stands after these events of one session, given in order; ``None`` if there is none."""
     numbered: dict[str, Item] = {}
     written: tuple[Item, ...] | None = None
     created: dict[str, str] = {}
@@ -127,7 +127,7 @@ def _cut(text: str) -> str:
 
 _SESSIONS = 8
 _EVENTS = 2_000
-"""Of a session, the last ones are looked at: what was not listed since is done, or forgotten by the agent as well."""
+"""Number of a session's last events that are read: older todo items are done, or the agent has dropped them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,10 +137,13 @@ class Left:
 
 
 def left(timeline: "Timeline", *, project: str = "", session: str = "", projects: Collection[str] | None = None) -> Iterator[Left]:
-    """Of one session, or of a project's last ones; the last first. With ``projects``, no event of another's session is read."""
+    """Return open todos of one session, or of a project's last sessions, latest first.
+
+    With ``projects``, no event of a session of another project is read.
+    """
     chosen = timeline.sessions_named(session) if session else timeline.last_sessions(project, _SESSIONS)
     for each in chosen:
-        if session and each.id != session:  # an id that begins so
+        if session and each.id != session:  # only a prefix match
             continue
         if projects is not None and each.project not in projects:
             continue

@@ -1,4 +1,4 @@
-"""What came into a project's sessions, and what was said in them, as hashes: enough to know a text again, and who had it first."""
+"""Hashes of what came into a project's sessions and was said in them, to recognize a text and who had it first."""
 
 import hashlib
 import json
@@ -11,20 +11,22 @@ from typing import Any
 from kite_memory.model.provenance import Passage, Trace
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""What reads: a query and its values to all of its rows."""
+"""Runs a query with its values and returns all rows."""
 
 KEPT_BYTES = 48 << 20
 KEPT_SECONDS = 120 * 86_400.0
-"""The oldest are dropped beyond either. Age counts from when they were read: old transcripts may be read today."""
+"""Beyond either limit the oldest passages are dropped. Age counts from when they were read, since old transcripts may be read
+today.
+"""
 _TIDY_EVERY = 5_000
-"""Rows written until it is looked how many there are."""
+"""Number of rows written between two clean-ups."""
 _FEWEST = 2
-"""Pairs of a text worth a row."""
+"""Least number of pairs for which a text gets a row."""
 _AT_ONCE = 2_000
 _LEAST = 0.4
-"""A share of a text that says nothing about where it comes from."""
+"""A smaller share of a text says nothing about where it comes from."""
 _NEARLY = 0.8
-"""Who said so much of what was said later was first."""
+"""A speaker who said this share of a later text is its origin."""
 
 _KEEP = "INSERT INTO passages (digest, session, start, at, said_by, read_at, pairs) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _AGAIN = "UPDATE passages SET at = MIN(at, ?), read_at = ? WHERE digest = ?"
@@ -35,7 +37,10 @@ _OF_PROJECT = (
 
 
 def keep(database: sqlite3.Connection, session: int, passages: Sequence[Passage], *, now: float) -> None:
-    """In the transaction of the look that brought them. A text that is known stays where it was said first."""
+    """Store the passages, in the transaction of the read that brought them.
+
+    A known text keeps its first session and its earliest time.
+    """
     if not passages:
         return
     from kite_memory.timeline.shingles import WIDTH, encoded, packed, pairs_of
@@ -72,7 +77,7 @@ def _digest(key: bytes, project: str, said_by: str, text: bytes) -> int:
 
 
 def tidy(database: sqlite3.Connection, *, now: float, most: int = KEPT_BYTES) -> None:
-    """Drop what is too old, and the oldest of what is too much."""
+    """Delete passages that are too old, and the oldest ones beyond ``most`` bytes."""
     database.execute("DELETE FROM passages WHERE read_at < ?", (now - KEPT_SECONDS,))
     room = most
     for key, size in database.execute("SELECT key, LENGTH(pairs) FROM passages ORDER BY read_at DESC, key DESC"):
@@ -85,7 +90,7 @@ def tidy(database: sqlite3.Connection, *, now: float, most: int = KEPT_BYTES) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What is known of one project, and of what belongs to none."""
+    """A lookup of what was said in one project, and in sessions without a project."""
 
     rows: Rows
     project: str
@@ -136,7 +141,7 @@ def _trace(pairs: int, stood: Sequence[_Stood]) -> Trace:
 
 
 def _found(asked: Sequence[frozenset[int]], blobs: Sequence[bytes]) -> Iterator[tuple[int, int, float]]:
-    """Of each blob and each text of which enough stands in one place of it: their numbers, and the share."""
+    """Yield the number of each blob, the number of each text of which enough stands in one place of it, and the share."""
     import numpy as np
 
     from kite_memory.timeline.shingles import BLOCK, among
@@ -162,5 +167,5 @@ def _found(asked: Sequence[frozenset[int]], blobs: Sequence[bytes]) -> Iterator[
 
 
 def _most_in_one_place(by_block: Mapping[int, set[int]], blocks: int) -> int:
-    """How many different pairs stand in so many blocks in a row."""
+    """Return the largest number of different pairs in so many consecutive blocks."""
     return max(len(set().union(*(by_block.get(at, ()) for at in range(first, first + blocks)))) for first in by_block)

@@ -1,4 +1,4 @@
-"""What came of a prompt: the calls that an agent made until the next one, told in a line or two where they tell something."""
+"""What came of a prompt: a summary in a line or two of the calls that an agent made until the next prompt."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from kite_memory.timeline.resume import changed_files, cut
 from kite_memory.timeline.runs import Run, bare, commits, runs
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""What reads: a query and its values to all of its rows."""
+"""Runs a query with its values and returns all rows."""
 
 _CALLS = 400
-"""Events: of a longer errand the last, which say how it ended."""
+"""Most events read per prompt; of more, the last ones, which show how it ended."""
 _READ = 2_000
 _FILES = 6
 _COMMANDS = 4
 _PATH, _COMMAND, _FAILURE, _SUBJECT = 80, 80, 100, 80
 _PROMPT, _ANSWER, _TALK = 350, 300, 900
-"""Characters. What came of mere talk is said in the answer alone."""
+"""Lengths in characters. Plain conversation has no outcome besides the answer, so more of the answer is kept."""
 
 OPENS = f"({{0}}.type = 'user_message' OR {{0}}.type = 'decision' AND {{0}}.role = 'user' AND {{0}}.tool = '{PLANNING}')"
-"""As `model.event.opens_turn`."""
+"""The same as `model.event.opens_turn`."""
 _PROMPTED = (
     "SELECT e.session, e.ordinal, COALESCE((SELECT n.ordinal FROM events AS n"  # noqa: S608 - ours
     " WHERE n.session = e.session AND n.ordinal > e.ordinal"
@@ -38,7 +38,10 @@ _FOLLOWED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptOutcome:
-    """``came`` is what came of the prompt, in a line, empty for mere talk; ``answer`` is what the agent said of it last."""
+    """What came of a prompt.
+
+    ``came`` is a one-line summary, empty for plain conversation; ``answer`` is the agent's last message.
+    """
 
     prompt: str
     came: str
@@ -50,9 +53,10 @@ class PromptOutcome:
 
 
 def errand(rows: Rows, prompt: int, *, talk: int = 0) -> PromptOutcome | None:
-    """``None`` for no prompt, and for one after which nothing was changed, checked or committed, nor failed in words of its own.
+    """Return what came of the prompt, or ``None``.
 
-    With ``talk`` an answer of so many characters is enough.
+    ``None`` is returned if the row is no prompt, or if nothing was changed, checked or committed after it and no failure has a
+    message of its own. With ``talk``, an answer of at least that many characters is enough.
     """
     for session, ordinal, until, text, cwd, name, provider in rows(_PROMPTED, (_PROMPT, prompt)):
         followed = [_event(row, name, provider) for row in rows(_FOLLOWED, (_READ, session, ordinal, until, _CALLS))][::-1]
@@ -65,7 +69,7 @@ def errand(rows: Rows, prompt: int, *, talk: int = 0) -> PromptOutcome | None:
 
 
 def steps(rows: Rows, prompt: int) -> list[int]:
-    """The rows of what it led to; none for no prompt."""
+    """Return the rows of the events that the prompt led to; empty if the row is no prompt."""
     return [
         step
         for session, ordinal, until, *_ in rows(_PROMPTED, (0, prompt))
@@ -102,7 +106,7 @@ def _end(path: str) -> str:
 
 
 def _ended(same: Sequence[Run]) -> str:
-    """Of a command that was run again and again: how it ended, and whether that was otherwise before."""
+    """Describe the outcome of a command that was run several times, and whether it failed before."""
     failed = [run for run in same if run.outcome == "failed"]
     why = next((cut(run.signature, _FAILURE) for run in reversed(failed) if run.signature), "")
     because = f" ({why})" if why else ""
@@ -112,7 +116,7 @@ def _ended(same: Sequence[Run]) -> str:
 
 
 def _event(row: Sequence[Any], session: str, provider: str) -> Event:
-    """As far as it is looked at here."""
+    """Build an event with the fields used here."""
     return Event(
         id=row[0],
         session=session,

@@ -1,4 +1,4 @@
-"""Lines that bear an id which another line of their file has already."""
+"""Lines with an id that another line of the same file already has."""
 
 import hashlib
 import json
@@ -11,10 +11,10 @@ from kite_memory.timeline import tombstones
 
 
 def distinct(database: sqlite3.Connection, file: int, events: Sequence[Event]) -> Sequence[Event]:
-    """The events, those of a line with ids of their own where an earlier line of this file says something else under its id.
+    """Return the events, with new ids for those of a line whose id an earlier line of the file uses for a different content.
 
-    Clients have been seen to write an id twice: mostly the same line again, which changes nothing. Of a file that was written anew
-    and is read from its beginning, what it held before is no earlier line.
+    Some clients write an id twice, mostly for the same line again, which changes nothing. If a file was rewritten and is read from
+    its beginning, its former lines do not count as earlier lines.
     """
     begins = min((event.where.start for event in events), default=0)
     rows = database.execute(
@@ -28,7 +28,7 @@ def distinct(database: sqlite3.Connection, file: int, events: Sequence[Event]) -
         start, said = event.where.start, [event.type.value, event.role, event.text, event.command]
         first, first_said = known.setdefault(event.id, (start, said))
         line = tombstones.line_of(event.id)
-        # A line's first event tells lines apart; what follows from it may hang on a call that only one look knew.
+        # A line's first event distinguishes lines; its further events may depend on a call that only one read knew.
         if (line, start) in others or (event.id == line and first != start and first_said != said):
             others.setdefault((line, start), []).extend(said)
     if not others:

@@ -1,4 +1,4 @@
-"""Where a session stood when it was left: told from its events alone, each line with those it rests on."""
+"""Resume brief: where a session stood when it was left, from its events alone, each line with the events it rests on."""
 
 import heapq
 import re
@@ -14,7 +14,7 @@ from kite_memory.timeline.runs import Commit, Run, bare, commits, is_wider, last
 
 
 class Part(StrEnum):
-    """Of a brief, in its order."""
+    """Part of a brief, in the order of the brief."""
 
     DOING = "doing"
     NEXT = "next"
@@ -27,7 +27,7 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """``evidence`` are references as `model.event.evidence_reference` writes them, at least one."""
+    """A line of a brief. ``evidence`` are references as `model.event.evidence_reference` writes them, at least one."""
 
     part: Part
     text: str
@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """A file by the last thing that was done to it. ``path`` is told from where the session ran, where it lies there."""
+    """A file with the last action on it. ``path`` is relative to the session's folder if the file lies there."""
 
     path: str
     action: str
@@ -47,10 +47,10 @@ class Changed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stable:
-    """The last moment at which tests passed, or a build where no test ever did.
+    """The last moment at which tests passed, or a build if no test ever did.
 
-    ``narrow`` says that it was a part of them; then ``whole`` tells of the last run of all, if there was one. ``files`` are those
-    changed by then, ``failing`` what was known to fail then.
+    ``narrow`` means that only a part of the tests ran; ``whole`` then describes the last run of all, if there was one. ``files``
+    are those changed by then, ``failing`` the checks known to fail then.
     """
 
     at: datetime
@@ -69,9 +69,9 @@ class Stable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
-    """``lines`` are in the order of their parts, within a part the weightiest first. ``files`` are the newest first.
+    """What to know to resume a session. ``lines`` are in the order of their parts, the weightiest first within a part.
 
-    ``branch`` is the one that was worked on last.
+    ``files`` are newest first. ``branch`` is the one last worked on.
     """
 
     session: Session
@@ -83,7 +83,7 @@ class Brief:
 
 
 _MATTERS = (Part.DOING, Part.NEXT, Part.FAILED, Part.STABLE, Part.VERIFY, Part.CHANGED, Part.OPEN)
-"""Which goes first where there is little room."""
+"""The order of parts where there is little room."""
 _PROMPTS = 2
 _DECISIONS = 2
 _FAILURES = 4
@@ -91,9 +91,9 @@ _CHECKS = 3
 _FILES_NAMED = 4
 _FILES_CITED = 2
 _LATELY = 25
-"""Runs: an odd command that failed longer ago than that and was never tried again has been given up."""
+"""Number of runs: another command that failed longer ago and was never tried again counts as given up."""
 _NOT_LONG_AGO = 100
-"""Runs: a check that was last made before may be another task's."""
+"""Number of runs: a check that was last made before them may belong to another task."""
 _SAID, _ASKED, _COMMAND, _FAILURE, _SUBJECT = 240, 220, 100, 160, 80
 _ITEM, _ITEMS = 110, 3
 _STEPS, _STEP = 3, 60
@@ -105,10 +105,10 @@ _QUESTION_END = 400
 _READ = 4_000
 _ON_THE_WAY = frozenset({EventType.TOOL_RESULT, EventType.FILE_ACTION, EventType.TEST_RESULT, EventType.ERROR, EventType.COMMAND})
 _UNANSWERED = 6
-"""Events: a call without a result that is further from the end was lost, not left."""
+"""Number of events: a call without a result further from the end was lost, not left unfinished."""
 _WORDS_OF_A_REQUEST = 4
 _WORDS_OF_ITS_OWN = 12
-"""What a person says in fewer is about what the agent said before."""
+"""A shorter prompt refers to what the agent said before it."""
 _PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc"})
 _ASKS_THE_PERSON = frozenset({"AskUserQuestion", "request_user_input", "ask_followup_question", "ask_user"})
 _SENTENCES = re.compile(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+")
@@ -120,17 +120,17 @@ _TO_DO = re.compile(
     r"[^\n]{0,80}\n{1,3}((?:[ \t]{0,6}(?:[-*•]|\d{1,2}[.)])[ \t]{1,3}[^\n]{1,600}(?:\n|\Z)){1,20})",
     re.MULTILINE | re.IGNORECASE,
 )
-"""A heading for what is left, and the list below it."""
+"""A heading for remaining work, and the list below it."""
 _MARKUP = re.compile(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|[*`]{2,3}", re.MULTILINE)
 
 
 def together(own: Sequence[Event], others: Sequence[Sequence[Event]]) -> list[Event]:
-    """A session's events with those of its sub-agents where they belong in time; each one's own order stays."""
+    """Merge a session's events with those of its sub-agents by time; the order within each is kept."""
     return [event for _, event in heapq.merge(*(_in_time(events) for events in (own, *others)), key=lambda pair: pair[0])]
 
 
 def _in_time(events: Sequence[Event]) -> Iterator[tuple[datetime, Event]]:
-    """A clock that jumps back does not turn the order around."""
+    """Yield the events with times that never decrease, so that a clock that jumps back does not change the order."""
     latest: datetime | None = None
     for event in events:
         latest = event.at if latest is None else max(latest, event.at)
@@ -138,7 +138,10 @@ def _in_time(events: Sequence[Event]) -> Iterator[tuple[datetime, Event]]:
 
 
 def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequence[Event]] = ()) -> Brief | None:
-    """``None`` of nothing. What people and the agent said is taken from the session itself, what was done from all of it."""
+    """Return the brief, ``None`` without events.
+
+    Messages are taken from the session itself, actions also from its sub-agents.
+    """
     if not events:
         return None
     everything = together(events, sub_agents) if sub_agents else events
@@ -167,7 +170,7 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
 
 
 def fitted(told: Brief, *, tokens: int, cost: Callable[[Line], int]) -> tuple[Line, ...]:
-    """As many lines as there is room for, in their order: of every part the weightiest first, then the others in turn."""
+    """Return as many lines as fit in ``tokens``, in their order: the weightiest of every part first, then the others in turn."""
     by_part = {part: [line for line in told.lines if line.part is part] for part in _MATTERS}
     turns = [[lines[turn] for lines in by_part.values() if turn < len(lines)] for turn in range(max(map(len, by_part.values())))]
     kept: list[Line] = []
@@ -180,7 +183,7 @@ def fitted(told: Brief, *, tokens: int, cost: Callable[[Line], int]) -> tuple[Li
 
 
 def changed_files(events: Sequence[Event], cwd: str) -> tuple[Changed, ...]:
-    """The newest first, each once."""
+    """Return the changed files, newest first, each once."""
     found: dict[str, Changed] = {}
     for place in range(len(events) - 1, -1, -1):
         event = events[place]
@@ -193,13 +196,13 @@ def changed_files(events: Sequence[Event], cwd: str) -> tuple[Changed, ...]:
 
 
 def is_change(event: Event) -> bool:
-    """Whether a file is another afterwards."""
+    """Return whether the event changed a file."""
     done = event.type is EventType.FILE_ACTION and event.status != "failed"
     return done and bool(event.path) and not event.text.startswith("read")
 
 
 def inside(path: str, folder: str) -> str:
-    """Relative to where the session ran, if it lies there; else its name alone."""
+    """Return the path relative to the session's folder if it lies there, else only its name."""
     for separator in "/\\":
         root = folder.rstrip("/\\") + separator
         if folder and path.startswith(root):
@@ -212,7 +215,7 @@ def reference(event: Event) -> str:
 
 
 def cut(text: str, length: int) -> str:
-    """On one line."""
+    """Shorten the text to one line of at most ``length`` characters."""
     line = " ".join(text[: 8 * length].split())
     return line if len(line) <= length else line[: length - 1].rstrip() + "…"
 
@@ -251,7 +254,7 @@ def _said_before(events: Sequence[Event], prompt: Event) -> Event | None:
 
 
 def _ending(text: str, length: int) -> str:
-    """What a message comes to: its last lines, as far as there is room."""
+    """Return the last lines of a message, as far as there is room."""
     lines = [line for line in _MARKUP.sub("", text[-_READ:]).splitlines() if line.strip()]
     told = ""
     for line in reversed(lines):
@@ -262,13 +265,13 @@ def _ending(text: str, length: int) -> str:
 
 
 def _announces(events: Sequence[Event], said: Event) -> bool:
-    """Whether a message was said on the way, of what comes now, and no prompt came after it."""
+    """Return whether a message announces a next step and no prompt came after it."""
     later = any(event.type is EventType.USER_MESSAGE and event.ordinal > said.ordinal for event in events[-_LATELY:])
     return not later and _ANNOUNCES.search(said.text[:_READ].strip()) is not None
 
 
 def _next(events: Sequence[Event]) -> Iterator[Line]:
-    """What was in hand when the session was left, the agent's own list, and what its last messages say is left to do."""
+    """Yield what was in progress at the end, the agent's own list, and the remaining work named in its last messages."""
     listed = list(_listed(events))
     yield from _in_hand(events)
     yield from listed or _done_last(events)
@@ -296,7 +299,7 @@ def _listed(events: Sequence[Event]) -> Iterator[Line]:
 
 
 def _in_hand(events: Sequence[Event]) -> Iterator[Line]:
-    """What the agent had announced, and what it had begun."""
+    """Yield what the agent had announced and what it had begun."""
     answered = {event.call for event in events if event.call and event.type not in (EventType.TOOL_CALL, EventType.COMMAND)}
     begun = next((event for event in reversed(events[-_UNANSWERED:]) if event.call and event.call not in answered), None)
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
@@ -313,7 +316,7 @@ def _in_hand(events: Sequence[Event]) -> Iterator[Line]:
 
 
 def _done_last(events: Sequence[Event]) -> Iterator[Line]:
-    """Of a session that was left on the way, with nothing announced and nothing begun."""
+    """Yield the last action of a session that was left midway."""
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
     if events[-1].type in _ON_THE_WAY and not (said is not None and _announces(events, said)):
         done = next((event for event in reversed(events) if event.command or is_change(event)), events[-1])
@@ -345,7 +348,7 @@ def _by_action(files: Sequence[Changed]) -> list[tuple[str, list[Changed]]]:
 
 
 def _failed(failures: Sequence[Run], done: Sequence[Run]) -> Iterator[Line]:
-    """Checks first: of the others only those that are not long ago."""
+    """Yield open failures: checks first, then recent ones of other commands."""
     lately = done[-_LATELY].place if len(done) >= _LATELY else 0
     others = (run for run in failures if not run.is_check and run.place >= lately and run.failure)
     told = [*(run for run in failures if run.is_check), *others]
@@ -359,7 +362,7 @@ def _failed(failures: Sequence[Run], done: Sequence[Run]) -> Iterator[Line]:
 
 
 def _why(run: Run) -> str:
-    """In the words that were printed: the tests that failed, and the first line that says what is wrong."""
+    """Return the reason as printed: the tests that failed, and the first line that says what is wrong."""
     line = cut(run.failure, _FAILURE)
     tells = run.event.type is not EventType.TOOL_RESULT and (run.tested == "failed" or not line)
     summary = cut(run.event.text, _FAILURE) if tells else ""
@@ -373,7 +376,7 @@ def _part_of(later: Run, failed: Run) -> bool:
 
 
 def _verify(files: Sequence[Changed], done: Sequence[Run], failures: Sequence[Run]) -> Iterator[Line]:
-    """Checks of which nobody knows how they end now, for something was changed since; each with the command to run."""
+    """Yield checks whose result is unknown since something was changed, each with the command to run."""
     code = [file for file in files if PurePosixPath(file.path).suffix.lower() not in _PROSE]
     if not code:
         return
@@ -409,7 +412,10 @@ def _can_be_typed_again(command: str) -> bool:
 
 
 def _stable(done: Sequence[Run], *, files_at: Callable[[int], tuple[Changed, ...]], made: Sequence[Commit]) -> Stable | None:
-    """A run of all tests goes before a later one of some of them, where no code was changed in between."""
+    """Return the last stable moment.
+
+    A run of all tests is preferred to a later one of some of them, if no code was changed in between.
+    """
     well = [at for at, run in enumerate(done) if run.outcome == "ok" and not run.measures]
     tested = [at for at in well if done[at].tested == "ok"]
     built = [at for at in well if done[at].kinds == {"build"}]
@@ -464,9 +470,9 @@ def _command(command: str) -> str:
 
 
 def _open(events: Sequence[Event]) -> Iterator[Line]:
-    """What the agent asked at the end; then what the person asked and nobody answered, the last first.
+    """Yield the agent's closing question, then prompts without an answer, the last first.
 
-    What a person said again, or took back by interrupting the agent to say something else, is not asked any more.
+    A prompt that was repeated, or taken back by interrupting the agent, is left out.
     """
     results = {event.call for event in events if event.call and event.type in (EventType.TOOL_RESULT, EventType.DECISION)}
     closing: Event | None = None
@@ -494,7 +500,7 @@ def _open(events: Sequence[Event]) -> Iterator[Line]:
                     answered = True
             case EventType.TOOL_CALL:
                 if not answered and "?" not in latest[-_QUESTION_END:]:
-                    waiting.popitem()  # it was taken up, which is what a request asks for
+                    waiting.popitem()  # the agent began to act on it, which is what a request asks for
                     answered = True
                 if event.tool in _ASKS_THE_PERSON and event.call and event.call not in results:
                     choice = event
@@ -510,7 +516,7 @@ def _open(events: Sequence[Event]) -> Iterator[Line]:
 
 
 def _closing_question(text: str) -> str:
-    """The last sentence, where it is one."""
+    """Return the last sentence if it is a question."""
     lines = [line for line in text[-_READ:].splitlines() if line.strip()]
     last = _SENTENCES.split(_MARKUP.sub("", lines[-1]).strip())[-1] if lines else ""
     return last if last.rstrip("\"')]*`_ ").endswith(("?", "？")) else ""

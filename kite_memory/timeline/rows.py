@@ -1,4 +1,4 @@
-"""Rows of the timeline's tables, as values."""
+"""Conversion of rows of the timeline's tables into values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,10 @@ from kite_memory.model.look import Cursor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """A session and how far the timeline knows it. ``quiet_since`` is Unix time: the last event's or its commit's, the earlier."""
+    """A session and how far the timeline has read it.
+
+    ``quiet_since`` is Unix time: the time of the last event or of its commit, whichever is earlier.
+    """
 
     session: Session
     last_ordinal: int
@@ -25,7 +28,9 @@ SELECT_EVENT = (
 )
 
 SELECT_EVENT_FIRST = SELECT_EVENT.replace(" JOIN ", " CROSS JOIN ")
-"""For what says which events are meant: SQLite would rather begin with all sessions of a provider, and read all of their events."""
+"""The same for queries whose other tables select the events: with a plain join SQLite would begin with all sessions of a provider
+and read all their events.
+"""
 
 SELECT_STATE = (
     "SELECT provider, id, project, cwd, branch, started, parent, title, last_ordinal, last_at, committed_at FROM sessions"

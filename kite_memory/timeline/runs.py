@@ -1,4 +1,4 @@
-"""Commands and how they ended, and which later success makes up for a failure."""
+"""Commands, how they ended, and which later success resolves a failure."""
 
 import posixpath
 import re
@@ -20,11 +20,11 @@ less ls md5 md5sum more nl paste pgrep pkill printf ps pwd readlink realpath rg 
 tee test time touch tr tree true type uname uniq wc which xargs yes yq
 """
 LOOKS = frozenset(_LOOK.split())
-"""Programs that only look, or that end with 1 to say «no»."""
+"""Programs that only look at something, or whose exit code 1 means «no»."""
 
 _PREPARING = "add branch check-ignore diff fetch log ls-files ls-remote remote rev-parse show status"
 PREPARES = frozenset(f"git {word}" for word in _PREPARING.split(" "))
-"""What a line may begin with, whatever it is for."""
+"""Preparatory commands that a line may begin with, whatever it is for."""
 _CHECK = re.compile(
     r"(?:^|[ :_-])(?:tests?|e2e|check|ci|verify|lint|vet|typecheck|type-check|build|compile|clippy|pytest|mypy|pyright|ruff"
     r"|flake8|pylint|eslint|biome|tsc|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|golangci-lint|shellcheck)(?:$|[ :_-])"
@@ -35,7 +35,7 @@ _ONLY_CHECKS = re.compile(
     r"(?:^|[ :_-])(?:tsc|eslint|biome|ruff|d?mypy|(?:based)?pyright|flake8|pylint|golangci-lint|cargo check|clippy|rustc|gcc|g\+\+"
     r"|clang(?:\+\+)?|javac|kotlinc|swiftc|lint|type-?check|build|compile|vet)(?:$|[ :])"
 )
-"""What says of a program's text that it is well, and nothing of what the program does."""
+"""Checks of a program's text only, not of its behaviour."""
 _SAYS_IT_FAILED = re.compile(
     r"(?<!\b0 )\b(?:BUILD )?FAIL(?:ED|URES?)?\b(?!\W{1,3}0\b)"
     r"|(?i:\b(?:exit|status|code|rc)(?: code| status)?\s?[:=]+ ?(?!2\d\d\b)[1-9]\d{0,2}\b)"
@@ -53,9 +53,9 @@ _OF_A_CHECKER = re.compile(
     r"(?:vet: )?\S{1,250}(?::\d+:|\(\d+[,)])|\d+:\d+\s+[Ee]rror\b|Found \d+ |\d+ issues?\b|✖ \d+ problem|error(?:\[|: (?!test ))"
     r"|level=error |[Ww]ould reformat|(?:\[\S{1,80}\] )?ERROR task failed|make(?:\[\d+\])?: "
 )
-"""What a failure begins with that is none of tests, for those are told first."""
+"""The beginning of a failure that is not from tests; those of tests are reported first."""
 _RUNS_A_FILE = frozenset({"bash", "bun", "deno run", "go run", "java", "node", "perl", "php", "python", "ruby", "sh", "tsx", "zsh"})
-"""What it is for is the file's to say: one script that runs tells nothing of another."""
+"""The purpose depends on the file: one script that runs says nothing about another."""
 _ASKS_ABOUT_ITSELF = frozenset({"--version", "--help", "--dry-run", "--collect-only", "--no-run"})
 _COMMIT = re.compile(
     r"^\[(?P<branch>detached HEAD|[^\]\s]{1,200})(?: \([\w -]{1,20}\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>.{1,300})$",
@@ -66,7 +66,7 @@ _SELECTS = re.compile(
     r"\s(?:-run|-k|-t|--(?:testNamePattern|test-name-pattern|grep|filter|tests))[\s=]+"
     r"(?:'([^'\n]{1,400})'|\"([^\"\n]{1,400})\"|([^\s'\"|;&]{1,200}))"
 )
-"""What picks some of the tests by their names."""
+"""Options that select some of the tests by name."""
 _MEASURES = re.compile(r"(?:^|[ :_./-])bench(?:es|marks?|marking)?(?:$|[ :_.-])")
 _KINDS = (
     ("tests", re.compile(r"(?:^|[ :_-])(?:tests?|e2e|pytest|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest)(?:$|[ :_-])")),
@@ -91,17 +91,17 @@ _GOES_THERE = re.compile(r"\A\s*cd\s+\S{1,400}\s*&&\s*")
 _SILENCE = timedelta(hours=3)
 _HEAD = 4_000
 _END = 2_000
-"""Of a text that should say how a command ended, so much at either end."""
+"""Characters read at either end of a text that should show how a command ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One call of a shell. ``event`` is the one that tells best how it ended; ``place`` is where it stands among the events.
+    """One call of a shell.
 
-    ``tested`` says what its tests came to, where it ran any that were told of; ``said`` is what it said of its tests or its
-    failure. ``purposes`` has what it was for, without what only looks or prepares; ``where`` has the files and folders it was
-    about, and nothing where it was about everything; ``only`` has the names of the tests that it picked. It was run in
-    ``folder``, of the checkout at ``root``.
+    ``event`` is the event that shows best how it ended, ``place`` its index in the events. ``tested`` is the outcome of its tests,
+    where any were reported. ``said`` is its output about tests or its failure. ``purposes`` are what it was for, without steps that
+    only look or prepare. ``where`` are the files and folders it was about, empty if it was about everything. ``only`` are the names
+    of the tests it selected. It ran in ``folder``, in the checkout at ``root``.
     """
 
     command: str
@@ -122,33 +122,33 @@ class Run:
 
     @property
     def only_builds(self) -> bool:
-        """Whether tests that run tell as much."""
+        """Whether it only builds, which tests that run prove as well."""
         return self.tested == "unknown" and all(_BUILD.search(purpose) for purpose in self.purposes)
 
     @property
     def is_narrow(self) -> bool:
-        """Whether it was about a part: some files, folders or names of tests. Another checkout, whole, is not a part."""
+        """Whether it covered a part: some files, folders or names of tests. The whole of another checkout is not a part."""
         return bool(self.only) or self.folder != self.root or any(place != self.root for place in self.where)
 
     @property
     def measures(self) -> bool:
-        """Whether it was run for its times."""
+        """Whether it was a benchmark."""
         return any(_MEASURES.search(purpose) for purpose in self.purposes) or " -bench" in self.command
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Of checks, by what they look at."""
+        """The kinds of its checks."""
         told = frozenset(kind for purpose in _checks(self.purposes) if (kind := _kind(purpose)))
         return told | {"tests"} if self.tested != "unknown" else told
 
     @property
     def signature(self) -> str:
-        """The first failure that it tells of; empty where it says no more than that it failed."""
-        return next(iter(signatures(self.said, limit=3)), "")  # of more than that, two are its last
+        """The signature of the first failure in its output; empty if the output says no more than that it failed."""
+        return next(iter(signatures(self.said, limit=3)), "")  # with more than three, the last two come from the end of the text
 
     @property
     def failure(self) -> str:
-        """As `signature`, in the words that were printed."""
+        """The first failure in its output, as printed."""
         return first_failure(self.said)
 
 
@@ -171,9 +171,9 @@ class _Telling:
 
 
 def runs(events: Sequence[Event], cwd: str = "") -> list[Run]:
-    """In the order in which they ended. A call is one run, whatever number of events tell of it.
+    """Return the runs in the order in which they ended; a call is one run, whatever number of events it has.
 
-    ``cwd`` is the folder that commands are run in, unless they change it.
+    ``cwd`` is the folder that commands run in, unless they change it.
     """
     telling: dict[str, _Telling] = {}
     for place, event in enumerate(events):
@@ -240,24 +240,24 @@ def _run(told: _Telling, cwd: str) -> Run | None:
 
 
 def _ran_no_test(summary: str) -> bool:
-    """Whether all that passed is that there was nothing to do, or what is no test."""
+    """Return whether all that passed is that there was nothing to do, or something that is no test."""
     lines = [line for line in summary.splitlines() if not _NOT_ONE_FAILED.fullmatch(line)]
     return bool(lines) and all(_RAN_NO_TEST.search(line) for line in lines)
 
 
 def tests_went_well(summary: str, purposes: frozenset[str]) -> bool:
-    """Whether, of a line that failed, it was what checks the text beside the tests."""
+    """Return whether, in a line that failed, the failure is that of a text checker and not of the tests."""
     return any(_ONLY_CHECKS.search(purpose) for purpose in purposes) and _OF_A_CHECKER.match(summary) is not None
 
 
 def _is_cut(told: _Telling) -> bool:
-    """Whether what was said of tests may have gone on."""
+    """Return whether the output about tests may have been cut off."""
     cut = _CUT.search(told.command)
     return cut is not None and told.result is not None and told.result.text.count("\n") + 1 >= int(cut[1] or 10)
 
 
 def purposes_of(command: str) -> frozenset[str]:
-    """What a line is for, without what only looks, prepares, or asks a program about itself."""
+    """Return what a command line is for, without programs that only look, prepare, or report on themselves."""
     doing = (each for each in _invoked(command) if each.program not in LOOKS and _ASKS_ABOUT_ITSELF.isdisjoint(each.flags))
     return frozenset(map(_purpose, doing)) - PREPARES
 
@@ -269,7 +269,7 @@ def _purpose(invocation: Invocation) -> str:
 
 
 def went_well(command: str, said: str) -> bool:
-    """Whether the programs of a line that ended well did so too, which a pipe or a «;» hides."""
+    """Return whether the programs of a line that exited with success succeeded themselves, which a pipe or a «;» hides."""
     match _ending(command):
         case "told":
             return True
@@ -295,9 +295,9 @@ def _invoked(command: str) -> tuple[Invocation, ...]:
 
 
 def open_failures(done: Sequence[Run]) -> list[Run]:
-    """Failures that no later run made up for, the last of each, the latest first.
+    """Return the failures that no later run resolved, the last occurrence of each, latest first.
 
-    What was tried again and failed again is one failure.
+    A command that was tried again and failed again counts as one failure.
     """
     found: list[Run] = []
     for at in range(len(done) - 1, -1, -1):
@@ -322,15 +322,15 @@ def _is_made_up_for(run: Run, afterwards: Sequence[Run]) -> bool:
             missing = frozenset(purpose for purpose in missing if _kind(purpose) not in later.kinds | _BUILT_BY_TESTS)
         else:
             continue
-        if not missing:  # soon, as a rule, and a session may hold thousands of runs
+        if not missing:  # usually reached early; a session may hold thousands of runs
             return True
     return False
 
 
 def needed(purposes: frozenset[str], *, tests: bool) -> frozenset[str]:
-    """What has to go well before a line that failed is made up for: all of it that checks, else all of it.
+    """Return the purposes that must succeed to resolve a failed line: its checks if it has any, else all.
 
-    Where ``tests`` failed those alone; and to check or test anything, it has to be built.
+    If ``tests`` failed, only those. Compiling is left out where something else is checked, since a check or test includes it.
     """
     checks = _checks(purposes)
     testing = frozenset(purpose for purpose in checks if not _ONLY_CHECKS.search(purpose))
@@ -345,17 +345,17 @@ def _is_the_same(run: Run, later: Run) -> bool:
 
 
 def makes_up(later: Run, failed: Run) -> bool:
-    """Whether the success of ``later`` says that what ``failed`` did works now.
+    """Return whether the success of ``later`` shows that what ``failed`` did works now.
 
-    Of a check, that as much was checked: a package's tests say nothing about another's.
+    For a check, as much must have been checked: one package's tests say nothing about another's.
     """
     return bool(later.purposes & failed.purposes) and (not failed.is_check or _covers(later, failed))
 
 
 def is_wider(later: Run, failed: Run) -> bool:
-    """Whether ``later`` checked all there is, by whatever name, and so what ``failed`` checked, too.
+    """Return whether ``later`` checked everything, under whatever name, and so also what ``failed`` checked.
 
-    Only of one language's tools, or where one of them is called through a task runner, which may be anybody's.
+    This holds only among tools of one language, or where one of the two ran through a task runner, which may be of any language.
     """
     if not (failed.is_check and failed.is_narrow | failed.only_builds | (failed.kinds < later.kinds)):
         return False
@@ -373,7 +373,10 @@ def _kind(purpose: str) -> str:
 
 
 def reaches(later: str, failed: str) -> bool:
-    """Whether a command line, run where another failed, checks all that the other checked; of what is no check nothing is asked."""
+    """Return whether a command line, run in the folder of the failed one, checks all that the failed one checked.
+
+    If the failed one was no check, the answer is true.
+    """
     return not _checks(purposes_of(failed)) or _reaches(
         _where(later, _HERE), _picked(later), _where(failed, _HERE), _picked(failed)
     )
@@ -415,7 +418,7 @@ def _picked(command: str) -> frozenset[str]:
 
 
 def _gone_to(command: str, cwd: str) -> tuple[str, str]:
-    """The root of what a line is about, which is where the session ran or another checkout, and the folder it ends up in."""
+    """Return the root of what a line is about, the session's folder or another checkout, and the folder it ends up in."""
     root = folder = posixpath.normpath(cwd) if cwd else ""
     for invocation in _invoked(command):
         if invocation.program == "cd":
@@ -425,7 +428,7 @@ def _gone_to(command: str, cwd: str) -> tuple[str, str]:
 
 
 def bare(command: str) -> str:
-    """The command without where it is run and what shortens its output."""
+    """Return the command without the change of folder and without filters of its output."""
     command = _GOES_THERE.sub("", command[:_HEAD])
     pipe = command.find("|")
     if pipe >= 0 and (shaped := _SHAPES_OUTPUT.search(command, max(0, pipe - 8))) and "&&" not in shaped.group():
@@ -434,7 +437,7 @@ def bare(command: str) -> str:
 
 
 def commits(events: Sequence[Event]) -> list[Commit]:
-    """What git said it had committed, in order; also where the line went on to something that failed."""
+    """Return the commits that git reported, in order, also where a later part of the line failed."""
     by_git = {event.call or event.id for event in events if event.type is EventType.COMMAND and "git" in event.command}
     return [
         Commit(event=event, place=place, hash=found["hash"], subject=found["subject"].strip(), branch=found["branch"])
@@ -445,8 +448,9 @@ def commits(events: Sequence[Event]) -> list[Commit]:
 
 
 def last_branch(events: Sequence[Event]) -> str:
-    """What git named last, in switching or in committing; empty where a long silence came after it, for then an agent that
-    was started again has noted its branch itself.
+    """Return the branch that git named last when switching or committing.
+
+    Empty if a long silence came after it: an agent that was started again has then recorded its branch itself.
     """
     told = frozenset(event.call or event.id for event in events if event.type is EventType.COMMAND and "git" in event.command)
     after: Event | None = None

@@ -1,4 +1,4 @@
-"""The timeline's tables, and how earlier ones become these."""
+"""The timeline's tables and their migrations."""
 
 import sqlite3
 from pathlib import Path
@@ -84,7 +84,7 @@ _VERSION_1 = (
             WHERE result.type = 'tool_result' AND call.type = 'tool_call'
     """,
 )
-"""Edges are a view: they follow from order and parents alone, so there is no second copy of the truth to keep in step."""
+"""Edges are a view: they follow from order and parents alone, so there is no second copy to keep in step."""
 
 _VERSION_2 = (
     "CREATE TABLE signatures (key INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)",
@@ -101,7 +101,9 @@ _VERSION_2 = (
     "CREATE TABLE unsigned (below INTEGER NOT NULL)",
     "INSERT INTO unsigned SELECT seq + 1 FROM events ORDER BY seq DESC LIMIT 1",
 )
-"""Failures by their signature. Of events that are there already they are written down little by little: not yet ``below``."""
+"""Failures by their signature. Signatures of existing events are added in steps: ``unsigned.below`` is the row below which they are
+still missing.
+"""
 
 _INDEXED = "seq >= COALESCE((SELECT below FROM unsearched), 0)"
 _ENTER = "INSERT INTO told (rowid, words, marks) SELECT seq, words, marks FROM searchable"
@@ -176,11 +178,13 @@ _VERSION_3 = (
             FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.type = 'resume_point'
     """,
 )
-"""What was told, by its words and by marks of where it belongs: made-up words, by which the index alone can say which events of a
-kind, a session, a project, an agent, a month, a tool or a file hold the words. Neither words nor marks are kept beside the index:
-`searchable` says them again. Events that are there already enter little by little: not yet those ``below``.
+"""Full-text index ``told`` of the events' words, and of marks of where an event belongs.
 
-An edge ends at a file, a command or a signature by its own name, and begins at a session by its id.
+Marks are made-up words by which the index alone can select events of a type, session, project, agent, month, tool or file. Neither
+words nor marks are stored beside the index; the view `searchable` computes them. Existing events are indexed in steps:
+``unsearched.below`` is the row below which they are still missing.
+
+An edge's target is a file, command or signature by its own name; its source may be a session by its id.
 """
 
 _BUNDLED_4 = (
@@ -208,15 +212,17 @@ _VERSION_4 = (
     "CREATE TABLE unbundled (below INTEGER NOT NULL)",
     "INSERT INTO unbundled SELECT seq + 1 FROM events ORDER BY seq DESC LIMIT 1",
 )
-"""Bundles by their events, each with the vector of one ``space`` or waiting for it. Those of events that are there already are
-found little by little: not yet ``below``. For some hours of its making, version 3 had these tables already.
+"""Bundles by their events, each with a vector of one ``space`` or waiting for it.
+
+Bundles of existing events are found in steps: ``unbundled.below`` is the row below which they are still missing. Early builds of
+version 3 had these tables already, hence ``IF NOT EXISTS``.
 """
 
 BUNDLED = _BUNDLED_4.replace("'decision', 'resume_point'", "'decision', 'resume_point', 'user_message'")
-"""Events worth a vector of their own, see `timeline.bundles`. A tool that found no file to edit is none of them."""
+"""Events that get a vector of their own, see `timeline.event_embeddings`. A tool that found no file to edit is not one."""
 _WAIT = f"INSERT INTO bundles (event) {BUNDLED} AND seq = new.seq;"
 _MAY_WAIT = "new.status = 'failed' OR new.type IN ('decision', 'resume_point', 'user_message')"
-"""Of no event that is `BUNDLED` is this untrue; of most others it is, and a trigger costs more than all else about a short one."""
+"""True for every `BUNDLED` event and false for most others; it keeps the trigger from running for each of them."""
 
 _VERSION_5 = (
     "DROP TRIGGER bundle_waiting",
@@ -235,8 +241,10 @@ _VERSION_5 = (
     """,
     "CREATE INDEX let_go_of_session ON let_go (provider, session)",
 )
-"""What a prompt led to is a bundle too, by its prompt. And events that a forgotten note rests on, by their ids: nobody is offered
-them any more, and of those that are ``blank`` the text is gone, whatever a transcript that is read again says.
+"""Prompts with what they led to become bundles. ``let_go`` lists forgotten events by id.
+
+Forgotten events are no longer offered. The text of those that are ``blank`` is gone and is not restored when a transcript is read
+again.
 """
 
 _VERSION_6 = (
@@ -245,7 +253,7 @@ _VERSION_6 = (
     "CREATE TABLE totals (provider TEXT PRIMARY KEY, events INTEGER NOT NULL) WITHOUT ROWID",
     "INSERT INTO totals SELECT provider, COUNT(*) FROM events AS e JOIN sessions AS s ON s.key = e.session GROUP BY provider",
 )
-"""Whether a person spoke in a session is known without reading the session, and how many events there are without counting them."""
+"""An index to find user messages without reading the session, and event totals to avoid counting."""
 
 _VERSION_7 = (
     """
@@ -265,8 +273,9 @@ _VERSION_7 = (
     "CREATE TABLE passage_key (key BLOB NOT NULL)",
     "INSERT INTO passage_key VALUES (randomblob(16))",
 )
-"""Who said what first, as hashes of pairs of words under a key of this machine, see `timeline.passages`. What was read before this
-version is not among it.
+"""Who said what first, as hashes of pairs of words under a key of this machine, see `timeline.passages`.
+
+Text read before this version is not included.
 """
 
 _TALLY = "UPDATE card_projects SET cards = cards {0} 1, words = words {0} {1}.length WHERE key = {1}.project;"
@@ -303,9 +312,10 @@ _VERSION_8 = (
     "DELETE FROM unbundled",
     "INSERT INTO unbundled SELECT seq + 1 FROM events ORDER BY seq DESC LIMIT 1",
 )
-"""Turns that came to something, each by its prompt's and its answer's row, and their words as postings, see `timeline.cards`.
-Those of sessions that wait are made little by little. A number of a card is never given to another. And the words that the index of
-events holds, to be compared with one that it does not.
+"""Cards, each by the rows of its prompt and answer, and their words as postings, see `timeline.cards`.
+
+Cards of waiting sessions are made in steps. A card's number is never reused. ``told_words`` gives the words in the events' index,
+to correct misspelled queries.
 """
 
 MIGRATIONS = {
@@ -321,16 +331,16 @@ MIGRATIONS = {
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the store, made or brought up to `VERSION` first.
+    """Open the store; create it or migrate it to the current version first.
 
-    Raises `StateNewer` and `StateDamaged`, and `StateNotWritten` where it is whole for all we know, but closed to us.
+    Raises `StateNewer`, `StateDamaged`, and `StateNotWritten` if the file seems intact but cannot be opened or written.
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
             path.touch(mode=0o600)
     except FileNotFoundError:
-        raise  # no folder can be made there, whoever owns it: the command line says what to look at
+        raise  # no owner could make a folder there; the command line prints what to check
     except OSError as error:
         hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
         raise StateNotWritten(f"the timeline at {path} may not be opened or written: {error.strerror}", hint=hint) from error

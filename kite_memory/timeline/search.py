@@ -1,4 +1,4 @@
-"""Finding events by their words, and by where they belong."""
+"""Search for events by their words and by where they belong."""
 
 import math
 import re
@@ -18,27 +18,27 @@ from kite_memory.timeline.prompt_outcomes import errand, steps
 from kite_memory.timeline.resume import cut
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""What reads: a query and its values to all of its rows."""
+"""Runs a query with its values and returns all rows."""
 
 _BACKLOG = 2_000
-"""Events of an earlier schema indexed in one commit: some fifty milliseconds."""
+"""Events of an earlier schema indexed in one commit, which takes some fifty milliseconds."""
 _TEXT = 4_000
 _TERMS = 24
-"""Of a longer text, the first; a message that is known as a failure is found by its signature besides."""
+"""Only the first terms of a longer text are used; a known failure message is also found by its signature."""
 _CORRECTED = 4
 _COMMON = 2_000
-"""A word that more events hold is not looked up by itself, but only among those that hold the rare ones."""
+"""A word that more events hold is not looked up by itself, only among events that hold the rare ones."""
 _POSTINGS = 4_000
 _COMMON_LOOKED_AT = 6
 _SHORTLIST = 150
-"""So many texts are read again to be weighed."""
+"""This many texts are read again to be scored."""
 _READ = 3_000
 _SESSIONS = 50
 _MONTHS = 240
 _LEAST = 0.55
-"""Of what the words tell: one of two words that are as rare is no answer, it is merely near."""
+"""Least share of the query's weight for an answer: one of two equally rare words is only ``near``."""
 _NUMBER = 0.25
-"""Ports, lines and times differ from one occurrence to the next: they tell this part of what a word would that is as rare."""
+"""Factor for the weight of a number: ports, lines and times differ from one occurrence to the next."""
 _SNIPPET = 200
 _ASKED, _CAME = 80, 150
 _COVERED, _ADJACENT = 0.6, 0.25
@@ -56,7 +56,7 @@ _WEIGHTS = {
     EventType.TOOL_RESULT: 0.02,
     EventType.TOOL_CALL: 0.0,
 }
-"""What people said tells more than what tools did; of the events of one call, the one that says what came of it."""
+"""User messages count more than tool output; of the events of one call, the one with the outcome counts most."""
 _FAILURES = frozenset({EventType.ERROR, EventType.TEST_RESULT})
 
 _WORD = re.compile(r"[^\W_]+")
@@ -72,10 +72,10 @@ _EMPTY = frozenset(_EMPTY_WORDS.split())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
-    """Events that hold most of the words of ``text``, of these ``types`` if any, and everything else that is not empty.
+    """A query for events that hold most of the words of ``text`` and match every filter that is not empty.
 
-    ``tool`` and ``file`` are names, ``file`` with as much of its folders as wanted; of failures, those that name the file belong
-    to it too. ``session`` is the beginning of an id. Without words: the latest of all that is asked for.
+    ``tool`` and ``file`` are names; ``file`` may include any number of its parent folders, and also matches failures whose text
+    names the file. ``session`` is the prefix of an id. Without words, the latest matching events are found.
     """
 
     text: str = ""
@@ -92,13 +92,16 @@ class EventQuery:
 
     @property
     def narrow(self) -> bool:
-        """Whether most events can be no answer, whatever they say."""
+        """Whether the filters rule out most events."""
         return bool(self.types or self.tool or self.file or self.session or self.project or self.provider or self.since)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """``event`` is its row's number; ``score`` from 0 to 1. It is ``near`` where it holds too few of the words to be an answer."""
+    """A found event: ``event`` is its row number, ``score`` is from 0 to 1.
+
+    ``near`` is true where it holds too few of the words to count as an answer.
+    """
 
     event: int
     score: float
@@ -107,7 +110,7 @@ class Found:
 
 
 def index_backlog(database: sqlite3.Connection) -> None:
-    """A little of what an earlier schema left without an index, the newest first."""
+    """Index some events of an earlier schema, newest first."""
     row = database.execute("SELECT below FROM unsearched").fetchone()
     if row is None:
         return
@@ -123,9 +126,9 @@ def index_backlog(database: sqlite3.Connection) -> None:
 
 
 def find(rows: Rows, query: EventQuery, now: datetime, meant: Mapping[int, float] = MappingProxyType({})) -> list[Found]:
-    """The best first, and of equals the newest. An answer takes some bounded queries, however much is asked and there is.
+    """Return the best events, newest first among equals, with a bounded number of bounded queries.
 
-    ``meant`` are events that may be an answer by their meaning, and how near they come to the question's, from 0 to 1.
+    ``meant`` maps candidate events to the cosine between their embedding and the query's, from 0 to 1.
     """
     within = _within(rows, query, now)
     terms = _terms(query.text)
@@ -146,7 +149,11 @@ def find(rows: Rows, query: EventQuery, now: datetime, meant: Mapping[int, float
 
 @dataclass(slots=True)
 class _Term:
-    """``about`` so many events hold the word, ``newest`` are the last of them; ``stem`` is roughly what the index keeps of it."""
+    """A word of a query.
+
+    ``about`` is the approximate number of events that hold it, ``newest`` are the last of them, and ``stem`` is roughly what the
+    index stores for it.
+    """
 
     word: str
     match: str
@@ -160,11 +167,11 @@ class _Term:
 class _Asked:
     terms: list[_Term] = field(default_factory=list)
     held: dict[int, float] = field(default_factory=dict)
-    """What the words that an event holds tell together."""
+    """Total weight of the query's words that an event holds."""
     known: frozenset[int] = frozenset()
     meant: Mapping[int, float] = field(default_factory=dict)
     led_there: frozenset[int] = frozenset()
-    """Prompts that have to do with a file or a tool only by what came of them."""
+    """Prompts that match a file or tool filter only by the events they led to."""
 
     @property
     def tells(self) -> float:
@@ -172,7 +179,7 @@ class _Asked:
 
 
 def corrected(rows: Rows, text: str) -> str:
-    """The text with what the index knows for each of its words that the index does not hold."""
+    """Return the text with words that the index does not hold replaced by similar ones that it holds."""
     told = list(dict.fromkeys(word for word in _words(text[:_TEXT]) if word not in _EMPTY))[:_TERMS]
     plain = [word for word in told if len(word) > 3 and word.isascii() and word.isalpha()]
     unknown = [word for word in plain if not _newest(rows, (_quoted(word),), 1)]
@@ -181,7 +188,7 @@ def corrected(rows: Rows, text: str) -> str:
 
 
 def _spelt(rows: Rows, word: str) -> str:
-    """The commonest word, as the index keeps it, that is a slip of the finger away: of the nearest, one that begins alike."""
+    """Return the stem in the index that is closest to the word, the most common among equals; empty if none is close."""
     typed = stem(word)
     most = 1 if len(typed) < 8 else 2
     found: list[tuple[int, int, str]] = []
@@ -202,7 +209,10 @@ def _terms(text: str) -> list[_Term]:
 
 
 def _words(text: str) -> list[str]:
-    """Words as the index has them: letters that it may not know would part a word in two for it, which it refuses to look up."""
+    """Return the words as the index has them.
+
+    Letters unknown to the index's Unicode version become blanks, since the index would split the word there and then find nothing.
+    """
     text = unicodedata.normalize("NFC", text).lower()
     if not text.isascii():
         text = "".join(char if char.isascii() or unicodedata.ucd_3_2_0.category(char)[0] in "LN" else " " for char in text)
@@ -220,7 +230,10 @@ def _weigh_terms(rows: Rows, within: Sequence[str], terms: list[_Term]) -> _Aske
 
 
 def _shortlist(rows: Rows, within: Sequence[str], asked: _Asked) -> list[int]:
-    """The events that hold most of what the words tell. Where all words are common, the newest that hold them all, or two."""
+    """Return the events with the highest weight of query words.
+
+    If all words are common, the newest events that hold all of them, or the rarest two, or one.
+    """
     present = [term for term in asked.terms if term.about]
     rare: list[_Term] = []
     postings = 0.0
@@ -255,7 +268,7 @@ def _add(held: dict[int, float], term: _Term, events: Iterable[int]) -> None:
 
 
 def _known_failures(rows: Rows, text: str) -> list[int]:
-    """Where the text is a failure's, the newest events that raised it."""
+    """Return the newest events that raised the failure in ``text``, if it is one."""
     found: list[int] = []
     for signature in signatures(text[:_TEXT], 3):
         raised = rows(
@@ -287,9 +300,9 @@ def _newest(rows: Rows, wanted: Sequence[str], limit: int) -> list[int]:
 
 
 def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int]) -> list[Found]:
-    """Read again what may be an answer: words beside each other weigh more than the same words apart.
+    """Read the texts of the shortlist again and score them: adjacent words count more than the same words apart.
 
-    Of one call, and of one text in a session, the best is told.
+    Only the best event of one call, and of one text in a session, is returned.
     """
     best: dict[tuple[str, str], tuple[bool, float, str, int, str]] = {}
 
@@ -332,7 +345,7 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
 
 
 def _errand(rows: Rows, event: int) -> str:
-    """Of a prompt that was found by its meaning, that and what came of it."""
+    """Return a prompt found by its embedding with what came of it, in one line."""
     found = errand(rows, event)
     return f"{cut(found.prompt, _ASKED)} → {cut(found.came, _CAME)}" if found is not None else ""
 
@@ -343,7 +356,7 @@ def _share(pairs: Sequence[str], text: str) -> float:
 
 
 def stems_of(text: str) -> list[str]:
-    """Roughly what the index keeps of the words of a question, to look for them in a text."""
+    """Return roughly what the index stores for the words of a query, to look for them in a text."""
     return [term.stem for term in _terms(text)]
 
 
@@ -353,7 +366,7 @@ def share_held(text: str, stems: Sequence[str]) -> float:
 
 
 def snippet(text: str, stems: Sequence[str]) -> str:
-    """The line that holds most of the words, from a little before the first of them."""
+    """Return the line that holds most of the words, from a little before the first of them."""
     best, held = "", -1
     for found in _LINES.finditer(text):
         line = found.group().lower()
@@ -368,7 +381,7 @@ def snippet(text: str, stems: Sequence[str]) -> str:
 
 
 def _within(rows: Rows, query: EventQuery, now: datetime) -> list[str] | None:
-    """What the index must say of an event besides its words; ``None`` where nothing can be what is asked for."""
+    """Return the index expressions that the filters require; ``None`` if nothing can match."""
     wanted: list[str] = []
     if query.types:
         wanted.append(_any_of(_type_mark(type) for type in sorted(query.types)))
@@ -395,7 +408,7 @@ def _within(rows: Rows, query: EventQuery, now: datetime) -> list[str] | None:
 
 
 def _of_file(rows: Rows, file: str) -> str:
-    """Events of a file by that name; where there is none, of files whose path holds its words. And failures that name it."""
+    """Return an expression for events of a file and failures that name it; for an unknown file, of paths with its words."""
     name = _slashed(file).rpartition("/")[2]
     mark = _mark("f", _hex(name))
     words = [_quoted(word) for word in _words(name)[:_TERMS]]
@@ -417,7 +430,10 @@ def _is_of(file: str, path: str, type: str, text: str) -> bool:
 
 
 def _months(since: datetime, now: datetime) -> list[str]:
-    """Every one that ``since`` leaves, and the next, for clocks that are ahead. Of very many none: they would leave nothing out."""
+    """Return the months from ``since`` to the next one, for clocks that are ahead.
+
+    Empty for very many, which would exclude nothing.
+    """
     first, last = since.year * 12 + since.month - 1, now.year * 12 + now.month
     return [f"{month // 12:04}{month % 12 + 1:02}" for month in range(first, last + 1)] if last - first < _MONTHS else []
 
@@ -439,7 +455,7 @@ def _slashed(path: str) -> str:
 
 
 def _ascii_lower(text: str) -> str:
-    """As SQLite does it."""
+    """Lowercase ASCII letters only, as SQLite does."""
     return text.translate(_LOWER)
 
 
@@ -451,7 +467,7 @@ def _json(numbers: Iterable[int]) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Nothing in a question is taken for FTS5's query language."""
+    """Quote a word so that FTS5 takes nothing in it as query syntax."""
     return '"' + word.replace('"', '""') + '"'
 
 

@@ -1,8 +1,8 @@
-"""Hashes of pairs of words, by which a text is recognised later without being kept.
+"""Hashes of pairs of words, by which a text is recognized later without being stored.
 
-What they give away is little. A word counts with its first six letters; one with a digit, and one that stands behind ``:`` or
-``=``, counts for nothing, since secrets look so. Two neighbouring words give 24 bits under a key of this machine, so that dozens of
-pairs of a dictionary share each value, and values are sorted within blocks, so that no order is left to chain them by.
+They reveal little. A word counts with its first six letters. A word with a digit, and one behind ``:`` or ``=``, is left out, since
+secrets look like that. Two neighbouring words give 24 bits under a key of this machine, so that dozens of pairs of a dictionary
+share each value; values are sorted within blocks, so that no order is left by which to chain them.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 Pairs = NDArray[np.uint32]
 
 BLOCK = 64
-"""Pairs within which no order is kept: some thirty words that carry meaning."""
+"""Number of pairs within which no order is kept: some thirty meaningful words."""
 WIDTH = 3
-"""Bytes that a pair takes once it is `packed`."""
+"""Bytes per pair once it is `packed`."""
 _LETTERS = 6
 _SEPARATOR, _ASSIGN, _OTHER, _LETTER, _DIGIT, _CAPITAL, _WIDE = 0, 1, 2, 4, 6, 8, 10
 _IS_ASSIGN = np.uint64(0x010101)
 _SHORTEST = 3
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _PIECE = 1 << 18
-"""Bytes looked at at once: what is made of them stays in the processor's cache."""
+"""Bytes handled at a time, so that intermediate results stay in the processor's cache."""
 _EDGE = 8
 _UNSEEN = tuple(letter.encode() for letter in "\u200b\u200c\u200d\u2060\ufeff\u00ad")
 _ASCII = bytes(range(128))
@@ -39,7 +39,7 @@ whom whose why will with within without would yes yet you your all
 
 
 def pairs_of(texts: Sequence[bytes], key: bytes) -> list[Pairs]:
-    """Of each text, as `encoded`, its pairs in order, as 24-bit values."""
+    """Return the pairs of each text, given as `encoded`, in order and as 24-bit values."""
     found: list[list[Pairs]] = [[] for _ in texts]
     batch: list[tuple[int, bytes]] = []
     size = 0
@@ -70,7 +70,7 @@ def encoded(text: str) -> bytes:
 
 
 def _take(batch: Sequence[tuple[int, bytes]], key: bytes, found: list[list[Pairs]]) -> None:
-    """Each word makes a pair with the next one and with the one after that; not with itself, nor with another text's."""
+    """Pair each word with the next two words, but not with itself nor with words of another text."""
     between = b"\0" * _EDGE
     words, places = _words(between + between.join(part for _, part in batch) + between, key)
     if len(words) < 2:
@@ -94,7 +94,7 @@ def _take(batch: Sequence[tuple[int, bytes]], key: bytes, found: list[list[Pairs
 
 
 def _words(data: bytes, key: bytes) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
-    """The hashes of the words that carry meaning, and where each begins."""
+    """Return the hashes of the meaningful words, and where each begins."""
     classes = np.frombuffer(data.translate(_CLASSES), np.uint8)
     before, here = classes[:-1], classes[1:]
     part, after_part = here > _ASSIGN, before > _ASSIGN
@@ -114,7 +114,7 @@ def _words(data: bytes, key: bytes) -> tuple[NDArray[np.uint64], NDArray[np.intp
 
 
 def _eight(data: bytes | memoryview) -> NDArray[np.uint64]:
-    """From each place the eight bytes that stand there."""
+    """Return the eight bytes at each place."""
     return np.ndarray((len(data) - 8,), "<u8", data, strides=(1,))
 
 
@@ -125,7 +125,7 @@ def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 @lru_cache(maxsize=8)
 def _common(key: bytes) -> NDArray[np.bool_]:
-    """Words that say nothing, by the upper 16 bits of their hashes."""
+    """Return the upper 16 bits of the hashes of words without meaning."""
     letters = [int.from_bytes(word.encode()[:_LETTERS], "little") for word in _COMMON.split()]
     table = np.zeros(1 << 16, np.bool_)
     table[_mixed(np.array(letters, np.uint64) ^ np.uint64(int.from_bytes(key[:8], "little"))) >> np.uint64(48)] = True
@@ -152,7 +152,7 @@ _MASKS = np.array([(1 << 8 * count) - 1 for count in range(_LETTERS + 1)], np.ui
 
 
 def packed(each: Sequence[Pairs]) -> list[bytes]:
-    """Of each text's pairs three bytes for one, the lower two of all of them first."""
+    """Return the pairs of each text in three bytes each, the lower two bytes of all pairs first."""
     pairs = np.concatenate((*each, _NOTHING))
     bounds = [0, *np.cumsum([len(some) for some in each]).tolist()]
     for start, end in pairwise(bounds):
@@ -165,7 +165,7 @@ def packed(each: Sequence[Pairs]) -> list[bytes]:
 
 
 def among(blobs: Sequence[bytes], wanted: Collection[int]) -> tuple[NDArray[np.intp], Pairs]:
-    """Where ``wanted`` pairs stand in what was `packed`, counted on over all of it, and which they are."""
+    """Return where ``wanted`` pairs stand in `packed` blobs, counted over all of them, and which pairs they are."""
     if not wanted:
         return np.empty(0, np.intp), _NOTHING
     sought = np.sort(np.fromiter(wanted, np.uint32, len(wanted)))

@@ -1,4 +1,4 @@
-"""Events and read positions in one SQLite file, committed together."""
+"""Store of sessions, events and read positions in one SQLite file; events and positions are committed together."""
 
 import json
 import sqlite3
@@ -46,8 +46,10 @@ from kite_memory.timeline.writing import take
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventHit:
-    """An event that was searched for. ``score`` is from 0 to 1; ``snippet`` is a part of one line of it. It is ``near`` where it
-    holds too little of what was asked to be an answer.
+    """An event found by a search.
+
+    ``score`` is from 0 to 1. ``snippet`` is a part of one line of the event. ``near`` is true where the event holds too few of the
+    query's words to count as an answer.
     """
 
     event: Event
@@ -59,11 +61,11 @@ class EventHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardHit:
-    """A turn that was searched for: what was asked, and the answer that closed it; the one of them that holds more of the words is
-    the ``telling`` one.
+    """A turn found by a search: the ``prompt``, and the ``answer`` that closed it.
 
-    ``later`` is the prompt of a later conversation about the same matter. ``bm25`` is raw; ``meaning`` is a cosine; ``covered`` how
-    much of what the words tell the card holds.
+    ``telling`` is whichever of the two holds more of the query's words. ``later`` is the prompt of a later conversation about the
+    same matter. ``bm25`` is the raw score, ``meaning`` a cosine, and ``covered`` the share, weighted by rarity, of the query's
+    words that the card holds.
     """
 
     prompt: Event
@@ -79,10 +81,11 @@ class CardHit:
 
 
 class Timeline:
-    """The one writer holds the write connection's lock; readers have a connection of their own and never wait for it.
+    """The store of sessions and events, safe to use from several threads.
 
-    After `commit` returns, a line cannot be lost even if the agent deletes its transcript; before, nothing of the
-    look is visible. Raises `StateDamaged` and `StateNewer` on opening.
+    Writes are serialized by a lock on the write connection. Readers share a connection of their own and never wait for the writer.
+    After `commit` returns, a line cannot be lost even if the agent deletes its transcript; before that, nothing of the batch is
+    visible. Opening raises `StateDamaged` or `StateNewer`.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
@@ -103,10 +106,10 @@ class Timeline:
             self._writer.close()
 
     def commit(self, looks: Iterable[ReadResult], provider: str) -> int:
-        """Take in what was read, all of it or nothing. Returns how many events were new.
+        """Write the read results in one transaction, all or nothing, and return the number of new events.
 
-        An event whose id is known already, from whatever file, is left as it was first seen; unless the look amends, and
-        the event is of the same session. Where another line of the same file says something else under that id, it is kept.
+        An event whose id is already stored, from whatever file, stays as first seen, unless the read result amends and the event
+        belongs to the same session. If another line of the same file has the same id and a different content, both are kept.
         """
         with self._write_lock, _transaction(self._writer) as database:
             added = sum(take(database, look, provider, self._clock()) for look in looks)
@@ -120,7 +123,7 @@ class Timeline:
         return None if row is None else cursor_of(row)
 
     def looked_at(self, paths: Sequence[str] | None = None) -> dict[str, tuple[int, int]]:
-        """``{path: (size, mtime_ns)}`` of every file, or of these, when it was last read to its end or as far as it went."""
+        """Return ``{path: (size, mtime_ns)}`` of every file, or of ``paths``, as of the last read of each."""
         rows = (
             self._all("SELECT path, size, mtime_ns FROM files")
             if paths is None
@@ -132,7 +135,7 @@ class Timeline:
         return {path: (size, mtime_ns) for path, size, mtime_ns in rows}
 
     def folders(self, project: str | None = None) -> list[str]:
-        """Every folder that a session ran in; of the project alone, where it is named."""
+        """Return every folder that a session ran in, of one project if ``project`` is given."""
         wanted, values = ("", ()) if project is None else (" AND project = ?", (project,))
         return [cwd for (cwd,) in self._all(f"SELECT DISTINCT cwd FROM sessions WHERE cwd != ''{wanted} ORDER BY cwd", values)]  # noqa: S608 - ours
 
@@ -140,7 +143,7 @@ class Timeline:
         return [state for page in self.session_pages() for state in page]
 
     def session_pages(self, size: int = 1_000) -> Iterator[list[SessionState]]:
-        """All session states, in the order they were first seen, no more than ``size`` of them in memory at once."""
+        """Yield all session states in pages of at most ``size``, in the order in which the sessions were first seen."""
         last = 0
         while rows := self._all(SELECT_STATE_PAGE, (last, size)):
             last = rows[-1][-1]
@@ -151,7 +154,7 @@ class Timeline:
         return None if row is None else state_of(row)
 
     def states_of(self, sessions: Sequence[tuple[str, str]]) -> list[SessionState]:
-        """Of provider and session id each: the states of those there are, in one question."""
+        """Return the states of the sessions that exist, with one query. ``sessions`` are pairs of provider and session id."""
         return [
             state_of(row)
             for row in self._all(
@@ -170,8 +173,10 @@ class Timeline:
         return None if row is None else session_of(row)
 
     def last_session(self, project: str | None, *, besides: str = "", among: Collection[str] | None = None) -> Session | None:
-        """The one that went on last and in which a person said what may still be offered: of the project, else of any, or of any
-        ``among``. ``besides`` is one that does not count.
+        """Return the most recently active session with a user message that was not forgotten, or ``None``.
+
+        Without ``project``, sessions of any project count, or of those in ``among``. ``besides`` is the id of a session to leave
+        out.
         """
         of_one = "project = ?" if project is not None else "? IS NULL"
         allowed = None if among is None else json.dumps(sorted(among))
@@ -193,7 +198,7 @@ class Timeline:
         return None if row is None else event_of(row)
 
     def spoken(self, provider: str, session: str, most: int = 10) -> int:
-        """How often a person spoke in the session, counted no further than to ``most``."""
+        """Return the number of user messages in the session, counted up to ``most``."""
         row = self._one(
             "SELECT count(*) FROM (SELECT 1 FROM events AS e JOIN sessions AS s ON e.session = s.key"
             " WHERE s.provider = ? AND s.id = ? AND e.type = 'user_message' LIMIT ?)",
@@ -202,7 +207,7 @@ class Timeline:
         return int(row[0]) if row else 0
 
     def sessions_named(self, prefix: str, limit: int = 10) -> list[Session]:
-        """Sessions whose id begins with ``prefix``: one that is called so comes first, then the newest."""
+        """Return sessions whose id begins with ``prefix``: an exact match first, then the newest."""
         return [
             session_of(row)
             for row in self._all(
@@ -213,7 +218,7 @@ class Timeline:
         ]
 
     def events(self, provider: str, session: str, *, after: int = -1, limit: int = 1_000_000) -> list[Event]:
-        """The session's events in the order of their source, past ordinal ``after``."""
+        """Return the session's events past ordinal ``after``, in the order of their source."""
         return [
             event_of(row)
             for row in self._all(
@@ -223,7 +228,7 @@ class Timeline:
         ]
 
     def ordinals(self, events: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], int]:
-        """Of provider, session and event id each: the event's ordinal, where the session has it."""
+        """Map each triple of provider, session and event id to the event's ordinal; omit events that the session does not have."""
         found = self._all(
             "SELECT wanted.key, e.ordinal FROM json_each(?) AS wanted CROSS JOIN events AS e ON e.id = wanted.value ->> 2"
             " CROSS JOIN sessions AS s ON s.key = e.session WHERE s.provider = wanted.value ->> 0 AND s.id = wanted.value ->> 1",
@@ -232,7 +237,7 @@ class Timeline:
         return {events[place]: ordinal for place, ordinal in found}
 
     def holding(self, stretches: Sequence[tuple[str, str, int, int]]) -> list[tuple[str, str, int, int]]:
-        """Of provider, session, first and last ordinal each: those in which the session has an event."""
+        """Return those ranges in which the session has an event. A range is provider, session, first and last ordinal."""
         held = self._all(
             "SELECT stretch.key FROM json_each(?) AS stretch"
             " JOIN sessions AS s ON s.provider = stretch.value ->> 0 AND s.id = stretch.value ->> 1"
@@ -243,7 +248,7 @@ class Timeline:
         return [stretches[place] for (place,) in held]
 
     def last_events(self, provider: str, session: str, limit: int, *, before: int | None = None) -> list[Event]:
-        """The session's last events, oldest first; only those before ordinal ``before`` where it is given."""
+        """Return the session's last events, oldest first; with ``before``, only those with a smaller ordinal."""
         earlier = "" if before is None else " AND e.ordinal < ?"
         rows = self._all(
             SELECT_EVENT + f" WHERE s.provider = ? AND s.id = ?{earlier} ORDER BY e.ordinal DESC, e.seq DESC LIMIT ?",
@@ -252,7 +257,7 @@ class Timeline:
         return [event_of(row) for row in reversed(rows)]
 
     def of_tools(self, provider: str, session: str, tools: Collection[str], *, among: int) -> list[Event]:
-        """Calls and results of some tools among the session's last events, oldest first."""
+        """Return calls and results of the named ``tools`` among the session's last events, oldest first."""
         rows = self._all(
             f"SELECT * FROM ({SELECT_EVENT} WHERE s.provider = ? AND s.id = ? ORDER BY e.ordinal DESC, e.seq DESC LIMIT ?)"  # noqa: S608 - ours
             f" WHERE tool IN ({', '.join('?' * len(tools))})",
@@ -261,7 +266,10 @@ class Timeline:
         return [event_of(row) for row in reversed(rows)]
 
     def last_sessions(self, project: str, limit: int) -> list[Session]:
-        """The newest first, without commits and without sub-agents: sessions of another's, in which no person spoke."""
+        """Return the project's latest sessions, newest first.
+
+        Commits are left out, and so are sub-agents: child sessions without a user message.
+        """
         rows = self._all(
             f"{SELECT_STATE} AS s WHERE project = ? AND provider != 'git' AND (parent = '' OR EXISTS ("  # noqa: S608 - ours
             " SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message')) ORDER BY last_at DESC LIMIT ?",
@@ -270,10 +278,10 @@ class Timeline:
         return [state_of(row).session for row in rows]
 
     def evidence(self, reference: EvidenceReference) -> list[Event]:
-        """The events a reference names: those read from one line. Empty when the timeline does not hold them.
+        """Return the events that a reference names, all read from one line; empty if the timeline does not hold them.
 
-        A copy of the line in a fork was taken in under the first session that showed it, so the session is not insisted on; but
-        where lines of several begin alike, that of the session comes first, which may be named by its beginning.
+        A forked transcript's copy of a line is stored under the first session that showed it, so the session need not match. Where
+        lines of several sessions begin alike, that of the named session comes first; the session may be given by a prefix.
         """
         prefix = reference.event
         return [
@@ -286,12 +294,15 @@ class Timeline:
         ]
 
     def line(self, reference: EvidenceReference) -> list[Event]:
-        """Those of `evidence` that were surely read from the line that is meant."""
+        """Return the events of `evidence` that were certainly read from the referenced line."""
         found = self.evidence(reference)
         return [event for event in found if tombstones.line_of(event.id) == tombstones.line_of(found[0].id)]
 
     def let_go(self, events: Sequence[Event], *, blank: bool = False) -> None:
-        """As `letting_go.let_go`. With ``blank`` nothing of their words is left in the file; of a big one that takes seconds."""
+        """Mark events as forgotten, as `tombstones.let_go` does.
+
+        With ``blank``, their words are also erased from the file, which takes seconds for a large one.
+        """
         tombstones.write_down(self._gone, events, blank=blank)
         if not blank:
             with self._write_lock, _transaction(self._writer) as database:
@@ -301,7 +312,7 @@ class Timeline:
             tombstones.let_go(database, events, blank=True)
 
     def purge(self) -> bool:
-        """As `own_sqlite.purge`."""
+        """Do what `sqlite.purge` does on the write connection. Raises `StateNotWritten`."""
         with self._write_lock:
             try:
                 return sqlite.purge(self._writer)
@@ -309,24 +320,24 @@ class Timeline:
                 raise not_written(error, file_of(self._writer)) from error
 
     def citation(self, event: str) -> str:
-        """By which notes would name the event of this id; empty where there is none."""
+        """Return the evidence reference by which notes name the event; empty if there is no such event."""
         found = self._all(
             "SELECT s.provider, s.id FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.id = ?", (event,)
         )
         return evidence_reference(found[0][0], found[0][1], event) if found else ""
 
     def offered(self, events: Sequence[Event]) -> list[Event]:
-        """Without those that were let go."""
+        """Return the events without those that were forgotten."""
         return tombstones.offered(self._all, events)
 
     def provenance(self, project: str) -> passages.Known:
-        """Who said something first in the sessions of ``project``."""
+        """Return a lookup of who first said a text in the sessions of ``project``."""
         return passages.Known(rows=self._all, project=project)
 
     def search(self, query: EventQuery, meaning: Meaning | None = None) -> tuple[EventHit, ...]:
-        """The best first, of equals the newest; with ``meaning``, bundles that mean the same too.
+        """Return hits, best first, and the newest first among equals.
 
-        Other readers wait for no more than a part of it.
+        With ``meaning``, bundles with a similar embedding are found too. The read lock is held for one query at a time.
         """
         now = datetime.fromtimestamp(self._clock(), UTC)
         query = replace(query, text=search.corrected(self._all, query.text))
@@ -347,7 +358,7 @@ class Timeline:
         return tuple(hits)
 
     def cards(self, query: CardQuery, meaning: Meaning | None = None) -> tuple[CardHit, ...]:
-        """As `conversations.rank`, with their events."""
+        """Return the cards that `conversations.rank` finds, with their events."""
         query = replace(query, text=search.corrected(self._all, query.text))
         ranked = conversations.rank(self._all, query, self._near(query.text, meaning))
         events = self._events([row for each in ranked for row in (each.match.prompt, each.match.answer, each.later)])
@@ -376,24 +387,24 @@ class Timeline:
         return tuple(hits)
 
     def talk(self, prompt: str, room: int = conversations.ROOM) -> Talk | None:
-        """How the conversation went that holds the card of the prompt of this id."""
+        """Return a summary of the conversation that holds the card of this prompt id; ``None`` if there is no such card."""
         card = self._one(
             "SELECT c.prompt, c.session FROM events AS e JOIN cards AS c ON c.prompt = e.seq WHERE e.id = ?", (prompt,)
         )
         return conversations.talk(self._all, card[0], card[1], room) if card is not None else None
 
     def turn(self, prompt: str) -> list[Event]:
-        """What the card of the prompt of this id is made of."""
+        """Return the prompt and the answer of the card of this prompt id."""
         card = self._one("SELECT c.prompt, c.answer FROM events AS e JOIN cards AS c ON c.prompt = e.seq WHERE e.id = ?", (prompt,))
         events = self._events(list(dict.fromkeys(card))) if card is not None else {}
         return sorted(events.values(), key=lambda event: event.ordinal)
 
     def conversation(self, prompt: str) -> list[Event]:
-        """What was said in that conversation, the first first; of a long session, in the turn and the next."""
+        """Return the events said in that conversation, oldest first; of a long session, those of the card's turn and the next."""
         return self._said(prompt, lambda talk: talk.whole)
 
     def closing(self, prompt: str) -> list[Event]:
-        """What was said in the end of that conversation, the first first."""
+        """Return the events said at the end of that conversation, oldest first."""
         return self._said(prompt, lambda talk: talk.closing)
 
     def _said(self, prompt: str, which: Callable[[Talk], tuple[int, ...]]) -> list[Event]:
@@ -402,12 +413,12 @@ class Timeline:
         return sorted(events.values(), key=lambda event: event.ordinal)
 
     def bar(self, project: str) -> float | None:
-        """What an opening must score to be about an earlier conversation of the project, as `conversations.bar` found it last."""
+        """Return the least score of an opening about an earlier conversation, as `conversations.bar` last computed it."""
         row = self._one("SELECT bar FROM card_projects WHERE name = ?", (project,))
         return None if row is None else row[0]
 
     def card_prompt(self, citation: str) -> Event | None:
-        """The prompt of the card that a citation names by its prompt or its answer."""
+        """Return the prompt of the card whose prompt or answer the citation names."""
         reference = EvidenceReference.parse(citation)
         for event in self.evidence(reference) if reference is not None else []:
             row = self._one(
@@ -420,7 +431,7 @@ class Timeline:
         return None
 
     def _near(self, text: str, meaning: Meaning | None) -> event_embeddings.Nearness | None:
-        """One text is asked of cards and of events: it is embedded once."""
+        """Return how close bundles are to ``text``. Cached, since cards and events are searched for the same text."""
         if meaning is None:
             return None
         self._vectors = vectors = event_embeddings.read(self._all, self._vectors)
@@ -439,7 +450,7 @@ class Timeline:
         return {row[-1]: event_of(row) for row in self._all(query, numbers)}
 
     def embed_bundles(self, meaning: Meaning, limit: int = 16, *, per_day: int = event_embeddings.PER_DAY) -> int:
-        """Give some bundles that wait for one their vector. Returns how many got it; 0 when it is time to rest."""
+        """Embed some of the bundles that wait for a vector. Return how many were handled, 0 if there is nothing to do now."""
         now = datetime.fromtimestamp(self._clock(), UTC)
         with self._write_lock, _transaction(self._writer) as database:
             event_embeddings.enter(database, meaning.space)
@@ -453,7 +464,7 @@ class Timeline:
             return event_embeddings.keep(database, texts, vectors, now)
 
     def make_cards(self, limit: int = 40) -> int:
-        """As `cards.make`."""
+        """Make cards as `cards.make` does, and refresh the bars of projects that grew."""
         now = datetime.fromtimestamp(self._clock(), UTC)
         with self._write_lock, _transaction(self._writer) as database:
             looked_at = cards.make(database, now, limit)
@@ -461,33 +472,33 @@ class Timeline:
             return looked_at
 
     def unsearched(self) -> int:
-        """How many events of an earlier schema cannot be found yet: every commit takes some in."""
+        """Return how many events of an earlier schema are not indexed yet. Every commit indexes some of them."""
         return sum(below for (below,) in self._all("SELECT below - 1 FROM unsearched"))
 
     def fix(self, *, project: str, session: str, signatures: Sequence[str], command: str) -> Fix | None:
-        """As `model.fix.Fixes.fix`."""
+        """See `model.fix.Fixes.fix`."""
         return find(self._all, project=project, session=session, signatures=signatures, command=command)
 
     def fix_of(self, event: Event) -> Fix | None:
-        """How this very failure went away in its session, if it soon did."""
+        """Return how this failure went away in its session, if it did so soon after."""
         row = self._one("SELECT seq FROM events WHERE id = ?", (event.id,))
         return fix_of(self._all, row[0]) if row is not None else None
 
     def overviews(self, *, project: str = "", limit: int = 50) -> list[Overview]:
-        """As `summaries.overviews`."""
+        """See `summaries.overviews`."""
         return overviews(self._all, project=project, limit=limit)
 
     def session_count(self, *, project: str = "") -> int:
-        """How many agents' sessions there are in all; commits are none."""
+        """Return the number of sessions without commits, of one project if ``project`` is given."""
         ((count,),) = self._all("SELECT COUNT(*) FROM sessions WHERE ? IN ('', project) AND provider != 'git'", (project,))
         return int(count)
 
     def works(self, *, project: str = "", limit: int = 500) -> list[Work]:
-        """As `summaries.works`."""
+        """See `summaries.works`."""
         return works(self._all, project=project, limit=limit)
 
     def sub_sessions(self, provider: str, session: str, limit: int = 100) -> list[Session]:
-        """As `summaries.sub_sessions`."""
+        """See `summaries.sub_sessions`."""
         return sub_sessions(self._all, provider, session, limit)
 
     def edges(self, provider: str, session: str) -> list[Edge]:
@@ -496,19 +507,19 @@ class Timeline:
         return [Edge(kind=EdgeKind(kind), source=source, target=target) for kind, source, target in rows]
 
     def tallies(self) -> list[Tally]:
-        """As `counting.tallies`."""
+        """See `counting.tallies`."""
         return counting.tallies(self._all)
 
     def counts(self) -> list[SourceCount]:
-        """As `counting.counts`."""
+        """See `counting.counts`."""
         return counting.counts(self._all)
 
     def problems(self, limit: int = 100, *, file: str = "") -> list[CountedProblem]:
-        """As `counting.problems`."""
+        """See `counting.problems`."""
         return counting.problems(self._all, limit, file)
 
     def damage(self) -> list[str]:
-        """What SQLite's own check finds wrong, and what was let go here or in its file alone. Empty when all is well."""
+        """Return SQLite's integrity errors, or how the forgotten events here and in their file disagree; empty if all is well."""
         found = [line for (line,) in self._all("PRAGMA integrity_check(20)") if line != "ok"]
         return found or tombstones.out_of_step(self._all, self._gone)
 

@@ -1,4 +1,4 @@
-"""Many sessions at a glance: what each came to, and what it worked with."""
+"""Overviews of many sessions: the outcome of each, and what it worked with."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -9,16 +9,16 @@ from typing import Any
 from kite_memory.model.event import Session
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""What reads: a query and its values to all of its rows."""
+"""Runs a query with its values and returns all rows."""
 
 _TEXT = 400
 _FEATURES = 400
-"""Of a kind in a session: what a session touches more of than that says little about it."""
+"""Most items of a kind per session: beyond that they say little about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """``opening`` is the beginning of its first prompt."""
+    """Counts of a session's events. ``opening`` is the beginning of its first prompt."""
 
     session: Session
     last: datetime
@@ -32,10 +32,10 @@ class Overview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a session worked with, as it was told: paths it changed, commands it ran, failures it met, choices made in it.
+    """What a session worked with: paths it changed, commands it ran, failures it met, decisions made in it.
 
-    ``asked`` are the beginnings of its prompts, ``committed`` what git said of its commits, ``read`` the documents that it read.
-    ``opening`` is the beginning of its first prompt, ``closing`` of what the agent said last.
+    ``asked`` are the beginnings of its prompts, ``committed`` git's output for its commits, ``read`` the documents it read.
+    ``opening`` is the beginning of its first prompt, ``closing`` of the agent's last message.
     """
 
     session: Session
@@ -93,7 +93,7 @@ _RAISED = _of_recent(
 
 
 def overviews(rows: Rows, *, project: str = "", limit: int = 50) -> list[Overview]:
-    """The newest first."""
+    """Return overviews of the latest sessions, newest first."""
     found = rows(_OVERVIEWS, (project, "", limit))
     return [
         Overview(
@@ -111,7 +111,7 @@ def overviews(rows: Rows, *, project: str = "", limit: int = 50) -> list[Overvie
 
 
 def works(rows: Rows, *, project: str = "", limit: int = 500) -> list[Work]:
-    """Of the sessions that went on last, the newest first. Commits, which are no agent's sessions, are left out."""
+    """Return the works of the latest sessions, newest first, without commits, which are no agent's sessions."""
     recent = rows(_SESSIONS, (project, "git", limit))
     touched: dict[tuple[int, str], dict[str, None]] = defaultdict(dict)
     prompts: dict[int, int] = defaultdict(int)
@@ -143,7 +143,7 @@ def works(rows: Rows, *, project: str = "", limit: int = 500) -> list[Work]:
 
 
 def sub_sessions(rows: Rows, provider: str, session: str, limit: int) -> list[Session]:
-    """Those that work for this one, or were forked from it, the newest first."""
+    """Return the sub-agents and forks of this session, newest first."""
     return [
         _session(row)
         for row in rows(

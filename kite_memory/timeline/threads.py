@@ -1,7 +1,7 @@
-"""Work threads: sessions, of whatever agents, that went on with one another's work.
+"""Work threads: sessions, of any agents, that continue one another's work.
 
-What joins two is what they were about: the same pull request, a plan and what came of it, a commit and what names it, a branch, the
-same few files and words. That they met the same trouble with the machine, or touched what everybody touches, joins none.
+Two sessions are joined by what they were about: the same pull request, a plan and its execution, a commit and a mention of it, a
+branch, the same few files and words. Shared machine trouble, or files that every session touches, do not join them.
 """
 
 import heapq
@@ -23,7 +23,7 @@ Tie = Literal[
 _Named = tuple[Tie, str]
 
 SURE = 0.6
-"""From this strength on it is said without a doubt that two sessions belong together."""
+"""From this strength on, two sessions are reported as belonging together."""
 JOINED = 0.45
 """The least strength of a joint."""
 _WEIGHTS: Mapping[Tie, float] = {
@@ -34,22 +34,22 @@ _EACH: Mapping[Tie, int] = {
     **{"file": 4, "document": 2, "word": 4, "command": 2, "branch": 2, "error": 2, "decision": 2},
     **{"reference": 2, "plan": 1, "commit": 2, "parent": 1, "reference back": 1},
 }
-"""Of a kind so many ties count, the rarest: a hundred weak ones are no strong one, and commands alone join nothing."""
+"""How many ties of a kind count, the rarest first: a hundred weak ones make no strong one, and commands alone join nothing."""
 _ELSEWHERE = 0.7
-"""What is left of a joint's strength where each of the two has a branch of its own."""
+"""Factor for a joint's strength where each of the two has a branch of its own."""
 _AS_IF = 10
-"""Sessions that are added to those there are: among three of them it means little that a file is in all."""
+"""Number of sessions added to the count: if there are three, a file in all of them means little."""
 _MANY = 6
-"""Sessions: of fewer it cannot be said which branch most are on."""
+"""Least number of sessions from which to conclude which branch most are on."""
 _OF_ONE_ERRAND = 3
-"""Sessions that touch a file for one and the same reason."""
+"""Number of sessions that may touch a file for one and the same reason."""
 _MOST_SHARING = 100
-"""Sessions: what more of them have in common joins none."""
+"""Number of sessions; a tie shared by more joins none."""
 _PARTNERS = 24
 _HALF_AS_STRONG = 21.0
-"""Days between two sessions."""
+"""Days between two sessions after which a joint is half as strong."""
 _COMMONPLACE = 0.15
-"""What is left of the weight of a file that everything touches, however few sessions there are."""
+"""Factor for the weight of a file that every project has, however few sessions touch it."""
 _EVERYBODYS_NAMES = """
 readme changelog changes history license contributing makefile justfile taskfile dockerfile docker-compose compose agents
 claude gemini memory todo notes copilot-instructions .cursorrules .gitignore .env .env.example .editorconfig package tsconfig
@@ -59,14 +59,14 @@ translations messages locale en de fr project variables outputs values conftest 
 tailwind.config ci test release deploy
 """
 _EVERYBODYS = frozenset(_EVERYBODYS_NAMES.split())
-"""By name, with what follows its first dot or without."""
+"""Common file names, with what follows the first dot or without it."""
 _LOCK = re.compile(r"(?:[.-]lock|\.lock\.\w{1,5}|\.sum|-lock\.\w{1,5}|lock\.yaml|\.snap|\.min\.\w{1,4})$")
 _MEMORY = re.compile(r"(?:^|/)\.(?:claude|codex|gemini|cursor|github|vscode|idea)/|/memory/[^/]+\.md$")
 _BASE = re.compile(
     r"\bgit (?:rebase|merge)(?: -{1,2}[\w-]{1,20})* (?:origin/)([\w./-]{1,80})|--base[ =]([\w./-]{1,80})"
     r"|origin/([\w./-]{1,80})\.\.\.?|\bgit (?:checkout|switch) ([\w./-]{1,80}) && git pull"
 )
-"""What others are built upon is a trunk."""
+"""A branch that others are based on is a trunk."""
 _MAIN = frozenset({"", "HEAD", "main", "master", "trunk", "develop", "dev"})
 _ANYBODYS = re.compile(
     r"(?:cd\s+\S{1,400}\s*&&\s*)?(?:git (?:-C \S{1,400} )?(?:add|branch|commit|diff|fetch|log|pull|push|show|stash|status)\b"
@@ -77,7 +77,7 @@ _ANYBODYS_ERROR = re.compile(
     r"(?:exit code \d+|\S{1,80}: command not found|[^:]{0,40}(?:: )?(?:permission denied|no such file or directory))$",
     re.IGNORECASE,
 )
-"""Failures that are met whatever the work is; and several of them are told of one."""
+"""Failures that occur whatever the work is."""
 _CHECKOUT = re.compile(
     r"\bgit (?:checkout|switch|worktree add)(?: -[bcBC]\b| --create| --force-create)+ (?:\S{1,200} -b )?['\"]?([\w./-]{3,100})"
 )
@@ -85,7 +85,7 @@ _CHECKOUT = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """One thing that two sessions share; ``sessions`` is how many of those looked at have it."""
+    """One thing that two sessions share. ``sessions`` is how many of the sessions have it."""
 
     tie: Tie
     what: str
@@ -95,7 +95,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joint:
-    """``later`` goes on with what ``earlier`` did. ``strength`` is from `JOINED` to 1; the strongest reason comes first."""
+    """``later`` continues the work of ``earlier``. ``strength`` is from `JOINED` to 1; the strongest reason comes first."""
 
     earlier: Session
     later: Session
@@ -109,7 +109,10 @@ class Joint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """Works in the order they began. Each but the first is surely joined to one before it, by the strongest joint it has."""
+    """Works in the order they began.
+
+    Each but the first is joined to an earlier one; ``joints`` holds the strongest joint of each.
+    """
 
     project: str
     works: tuple[Work, ...]
@@ -122,7 +125,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """The thread that went on last comes first. ``unsure`` are joints that make no thread, the latest first."""
+    """Threads, most recently active first. ``unsure`` are joints too weak for a thread, latest first."""
 
     threads: tuple[Thread, ...]
     unsure: tuple[Joint, ...]
@@ -133,7 +136,10 @@ def threads(works: Iterable[Work]) -> tuple[Thread, ...]:
 
 
 def joined(works: Iterable[Work]) -> Joined:
-    """Sessions without a project are joined to none but their parents; one that is surely joined to none is in no thread."""
+    """Group works into threads.
+
+    Sessions without a project are joined only to their parents. A session without a joint of strength `SURE` is in no thread.
+    """
     by_project: dict[str, list[Work]] = defaultdict(list)
     for work in works:
         by_project[work.session.project].append(work)
@@ -150,7 +156,7 @@ def joined(works: Iterable[Work]) -> Joined:
 
 
 def _threaded(project: str, works: Sequence[Work], joints: Sequence[Joint]) -> Iterator[Thread]:
-    """``joints`` are in the order in which the later ones began."""
+    """Yield the threads. ``joints`` must be in the order in which their later sessions began."""
     thread_of: dict[tuple[str, str], tuple[str, str]] = {}
     for joint in joints:
         thread_of[_name(joint.later)] = thread_of.setdefault(_name(joint.earlier), _name(joint.earlier))
@@ -168,7 +174,7 @@ def _name(session: Session) -> tuple[str, str]:
 
 
 def _joints(project: str, works: Sequence[Work]) -> list[Joint]:
-    """Of each session the strongest to one before it."""
+    """Return for each session the strongest joint to an earlier one, if it reaches `JOINED`."""
     in_order = sorted(works, key=lambda work: (work.session.started, work.session.id))
     trunks = _trunks(in_order)
     ties = [frozenset(_ties(work, trunks)) for work in in_order]
@@ -224,7 +230,7 @@ def _joints(project: str, works: Sequence[Work]) -> list[Joint]:
 
 
 def _on_another(earlier: frozenset[str], later: frozenset[str], shared: Sequence[_Named]) -> bool:
-    """Whether each has branches of its own, and nothing that was said joins them."""
+    """Return whether each has branches of its own and nothing explicit, such as a reference, joins them."""
     said = any(kind in ("reference", "plan", "commit", "document", "reference back") for kind, _ in shared)
     return not said and bool(earlier) and bool(later) and not earlier & later
 
@@ -233,13 +239,13 @@ _BACK: _Named = ("reference back", "the first prompt")
 
 
 def _independent(shared: Sequence[_Named]) -> list[_Named]:
-    """Without words that a shared path or branch says already."""
+    """Return the ties without words that a shared path or branch already contains."""
     said = " ".join(what.lower() for kind, what in shared if kind in ("file", "document", "branch", "reference", "plan"))
     return [tie for tie in shared if tie[0] != "word" or tie[1] not in said]
 
 
 def _trunks(works: Sequence[Work]) -> frozenset[str]:
-    """Of a repository: what others are rebased on and merged into, and a branch that most of many sessions are on."""
+    """Return the trunks of a repository: bases of rebases and merges, and a branch that most of many sessions are on."""
     based = {name for work in works for command in work.commands for found in _BASE.findall(command) for name in found if name}
     on = Counter(work.session.branch for work in works)
     most = {branch for branch, count in on.items() if len(works) >= _MANY and count > len(works) / 2}
@@ -279,7 +285,7 @@ def _ties(work: Work, trunks: frozenset[str]) -> Iterator[_Named]:
 
 
 def place(path: str, cwd: str) -> str:
-    """The same in every worktree of a repository."""
+    """Return the path relative to ``cwd``, so that it is the same in every worktree of a repository."""
     for separator in "/\\":
         root = cwd.rstrip("/\\") + separator
         if cwd and path.startswith(root):
@@ -288,14 +294,17 @@ def place(path: str, cwd: str) -> str:
 
 
 def _holders(tie: _Named, having: Sequence[int]) -> Sequence[int]:
-    """Sub-agents all belong to the first of their session, however many they are."""
+    """Return the sessions to join by this tie.
+
+    All sub-agents are joined to the first holder only; a tie with too many holders joins none.
+    """
     if tie[0] == "parent":
         return having[:1]
     return having if len(having) <= (_PARTNERS if tie[0] == "word" else _MOST_SHARING) else ()
 
 
 def _telling(shared: Sequence[_Named], weights: Mapping[_Named, float]) -> list[_Named]:
-    """The weightiest of each kind, and no more than count."""
+    """Return the weightiest ties of each kind, at most as many as count."""
     by_kind: dict[Tie, list[_Named]] = defaultdict(list)
     for tie in shared:
         by_kind[tie[0]].append(tie)
@@ -312,13 +321,13 @@ def _strength(earlier: Work, later: Work, telling: Sequence[_Named], weights: Ma
 
 
 def _weight(tie: _Named, having: int, sessions: int) -> float:
-    """The whole weight for what only two have, or three of a file, down to almost none for what everybody has."""
+    """Return the weight of a tie: full if only two sessions have it, or three for a file; almost none if all have it."""
     kind, what = tie
     if kind == "parent":
         return _WEIGHTS[kind]
     among = sessions + _AS_IF
     rare = min(1.0, math.log(among / having) / math.log(among / 2))
-    if kind in ("file", "document"):  # what more than a few have touched is a part of the house, not of one errand
+    if kind in ("file", "document"):  # a file that more than a few sessions touched is common ground, not one task's
         rare = min(1.0, math.log(among / having) / math.log(among / _OF_ONE_ERRAND)) ** 2
     return _WEIGHTS[kind] * rare * (_COMMONPLACE if kind == "file" and _is_everybodys(what) else 1.0)
 

@@ -1,7 +1,7 @@
-"""Events that a forgotten note rested on: nobody is offered them any more, and the words of some are gone for good.
+"""Events on which a forgotten note rested: they are no longer offered, and the words of some are erased.
 
-An event let go keeps its place in its session, so that the order of what happened stays true. A row says that it was let go, by its
-id: a transcript that is read again, or by a later version, brings nothing back.
+A forgotten event keeps its place in its session, so that the order of events stays true. A row in ``let_go`` marks it by its id, so
+reading the transcript again, or with a later version, does not restore it.
 """
 
 import os
@@ -21,23 +21,26 @@ from kite_memory.timeline import cards
 from kite_memory.timeline.schema import file_of, not_written
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""What reads: a query and its values to all of its rows."""
+"""Runs a query with its values and returns all rows."""
 
 BLANK = "(forgotten)"
-"""What is left of the words of an event."""
+"""Replaces the text of an erased event."""
 
 _LINE = "SELECT seq, id, session FROM events WHERE id = ? OR id >= ? || ':' AND id < ? || ';'"
 _GONE = "INSERT INTO let_go VALUES (?, ?, ?, ?) ON CONFLICT (event) DO UPDATE SET blank = MAX(blank, excluded.blank)"
 
 
 def line_of(event: str) -> str:
-    """The id that events of one line of a transcript share: ``<line>``, ``<line>:1``, ``<line>:2``."""
+    """Return the id that all events of one transcript line share: ``<line>``, ``<line>:1``, ``<line>:2``."""
     line, colon, number = event.rpartition(":")
     return line if colon and number.isdecimal() else event
 
 
 def let_go(database: sqlite3.Connection, events: Iterable[Event], *, blank: bool) -> None:
-    """With everything that was read from the same lines. With ``blank`` also what was made of their words goes."""
+    """Mark events as forgotten, with all others read from the same lines.
+
+    With ``blank``, also erase their words and what derives from them.
+    """
     for line, event in {line_of(event.id): event for event in events}.items():
         there = database.execute(_LINE, (line, line, line)).fetchall()
         database.executemany(
@@ -48,7 +51,10 @@ def let_go(database: sqlite3.Connection, events: Iterable[Event], *, blank: bool
 
 
 def _blank(database: sqlite3.Connection, event: int, session: int) -> None:
-    """Out of the word index by its triggers. What stands around it may have its words too: the session's vectors, and its title."""
+    """Erase the words of an event and everything that may hold them.
+
+    Triggers update the word index. The vectors and the title of its session may hold its words too, so they are dropped.
+    """
     signatures = database.execute("SELECT signature FROM raised WHERE event = ?", (event,)).fetchall()
     database.execute("DELETE FROM raised WHERE event = ?", (event,))
     for (signature,) in signatures:
@@ -66,7 +72,7 @@ def _blank(database: sqlite3.Connection, event: int, session: int) -> None:
 
 @contextmanager
 def leaving_nothing(database: sqlite3.Connection) -> Iterator[None]:
-    """At its end the word index and the log hold nothing of what was deleted meanwhile."""
+    """On exit, remove deleted words from the card postings, the word index and the write-ahead log."""
     try:
         yield
         cards.sweep(database)
@@ -77,7 +83,7 @@ def leaving_nothing(database: sqlite3.Connection) -> Iterator[None]:
 
 
 def kept_back(database: sqlite3.Connection, session: Session, events: Sequence[Event]) -> tuple[Session, Sequence[Event]]:
-    """At the door: what was made blank comes in blank, and its session without a title."""
+    """Return newly read events with erased ones blanked again, and their session without a title if any was erased."""
     blank = {name for (name,) in database.execute("SELECT event FROM let_go WHERE blank")}
     if not blank:
         return session, events
@@ -88,7 +94,7 @@ def kept_back(database: sqlite3.Connection, session: Session, events: Sequence[E
 
 
 def still_heard(passages: Sequence[Passage], events: Sequence[Event]) -> Sequence[Passage]:
-    """Without those of lines whose words are gone."""
+    """Return the passages without those of erased lines."""
     gone = {event.where.start for event in events if event.text == BLANK}
     return [passage for passage in passages if passage.start not in gone] if gone else passages
 
@@ -99,23 +105,25 @@ def offered(rows: Rows, events: Sequence[Event]) -> list[Event]:
 
 
 def write_down(path: Path, events: Iterable[Event], *, blank: bool) -> None:
-    """Beside the timeline, before it is changed: one that is made anew, for whatever reason, knows it from there."""
+    """Append the forgotten lines to a file beside the timeline before it changes, so that a rebuilt timeline knows them."""
     lines = {line_of(event.id): (line_of(event.id), event.provider, event.session, int(blank)) for event in events}
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(handle, "ab") as file:
-        file.write(b"\n" + b"".join(orjson.dumps(each) + b"\n" for each in lines.values()))  # a line cut short is left behind
+        file.write(
+            b"\n" + b"".join(orjson.dumps(each) + b"\n" for each in lines.values())
+        )  # the leading newline ends a line that was cut short
         file.flush()
         os.fsync(file.fileno())
 
 
 def let_go_again(database: sqlite3.Connection, path: Path) -> None:
-    """Into a timeline that has let nothing go, what is written down."""
+    """Load the forgotten events from the file, if the timeline has none."""
     if not database.execute("SELECT 1 FROM let_go LIMIT 1").fetchone():
         database.executemany(_GONE, written_down(path))
 
 
 def written_down(path: Path) -> list[tuple[str, str, str, int]]:
-    """Half a line, after a crash, is none."""
+    """Return the rows of the file. Incomplete lines, left by a crash, are skipped."""
     found: list[tuple[str, str, str, int]] = []
     for line in path.read_bytes().splitlines() if path.exists() else ():
         try:
@@ -130,7 +138,7 @@ def written_down(path: Path) -> list[tuple[str, str, str, int]]:
 
 
 def out_of_step(rows: Rows, path: Path) -> list[str]:
-    """What timeline and file say differently: whichever of them were lost, something forgotten could come back."""
+    """Return how timeline and file disagree. If either were lost, a forgotten event could come back."""
     lines = {line_of(event) for (event,) in rows("SELECT event FROM let_go", ())}
     written = {line_of(event) for event, *_ in written_down(path)}
     told = []

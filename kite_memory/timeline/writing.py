@@ -1,4 +1,4 @@
-"""What was read of a transcript, written into the timeline's tables."""
+"""Writing read results into the timeline's tables."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from kite_memory.timeline.fixes import sign
 from kite_memory.timeline.repeated import distinct
 
 LATEST_MTIME = 2**63 - 1
-"""What a file's time is kept as where it lies past the year 2262."""
+"""Stored instead of a file's modification time if that lies past the year 2262."""
 
 _EVENT = (
     *("id", "session", "ordinal", "at", "role", "type", "text", "tool", "command"),
@@ -26,14 +26,14 @@ _AMENDS = (
     f" WHERE session = excluded.session AND ({', '.join(_AMENDABLE)})"
     f" IS NOT ({', '.join(f'excluded.{name}' for name in _AMENDABLE)})"
 )
-"""Its place in the order stays, and so does the session that told it first."""
+"""An amended event keeps its place in the order and the session in which it was first seen."""
 _AT_ONCE = 256
 
 
 def take(database: sqlite3.Connection, look: ReadResult, provider: str, now: float) -> int:
-    """Write what was read inside a transaction of the caller's. Returns how many events were new."""
+    """Write one read result inside the caller's transaction, and return the number of new events."""
     cursor = look.cursor
-    # A look that ended on its budget is not the file's last: after a crash it must not be taken for one.
+    # If the read stopped at its budget, the file has more: after a crash it must not count as read to its end.
     mtime = 0 if look.more else min(cursor.mtime_ns, LATEST_MTIME)
     (file,) = database.execute(
         "INSERT INTO files (path, provider, position, size, mtime_ns, identity, carry) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -82,9 +82,10 @@ def take(database: sqlite3.Connection, look: ReadResult, provider: str, now: flo
 
 
 def _session_key(database: sqlite3.Connection, session: Session, now: float) -> int:
-    """What is known first stays (project, start); what a later look learns (title, a missing cwd) is filled in.
+    """Insert or update the session and return its key.
 
-    The branch follows what is new of the session: a copy of its beginning, read later, does not set it back.
+    Project and start stay as first known; title, a missing cwd and a missing parent are filled in by later reads. The branch is
+    updated only with new events, so a copy of the session's beginning that is read later does not set it back.
     """
     started = _text_of(session.started)
     (key,) = database.execute(
@@ -110,10 +111,10 @@ def _session_key(database: sqlite3.Connection, session: Session, now: float) -> 
 
 
 def _in_line(database: sqlite3.Connection, session: int, events: Sequence[Event]) -> Sequence[Event]:
-    """The events with ordinals that go on from what the session holds already.
+    """Return the events with ordinals that continue from those the session already has.
 
-    A rewritten transcript, or a second file of the same session, counts from the beginning again; but whoever follows a
-    session by its ordinals must find what is new after what is old.
+    A rewritten transcript, or a second file of the same session, counts from the beginning again; but a reader that follows a
+    session by ordinals must find new events after old ones.
     """
     (last,) = database.execute("SELECT last_ordinal FROM sessions WHERE key = ?", (session,)).fetchone()
     behind = [event for event in events if event.ordinal <= last]
@@ -127,10 +128,10 @@ def _in_line(database: sqlite3.Connection, session: int, events: Sequence[Event]
 
 
 def _write(database: sqlite3.Connection, rows: Sequence[tuple[object, ...]], *, amends: bool) -> int:
-    """How many rows are new or not what they were; what the triggers wrote does not count.
+    """Write the rows and return how many are new or changed, not counting rows written by triggers.
 
-    Many rows to a statement cost two thirds of what they cost one by one. The statements come in few sizes, since SQLite keeps
-    each of them ready.
+    Many rows to a statement cost two thirds of what they cost one by one. Statements come in few sizes, since SQLite keeps each of
+    them prepared.
     """
     changed = at = 0
     while left := len(rows) - at:
@@ -150,7 +151,7 @@ def _statement(rows: int, amends: bool) -> str:
 
 
 def _text_of(at: datetime) -> str:
-    """Fixed width and always UTC, so that text order is time order."""
+    """Return the time in a fixed width and in UTC, so that text order is time order."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds")
 
 

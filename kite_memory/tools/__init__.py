@@ -1,1 +1,1 @@
-"""What agents may call, over a store: memories, conversations, states, notes; and the store of this machine."""
+"""Tools for agents over a store: memories, conversations, states and notes; and this machine's own store."""

@@ -1,4 +1,4 @@
-"""Who asks, and what there is for them. Everything outside a grant does not exist for whoever holds it."""
+"""Grants and request identities. What lies outside a grant does not exist for its holder."""
 
 from dataclasses import dataclass, replace
 
@@ -7,15 +7,16 @@ from kite_memory.model.note import Note, NoteKind, Scope
 
 
 class NotAllowed(KiteError):
-    """The grant itself does not reach that far; says nothing of what lies there."""
+    """The grant does not permit this. Does not reveal whether anything exists there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """``scopes`` and ``projects`` are those that may be seen; ``None`` for all. ``name`` is told as ``created_by``.
+    """What a caller may see and write.
 
-    ``person`` is whose global memories are meant: its own, and no others. Empty for the owner of this machine's vault, or of the
-    server that stands before a team's store; ``None`` for everybody's, which only our own housekeeping holds.
+    ``scopes`` and ``projects`` are those visible, ``None`` for all. ``name`` is recorded as ``created_by``. ``person`` is the one
+    whose global memories are visible; those of others are not. It is empty for the owner of this machine's vault or of a team's
+    server, and ``None`` for those of all persons, which only internal housekeeping uses.
     """
 
     name: str
@@ -25,7 +26,10 @@ class Grant:
     person: str | None = ""
 
     def sees(self, scope: Scope, project: str) -> bool:
-        """What belongs to no project is bounded by its scope alone, unless its scope is that of a project or a session."""
+        """Return whether the grant covers this scope and project.
+
+        Without a project, the scope alone decides, except for project and session scope, which need a visible project.
+        """
         if self.scopes is not None and scope not in self.scopes:
             return False
         if self.projects is None or project in self.projects:
@@ -34,22 +38,25 @@ class Grant:
 
     @property
     def whole(self) -> bool:
-        """Whether there is nothing that it does not see."""
+        """Whether the grant sees everything."""
         return self.scopes is None and self.projects is None and not self.person
 
     @property
     def in_a_vault(self) -> "Grant":
-        """What is left of it where all global memories are the owner's: none of them for anybody else."""
+        """The grant as it applies in a vault, where all global memories are the owner's: without them for any other person."""
         if not self.person:
             return self
         return replace(self, scopes=(self.scopes if self.scopes is not None else frozenset(Scope)) - {Scope.GLOBAL})
 
     def reads(self, note: Note) -> bool:
-        """An entity's page gathers names and links from every project: only a whole grant sees it."""
+        """Return whether the grant may read the note.
+
+        Entity notes need a whole grant, since they gather names and links from every project.
+        """
         return self.sees(note.scope, note.project) and (self.whole or note.kind is not NoteKind.ENTITY)
 
     def demand(self, scope: Scope, project: str) -> None:
-        """Raises `NotAllowed` where this grant may not write."""
+        """Raise `NotAllowed` if this grant may not write there."""
         if not self.write:
             raise NotAllowed("this token may only read", hint="ask for one that may write")
         if not self.sees(scope, project):
@@ -63,14 +70,14 @@ class Grant:
 
 
 OWNER = Grant(name="")
-"""Whoever runs programs as the vault's owner: everything; on a team's store all but the global memories of others."""
+"""The vault's owner: sees everything, except other persons' global memories on a team's store."""
 EVERYBODY = Grant(name="", person=None)
-"""For housekeeping alone: what it sees is told to nobody."""
+"""For housekeeping only; what it sees is returned to no caller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """One request's: under which grant, for which project and session, and which AI speaks, as far as anybody said."""
+    """Identity of one request: its grant, project, session and AI, as far as they are known."""
 
     grant: Grant
     project: str = ""

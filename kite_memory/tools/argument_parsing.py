@@ -1,6 +1,6 @@
-"""What an agent has given as arguments, looked at once: of the right kind, within bounds, and clean of what must never be kept.
+"""Validation of tool arguments: right type, within bounds, and without secrets.
 
-Errors say what would do, and never repeat a value.
+Error messages say what is valid and never repeat a value.
 """
 
 import json
@@ -29,7 +29,7 @@ NAMED_BEFORE: Mapping[str, str] = {
     "path": "note",
     "ai": "ai_id",
 }
-"""What arguments were called, or are often called, and the one name that they have in all tools."""
+"""Former or common names of arguments, and the one name used by all tools."""
 
 _MEANT = frozenset({"scope", "project", "session_id", "tags", "ttl", "expected_version"})
 
@@ -39,7 +39,9 @@ _KEY_TOO_LONG = f"at most {LONGEST_KEY} characters; put the rest into the value"
 LONGEST_CONTEXT = 4_000
 LONGEST_VALUE = 256_000
 LONGEST_SPELLED = 290_000
-"""Characters of a value as it is answered: `read_memory` has room for so many, and for what it tells beside the value."""
+"""Most characters of a value as it is spelled in an answer; `read_memory` has room for this many and for the fields beside the
+value.
+"""
 DEEPEST_VALUE = 32
 MOST_TAGS = 20
 LONGEST_TAG = 60
@@ -54,13 +56,13 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 def renamed(arguments: Json) -> dict[str, Any]:
-    """By the names of today. What is said by both names counts as the new one says it."""
+    """Return the arguments under their current names. If both names are given, the current one wins."""
     older = {NAMED_BEFORE[name]: value for name, value in arguments.items() if name in NAMED_BEFORE}
     return {**older, **{name: value for name, value in arguments.items() if name not in NAMED_BEFORE}}
 
 
 def context(arguments: Json) -> tuple[dict[str, Any], dict[str, JsonValue]]:
-    """The arguments with those that only ``context`` gives, and what else it says: to be kept beside the value."""
+    """Return the arguments, completed from ``context``, and the rest of ``context`` to store beside the value."""
     told = arguments.get("context", {})
     if not isinstance(told, dict):
         raise UsageError("context is not an object", hint='as in: {"reason": "asked for in review", "tags": ["deploy"]}')
@@ -74,7 +76,7 @@ def context(arguments: Json) -> tuple[dict[str, Any], dict[str, JsonValue]]:
 
 
 def spelled(arguments: Json) -> JsonValue:
-    """The value, cleaned. An object or a list that a client could only send as text is read as what it says."""
+    """Return the value, redacted. Text that is a JSON object or list is parsed, since some clients can only send text."""
     kept = value(arguments)
     if isinstance(kept, str) and kept.lstrip()[:1] in ("{", "["):
         try:
@@ -90,14 +92,14 @@ def _no_number(name: str) -> JsonValue:
 
 
 def key(arguments: Json, name: str = "key") -> str:
-    """As it was given: for `writable_key` or `readable_key`, which take secrets out before they measure it."""
+    """Return the key unredacted, for `writable_key` or `readable_key`, which redact before they check the length."""
     if isinstance(told := arguments.get(name, ""), str) and len(told) > _LONGEST_GIVEN:
         raise UsageError(f"{name} is too long", hint=_KEY_TOO_LONG)
     return text(arguments, name, longest=_LONGEST_GIVEN, needed=name == "key")
 
 
 def text(arguments: Json, name: str, *, longest: int = LONGEST_NAME, needed: bool = False) -> str:
-    """As it was given, unredacted: for `clean`, or to be looked up."""
+    """Return the text unredacted, for `clean` or for a lookup."""
     value = arguments.get(name, "")
     if not isinstance(value, str):
         raise UsageError(f"{name} is not text", hint=f"give {name} as a string")
@@ -109,7 +111,7 @@ def text(arguments: Json, name: str, *, longest: int = LONGEST_NAME, needed: boo
 
 
 def line(arguments: Json, name: str, *, longest: int = LONGEST_NAME, needed: bool = False) -> str:
-    """A name of something, on one line."""
+    """Return a name that must be on one line."""
     value = text(arguments, name, longest=longest, needed=needed).strip()
     if _CONTROL.search(value):
         raise UsageError(f"{name} holds control characters", hint=f"give {name} on one line")
@@ -117,7 +119,7 @@ def line(arguments: Json, name: str, *, longest: int = LONGEST_NAME, needed: boo
 
 
 def whole(arguments: Json, name: str, *, least: int, most: int, otherwise: int) -> int:
-    """As the tool's schema says: neither less than ``least`` nor more than ``most``."""
+    """Return a whole number, or raise `UsageError` if it is not between ``least`` and ``most``."""
     value = arguments.get(name, otherwise)
     if not _is_number(value) or value != int(value):
         raise UsageError(f"{name} is not a whole number", hint=f"give {name} as a number from {least} to {most:,}")
@@ -136,7 +138,7 @@ def yes(arguments: Json, name: str) -> bool:
 
 
 def choice(arguments: Json, name: str, kinds: type[_Choice]) -> _Choice | None:
-    """``None`` where nothing was said."""
+    """Return the chosen member, or ``None`` if the argument is missing or empty."""
     value = arguments.get(name, "")
     if value == "":
         return None
@@ -156,13 +158,13 @@ def tags(arguments: Json) -> tuple[str, ...]:
 
 
 def written_tags(given: Sequence[str]) -> tuple[str, ...]:
-    """As they stand in notes: one word each, small letters, nothing but digits being none."""
+    """Return tags as notes store them: one lower-case word each, without those of digits only."""
     words = (_NO_TAG.sub("-", each.removeprefix("#").casefold()).strip("-/_")[:LONGEST_TAG] for each in given)
     return tuple(dict.fromkeys(word for word in words if word and not word.isdigit()))[:MOST_TAGS]
 
 
 def writable_key(given: str) -> str:
-    """A key that something may be written under; what is secret in it is out."""
+    """Return a valid key to write to, redacted. Raises `UsageError` for a pattern."""
     key = readable_key(given)
     if not WILD.isdisjoint(key):
         raise UsageError("a key to write to has no * or ? in it", hint="wildcards are for read_memory and list_memories")
@@ -170,7 +172,7 @@ def writable_key(given: str) -> str:
 
 
 def readable_key(given: str) -> str:
-    """A key, or a pattern of keys."""
+    """Return a valid key or a pattern of keys, redacted."""
     if _CONTROL.search(given):
         raise UsageError("key holds control characters", hint="letters, digits, dots, dashes and blanks make good keys")
     key = clean(given).strip()
@@ -186,7 +188,7 @@ def readable_key(given: str) -> str:
 
 
 def ends(arguments: Json, now: datetime) -> datetime | None:
-    """When it expires, of ``ttl`` in seconds; ``None`` for never. A whole second, since notes tell no fraction: never early."""
+    """Return the expiry from ``ttl`` in seconds, ``None`` for never. Rounded up to a whole second, the precision of notes."""
     value = arguments.get("ttl")
     if value is None:
         return None
@@ -199,7 +201,7 @@ def ends(arguments: Json, now: datetime) -> datetime | None:
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
-    """A whole one of any length: what is too large is for the caller to say."""
+    """Return whether the value is a finite number. An integer may have any size; callers check its bounds."""
     match value:
         case bool():
             return False
@@ -212,7 +214,7 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 def value(arguments: Json, name: str = "value") -> JsonValue:
-    """Any JSON there is that can be answered whole, cleaned."""
+    """Return any JSON value, redacted. Raises `UsageError` if it is too large or too deep to be returned whole."""
     if name not in arguments:
         raise UsageError(f"{name} is missing", hint="give any JSON: text, a number, a list, an object")
     looked = _Looked()
@@ -228,9 +230,9 @@ def value(arguments: Json, name: str = "value") -> JsonValue:
 
 
 class _Looked:
-    """What was looked at so far: how much is left of what a value may take as JSON, and all text in it, a line for each.
+    """State of the check of one value: the size that is left for it as JSON, and all its text, a line each.
 
-    A secret is often known by the name it is given, so what has a name stands beside it.
+    A secret is often recognized by its field name, so a named text is also listed with its name.
     """
 
     def __init__(self) -> None:
@@ -310,7 +312,7 @@ def _field(name: str, value: JsonValue) -> JsonValue:
 
 
 def clean(given: str) -> str:
-    """Without secrets, and without what its author has marked as private; text that is none is mended."""
+    """Return the text without secrets and without parts marked as private; invalid characters are replaced."""
     if not given:
         return given
     return redact(drop_private(given.encode("utf-8", "replace").decode()))

@@ -1,4 +1,4 @@
-"""Notes and events on demand: search_notes, get_note, timeline, resume_brief, remember, forget; and recent_notes, for listings."""
+"""Tools: search_notes, get_note, timeline, resume_brief, remember, forget; and recent_notes for listings."""
 
 import json
 import time
@@ -26,32 +26,32 @@ from kite_memory.tools.store import Asked, Store
 
 _LONGEST_QUERY = 4_000
 _LONGEST_TEXT = 20_000
-"""Of what is to be remembered."""
+"""Most characters of a text to remember."""
 _MOST_HITS = 50
 _MOST_SHOWN = 20
 _BODY = 16_000
 _BODY_TOKENS = 6_000
 _OPENED_TOKENS = 350
-"""Of one note among several: with what stands around it, 400."""
+"""Tokens for one note among several; 400 with its frame."""
 _PAGE = 200_000
-"""Of a transcript at once, as JSON; with the note beside it, it is no more than a tool's answer holds."""
+"""Characters of a transcript in one answer, as JSON; together with the note it fits into a tool's answer."""
 _EVENTS, _MOST_EVENTS = 50, 200
 _EVENT_TEXT = 1_000
 _SESSIONS = 10_000
-"""Among so many of a project's last ones, one that is named is looked for."""
+"""Number of a project's last sessions among which a named one is searched for."""
 _BRIEF = 500
 _WRITABLE = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.QUESTION})
 
 Age = Callable[[str, datetime], datetime | None]
-"""From ``30d`` or a date to the moment that is meant. Raises `UsageError`."""
+"""Converts ``30d`` or a date into a time. Raises `UsageError`."""
 
 
 class EventsElsewhere(KiteError):
-    """This bridge has notes, and no events."""
+    """This bridge serves notes, but no events."""
 
 
 class SessionUnknown(NotFound):
-    """There is no such session, or none that may be seen."""
+    """There is no such session, or none that the grant sees."""
 
 
 def _now() -> datetime:
@@ -115,7 +115,7 @@ def _note(store: Store, asker: Asker, arguments: Json, *, tokens: int = _BODY_TO
 
 
 def _notes(store: Store, asker: Asker, arguments: Json) -> Json:
-    """As `get_note`, in brief, for several; those that are not there, or not to be seen, are named."""
+    """Return several notes as `get_note` does, but shorter; names that were not found or not visible are listed as missing."""
     named = arguments.get("notes")
     if not isinstance(named, list) or not 0 < len(named) <= _MOST_SHOWN:
         raise UsageError("notes are not a list", hint=f"give the ids of at most {_MOST_SHOWN} notes, as search_notes tells them")
@@ -130,9 +130,9 @@ def _notes(store: Store, asker: Asker, arguments: Json) -> Json:
 
 
 def _page(transcript: str, offset: int) -> Json:
-    """As much of it from there on as one answer holds; in ``next`` where to go on, if there is more."""
+    """Return the part of the transcript from ``offset`` that fits in one answer, and in ``next`` where to continue."""
     part = transcript[offset : offset + _PAGE]
-    while (sent := len(json.dumps(part)) + 5 * part.count("<")) > _PAGE:  # at most: `mcp.rendering` spells out less
+    while (sent := len(json.dumps(part)) + 5 * part.count("<")) > _PAGE:  # an upper bound: `mcp_server.rendering` escapes less
         part = part[: len(part) * _PAGE // sent]
     end = offset + len(part)
     return {"transcript": part, "next": end if end < len(transcript) else None, "transcript_length": len(transcript)}
@@ -182,7 +182,7 @@ def _whole(store: Store, asker: Asker, note: Note, tokens: int) -> Json:
 
 
 def _recent(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
-    """Not for agents: what a client lists."""
+    """List recent notes for a client, not for agents."""
     project, _ = local_context.around(asker, near, arguments)
     limit = argument_parsing.whole(arguments, "limit", least=1, most=argument_parsing.MOST_RESULTS, otherwise=50)
     notes, _ = note_view.bounded(
@@ -193,7 +193,7 @@ def _recent(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
 
 
 def _remember(store: Store, near: Near, gate: Gate, asker: Asker, arguments: Json) -> Json:
-    """Found when this returns. An agent's word: what only a person may wish is not an agent's to say."""
+    """Write a note that can be found as soon as this returns. Kinds that only a person may write are refused."""
     text = argument_parsing.clean(argument_parsing.text(arguments, "text", longest=_LONGEST_TEXT, needed=True)).strip()
     title = argument_parsing.clean(argument_parsing.line(arguments, "title")).strip()
     if not text:
@@ -221,7 +221,7 @@ def _remember(store: Store, near: Near, gate: Gate, asker: Asker, arguments: Jso
 
 
 def _forget(store: Store, asker: Asker, arguments: Json) -> Json:
-    """Into the vault's trash, never to be written again."""
+    """Move a note to the vault's trash; it is never written again."""
     named = argument_parsing.line(arguments, "note", longest=1_024, needed=True)
     if not store.forget(asker.grant, named):
         note = _titled(store, asker, named)
@@ -294,7 +294,7 @@ def _elsewhere() -> EventsElsewhere:
 
 @contextmanager
 def _told_to_agents() -> Iterator[None]:
-    """What a person would be told to type is a tool's name here."""
+    """Raise errors with hints that name tools instead of commands."""
     try:
         yield
     except NotFound as error:
@@ -306,7 +306,7 @@ def _unknown() -> SessionUnknown:
 
 
 def _sessions(timeline: Callable[..., Json], asker: Asker, project: str, limit: int) -> list[Json]:
-    """Those that the grant sees, the last first."""
+    """Return the sessions that the grant sees, latest first."""
     grant = asker.grant
     if project:
         projects: Sequence[str] = (project,) if grant.sees(Scope.PROJECT, project) else ()
@@ -322,7 +322,7 @@ def _sessions(timeline: Callable[..., Json], asker: Asker, project: str, limit: 
 
 
 def _chosen(timeline: Callable[..., Json], asker: Asker, project: str, named: str) -> str:
-    """A session by name, ``<agent>:<id>``; told apart only from those that the grant sees."""
+    """Return the named session as ``<agent>:<id>``; only sessions that the grant sees are considered."""
     if asker.grant.whole and not project:
         return named
     provider, colon, rest = named.partition(":")
@@ -342,7 +342,7 @@ def _chosen(timeline: Callable[..., Json], asker: Asker, project: str, named: st
 
 
 def _session(session: Json) -> Json:
-    """What a list says of a session; its folder is told to nobody far away."""
+    """Return a session's entry in a list, without its folder."""
     shown = {name: session[name] for name in _OF_A_SESSION if name in session}
     return {name: plain_line(quoted(value)) if isinstance(value, str) else value for name, value in shown.items()}
 

@@ -1,6 +1,7 @@
-"""The bridge's tools by name: JSON arguments in, a JSON object out, over any store.
+"""The tools by name: JSON arguments in, a JSON object out, over any store.
 
-`kmem mcp` and `kmem serve` declare the tools; this carries them out, in the daemon where one runs, so that one process writes.
+`kmem mcp` and `kmem serve` declare the tools; this module performs them, in the daemon if one runs, so that a single process
+writes.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,15 +12,15 @@ from kite_memory.tools import argument_parsing
 from kite_memory.tools.access import Asker
 
 _OPEN = frozenset({"save-conversation"})
-"""What reads whatever names it is given."""
+"""Tools that accept arguments by any name."""
 
 Json = dict[str, Any]
 Tool = Callable[[Asker, Json], Json]
-"""Takes arguments that nobody has looked at yet. Raises `KiteError` for what the asker can mend."""
+"""Takes unchecked arguments. Raises `KiteError` for what the caller can correct."""
 
 
 class Bridge:
-    """Thread-safe."""
+    """Performs tools by name. Thread-safe."""
 
     def __init__(self, tools: Mapping[str, Tool]) -> None:
         self._tools = dict(tools)

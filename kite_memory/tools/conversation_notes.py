@@ -1,7 +1,7 @@
-"""What a saved conversation becomes: a journal note that tells all of it, and a note for each thing decided, found or left open.
+"""Conversion of a saved conversation into a journal note with all of it, and a note for each decision, finding and open question.
 
-Pure, for every store. A conversation is who it belongs to and its uuid; its notes' ids follow from that and from what they are
-about, so that saving it again names the same notes, whatever the order of its topics.
+The functions are pure and serve every store. The ids of notes follow from the conversation's owner and uuid and from their subject,
+so that saving again names the same notes, whatever the order of topics.
 """
 
 import re
@@ -21,21 +21,21 @@ from kite_memory.vault.taming import tame, tame_line, tame_name
 from kite_memory.vault.wording import note_id, note_stem, shortened, text_block, title_key
 
 RECORD = "record"
-"""The event that what an agent has told of a conversation rests on: the telling itself."""
+"""Event id of an agent's own report of a conversation, on which its notes rest."""
 TURN = "turn"
-"""How the events of a transcript that was handed over begin: no agent's own ids do, which are hexadecimal."""
+"""Prefix of the event ids of a submitted transcript. Agents' own ids are hexadecimal, so they never begin with it."""
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _NO_TIME = datetime.fromtimestamp(0, UTC)
 _BODY = 36_000
-"""About what recall embeds of a note: a longer one would not be found by its last topics."""
+"""About what recall embeds of a note; the last topics of a longer one would not be found."""
 _LENGTHS = ((4_000, 8_000), (600, 2_000), (200, 500), (90, 200))
-"""Of an item and of a summary, tried one after the other until all topics have room."""
+"""Lengths of an item and of a summary, tried in order until all topics fit."""
 _SEPARATOR = " · "
 
 
 def identity(conversation: Conversation, *place: str) -> str:
-    """The id of one of its notes."""
+    """Return the id of one of the conversation's notes."""
     whose = (conversation.scope.value, conversation.project, conversation.uuid)
     person = (conversation.person,) if conversation.person and conversation.scope is Scope.GLOBAL else ()
     return note_id(_NO_TIME, "conversation", *whose, *person, *place)
@@ -50,7 +50,7 @@ def item_id(conversation: Conversation, item: RecordItem) -> str:
 
 
 def uuid_of(note: Note) -> str:
-    """The saved conversation that a note tells, or has come from; empty for any other note."""
+    """Return the uuid of the saved conversation of which this is the journal or from which it came; empty for any other note."""
     if note.kind is NoteKind.JOURNAL:
         return note.session if _UUID.fullmatch(note.session) else ""
     for reference in map(EvidenceReference.parse, note.evidence):
@@ -60,13 +60,13 @@ def uuid_of(note: Note) -> str:
 
 
 def uuids_of(note: Note) -> frozenset[str]:
-    """All saved conversations that a note may have to do with; of some there may be none."""
+    """Return the uuids of all saved conversations that a note may belong to; some of them may not exist."""
     references = filter(None, map(EvidenceReference.parse, note.evidence))
     return frozenset(uuid for uuid in (note.session, *(each.session for each in references)) if _UUID.fullmatch(uuid))
 
 
 def without(conversation: Conversation, gone: Collection[str]) -> Record:
-    """Its record without the items whose notes have these ids."""
+    """Return the record without items whose notes have these ids."""
     record = conversation.record
     topics = (
         replace(topic, items=tuple(item for item in topic.items if item_id(conversation, item) not in gone))
@@ -76,7 +76,7 @@ def without(conversation: Conversation, gone: Collection[str]) -> Record:
 
 
 def drafts_of(conversation: Conversation, *, everywhere: bool) -> list[Draft]:
-    """A draft for each item. ``everywhere`` says whether wishes may be lifted out of their project."""
+    """Return a draft for each item. ``everywhere`` allows preferences to apply beyond their project."""
     session = Session(
         id=conversation.uuid, provider=conversation.source, started=conversation.created, project=conversation.project
     )
@@ -86,7 +86,7 @@ def drafts_of(conversation: Conversation, *, everywhere: bool) -> list[Draft]:
 
     def told(note: Note) -> Note:
         scope = Scope.GLOBAL if note.scope is Scope.GLOBAL else conversation.scope
-        waits = scope is Scope.GLOBAL and note.status is NoteStatus.ACCEPTED  # an agent's word is not said everywhere unseen
+        waits = scope is Scope.GLOBAL and note.status is NoteStatus.ACCEPTED  # not global without review
         return replace(note, id=ids[note.id], scope=scope, status=NoteStatus.PROPOSED if waits else note.status)
 
     return [replace(each, note=told(each.note), siblings=tuple(ids[one] for one in each.siblings)) for each in made]
@@ -100,7 +100,7 @@ def _kept_in(record: Record) -> Record:
 
 
 def journal_of(conversation: Conversation, stems: Sequence[str] = ()) -> Note:
-    """``stems`` are the file names of the notes that it yielded."""
+    """Return the journal note. ``stems`` are the file names of the notes made from the conversation."""
     topics = conversation.record.topics
     title = title_of(_SEPARATOR.join(topic.name for topic in topics), conversation.overall or "A conversation")
     body = text_block(f"{journal_body(conversation)}\n\n{related(stems)}")
@@ -129,13 +129,13 @@ def related(stems: Sequence[str]) -> str:
 
 
 def journal_body(conversation: Conversation) -> str:
-    """All topics with all that was said of them; long records in fewer words, rather than with topics left out."""
+    """Return all topics with their items. A long record is shortened item by item, so that no topic is left out."""
     body = ""
     for item, summary in _LENGTHS:
         body = text_block("\n\n".join(filter(None, _paragraphs(conversation, item, summary))))
         if len(body) <= _BODY:
             break
-    return tame(body, 2 * _BODY)  # each piece is, but what stands beside it now decides what is code
+    return tame(body, 2 * _BODY)  # each piece is tame, but its new context may turn it into code
 
 
 def _paragraphs(conversation: Conversation, item: int, summary: int) -> Iterator[str]:
@@ -160,7 +160,7 @@ def _paragraphs(conversation: Conversation, item: int, summary: int) -> Iterator
 
 
 def turned_down(decision: Decision) -> bool:
-    """Whether it says only what was not chosen."""
+    """Return whether the decision only says what was not chosen."""
     return decision.title.startswith(TURNED_DOWN)
 
 
@@ -173,7 +173,7 @@ def _rejected(topic: Topic, length: int) -> Iterator[str]:
 
 
 def _told(item: RecordItem, length: int) -> str:
-    """The title leads where the body does not say it anyway."""
+    """Return the item's text, with its title in front unless the body begins with it."""
     title, body = tame_line(item.title), tame(item.body)
     if isinstance(item, Insight) and item.symptom:
         body = f"{body}\nSymptom: {tame_line(item.symptom)}"
@@ -202,12 +202,12 @@ def _entities(record: Record) -> tuple[str, ...]:
 
 
 def name_of(item: RecordItem) -> tuple[str, str]:
-    """What tells two items of one conversation apart: kind and title."""
+    """Return kind and title, which identify an item within its conversation."""
     return kind_of(item).value, title_key(title_of(item.title, item.body))
 
 
 def opposite(conversation: Conversation, item: RecordItem) -> str:
-    """The id of the note that says the contrary: of what was turned down that it was chosen, and the other way round."""
+    """Return the id of the note with the contrary decision (chosen or rejected); empty for other items."""
     return identity(conversation, *_contrary(item)) if isinstance(item, Decision) else ""
 
 
@@ -218,7 +218,7 @@ def _contrary(item: RecordItem) -> tuple[str, str]:
 
 
 def refuse_elsewhere(old: Conversation, new: Conversation, named: Collection[str]) -> None:
-    """Raises `UsageError` where ``named`` fields of its place say another one than that which it is kept in, and stays in."""
+    """Raise `UsageError` if a field in ``named`` differs from the place where the conversation is kept."""
     if any(getattr(old, name) != getattr(new, name) for name in named):
         where = f"project {old.project!r}" if old.project else "no project"
         raise UsageError(
@@ -228,10 +228,10 @@ def refuse_elsewhere(old: Conversation, new: Conversation, named: Collection[str
 
 
 def merged(old: Conversation, new: Conversation) -> Conversation:
-    """What holds after a second save: the new words for what both tell, and of the old what the new do not mention.
+    """Return the conversation after a second save: new words where both have an item, and old items that the new record omits.
 
-    It stays where it was, with its first source. Old topics go when all they held has moved elsewhere, or where either
-    conversation has only the one.
+    Its place, source and creation time stay. An old topic is dropped if all its items have moved to other topics, or if each of the
+    two conversations has only one topic.
     """
     told = {name for item in new.record.items() for name in (name_of(item), _contrary(item))}
     old_topics = {title_key(topic.name): topic for topic in old.record.topics}

@@ -1,4 +1,4 @@
-"""Saved conversations: generate-conversation-id, get-context, save-conversation."""
+"""Tools for saved conversations: generate-conversation-id, get-context, save-conversation."""
 
 import re
 import time
@@ -30,37 +30,41 @@ from kite_memory.vault.wording import shortened
 _LONGEST_QUERY = 4_000
 _RECORDS, _MOST_RECORDS = 5, 20
 _TOKENS, _LEAST_TOKENS, _MOST_TOKENS = 2_000, 100, 6_000
-"""The most is what a tool's answer holds."""
+"""The upper bound is what fits in a tool's answer."""
 _OPENING = 600
 _GREETINGS = 20
-"""Among so many turns the first that says something is looked for."""
+"""Number of turns in which the first meaningful one is searched for."""
 _LEAST_SCORE = 0.3
-"""Below this a record only shares a word with the question, or less. Of 40 questions about other things 34 get none so (18
-without), and of 20 about the notes 16 get theirs (17 without)."""
+"""A record below this score shares at most a word with the query. Of 40 queries about other things 34 get no record at this
+threshold (18 without it); of 20 about the notes 16 get theirs (17 without it).
+"""
 _OF_ANOTHER_PROJECT = 0.1
-"""So much less do another project's notes score."""
+"""Deduction from the score of another project's notes."""
 _FROM_A_CONVERSATION = 3
-"""So many of its notes may stand among what is found for each record that is told."""
+"""Hits requested per record to return, since several may be notes of one conversation."""
 
 
 class Gate(Protocol):
-    """Why something may not be kept; empty for what may. ``text`` asks only whether it is dangerous, not whether it says enough."""
+    """Quality gate: its methods return why something may not be kept, or an empty string.
+
+    ``text`` only checks whether a text is dangerous, not whether it is meaningful.
+    """
 
     def item(self, item: RecordItem, evidence: Sequence[Event], /) -> str: ...
 
     def text(self, text: str, /) -> str: ...
 
     def says_nothing(self, text: str, /) -> str:
-        """Why a text is not worth its place beside what is; empty for one that says something."""
+        """Return why a text is too empty to keep; an empty string if it is meaningful."""
         ...
 
     def whose(self, item: RecordItem, heard: Sequence[Event], provenance: Provenance | None, /) -> Origin:
-        """A tool's, where a tool said it first in what was ``heard`` or is known, and no person did."""
+        """Return the origin of an item: a tool, if a tool said it first in ``heard`` or in what is known, and no person did."""
         ...
 
 
 Decompose = Callable[[Chunk], tuple[Record, str]]
-"""From a transcript's turns to its record, and what there is to say of how it came about."""
+"""Returns the record of a transcript's turns, and a remark about how it was made."""
 
 
 def _now() -> datetime:
@@ -84,7 +88,7 @@ def tools(
 
 
 def _generate(new_uuid: Callable[[], UUID], asker: Asker, arguments: Json) -> Json:
-    """Nothing is kept of it: whoever saves under it later makes it a conversation's."""
+    """Return a new uuid. Nothing is stored; the first save under it creates the conversation."""
     return {"claude_conversation_uuid": str(new_uuid())}
 
 
@@ -109,7 +113,7 @@ def _context(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
 
 
 def _answers(hit: Found, project: str, asked_about: Sequence[str]) -> bool:
-    """Whether it is near enough, or holds every word of the question."""
+    """Return whether the hit scores high enough, or holds every word of the query."""
     note = hit.note
     elsewhere = bool(project and note.project and note.project != project)
     if hit.score >= _LEAST_SCORE - _OF_ANOTHER_PROJECT * elsewhere:
@@ -179,7 +183,7 @@ def _save(
 
 
 def _is_worth_keeping(transcript: str) -> bool:
-    """Whether there is more to it than a greeting and a report of routine."""
+    """Return whether the transcript has more words than a greeting or a routine report."""
     return len(set(_WORD.findall(transcript.lower()))) >= _WORDS_OF_A_CONVERSATION
 
 
@@ -188,7 +192,7 @@ _WORDS_OF_A_CONVERSATION = 12
 
 
 def _place(asker: Asker, near: Near, told: Given) -> Place:
-    """The project's, where one is known; else everybody's."""
+    """Return the project's place if a project is known, else the global one."""
     try:
         scope = Scope(told.scope) if told.scope else None
     except ValueError:
@@ -201,7 +205,7 @@ def _place(asker: Asker, near: Near, told: Given) -> Place:
 
 
 def _nobodys_own_word(record: Record) -> Record:
-    """What an agent hands over is the agent's word, whoever is said to have said it; the same item counts once."""
+    """Return the record without duplicates, and with the origin ``assistant`` for ``user``, since an agent sent it."""
     seen: set[tuple[str, str]] = set()
 
     def kept(items: Sequence[RecordItem]) -> Iterator[RecordItem]:
@@ -214,7 +218,7 @@ def _nobodys_own_word(record: Record) -> Record:
 
 
 def _opening(chunk: Chunk, gate: Gate) -> Record:
-    """Of a transcript in which nothing is worth a note: what it began with, past the greetings, so that it can be found."""
+    """Return a record of how a transcript without any notes began, past the greetings, so that it can be found."""
     spoken = sorted((event for event in chunk.events if event.text), key=lambda event: (event.role != "user", event.ordinal))
     said = [(shortened(" ".join(event.text.split()), _OPENING), event) for event in spoken[:_GREETINGS]]
     telling = (text for text, event in said if not gate.item(_summing_up(text), [event]))
@@ -235,7 +239,7 @@ class _Refused:
 def _gated(
     conversation: Conversation, gate: Gate, chunk: Chunk, heard: Sequence[Event], provenance: Provenance | None
 ) -> tuple[Conversation, list[_Refused]]:
-    """What may be kept of a conversation, and what may not; what only repeats a tool is the tool's word."""
+    """Return what the gate passes and what it refuses; an item that only repeats a tool gets the tool as its origin."""
     refused: list[_Refused] = []
     events = {event.id: event for event in chunk.events}
 
@@ -246,7 +250,7 @@ def _gated(
         return value
 
     def summing_up(value: str, what: str, *, alone: bool) -> str:
-        """``alone``: what stands for all of a record is held to what a note is held to."""
+        """Check a summary; ``alone``, for one that stands for a whole record, applies the rules for notes."""
         item = _summing_up(value)
         if value and (why := gate.item(item, [_telling(item, conversation)]) if alone else gate.says_nothing(value)):
             refused.append(_Refused(what=what, why=why))
@@ -288,7 +292,7 @@ def _summing_up(text: str) -> Fact:
 
 
 def _telling(item: RecordItem, conversation: Conversation) -> Event:
-    """An agent's record rests on the agent's telling."""
+    """Return the event on which an agent's item rests: the agent's own report of it."""
     return Event(
         id=RECORD,
         session=conversation.uuid,

@@ -1,4 +1,4 @@
-"""What this machine knows beside the store: each a callable, or ``None`` where nobody knows, as for a team's store."""
+"""What this machine knows beside the store: callables, or ``None`` where it is unknown, as for a team's store."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,12 +29,13 @@ def _nothing(project: str) -> Sequence[Event]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Near:
-    """``project_of`` names the project of a folder, ``known_project`` that of a name or a folder that somebody gave.
+    """Lookups on this machine.
 
-    ``timeline`` and ``resume`` answer as the commands of these names do, and take the same arguments. ``working`` tells what
-    agents had to do in a project's last sessions, or in one session, as their transcripts say. ``heard`` is what happened in a
-    project's last sessions, ``known_of`` who had said something first in all of them. ``resume`` and ``working`` are told
-    ``projects`` where there are others that whoever asks does not see: what happened in those is not even looked at.
+    ``project_of`` returns the project of a folder, ``known_project`` that of a given name or folder. ``timeline`` and ``resume``
+    answer like the commands of these names and take the same arguments. ``working`` returns what agents had in progress in a
+    project's last sessions, or in one session, according to transcripts. ``heard`` returns the events of a project's last sessions,
+    ``known_of`` who said something first in all of its sessions. ``resume`` and ``working`` take ``projects`` if the caller does
+    not see all; events of other projects are then not read.
     """
 
     project_of: Callable[[str], str] = _as_it_is
@@ -53,18 +54,18 @@ class Near:
 
 
 def within(grant: Grant, scope: Scope) -> dict[str, list[str]]:
-    """The argument ``projects`` of `Near.resume` and `Near.working`; none where all are seen."""
+    """Return the argument ``projects`` for `Near.resume` and `Near.working`; empty if the grant sees all."""
     if grant.scopes is not None and scope not in grant.scopes:
         return {"projects": []}
     return {} if grant.projects is None else {"projects": sorted(grant.projects)}
 
 
 NOWHERE = "\x7f"
-"""No project and no session is called so: `given.line` lets nobody say it."""
+"""A value that is no project and no session: `argument_parsing.line` refuses it as input."""
 
 
 def project_named(asker: Asker, near: Near, name: str) -> str:
-    """By name or folder. Whoever is not the owner of this machine names projects only: folders here are none of theirs."""
+    """Return a project by name or folder. Only the owner of this machine may name a folder."""
     name = argument_parsing.clean(name)
     if not name:
         return ""
@@ -72,14 +73,17 @@ def project_named(asker: Asker, near: Near, name: str) -> str:
 
 
 def around(asker: Asker, near: Near, arguments: Mapping[str, Any]) -> tuple[str, str]:
-    """The project and the session that are meant: those named, else the asker's own."""
+    """Return the project and session that are named, or else the caller's own."""
     project = project_named(asker, near, argument_parsing.line(arguments, "project", longest=4_096)) or asker.project
     session = argument_parsing.line(arguments, "session_id") or asker.session
     return project, session
 
 
 def place_of(asker: Asker, near: Near, arguments: Mapping[str, Any], scope: Scope) -> Place:
-    """A global memory has neither project nor session; a shared one has a project only where it is named."""
+    """Return the place of a memory.
+
+    A global one has neither project nor session; a shared one has a project only if it is named.
+    """
     project, session = around(asker, near, arguments)
     match scope:
         case Scope.GLOBAL:

@@ -1,8 +1,8 @@
-"""Saved conversations on this machine: their notes are in the vault, and beside it lies what a note has no room for.
+"""Saved conversations on this machine: their notes are in the vault, records and transcripts beside it.
 
-A folder for each uuid, a record and a compressed transcript for each that has it (`conversation_notes.identity`: another
-project's or scope's conversation of the same uuid is another one). The journal note comes last when a conversation is saved,
-and without it none of the rest is there for anybody; so whatever a crash leaves, saving again mends it.
+Each uuid has a folder with a record and a compressed transcript for each conversation (`conversation_notes.identity`: conversations
+with the same uuid in another project or scope are different ones). The journal note is written last, and without it none of the
+rest is visible; so saving again repairs whatever a crash has left.
 """
 
 import contextlib
@@ -87,7 +87,7 @@ def to_json(conversation: Conversation) -> bytes:
 
 
 def from_json(text: bytes) -> Conversation:
-    """Raises `StateDamaged` for anything that `to_json` did not write, and `StateNewer` for what a later version did."""
+    """Parse a record. Raises `StateDamaged` for anything that `to_json` did not write, and `StateNewer` for a later version."""
     try:
         raw = orjson.loads(text)
         if raw["version"] > _VERSION:
@@ -130,14 +130,14 @@ def _item(kind: str, raw: dict[str, Any]) -> RecordItem:
 log = logging.getLogger("kite_memory.tools.local_conversations")
 
 MOST_TRANSCRIPT = 8_000_000
-"""Characters of one; what a store is given to keep is not longer."""
+"""Most characters of a transcript."""
 _RECORD, _TRANSCRIPT = ".json", ".txt.gz"
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _STANDING = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value, NoteStatus.MUTED.value)
 
 
 class LocalConversations:
-    """Thread-safe. ``take_up`` makes what lies at these paths findable."""
+    """Store of saved conversations. Thread-safe. ``take_up`` indexes the notes at the given paths."""
 
     def __init__(self, *, vault: Vault, folder: Path, take_up: Callable[[Collection[str]], object]) -> None:
         self._vault = vault
@@ -146,10 +146,10 @@ class LocalConversations:
         self._take_up = take_up
 
     def save(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
-        """Amends the conversation of this uuid that the grant sees, where it is; else it is a new one."""
+        """Save a conversation, or amend the one with this uuid that the grant sees."""
         grant.demand(conversation.scope, conversation.project)
         with self._lock:
-            with self._vault.undisturbed():  # what another process amends meanwhile would be lost
+            with self._vault.undisturbed():  # another process's concurrent change would be lost
                 saved, paths = self._saved(grant, conversation, named)
             if paths:
                 self._take_up(paths)
@@ -196,7 +196,7 @@ class LocalConversations:
         return saved, paths
 
     def _write_notes(self, grant: Grant, told: Conversation) -> tuple[list[str], list[tuple[str, str]], set[str]]:
-        """Ids of the notes of all items, what was refused and why, and the paths of all that was touched."""
+        """Write the notes of all items. Return their ids, the refused items with reasons, and the paths of all changed files."""
         drafts = drafts_of(told, everywhere=grant.sees(Scope.GLOBAL, ""))
         planned = self._vault.plan(drafts, sees=grant.reads)
         actions: list[Action] = [*self._changes_of_mind(told, planned), *self._said_anew(drafts)]
@@ -213,7 +213,7 @@ class LocalConversations:
         return list(dict.fromkeys(notes)), refused, _paths(outcomes)
 
     def _changes_of_mind(self, told: Conversation, planned: Sequence[Action]) -> Iterator[Action]:
-        """What was chosen and is turned down now, or the other way round, replaces the note that said the contrary."""
+        """Yield the actions, with decisions that reverse an earlier one replacing its note."""
         contraries = {item_id(told, item): opposite(told, item) for item in told.record.items() if isinstance(item, Decision)}
         for action in planned:
             contrary = contraries.get(action.note.id, "") if isinstance(action, Create) else ""
@@ -225,13 +225,13 @@ class LocalConversations:
                 yield action
 
     def _said_anew(self, drafts: list[Draft]) -> Iterator[Amend]:
-        """What a note that is there already is to say besides."""
+        """Yield additions to notes that already exist."""
         for draft in drafts:
             known = self._vault.known.by_id(draft.note.id)
             if known is None or known.id != draft.note.id or known.status not in _STANDING:
                 continue
             if draft.note.status is NoteStatus.PROPOSED and known.status != NoteStatus.PROPOSED.value:
-                continue  # what waits for review adds nothing to what does not
+                continue  # an unreviewed item adds nothing to an accepted note
             note = self._vault.read(known.path)
             if note is not None and (text := addition(draft, note)):
                 yield Amend(id=known.id, path=known.path, evidence=(), addition=text, because="said anew")
@@ -240,10 +240,10 @@ class LocalConversations:
         stems = [PurePosixPath(known.path).stem for id in notes if (known := self._vault.known.by_id(id)) is not None]
         journal = journal_of(told, stems)
         if self._vault.known.by_id(journal.id) is None:
-            if self._vault.known.is_buried("", journal.title, journal.project):  # another conversation's, that was thrown away
+            if self._vault.known.is_buried("", journal.title, journal.project):  # the title of another, deleted conversation
                 journal = replace(journal, title=f"{journal.title} ({told.uuid[:8]})")
             (outcome,) = self._vault.carry_out([Create(note=journal, because="saved by an agent")])
-            if not isinstance(outcome, AlreadyWritten):  # else another process was quicker
+            if not isinstance(outcome, AlreadyWritten):  # otherwise another process wrote it first
                 return _path_of(outcome)
         known = self._vault.known.by_id(journal.id)
         linked = self._linked_from(known.path) if known is not None else ()
@@ -254,7 +254,10 @@ class LocalConversations:
         return note.links if note is not None else ()
 
     def conversation(self, grant: Grant, uuid: str) -> Conversation | None:
-        """Without what no longer stands of it. ``None`` also where a person has rewritten its note: then that is what counts."""
+        """Return the conversation without items that no longer hold.
+
+        ``None`` if it is not visible, or if a person has rewritten its journal note, which then replaces it.
+        """
         for kept in self._kept(grant, uuid):
             if (known := self._vault.known.by_id(journal_id(kept))) is None:
                 continue
@@ -271,7 +274,7 @@ class LocalConversations:
         return None
 
     def evidence(self, reference: EvidenceReference) -> list[Event]:
-        """What a note of a conversation rests on, for the vault's owner: what an agent told of it, or a turn of its transcript."""
+        """Return the events on which a note rests, for the vault's owner: an agent's report, or a turn of the transcript."""
         kept = next(self._kept(OWNER, reference.session), None)
         if kept is None:
             return []
@@ -293,19 +296,22 @@ class LocalConversations:
         return [replace(event, where=replace(event.where, file=file)) for event in chunk.events if event.id == reference.event]
 
     def forgot(self, note: Note) -> None:
-        """Remove what was kept of the conversation that a deleted note told, or what those it came from tell of it."""
+        """Remove what was kept of the conversation of a deleted note, or the note's item from the conversations it came from."""
         for uuid in uuids_of(note):
             self._sweep(self._folder / uuid)
             self._tell_less(self._folder / uuid)
 
     def tidy(self) -> None:
-        """`forgot` for every note of a conversation that was deleted, by whatever hand."""
+        """Do what `forgot` does for every deleted note of a conversation, however it was deleted."""
         for folder in self._folders():
             self._sweep(folder)
             self._tell_less(folder)
 
     def _tell_less(self, folder: Path) -> None:
-        """Neither record nor journal keep words of a note that was deleted. The record comes last: till then this is done again."""
+        """Remove the words of deleted notes from record and journal.
+
+        The record is written last, so an interrupted run is repeated.
+        """
         with self._lock:
             for kept in list(self._read(folder)):
                 told = self._unforgotten(kept, OWNER)
@@ -325,7 +331,7 @@ class LocalConversations:
                     self._take_up({outcome.path})
 
     def _unforgotten(self, told: Conversation, grant: Grant) -> Conversation:
-        """Without the items whose notes were deleted, or would have the title of one that was."""
+        """Return the conversation without items whose notes were deleted, or whose title is that of a deleted note."""
         drafts = drafts_of(told, everywhere=grant.sees(Scope.GLOBAL, ""))
         gone = {
             draft.note.id
@@ -344,7 +350,7 @@ class LocalConversations:
                 folder.rmdir()
 
     def _standing(self, kept: Conversation) -> Record:
-        """Without the items whose notes were deleted, turned down or replaced since."""
+        """Return the record without items whose notes were deleted, rejected or replaced since."""
 
         def stands(id: str) -> bool:
             known = self._vault.known.by_id(id)
@@ -353,7 +359,7 @@ class LocalConversations:
         return without(kept, {id for item in kept.record.items() if not stands(id := item_id(kept, item))})
 
     def _kept(self, grant: Grant, uuid: str) -> Iterator[Conversation]:
-        """Those of this uuid that the grant sees and that are whole, the last saved first."""
+        """Yield the complete conversations of this uuid that the grant sees, last saved first."""
         if not _UUID.fullmatch(uuid):
             return
         seen = [kept for kept in self._read(self._folder / uuid) if kept.uuid == uuid and grant.sees(kept.scope, kept.project)]

@@ -1,6 +1,6 @@
-"""What is kept beside the vault: who made a memory and how often it was read, and what AIs had in hand.
+"""Data kept beside the vault: who wrote a memory and how often it was read, and the saved states of AIs.
 
-If it is deleted, memories have nobody's name and were never read, and saved states are gone; nothing else.
+If it is deleted, memories lose their author and their read counts, and saved states are gone; nothing else is lost.
 """
 
 import json
@@ -70,11 +70,11 @@ _CLIENTS = {
     "roo-cline": "roo",
     "roo-code": "roo",
 }
-"""What one agent is called by its transcripts, by its MCP client, and by itself where it is asked who it is."""
+"""The names of one agent: in its transcripts, as an MCP client, and as it calls itself."""
 _MODEL = re.compile(
     r"(claude|gemini)-(?:opus|sonnet|haiku|instant|\d)[\w.:@-]*|(?:gpt-[\d.]+-)?(codex)(?:-(?:mini|max|\d)[\w.:@-]*)?"
 )
-"""An agent that was asked who it is often names its model instead."""
+"""Model names, which an agent often gives when asked for its name."""
 _APART = re.compile(r"[\s_]+")
 _KNOWN = frozenset({"pending", "in_progress", "completed", "cancelled", "blocked"})
 
@@ -93,7 +93,7 @@ def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> 
 
 
 def _save(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
-    """What is not mentioned stays as it was saved before."""
+    """Save a state. Fields that are not given keep their saved values."""
     ai = _ai(asker, arguments)
     project, session = local_context.around(asker, near, arguments)
     state = State(
@@ -112,7 +112,7 @@ def _save(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker,
 
 
 def _get(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
-    """Of the session that is named or asks; without one, where this AI was last in this project."""
+    """Return the state of the named or current session; without a session, the AI's latest state in this project."""
     ai = _ai(asker, arguments)
     project, session = local_context.around(asker, near, arguments)
     found = _of(states(store, near, asker, session=session, project="" if session else project), ai)
@@ -148,7 +148,7 @@ def _list(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
 
 
 def states(store: Store, near: Near, asker: Asker, *, session: str, project: str) -> list[State]:
-    """What was saved and what transcripts show, newest first."""
+    """Return saved states and those seen in transcripts, newest first."""
     saved = store.states(asker.grant, session=session, project=project, limit=argument_parsing.MOST_RESULTS)
     shown: Sequence[State] = ()
     if near.working is not None and (session or project):
@@ -158,9 +158,10 @@ def states(store: Store, near: Near, asker: Asker, *, session: str, project: str
 
 
 def joined(saved: Sequence[State], shown: Sequence[State]) -> list[State]:
-    """Of one session, a transcript's todos hold where they are newer than all that its AI has saved.
+    """Combine saved states with those seen in transcripts.
 
-    They are joined with what was saved under its own name; only where nothing was, under another name of the same AI.
+    Within a session, a transcript's todos replace the saved ones if they are newer. They are matched with the state saved under the
+    same name, or if there is none, under another name of the same AI.
     """
     left = {(state.session, state.project): state for state in shown}
     own = {(state.session, state.ai.casefold()) for state in saved}
@@ -178,13 +179,16 @@ def joined(saved: Sequence[State], shown: Sequence[State]) -> list[State]:
 
 
 def _as_given(todo: Todo, saved: Sequence[Todo]) -> Todo:
-    """With what its AI said of it when it was saved."""
+    """Return the saved todo of the same text with the status of ``todo``."""
     same = next((each for each in saved if each.text == todo.text), todo)
     return replace(same, status=todo.status)
 
 
 def same_ai(one: str, other: str) -> bool:
-    """«claude» and «claude-code» are one, and a known client is one with its models; two models, or names of one's own, are two."""
+    """Return whether two names mean the same AI.
+
+    «claude» and «claude-code» are one, and a known client and its models are one; two models, or two self-chosen names, are two.
+    """
     if one.casefold() == other.casefold():
         return True
     first, second = (_APART.sub("-", name.strip().casefold()) for name in (one, other))
@@ -198,7 +202,7 @@ def _agent(name: str) -> str | None:
 
 
 def _of(states: Iterable[State], ai: str) -> list[State]:
-    """This AI's, in the order they come: those saved under exactly this name; only where none was, under another of its names."""
+    """Return this AI's states in order: those saved under this name, or if there are none, under its other names."""
     states = list(states)
     return [state for state in states if _called(state, ai)] or [state for state in states if same_ai(state.ai, ai)]
 
@@ -249,7 +253,7 @@ def _todo(value: object) -> Todo:
 
 
 def _more(given_with: Mapping[object, object]) -> Iterator[tuple[str, str | int | float | bool | None]]:
-    """What else is said of a todo, as ``activeForm`` or ``updated_at``: plain values, a few, and none of them long."""
+    """Yield further fields of a todo, such as ``activeForm`` or ``updated_at``: a limited number of short, plain values."""
     for name, value in list(given_with.items())[:_MOST_FIELDS]:
         if (
             isinstance(name, str)
@@ -293,7 +297,10 @@ _HEARD_SESSIONS, _HEARD_EVENTS = 3, 300
 
 
 def working(timeline: Timeline, project: str, session: str, *, projects: Collection[str] | None = None) -> list[State]:
-    """Of one session, or of a project's last ones; the last first. With ``projects``, no event of another's session is read."""
+    """Return states seen in transcripts of one session, or of a project's last sessions, latest first.
+
+    With ``projects``, no event of a session of another project is read.
+    """
     return [
         State(
             ai=each.session.provider,
@@ -309,7 +316,7 @@ def working(timeline: Timeline, project: str, session: str, *, projects: Collect
 
 
 def heard(timeline: Timeline, project: str) -> Sequence[Event]:
-    """What happened in a project's last sessions: each session's events in order, as far as transcripts were read by now."""
+    """Return the events of a project's last sessions, each in order, as far as transcripts have been read."""
     try:
         sessions = timeline.last_sessions(project, _HEARD_SESSIONS)
         return [event for each in sessions for event in timeline.last_events(each.provider, each.id, _HEARD_EVENTS)]
@@ -349,11 +356,12 @@ MIGRATIONS = {1: _VERSION_1, 2: _VERSION_2}
 
 _AT_ONCE = 500
 _TOGETHER = 64
-"""Reads that are counted in one transaction, or those of a few seconds: a crash forgets so many at most."""
+"""Reads counted in one transaction, or those of a few seconds; a crash loses at most this many counts."""
 _SECONDS = 5.0
 _STATES_KEPT = 5_000
-"""Of a project, so that who may write to one displaces nothing of another's. The newest, whatever a clock says of their age:
-one that was far ahead for an hour must cost nothing."""
+"""States kept per project, so that a writer to one project displaces nothing of another. The newest are kept, whatever their age,
+so that a clock that was far ahead for a while costs nothing.
+"""
 _COLUMNS = "ai, session, project, todos, working_notes, context_summary, saved, transferred_from, transferred_at"
 
 
@@ -366,7 +374,10 @@ class Reads:
 
 
 class LocalState:
-    """Thread-safe; other processes may have it open as well. A damaged file is laid aside. Raises `StateNewer` on opening."""
+    """Store of read counts and states. Thread-safe; other processes may have it open too.
+
+    A damaged file is renamed and a new one is created. Opening raises `StateNewer`.
+    """
 
     def __init__(self, path: Path, *, seconds: Callable[[], float] = monotonic) -> None:
         self._path = path
@@ -376,7 +387,7 @@ class LocalState:
         self._flushed = seconds()
         try:
             self._database = self._opened()
-        except StateDamaged:  # no reason to keep the vault shut: it is laid aside, for whoever can mend it
+        except StateDamaged:  # not a reason to refuse the vault: the file is kept under another name, so that it can be repaired
             for suffix in ("", "-wal", "-shm"):
                 damaged = path.with_name(path.name + suffix)
                 if damaged.exists():
@@ -398,23 +409,23 @@ class LocalState:
             try:
                 self._flush()
             except KiteError:
-                pass  # counts of some reads; the disk is full or gone, which others tell
+                pass  # only some read counts are lost; a full or missing disk is reported elsewhere
             self._database.close()
 
     def purge(self) -> bool:
-        """As `own_sqlite.rewrite`."""
+        """Rewrite the database file as `sqlite.rewrite` does."""
         with self._lock, self._failing_as_ours():
             return sqlite.rewrite(self._database)
 
     def made(self, id: str, by: str) -> None:
-        """A memory of this id is new, or new again."""
+        """Record that a memory with this id was created, possibly again."""
         with self._lock:
             self._read.pop(id, None)
             with self._changing() as database:
                 database.execute("INSERT OR REPLACE INTO memories (id, created_by) VALUES (?, ?)", (id, by))
 
     def describe(self, id: str, context: Mapping[str, JsonValue]) -> None:
-        """What was said beside its value when it was last written."""
+        """Store what was given beside the memory's value when it was last written."""
         told = json.dumps(context) if context else ""
         with self._lock, self._failing_as_ours():
             row = self._database.execute("SELECT context FROM memories WHERE id = ?", (id,)).fetchone()
@@ -433,7 +444,7 @@ class LocalState:
                 database.execute("DELETE FROM memories WHERE id = ?", (id,))
 
     def touch(self, ids: Collection[str], at: datetime) -> None:
-        """They were read. Written down now and then."""
+        """Count a read of each memory. Counts are written to disk in batches."""
         with self._lock:
             for id in ids:
                 self._read[id] = (self._read.get(id, (0, at))[0] + 1, at)
@@ -441,10 +452,10 @@ class LocalState:
                 try:
                     self._flush()
                 except KiteError:
-                    self._read.clear()  # who cannot write still reads; nothing piles up meanwhile
+                    self._read.clear()  # reading works without writing, and counts must not pile up
 
     def reads(self, ids: Sequence[str]) -> dict[str, Reads]:
-        """Those that are not written down yet among them."""
+        """Return the read counts, including those not yet written to disk."""
         found: dict[str, Reads] = {}
         with self._lock, self._failing_as_ours():
             rows: dict[str, tuple[str, str, int, str]] = {}
@@ -479,7 +490,7 @@ class LocalState:
             self._flushed = self._seconds()
 
     def save(self, state: State, *, only: Collection[str] | None = None) -> State:
-        """In place of what the same AI saved for the same session and project, or of these fields alone; what is there then."""
+        """Replace the state of the same AI, session and project, or only the fields ``only``, and return the result."""
         with self._changing() as database:
             if only is not None:
                 before = database.execute(
@@ -509,7 +520,7 @@ class LocalState:
             return state
 
     def states(self, *, ai: str, session: str, project: str) -> Iterator[State]:
-        """Newest first; empty arguments leave all."""
+        """Yield matching states, newest first. Empty arguments do not filter."""
         with self._lock, self._failing_as_ours():
             rows = self._database.execute(
                 f"SELECT {_COLUMNS} FROM states WHERE (? IN ('', ai)) AND (? IN ('', session)) AND (? IN ('', project))"  # noqa: S608 - ours

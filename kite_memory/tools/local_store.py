@@ -1,4 +1,4 @@
-"""The vault on this machine as the bridge's store: memories are notes under a key, and a person may edit them all."""
+"""The vault on this machine as a store for the tools: memories are notes with a key, which a person may edit."""
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ _NEAREST = (Scope.SESSION, Scope.PROJECT, Scope.SHARED, Scope.GLOBAL)
 
 
 class Conversations(Protocol):
-    """Where conversations are kept; see `bridge.local_conversations`."""
+    """Interface of the store of conversations; see `tools.local_conversations`."""
 
     def save(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved: ...
 
@@ -60,7 +60,7 @@ class Conversations(Protocol):
 
 class TakeUp(Protocol):
     def __call__(self, paths: Collection[str], *, meaning: bool) -> None:
-        """Have these found by the next search: by their words, with ``meaning`` by that, too."""
+        """Index the notes at these paths for the next search by words, and with ``meaning`` by embedding too."""
         ...
 
 
@@ -69,7 +69,7 @@ def _now() -> datetime:
 
 
 class LocalStore:
-    """Thread-safe, and safe beside other processes. Changes are made under the vault's lock."""
+    """Store over the vault. Thread-safe, and safe beside other processes: changes are made under the vault's lock."""
 
     def __init__(
         self,
@@ -83,8 +83,11 @@ class LocalStore:
         forgotten: Callable[[Note], None] = lambda note: None,
         clock: Callable[[], datetime] = _now,
     ) -> None:
-        """``let_go`` sees to it that nobody is offered what a note rests on that is about to be forgotten; ``forgotten``, once that
-        note is gone, that nothing tells of it which is made of the notes as a whole."""
+        """Create the store.
+
+        ``let_go`` is called with a note that is about to be forgotten, to withhold the events on which it rests. ``forgotten`` is
+        called once the note is gone, to update what is built from all notes.
+        """
         self._vault = vault
         self._recall = recall
         self._state = state
@@ -139,7 +142,7 @@ class LocalStore:
         tags: Sequence[str] = (),
         expires: datetime | None = None,
     ) -> Note:
-        """`write_memory` by the vault's owner in person, whose word goes over what is there."""
+        """Write a memory as the vault's owner in person, overriding an existing value, and return its note."""
         memory = self._written(
             OWNER, key, text, place, kind=kind, origin="user", by="you", tags=tags, expires=expires, overrule=True
         )
@@ -206,7 +209,7 @@ class LocalStore:
         return self._memories(found)
 
     def _wanted(self, grant: Grant, wanted: Wanted) -> Iterator[Keyed]:
-        """Without looking into any note: by key, the nearest first; or the newest first."""
+        """Yield candidates by their index entries alone: by key, nearest scope first; with ``newest``, newest first."""
         if wanted.newest:
             keys = self._vault.keys.newest(beginning(wanted.pattern), project=wanted.project, session=wanted.session)
             yield from (
@@ -227,7 +230,7 @@ class LocalStore:
         yield from self._nearest(together)
 
     def _called(self, key: str, wanted: Callable[[Keyed], Keyed | None]) -> list[Keyed | None]:
-        """Looked for again where a file is not where it was: its owner may have moved it a moment ago."""
+        """Return the index entries of a key, looked up again if a file is gone, since its owner may just have moved it."""
         found = list(map(wanted, self._vault.keys.called(key)))
         if any(keyed is not None and not self._is_there(keyed) for keyed in found):
             with self._lock:
@@ -250,7 +253,7 @@ class LocalStore:
         return keyed if fitting else None
 
     def _nearest(self, found: Sequence[Keyed | None]) -> Iterator[Keyed]:
-        """Of two files with one key in one place, only the first counts."""
+        """Yield the entries of one key by place, nearest first; of two files in one place, only the first counts."""
         places: dict[tuple[int, bool, str, bool, str], Keyed] = {}
         for keyed in found:
             if keyed is not None:
@@ -294,7 +297,7 @@ class LocalStore:
         return self._conversations.transcript(grant.in_a_vault, uuid)
 
     def evidence(self, reference: EvidenceReference) -> list[Event]:
-        """What a note of a saved conversation rests on, for the vault's owner; empty for any other reference."""
+        """Return the events on which a note of a saved conversation rests, for the vault's owner; empty for any other reference."""
         return self._conversations.evidence(reference)
 
     def search(self, grant: Grant, asked: Asked) -> list[Found]:
@@ -365,28 +368,28 @@ class LocalStore:
         return True
 
     def forgot(self, notes: Collection[Note]) -> None:
-        """What is kept beside notes goes with them; whoever forgets notes without this store says so."""
+        """Remove what is kept beside a forgotten note. Code that forgets notes without this store must call it."""
         for note in notes:
             with _beside():
                 self._state.forgot(name(note))
             self._conversations.forgot(note)
 
     def purge(self) -> bool:
-        """As `own_sqlite.rewrite`, of what is kept beside notes."""
+        """Rewrite the database of what is kept beside notes, as `sqlite.rewrite` does."""
         return self._state.purge()
 
     def tidy(self) -> None:
-        """What is kept beside notes that people have deleted."""
+        """Remove what is kept beside notes that people have deleted."""
         self._conversations.tidy()
 
     def _forgotten(self, note: Note) -> bool:
-        with self._vault.undisturbed():  # nothing that it rests on is let go where it cannot be forgotten itself
+        with self._vault.undisturbed():  # the events are withheld only if the note itself can be forgotten
             self._let_go(note)
             self._recall.forget_notes([name(note)])
             changed = {note.path}
             try:
                 changed.update(self._vault.forget(name(note)).relinked)
-            except NoteNotFound:  # its owner was quicker
+            except NoteNotFound:  # its owner has already deleted it
                 return False
             finally:
                 self._take_up(changed, meaning=False)
@@ -421,7 +424,7 @@ class LocalStore:
 
 @contextmanager
 def _beside() -> Iterator[None]:
-    """For what is only noted down: what became of the note itself is done, and told so."""
+    """Log errors in what is kept beside a note, since the change of the note itself is done."""
     try:
         yield
     except KiteError as error:

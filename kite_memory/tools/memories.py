@@ -1,4 +1,4 @@
-"""Keyed memories: write_memory, read_memory, list_memories, delete_memory."""
+"""Tools for memories by key: write_memory, read_memory, list_memories, delete_memory."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -18,9 +18,9 @@ from kite_memory.tools.values import is_pattern
 
 _PREVIEW = 200
 _ROOM = 20_000
-"""Characters of one answer: values beyond are left out, and named."""
+"""Characters of one answer; values beyond it are left out and named."""
 _BESIDE = 500
-"""So many of them for what a list says beside its memories."""
+"""Characters of these for what a list contains beside its memories."""
 
 
 def _now() -> datetime:
@@ -58,7 +58,7 @@ def _write(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker
 
 
 def _read(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
-    """One key: the nearest memory of that name. A pattern, or no key but tags or a scope: all that fit."""
+    """Return memories: for a key, the nearest one with that name; for a pattern, or only tags or a scope, all that match."""
     arguments, _ = argument_parsing.context(arguments)
     several = "key" not in arguments and any(arguments.get(name) for name in ("pattern", "tags", "scope"))
     named = argument_parsing.key(arguments, "pattern") or "*" if several else argument_parsing.key(arguments)
@@ -68,7 +68,7 @@ def _read(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
         return _told(store.memories(asker.grant, wanted, touch=True), argument_parsing.MOST_RESULTS)
     wanted = _wanted(asker, near, arguments, pattern, limit=1)
     looked_for = [wanted]
-    if wanted.scope is Scope.SHARED and not arguments.get("project"):  # what write_memory writes where none is named comes first
+    if wanted.scope is Scope.SHARED and not arguments.get("project"):  # the default scope of write_memory comes first
         looked_for.insert(0, replace(wanted, project=local_context.NOWHERE))
     found = next(filter(None, (store.memories(asker.grant, each, touch=True) for each in looked_for)), None)
     return {"found": True, **_with_value(found[0])} if found else {"found": False, "key": pattern}
@@ -103,11 +103,11 @@ def _delete(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
 
 
 def _wanted(asker: Asker, near: Near, arguments: Json, pattern: str, *, limit: int) -> Wanted:
-    """What belongs to a project or a session is looked for in the asker's own; where it is not known which, there is none."""
+    """Return the query. Memories of a project or session are searched in the caller's own; if that is unknown, none is found."""
     scope = argument_parsing.choice(arguments, "scope", Scope)
     project, session = local_context.around(asker, near, arguments)
     if scope is not None:
-        local_context.place_of(asker, near, arguments, scope)  # says what is missing
+        local_context.place_of(asker, near, arguments, scope)  # raises with the missing argument
     return Wanted(
         pattern=pattern,
         scope=scope,
@@ -119,7 +119,7 @@ def _wanted(asker: Asker, near: Near, arguments: Json, pattern: str, *, limit: i
 
 
 def _told(found: list[Memory], most: int) -> Json:
-    """As many values as there is room for; the others are named."""
+    """Return as many values as fit; the others are named."""
     room = _ROOM
     memories: list[Json] = []
     left_out: list[str] = []

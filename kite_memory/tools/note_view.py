@@ -1,7 +1,7 @@
-"""How a note looks to an agent: quoted, and without a word of any note that it may not see.
+"""How notes are shown to an agent: quoted, and without any word of a note that the agent may not see.
 
-A link tells the title of what it leads to. Under a bounded grant only links whose target the grant sees are kept; of the others
-stays what the note itself says: the words that the link shows, or the name of something that the note speaks of.
+A link reveals the title of its target. Under a bounded grant only links whose target the grant sees are kept; of the others, what
+the note itself states remains: the link's label, or the name of an entity of the note.
 """
 
 import re
@@ -28,12 +28,12 @@ _BODY = 12_000
 _LINE = 900
 _EVIDENCE = 3
 _LEAST = 40
-"""Tokens that are worth beginning a line for that has to be cut."""
+"""Least number of tokens for which a shortened line is begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One record: ``lines`` in the order in which they are told, as many of them as there is room for. All `quoted`."""
+    """One record in an answer. ``lines`` are in order of output, as many as fit; all are `quoted`."""
 
     head: str
     lines: tuple[str, ...]
@@ -41,7 +41,7 @@ class Piece:
 
 
 def pieces(store: Store, grant: Grant, query: str, hits: Sequence[Found], limit: int) -> list[Piece]:
-    """The best first; each conversation once."""
+    """Return the best hits as pieces; each conversation appears once."""
     asked = terms(query)
     made: list[Piece] = []
     conversations: dict[str, Conversation | None] = {}
@@ -61,7 +61,7 @@ def pieces(store: Store, grant: Grant, query: str, hits: Sequence[Found], limit:
 
 
 def fitted(made: Sequence[Piece], tokens: int) -> tuple[str, int, list[Piece]]:
-    """The block, its tokens, and the records that are in it. Room that a short one leaves goes to the others."""
+    """Return the block, its tokens, and the records in it. Room that a short record leaves goes to the others."""
     frame = estimated_tokens(framed(_ABOUT, ())) + 1
     costs = [_costs(piece, tokens) for piece in made]
     left = tokens - frame
@@ -81,7 +81,7 @@ def fitted(made: Sequence[Piece], tokens: int) -> tuple[str, int, list[Piece]]:
 
 
 def _costs(piece: Piece, most: int) -> list[int]:
-    """Of its lines, the head first, as far as there could be room for them: it takes longer than to make them."""
+    """Return the tokens of the lines, the head first, up to ``most`` in total, since counting takes longer than making them."""
     costs: list[int] = []
     for line in (piece.head, *piece.lines):
         if sum(costs) > most:
@@ -186,10 +186,10 @@ def _heard(topic: Topic, asked: Sequence[str]) -> int:
 
 
 LONGEST_TEXT = 20_000
-"""Characters of one answer."""
+"""Most characters of one answer."""
 
 Leads = Callable[[str], bool]
-"""Whether a link's target is a note that may be seen."""
+"""Returns whether a link's target is a note that may be seen."""
 
 _RELATED = re.compile(r"^\*\*Related:\*\*.*$", re.MULTILINE)
 _HIDDEN = "..."
@@ -198,7 +198,10 @@ _PLACES = tuple(dict.fromkeys(FOLDERS.values()))
 
 
 def seen_by(store: Store, grant: Grant) -> Leads:
-    """Looks up some of the links of one note; those behind them lead nowhere."""
+    """Return a lookup for the links of one note.
+
+    Only a limited number of targets are looked up; further ones count as not visible.
+    """
     known: dict[str, bool] = {}
 
     def leads(target: str) -> bool:
@@ -214,12 +217,12 @@ def seen_by(store: Store, grant: Grant) -> Leads:
 
 
 def nowhere(target: str) -> bool:
-    """For where many notes are shown at once: no link is looked up, and none is kept."""
+    """Return ``False``: where many notes are shown at once, no link is looked up and none is kept."""
     return False
 
 
 def as_seen(note: Note, grant: Grant, leads: Leads = nowhere) -> Note:
-    """The note itself for who sees everything; else with no link out of the grant in its body or its properties."""
+    """Return the note itself for a whole grant, else without links to notes outside the grant in its body and properties."""
     if grant.whole:
         return note
     spoken_of = {entity_key(entity) for entity in note.entities}
@@ -245,7 +248,10 @@ def as_seen(note: Note, grant: Grant, leads: Leads = nowhere) -> Note:
 
 
 def told(note: Note, grant: Grant) -> Json:
-    """What a list says of a note. A file's name may have a number because another note has the name: only who sees all gets it."""
+    """Return a note's entry in a list.
+
+    The path is shown only to a whole grant, since a number in the file's name reveals another note with the same name.
+    """
     return {
         "id": name(note),
         "path": plain_line(note.path) if grant.whole else "",
@@ -261,19 +267,19 @@ def told(note: Note, grant: Grant) -> Json:
 def found(hit: Found, grant: Grant, query: str) -> Json:
     note = as_seen(hit.note, grant)
     line, why = hit.snippet, hit.why
-    if not grant.whole:  # what was found may be the name of a link
+    if not grant.whole:  # the words found may be the title of a link's target
         line = snippet(note, terms(query))
         why = ", ".join(part for part in why.split(", ") if not part.startswith("words:"))
     return {**told(note, grant), "score": hit.score, "why": plain_line(why), "snippet": plain_line(quoted(line), 240)}
 
 
 def framed(about: str, lines: Sequence[str]) -> str:
-    """A block of lines that are `quoted` already."""
+    """Return a block of lines that must be `quoted` already."""
     return "\n".join((f"<vault-context>\n[Relevant vault context: {about}]", *lines, "</vault-context>"))
 
 
 def bounded(entries: Sequence[Json], room: int = LONGEST_TEXT) -> tuple[list[Json], int]:
-    """As many as one answer holds, and how many were left out."""
+    """Return as many entries as fit in one answer, and how many were left out."""
     kept: list[Json] = []
     for entry in entries:
         room -= sum(len(str(value)) + len(key) + 8 for key, value in entry.items())
@@ -284,7 +290,7 @@ def bounded(entries: Sequence[Json], room: int = LONGEST_TEXT) -> tuple[list[Jso
 
 
 def unframed(text: str) -> str:
-    """What stands below the line that names a note, in the frame that an answer puts around it; empty where there is none."""
+    """Return the text of a note from the frame of an answer; empty if there is none."""
     frame, _, rest = text.partition("\n--- ")
     _, _, body = rest.partition(" ---\n")
     whole = frame.startswith("<vault-context>") and body.endswith("</vault-context>")

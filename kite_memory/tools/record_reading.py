@@ -1,6 +1,6 @@
-"""A conversation's record as an agent sends it: read kindly where it is clear what is meant, else refused with what to do.
+"""Parsing of a conversation's record as an agent sends it: lenient where the meaning is clear, otherwise refused with a hint.
 
-Everything read has passed the redaction, and nothing is longer or more than is good for it; what was left out is said.
+Everything parsed has been redacted and cut to its maximum length; what was left out is reported.
 """
 
 import re
@@ -28,7 +28,7 @@ _NAME = 80
 _TOPICS, _ITEMS, _NAMES = 20, 60, 40
 _MOST_ITEMS = 200
 _TOLD = 20
-"""Of what was ignored or left out, so much is named."""
+"""Number of ignored or omitted things that are named."""
 
 _OF_A_TOPIC = """
 topic name categories decisions rejected rejected_decisions open_questions insights facts related_entities entities summary
@@ -47,7 +47,7 @@ _SAYS_NO = re.compile(
     r"|(?:rejected|discarded|dismissed|declined)(?=\s*:|\s+(?:the|a|an|our|any|[a-z]+ing)\s|\s+(?-i:[A-Z`\"])))\s*:?\s+(?=\S)",
     re.IGNORECASE,
 )
-"""How a decision begins that says what was not chosen; "Rejected requests are retried" is none."""
+"""The beginning of a decision that says what was not chosen; "Rejected requests are retried" is no such decision."""
 _BECAUSE = re.compile(r"(?:because|since|as|so that|due to)\b", re.IGNORECASE)
 _NAMES_SOMETHING = re.compile(r"[^\W_]{2}")
 _SOURCE = re.compile(r"[^a-z0-9]+")
@@ -56,7 +56,10 @@ _DECISION = 'as in: "decisions": [{"decision": "PostgreSQL for the queue", "reas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """``remarks`` say what was not taken as it came. An empty record asks for the transcript to be told."""
+    """A parsed record.
+
+    ``remarks`` say what was not taken over as given. If the record is empty, the transcript is to be distilled.
+    """
 
     uuid: str
     source: str
@@ -69,12 +72,12 @@ class Given:
 
 
 def read_record(given: Mapping[str, object]) -> Given:
-    """Raises `UsageError` for what cannot be meant."""
+    """Parse the arguments. Raises `UsageError` for what cannot be understood."""
     return _Reading().record(given)
 
 
 def conversation_uuid(value: object) -> str:
-    """Raises `UsageError`."""
+    """Return the uuid. Raises `UsageError`."""
     try:
         return str(UUID(value.strip())) if isinstance(value, str) and len(value) < 64 else _no_uuid()
     except ValueError:
@@ -82,7 +85,7 @@ def conversation_uuid(value: object) -> str:
 
 
 def source_named(text: str) -> str:
-    """A source's name as evidence spells it: ``claude_code``."""
+    """Return the source's name as evidence spells it: ``claude_code``."""
     return _SOURCE.sub("_", text.lower()).strip("_")[:40]
 
 
@@ -91,7 +94,7 @@ def _no_uuid() -> str:
 
 
 class _Reading:
-    """Of one record: the fields one by one, and the remarks they give rise to."""
+    """Parsing of one record, field by field, with the remarks that result."""
 
     def __init__(self) -> None:
         self._remarks: list[str] = []
@@ -245,7 +248,7 @@ class _Reading:
         return ""
 
     def _is_new(self, item: RecordItem) -> bool:
-        """Of two items of one kind and title in a record, the first counts; of very many, the first ones."""
+        """Return whether to take the item: the first of its kind and title, up to a maximum number of items."""
         key = name_of(item)
         if len(self._seen) == _MOST_ITEMS:
             if (remark := f"only the first {_MOST_ITEMS} decisions, insights and questions were taken") not in self._remarks:
@@ -265,7 +268,7 @@ class _Reading:
             return ""
         if not isinstance(text, str):
             raise UsageError("`full_transcript` must be text, or a list of {role, content}", hint="or leave it out")
-        text = clean(text).replace("\0", "").strip()  # all of it: half a secret would not be known for one
+        text = clean(text).replace("\0", "").strip()  # the whole text, since half of a secret would not be recognized
         if len(text) > MOST_TRANSCRIPT:
             half = MOST_TRANSCRIPT // 2 - len(_LEFT_OUT)
             self._remarks.append(f"of the transcript, {len(text) - 2 * half} characters in the middle were left out")

@@ -1,4 +1,4 @@
-"""Every tool of the bridge, over one store."""
+"""All tools over one store."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from kite_memory.tools.store import Store
 
 
 class Saving(conversations.Gate, Protocol):
-    """What looks at that which agents save, and takes a transcript apart; see `distill.saving`."""
+    """Interface for checking what agents save and for distilling a transcript; see `distill.saving`."""
 
     def decompose(self, chunk: Chunk) -> tuple[Record, str]: ...
 
@@ -22,7 +22,7 @@ def _now() -> datetime:
 
 
 def tools_of(store: Store, near: Near, *, saving: Saving, age: asking.Age, clock: Callable[[], datetime] = _now) -> dict[str, Tool]:
-    """``age`` reads an age or a date as people write it."""
+    """Return all tools. ``age`` parses an age or a date as people write it."""
     return {
         **conversations.tools(store, near, gate=saving, decompose=saving.decompose, clock=clock),
         **memories.tools(store, near, clock=clock),

@@ -1,4 +1,4 @@
-"""smart_resume: what somebody who takes up the work must know, in at most five hundred tokens, all told."""
+"""The tool smart_resume: what to know to continue the work, in at most five hundred tokens."""
 
 import json
 import re
@@ -21,14 +21,14 @@ MOST_TOKENS = 500
 _LEAST_TOKENS = 100
 _NAMESPACES = ("current", "project", "shared")
 _MEMORIES = 8
-"""Of a namespace: the rest is for list_memories."""
+"""Memories of a namespace; list_memories returns the rest."""
 _DECISIONS = 4
 _TODOS = 4
 _STATES = 2
 _LINE = 200
 _VALUE = 120
 _WHOLE_VALUE = 400
-"""Characters of a value that is told whole."""
+"""Most characters of a value that is returned whole."""
 _NAME = 60
 _CURRENT = 2
 _FORGOTTEN = timedelta(days=14)
@@ -53,7 +53,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Briefing:
-    """``kept`` are those of the memories that there was room for."""
+    """The text of a briefing. ``kept`` are the memories that fit."""
 
     text: str
     kept: tuple[Memory, ...]
@@ -103,9 +103,9 @@ def context(memories: Sequence[Memory]) -> Json:
 
 
 def briefing(head: str, parts: Sequence[Part], memories: Sequence[Memory], *, tokens: int) -> Briefing:
-    """As much as there is room for: of every part and of the memories the weightiest first, then the next of each in turn.
+    """Return as much as fits: the weightiest of every part and of the memories first, then the next of each in turn.
 
-    What it costs is asked of the whole answer, as it goes out.
+    The cost is measured on the whole answer as it is sent.
     """
     chosen: list[list[str]] = [[] for _ in parts]
     kept: list[Memory] = []
@@ -136,7 +136,7 @@ def _text(head: str, parts: Sequence[Part], chosen: Sequence[Sequence[str]]) -> 
 
 
 def state_lines(there: Sequence[State], now: datetime, *, most: int = _STATES) -> Iterator[str]:
-    """What is left to do, and what was noted about it; nothing of what is more than two weeks old, nor all done."""
+    """Yield open todos and notes of saved states; those older than two weeks, or with nothing left to say, are omitted."""
     lately = [state for state in there if now - state.saved <= _FORGOTTEN]
     telling = [state for state in lately if _left(state) or state.context_summary or state.working_notes]
     for state in telling[:most]:
@@ -155,19 +155,19 @@ def state_lines(there: Sequence[State], now: datetime, *, most: int = _STATES) -
 
 
 def left_to_do(store: Store, near: Near, project: str, session: str, *, clock: Callable[[], datetime] = _now) -> list[str]:
-    """For the owner of this machine: what agents had in hand in a session, or in a project's last ones."""
+    """Return what agents had in progress in a session or in a project's last sessions, for the owner of this machine."""
     there = local_state.states(store, near, Asker(grant=OWNER), session=session, project="" if session else project)
     return list(state_lines(there, clock()))
 
 
 def _left(state: State) -> list[Todo]:
-    """What is in hand first."""
+    """Return open todos, those in progress first."""
     left = [todo for todo in state.todos if todo.status in ("in_progress", "pending", "blocked")]
     return sorted(left, key=lambda todo: todo.status != "in_progress")
 
 
 def _memories(store: Store, asker: Asker, name: str, project: str, session: str) -> list[Memory]:
-    """Those under ``name.``, of this project and session and of none, the newest first."""
+    """Return the memories under ``name.`` of this project and session and of none, newest first."""
     return store.memories(
         asker.grant,
         Wanted(
@@ -185,7 +185,7 @@ def _namespace(memory: Memory) -> str:
 
 
 def _told(value: JsonValue) -> JsonValue:
-    """The value itself, its texts quoted; of one that is long, how it begins."""
+    """Return the value with its texts quoted, or the beginning of a long one."""
     if not isinstance(value, str) and len(json.dumps(value, ensure_ascii=False)) <= _WHOLE_VALUE:
         return _quoted(value)
     return plain_line(quoted(preview(value)), _VALUE)
@@ -204,7 +204,7 @@ def _quoted(value: JsonValue) -> JsonValue:
 
 
 def in_words(value: JsonValue) -> str:
-    """What a saved state says, as one would tell it: "70 % through auth refactoring; next: add tests"."""
+    """Describe a saved state in words: "70 % through auth refactoring; next: add tests"."""
     if isinstance(value, str):
         return value
     if not isinstance(value, dict):
@@ -262,7 +262,7 @@ def _flat(value: JsonValue) -> str:
 
 
 def _newest(memories: Sequence[Memory]) -> Iterator[str]:
-    """What somebody keeps under ``current.``, the newest first and in words."""
+    """Yield the memories under ``current.``, newest first and in words."""
     current = sorted((each for each in memories if _namespace(each) == _NAMESPACES[0]), key=lambda each: each.updated, reverse=True)
     for each in current[:_CURRENT]:
         if said := in_words(each.value):
@@ -270,7 +270,7 @@ def _newest(memories: Sequence[Memory]) -> Iterator[str]:
 
 
 def _last_session(near: Near, asker: Asker, project: str, session: str) -> Part:
-    """As `kmem resume` tells it; of what the asker may see."""
+    """Return the last session as `kmem resume` does, limited to what the caller may see."""
     nothing = Part(heading="", lines=())
     if near.resume is None or not (project or session or asker.grant.whole):
         return nothing
@@ -278,7 +278,7 @@ def _last_session(near: Near, asker: Asker, project: str, session: str) -> Part:
         return nothing
     try:
         told = near.resume(cwd=project, session=session, **within(asker.grant, Scope.PROJECT))
-    except KiteError:  # nothing was done there yet, or it is not known
+    except KiteError:  # no session there, or an unknown project
         return nothing
     of = told["session"]
     if not asker.grant.sees(Scope.PROJECT, of["project"]):

@@ -1,7 +1,7 @@
-"""Where the bridge's memories live: the vault on this machine, or PostgreSQL for a team.
+"""Interface of the stores behind the tools: the vault on this machine, or PostgreSQL for a team.
 
-One contract suite (`tests/contract/bridge_store_contract.py`) holds for every store. Each method takes a `Grant` and
-behaves as if nothing outside it existed; writing beyond it raises `NotAllowed` before anything is looked up.
+One contract suite (`tests/contract/bridge_store_contract.py`) holds for every store. Each method takes a `Grant` and behaves as if
+nothing outside it existed; writing beyond the grant raises `NotAllowed` before anything is looked up.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,7 +20,7 @@ JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "Jso
 
 
 class Conflict(KiteError):
-    """Somebody else has written since. ``version`` is what there is now; 0 for nothing."""
+    """Another writer has changed the memory since. ``version`` is the current version, 0 if there is none."""
 
     def __init__(self, message: str, *, version: int, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -28,12 +28,12 @@ class Conflict(KiteError):
 
 
 class StoreUnavailable(KiteError):
-    """The store did not answer, or not in time; nothing was written by halves, and the same request may be sent again."""
+    """The store did not answer in time. Nothing was written in part, and the request may be sent again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a key counts: the same key is another memory in another scope, project or session."""
+    """Where a key is valid: the same key in another scope, project or session is another memory."""
 
     scope: Scope
     project: str = ""
@@ -42,9 +42,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """``version`` counts up from 1 with every change of the value, also one that a person made in an editor.
+    """A value stored under a key.
 
-    ``context`` is what whoever wrote it last said beside the value.
+    ``version`` starts at 1 and increases with every change of the value, including one made in an editor. ``context`` is what its
+    last writer stated beside the value.
     """
 
     id: str
@@ -72,9 +73,9 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which memories: ``pattern`` is a key, or has ``*`` and ``?`` in it. Empty fields leave all that the grant sees.
+    """A query for memories. ``pattern`` is a key, or contains ``*`` or ``?``. Empty fields do not filter.
 
-    ``newest`` orders them by when they were last written, the newest first.
+    ``newest`` sorts by the time of the last write, newest first.
     """
 
     pattern: str = "*"
@@ -88,10 +89,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """One saved conversation: what was distilled of it, and the whole of it where it was given.
+    """A saved conversation: its record, and its transcript if one was given.
 
-    ``overall`` sums up all topics. ``transcript`` is empty where a store keeps it elsewhere: `Store.transcript` fetches it.
-    ``person`` is whose its global notes are, where a store keeps those of several persons.
+    ``overall`` summarizes all topics. ``transcript`` is empty if the store keeps it elsewhere; use `Store.transcript`. ``person``
+    is the owner of its global notes, in a store with several persons.
     """
 
     uuid: str
@@ -110,7 +111,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """What became of a conversation: where it is kept, its journal note, the notes it yielded, and what was refused and why."""
+    """Result of saving a conversation: its place, its journal note, the notes made from it, and the refused items with reasons."""
 
     uuid: str
     journal: str
@@ -123,7 +124,10 @@ class Saved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A search. ``project`` is where the question comes from; with ``within`` only that project's and what is everybody's."""
+    """A search query.
+
+    ``project`` is where the query comes from; with ``within``, only notes of that project or of no project are found.
+    """
 
     text: str
     project: str = ""
@@ -143,7 +147,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Todo:
-    """``named`` is what its text was called by whoever saved it; ``more`` holds what else they said of it."""
+    """A todo item. ``named`` is the field name that its author used for the text; ``more`` holds the author's other fields."""
 
     text: str
     status: str = "pending"
@@ -151,7 +155,7 @@ class Todo:
     more: tuple[tuple[str, str | int | float | bool | None], ...] = ()
 
     def packed(self) -> list[JsonValue]:
-        """As a store keeps it; `unpacked` reads it, and what earlier versions kept."""
+        """Return the stored form, which `unpacked` reads along with the forms of earlier versions."""
         plain = self.named == "text" and not self.more
         return [self.text, self.status] if plain else [self.text, self.status, self.named, dict(self.more)]
 
@@ -163,7 +167,7 @@ class Todo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What an AI had in hand in a session when it was saved."""
+    """What an AI was working on in a session when it was saved."""
 
     ai: str
     session: str
@@ -176,16 +180,19 @@ class State:
     transferred_at: datetime | None = None
 
     def amended(self, given: "State", only: Collection[str]) -> "State":
-        """With these fields as ``given`` has them, and as of then."""
+        """Return the state with the fields ``only`` and the time taken from ``given``."""
         return replace(self, saved=given.saved, **{name: getattr(given, name) for name in only})
 
 
 class Store(Protocol):
-    """Thread-safe. Raises `StoreUnavailable`, `NotAllowed`, and other `KiteError` that an agent can act on."""
+    """Interface of a store.
+
+    Thread-safe. Methods raise `StoreUnavailable`, `NotAllowed`, and other `KiteError` that an agent can act on.
+    """
 
     @property
     def name(self) -> str:
-        """For status and logs; no address, no secret."""
+        """Name for status and logs, without address or secret."""
         ...
 
     def close(self) -> None: ...
@@ -203,33 +210,33 @@ class Store(Protocol):
         expected: int | None = None,
         context: Mapping[str, JsonValue] | None = None,
     ) -> Memory:
-        """With ``expected`` only over that version (0: only where there is none), else raises `Conflict`.
+        """Write a memory. Raises `Conflict` if ``expected`` is given and is not the current version (0: no memory).
 
-        Without it, a write over another writer's value of the last moments is not lost silently: both are versions.
+        Without ``expected``, a concurrent writer's value is kept as a version of its own.
         """
         ...
 
     def memories(self, grant: Grant, wanted: Wanted, *, touch: bool = False) -> list[Memory]:
-        """By key, nearest scope first (session, project, shared, global), and of one scope a project's own before nobody's; with
-        ``newest`` the newest first.
+        """Return memories without expired ones, by key.
 
-        ``touch`` counts it as an access. No expired ones.
+        Of one key, the nearest scope comes first (session, project, shared, global), and within a scope those of a project before
+        those of none. With ``newest``, they are sorted by the last write, newest first. ``touch`` counts this as an access.
         """
         ...
 
     def delete_memory(self, grant: Grant, key: str, place: Place) -> bool:
-        """Whether there was one. It goes where forgotten notes go."""
+        """Move the memory to where forgotten notes go. Return whether there was one."""
         ...
 
     def versions(self, grant: Grant, key: str, place: Place) -> list[Version]:
-        """Newest first."""
+        """Return the versions, newest first."""
         ...
 
     def save_conversation(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
-        """The same uuid again amends, where it is kept. All of it or, where it raises, nothing.
+        """Save a conversation, completely or, if it raises, not at all; one with the same uuid is amended where it is kept.
 
-        ``named`` are those of ``scope`` and ``project`` that somebody has asked for: where it is kept elsewhere, as far as the
-        grant sees, raises `UsageError`.
+        ``named`` lists which of ``scope`` and ``project`` the caller has set explicitly. Raises `UsageError` if the conversation is
+        kept in another place that the grant sees.
         """
         ...
 
@@ -240,15 +247,15 @@ class Store(Protocol):
     def search(self, grant: Grant, asked: Asked) -> list[Found]: ...
 
     def note(self, grant: Grant, name: str) -> Note | None:
-        """By id or path."""
+        """Return a note by id or path."""
         ...
 
     def titled(self, grant: Grant, title: str) -> list[Note]:
-        """Some of the notes with this title as others tell it: enough of them to see whether it names one."""
+        """Return some of the notes that others refer to by this title, enough to see whether the title is unambiguous."""
         ...
 
     def recent(self, grant: Grant, project: str, kinds: frozenset[NoteKind], limit: int) -> list[Note]:
-        """Newest first, of a project and what is everybody's."""
+        """Return notes of the project and of no project, newest first."""
         ...
 
     def remember(
@@ -263,22 +270,25 @@ class Store(Protocol):
         title: str = "",
         origin: Origin = "assistant",
     ) -> Note:
-        """Found by the next search, of this process or another. What is a tool's word waits for review."""
+        """Write a note that the next search finds, in this process or another.
+
+        A note that originates from a tool waits for review.
+        """
         ...
 
     def forget(self, grant: Grant, name: str) -> bool: ...
 
     def save_state(self, grant: Grant, state: State, *, only: Collection[str] | None = None) -> State:
-        """In place of what this AI had in hand in this session and project, whoever else saves just now; what is there then.
+        """Replace this AI's state in the session and project, safely against concurrent writers, and return the result.
 
-        With ``only``, of a state that is there just these fields change.
+        With ``only``, just these fields of an existing state change.
         """
         ...
 
     def states(self, grant: Grant, *, ai: str = "", session: str = "", project: str = "", limit: int = 20) -> list[State]:
-        """Newest first."""
+        """Return states, newest first."""
         ...
 
     def transfer_state(self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime) -> State | None:
-        """The state as it stands in the new session; the old one keeps its own. ``None`` where there was none."""
+        """Copy the state to the new session and return it; the old session keeps its own. ``None`` if there was none."""
         ...

@@ -1,4 +1,4 @@
-"""A transcript as an agent hands it over: text with speakers' names in it, or a list of messages. Who said what, turn by turn."""
+"""Parsing of a transcript sent by an agent, as text with speakers' names or as a list of messages, into turns."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _TYPES = {"user": EventType.USER_MESSAGE, "assistant": EventType.ASSISTANT_MESSA
 
 
 def turns(text: str) -> list[tuple[Role, str]]:
-    """What stands before the first name, and all of it where there is none, is taken for an assistant's: for nobody's own word."""
+    """Return the turns. Text before the first name, or without any names, is attributed to an assistant."""
     found: list[tuple[Role, str]] = []
     role: Role = "assistant"
     start = 0
@@ -40,7 +40,7 @@ def turns(text: str) -> list[tuple[Role, str]]:
 
 
 def as_text(messages: Sequence[object]) -> str | None:
-    """A list of ``{role, content}`` as the text that `turns` reads; ``None`` for anything else."""
+    """Return a list of ``{role, content}`` as text that `turns` parses; ``None`` for anything else."""
     told: list[str] = []
     for message in messages:
         match message:
@@ -65,7 +65,7 @@ def _said(content: object) -> Iterator[str]:
 
 
 def chunk_of(uuid: str, source: str, project: str, transcript: str, at: datetime) -> Chunk:
-    """What an extractor reads. Every turn is dated alike: nobody said when it was."""
+    """Return the chunk for an extractor. All turns get the same time, since their times are unknown."""
     session = Session(id=uuid, provider=source, started=at, project=project)
     events = tuple(
         Event(

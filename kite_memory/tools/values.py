@@ -1,6 +1,6 @@
-"""A memory's value as the body of a note that a person can read and edit, and back.
+"""Conversion between a memory's value and the body of a note that a person can read and edit.
 
-Text is itself; anything else is JSON in a fence. What a person writes below the fence is theirs: it is no part of the value, and
+Text is stored as it is, anything else as JSON in a code fence. What a person writes below the fence is not part of the value and
 stays when the value changes.
 """
 
@@ -19,7 +19,7 @@ def is_pattern(text: str) -> bool:
 
 
 def beginning(pattern: str) -> str:
-    """What every key that fits begins with."""
+    """Return the prefix that every matching key begins with."""
     return pattern[: next((place for place, char in enumerate(pattern) if char in WILD), len(pattern))]
 
 
@@ -45,11 +45,11 @@ def fits(pattern: str, key: str) -> bool:
 
 _FENCED = re.compile(r"```json[ \t]*\n(.*?)\n```[ \t]*(?:\n|\Z)", re.DOTALL)
 _COMPACT = 80
-"""Characters of JSON that stand on one line."""
+"""Most characters of JSON on one line."""
 
 
 def value_of(body: str) -> JsonValue:
-    """A fence that a person has left without valid JSON in it is text, as it stands there."""
+    """Return the value of a body. A fence without valid JSON is returned as text."""
     fence = _FENCED.match(body)
     if fence is None:
         return body
@@ -61,9 +61,10 @@ def value_of(body: str) -> JsonValue:
 
 
 def body_of(value: JsonValue, before: str = "", *, tamed: bool = True) -> str:
-    """`value_of` gives the value back, whatever it is. ``before`` is the body that it takes the place of.
+    """Return the body for a value, such that `value_of` returns the value again.
 
-    ``tamed``: text that would do something in a vault (links, embedded pages, code that a plugin runs) stands in a fence, too.
+    ``before`` is the body to replace. With ``tamed``, text that would act in a vault (links, embedded pages, code that a plugin
+    runs) is put in a fence too.
     """
     below = _below(before)
     if isinstance(value, str) and not below:
@@ -78,13 +79,13 @@ def _no_number(name: str) -> JsonValue:
 
 
 def _below(body: str) -> str:
-    """What stands under a fence that holds a value."""
+    """Return the text below a fence that holds a value."""
     fence = _FENCED.match(body)
     return text_block(body[fence.end() :]) if fence is not None and value_of(body) is not body else ""
 
 
 def _written(value: JsonValue) -> str:
-    """No line of it can end a fence, since lines begin with a brace, a bracket, a quote or a blank."""
+    """Return the value as JSON. No line can end the fence, since each begins with a brace, a bracket, a quote or a blank."""
     text = json.dumps(value, ensure_ascii=False)
     if len(text) > _COMPACT:
         text = json.dumps(value, ensure_ascii=False, indent=2)

@@ -1,6 +1,6 @@
-"""A call of a tool as JSON, and what came of it: what goes between the process that speaks MCP and the one that holds the store.
+"""Tool calls and their results as JSON, between the process that serves MCP and the one that holds the store.
 
-An error comes back as the one that was raised, a `Conflict` with its version.
+An error is raised again as its own class, a `Conflict` with its version.
 """
 
 import json
@@ -16,7 +16,7 @@ from kite_memory.tools.store import Conflict, StoreUnavailable
 
 Json = dict[str, Any]
 Perform = Callable[[str, Json, Asker], Json]
-"""`Bridge.perform`, here or in another process. Raises `KiteError`."""
+"""`Bridge.perform`, in this process or another. Raises `KiteError`."""
 
 _KINDS: dict[str, type[KiteError]] = {
     "not_allowed": NotAllowed,
@@ -29,7 +29,7 @@ _OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`,
 
 
 def asked(tool: str, arguments: Json, asker: Asker) -> bytes:
-    """The body of a request. Raises `UsageError` for what JSON cannot say."""
+    """Return the body of a request. Raises `UsageError` for what JSON cannot express."""
     grant = asker.grant
     told: Json = {"project": asker.project, "session": asker.session, "ai": asker.ai}
     if grant != OWNER:
@@ -44,13 +44,13 @@ def asked(tool: str, arguments: Json, asker: Asker) -> bytes:
         body = json.dumps({"tool": tool, "arguments": arguments, "asker": told}, ensure_ascii=False, allow_nan=False)
         if _LONG_NUMBER.search(body):
             json.loads(body, parse_int=_fitting)
-        return body.encode("utf-8", "replace")  # half a character is a question mark from here on
-    except (ValueError, RecursionError) as error:  # quicker writers would make null of it, and nobody would be told
+        return body.encode("utf-8", "replace")  # an unpaired surrogate becomes a question mark
+    except (ValueError, RecursionError) as error:  # faster JSON writers would silently write null
         raise UsageError("NaN, Infinity and very deep nesting are not JSON", hint="write null, or the number as text") from error
 
 
 def _fitting(digits: str) -> int:
-    """Quicker readers than ours make a fraction of what has more bits than they do."""
+    """Parse an integer, or raise `UsageError` beyond 64 bits: faster JSON parsers would turn it into a fraction."""
     number = int(digits)
     if not -(1 << 63) <= number < 1 << 64:
         raise UsageError("a number is too large", hint="give it as text")
@@ -58,7 +58,7 @@ def _fitting(digits: str) -> int:
 
 
 def perform(performs: Perform, tool: str, arguments: Json, asker: Json) -> Json:
-    """``{"result": …}`` or ``{"error": …}``. Raises `UsageError` for an asker that is none."""
+    """Perform the call and return ``{"result": …}`` or ``{"error": …}``. Raises `UsageError` for an invalid asker."""
     speaks = _asker(asker)
     try:
         return {"result": performs(tool, arguments, speaks)}
@@ -67,7 +67,7 @@ def perform(performs: Perform, tool: str, arguments: Json, asker: Json) -> Json:
 
 
 def result_of(answer: Json) -> Json:
-    """Raises what `perform` met."""
+    """Return the result, or raise the error that `perform` caught."""
     match answer:
         case {"result": dict(result)}:
             return result
@@ -103,7 +103,7 @@ def _asker(told: Json) -> Asker:
 
 
 def _grant(told: object) -> Grant:
-    """What cannot be read reaches nothing: it never widens."""
+    """Parse a grant. Raises `UsageError` for what cannot be read, so a grant is never widened."""
     match told:
         case None:
             return OWNER

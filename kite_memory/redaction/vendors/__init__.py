@@ -1,4 +1,4 @@
-"""Every token that can be told by its looks, and the expressions that find where to look closer."""
+"""All tokens recognizable by their form, and the expressions that find candidates."""
 
 import re
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ VENDORS: tuple[Vendor, ...] = (*MODELS, *CLOUDS, *WORKSHOP, *PEOPLE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
-    """A vendor as seen from one of its anchors, which is ``length`` characters long."""
+    """A vendor's token by one of its anchors, which is ``length`` characters long."""
 
     kind: str
     length: int
@@ -25,11 +25,11 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """``anywhere`` finds an anchor; ``edged`` only where nothing is glued to its front, but several times as fast.
+    r"""Expressions that find anchors: ``anywhere`` in general, ``edged`` only at an edge, but several times as fast.
 
-    An edge is the front of a word, an escape (``\\n``) or what is left of a colour (``[31m``) before it; group 1 is the anchor, and
-    without the group the whole match is an anchor that begins with a sign. ``suspects`` has by anchor whoever has it, and after
-    them whoever has an anchor that begins it.
+    An edge is the front of a word, an escape (``\n``) or the rest of a colour code (``[31m``) before it. Group 1 is the anchor;
+    without the group the whole match is an anchor that begins with a sign. ``suspects`` has by anchor the vendors that have it, and
+    after them those with an anchor that is its prefix.
     """
 
     anywhere: re.Pattern[bytes]
@@ -62,7 +62,7 @@ def catalogue(vendors: Iterable[Vendor]) -> Catalogue:
 
 
 def any_of(literals: Iterable[str]) -> str:
-    """An expression for the longest of ``literals`` that is there, which looks at each character of the text but once or twice."""
+    """Return an expression for the longest of ``literals``, which reads each character of the text only once or twice."""
     rests: dict[str, list[str]] = {}
     ends = False
     for literal in sorted(set(literals)):
@@ -78,5 +78,5 @@ def any_of(literals: Iterable[str]) -> str:
 
 @cache
 def every_vendor() -> Catalogue:
-    """Made when it is first asked for: most commands show what was cleaned long ago."""
+    """Return the catalogue, built on first use: most commands only show text that was redacted before."""
     return catalogue(VENDORS)

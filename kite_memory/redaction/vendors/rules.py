@@ -1,4 +1,4 @@
-"""Tokens of those who rent out machines, networks and databases, and of what keeps secrets for them."""
+"""Token formats of vendors: development tools, services for people, AI models, clouds with databases and secret stores."""
 
 from kite_memory.redaction.vendors.vendor import (
     ALNUM,
@@ -17,7 +17,7 @@ from kite_memory.redaction.vendors.vendor import (
 )
 
 WORKSHOP: tuple[Vendor, ...] = (
-    # where code is kept
+    # code hosting
     prefixed("github-token", "ghp_ gho_ ghu_ ghr_", f"{ALNUM}{{20,255}}+"),
     prefixed("github-token", "ghs_", f"{DOTTED}{{20,1500}}+"),
     prefixed("github-token", "github_pat_", r"[A-Za-z0-9_]{22,255}+"),
@@ -30,10 +30,10 @@ WORKSHOP: tuple[Vendor, ...] = (
     prefixed("gitpod-token", "gitpod_pat_", f"{DOTTED}{{24,128}}+"),
     prefixed("codesandbox-token", "csb_v1_", f"{WORD}{{32,64}}+"),
     loose("jetbrains-token", "perm: perm-", r"[A-Za-z0-9+/=_\-]{8,80}+\.[A-Za-z0-9+/=_\-]{4,80}+\.[A-Za-z0-9]{20,64}+"),
-    # anybody's
+    # generic
     prefixed("jwt", "eyJ", r"[A-Za-z0-9_\-]{8,4000}+\.[A-Za-z0-9_\-]{8,8000}+(?:\.[A-Za-z0-9_\-]{0,4000}+){0,3}+"),
     prefixed("private-key", "b3BlbnNzaC1rZXktdjE", f"{BASE64}{{40,20000}}+={{0,2}}+"),
-    # where it is packed
+    # package registries
     prefixed("npm-token", "npm_", f"{ALNUM}{{30,64}}+"),
     prefixed("pypi-token", "pypi-", f"{WORD}{{60,1000}}+"),
     prefixed("rubygems-key", "rubygems_", f"{HEX}{{40,64}}+"),
@@ -45,7 +45,7 @@ WORKSHOP: tuple[Vendor, ...] = (
     loose("artifactory-token", "cmVmd", f"{ALNUM}{{55,64}}+"),
     prefixed("deno-token", "ddp_ ddo_ ddw_", f"{ALNUM}{{32,48}}+"),
     prefixed("val-town-token", "vtwn_", f"{ALNUM}{{24,48}}+"),
-    # where it is built and tested
+    # continuous integration
     prefixed("buildkite-token", "bkua_ bkaa_ bkct_ bkpt_", f"{ALNUM}{{36,64}}+"),
     prefixed("circleci-token", "CCIPAT_ CCIPRJ_", r"[A-Za-z0-9]{20,24}+_[0-9a-f]{36,48}+"),
     loose("harness-token", "pat. sat.", r"[A-Za-z0-9_\-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{20,24}+"),
@@ -58,12 +58,12 @@ WORKSHOP: tuple[Vendor, ...] = (
     inside("rapidapi-key", "[a-z0-9]{10}", "msh", r"[a-z0-9]{15}p1[a-z0-9]{4,8}jsn[a-z0-9]{10,16}+"),
     prefixed("settlemint-token", "sm_aat_ sm_pat_ sm_sat_", f"{ALNUM}{{16,32}}+"),
     prefixed("intra42-secret", "s-s4t2ud- s-s4t2af-", f"{HEX}{{64,80}}+"),
-    # switches
+    # feature flags
     loose("launchdarkly-key", "sdk- api- mob- rel-", UUID),
     prefixed("configcat-key", "configcat-sdk-1/", r"[A-Za-z0-9_\-]{22}/[A-Za-z0-9_\-]{22}"),
     loose("flagsmith-key", "ser.", f"{ALNUM}{{20,32}}+"),
     loose("statsig-key", "secret- console-", f"{ALNUM}{{36,64}}+"),
-    # where it is watched
+    # monitoring
     prefixed("datadog-key", "ddapp_", f"{ALNUM}{{30,48}}+"),
     prefixed("new-relic-key", "NRAK- NRII- NRIQ- NRRA- NRAA- NRSP-", r"[A-Za-z0-9_\-]{20,48}+"),
     prefixed("new-relic-key", "NRJS-", f"{HEX}{{19,32}}+"),
@@ -243,7 +243,7 @@ CLOUDS: tuple[Vendor, ...] = (
     loose("google-refresh-token", "1//0", f"{WORD}{{40,256}}+"),
     loose("google-authorization-code", "4/0A", f"{WORD}{{40,256}}+"),
     inside("firebase-key", f"{WORD}{{11,22}}", ":APA91b", f"{WORD}{{80,256}}+"),
-    # Microsoft marks what a key opens with a few characters in its middle
+    # Microsoft: a few characters in the middle of a key name its service
     inside("azure-client-secret", r"[0-9][A-Za-z0-9_.~\-]{3}", "Q~", r"[A-Za-z0-9_.~\-]{31,40}+"),
     inside("azure-storage-key", f"{BASE64}{{38,80}}", "+ASt", f"{BASE64}{{4,8}}+={{0,2}}+"),
     inside("azure-cosmos-key", f"{BASE64}{{60,80}}", "ACDb", f"{BASE64}{{4,8}}+={{0,2}}+"),
@@ -286,7 +286,7 @@ CLOUDS: tuple[Vendor, ...] = (
     prefixed("tailscale-key", "tskey-", r"[a-z]{2,12}+-[A-Za-z0-9]{8,24}+(?:-[A-Za-z0-9]{16,64}+)?"),
     prefixed("netbird-token", "nbp_", f"{ALNUM}{{30,48}}+"),
     prefixed("defined-networking-key", "dnkey-", r"[A-Za-z0-9_=]{20,32}+-[A-Za-z0-9_=\-]{40,64}+"),
-    # what keeps secrets, and what sets up machines
+    # secret stores and provisioning
     prefixed("vault-token", "hvs. hvb. hvr.", f"{WORD}{{20,400}}+"),
     loose("vault-token", "s.", f"{ALNUM}{{24}}(?![A-Za-z0-9.(])"),
     inside("terraform-token", f"{ALNUM}{{14}}", ".atlasv1.", r"[A-Za-z0-9_\-=]{50,96}+"),

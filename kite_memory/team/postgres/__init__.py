@@ -1,4 +1,4 @@
-"""The team's store. Import from here, inside the function that needs it: the packages behind it come with ``kite-memory[team]``."""
+"""The team's store. Import it inside the function that needs it: its dependencies come with ``kite-memory[team]``."""
 
 from kite_memory.team.postgres.connections import Patience, SchemaMissing
 from kite_memory.team.postgres.migrating import NotPermitted, migrate
@@ -20,5 +20,5 @@ __all__ = [
 
 
 def objects_of(*, bucket: str, endpoint: str = "", prefix: str = "kite-memory", region: str = "") -> Objects | None:
-    """``None`` without a bucket: long transcripts are then refused."""
+    """Return the object storage; ``None`` without a bucket, in which case long transcripts are refused."""
     return S3Objects(bucket=bucket, endpoint=endpoint, prefix=prefix, region=region) if bucket else None

@@ -1,7 +1,7 @@
-"""Transactions on PostgreSQL: each under one grant's settings and our own role, bounded in time, repeated where that is safe.
+"""Transactions on PostgreSQL, each under one grant's settings and the application's role, limited in time, and repeated where safe.
 
-A pool of our own instead of `psycopg_pool`: that one connects in the background and waits longer and longer between its
-attempts, so that calls go on failing for seconds after a server is back. Here whoever needs a connection makes it.
+There is a pool of its own instead of `psycopg_pool`, which connects in the background with growing pauses, so that calls go on
+failing for seconds after a server is back. Here the caller that needs a connection opens it.
 """
 
 import json
@@ -23,7 +23,7 @@ from kite_memory.tools.access import Grant, NotAllowed
 from kite_memory.tools.store import StoreUnavailable
 
 ROLE: Final = "kite_app"
-"""Who we are in every transaction, whoever logged in: owns nothing, and no policy passes it by."""
+"""The role of every transaction, whatever the login. It owns nothing, and every policy applies to it."""
 
 Row = dict[str, Any]
 Connection = psycopg.Connection[Row]
@@ -35,27 +35,27 @@ _PAUSE = 0.1
 _CONNECT_SECONDS = 4
 _TURNED_AWAY = re.compile(r"authentication failed|no password supplied|pg_hba\.conf|role \S+ does not exist")
 _MOVED_UNDER_US = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation)
-"""Somebody else was at it in the same instant; the same work again sees what they did."""
+"""Conflicts with a concurrent transaction; repeating the work sees its result."""
 
 
 class SchemaMissing(KiteError):
-    """The database answers, but holds no tables of ours, or not those of this version."""
+    """The database answers, but has no tables of this application, or not those of this version."""
 
 
 class Unsure(StoreUnavailable):
-    """It went away while it was committing: all of it was written, or nothing."""
+    """The connection was lost during a commit: either everything was written or nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """Seconds: for a free connection, and for one statement."""
+    """Time limits in seconds: for a free connection, and for one statement."""
 
     connection: float = 5.0
     statement: float = 10.0
 
 
 class Connections:
-    """Thread-safe. A connection serves one transaction at a time; at most ``most`` are open."""
+    """Pool of connections. Thread-safe. A connection serves one transaction at a time; at most ``most`` are in use."""
 
     def __init__(self, url: str, *, tenant: str, password: str = "", most: int = 16, patience: Patience | None = None) -> None:
         self._url = url
@@ -79,11 +79,14 @@ class Connections:
             connection.close()
 
     def connect(self) -> Connection:
-        """A new one, for whoever needs it for itself. Raises `psycopg.Error`."""
+        """Open a connection outside the pool. Raises `psycopg.Error`."""
         return connect(self._url, self._password, tcp_user_timeout=int(self._patience.statement * 1000) + 5000)
 
     def run(self, grant: Grant, work: Callable[[Cursor], _T]) -> _T:
-        """What ``work`` returns, committed; or nothing has happened. It may be called again, on a new transaction."""
+        """Run ``work`` in a transaction, commit it and return its result; on an error nothing is written.
+
+        ``work`` may be called again in a new transaction.
+        """
         if not self._room.acquire(timeout=self._patience.connection):
             raise StoreUnavailable("the team's store is busy: no connection became free", hint="try again in a moment")
         try:
@@ -148,7 +151,7 @@ class Connections:
         connection.close()
 
     def _ended(self, connection: Connection) -> None:
-        """Rolled back and kept; or, where the server is gone, let go with all that lay idle, which it has left as well."""
+        """Roll back and keep the connection; if the server is gone, close it and all idle ones, which are lost as well."""
         try:
             connection.execute("ROLLBACK")
         except psycopg.Error:
@@ -160,7 +163,10 @@ class Connections:
             self._put_back(connection)
 
     def _opening(self, grant: Grant) -> sql.Composed:
-        """All in one message, and all of it gone with the transaction: a pooler may give the session to anybody next."""
+        """Return the statements that open a transaction, in one message.
+
+        All settings end with the transaction, since a pooler may give the session to another client next.
+        """
         return sql.SQL("BEGIN; SET LOCAL ROLE {}; SELECT {}").format(
             sql.Identifier(ROLE),
             sql.SQL(", ").join(
@@ -171,24 +177,24 @@ class Connections:
 
 
 def connect(url: str, password: str, **parameters: int) -> Connection:
-    """Raises `UsageError` for what is no URL, and `psycopg.Error` otherwise."""
+    """Open a connection. Raises `UsageError` for an invalid URL, and `psycopg.Error` otherwise."""
     given: dict[str, Any] = {**parameters, **({"password": password} if password else {})}
     try:
         return psycopg.connect(
             url,
             autocommit=True,
             row_factory=dict_row,
-            prepare_threshold=None,  # plans depend on whose rows are asked for, and poolers between us share sessions
+            prepare_threshold=None,  # plans depend on the grant, and poolers share sessions
             connect_timeout=_CONNECT_SECONDS,
             application_name="kite-memory",
             **given,
         )
-    except psycopg.ProgrammingError:  # which may quote it, with the password
+    except psycopg.ProgrammingError:  # its message may quote the URL with the password
         raise UsageError("the store's URL is not one", hint="write it as postgresql://user@host/database") from None
 
 
 def settings_of(grant: Grant, tenant: str, statement_seconds: float) -> dict[str, str]:
-    """What the policies of the database know of a grant."""
+    """Return a grant as the settings that the database's policies read."""
     scopes: Sequence[Scope] = sorted(grant.scopes) if grant.scopes is not None else list(Scope)
     return {
         "kite.tenant": tenant,
@@ -200,27 +206,27 @@ def settings_of(grant: Grant, tenant: str, statement_seconds: float) -> dict[str
         "kite.everybody": "on" if grant.person is None else "off",
         "statement_timeout": str(int(statement_seconds * 1000)),
         "timezone": "UTC",
-        "jit": "off",  # takes longer to compile these than they take
+        "jit": "off",  # compiling these queries takes longer than running them
         "hnsw.iterative_scan": "relaxed_order",
         "hnsw.ef_search": "100",
     }
 
 
 def storable(text: str) -> str:
-    """What PostgreSQL cannot hold (NUL, half a surrogate pair) is replaced, never dropped: two names stay two."""
+    """Replace what PostgreSQL cannot store (NUL, unpaired surrogates); dropping it could make two names equal."""
     if text.isascii():
         return text.replace("\0", "\ufffd") if "\0" in text else text
     return "".join("\ufffd" if char == "\0" or "\ud800" <= char <= "\udfff" else char for char in text)
 
 
 def unavailable(error: psycopg.Error) -> StoreUnavailable:
-    """Without the server's words where they may hold an address."""
+    """Return the error without the server's message, which may hold an address."""
     match error:
         case errors.DiskFull():
             return StoreUnavailable("the team's database has no space left", hint="tell who runs it")
         case errors.TooManyConnections():
             return StoreUnavailable("the team's database takes no more connections", hint="try again in a moment")
-        case _ if _TURNED_AWAY.search(str(error)):  # while connecting there is no code, and words alone tell
+        case _ if _TURNED_AWAY.search(str(error)):  # errors while connecting have no code, only a message
             return StoreUnavailable(
                 "the team's store does not know this user or password", hint="`kmem keys set team` keeps the password"
             )

@@ -1,4 +1,4 @@
-"""Saved conversations: the record, its journal and what it yields in one transaction; a long transcript beside it."""
+"""Saved conversations: the record, its journal and its notes in one transaction; a long transcript in object storage."""
 
 import contextlib
 import hashlib
@@ -22,7 +22,7 @@ from kite_memory.vault.lifecycle import standing_until
 from kite_memory.vault.planning import compose
 
 LONG: Final = 40_000
-"""Bytes, about 10,000 tokens: a longer transcript lies in object storage."""
+"""Bytes, about 10,000 tokens; a longer transcript is kept in object storage."""
 _COLUMNS: Final = (
     "uuid, scope, project, source, record, overall, created, updated, created_by, object, kite.person() AS person,"
     " transcript IS NOT NULL OR object <> '' AS has_transcript"
@@ -45,7 +45,7 @@ _HINT: Final = "set `bucket` in `[team]`, or save the conversation without its t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A transcript in its row, or where it lies, with what it must hash to."""
+    """A transcript in its row, or the name of its object with the expected hash."""
 
     content: bytes | None = None
     object: str = ""
@@ -63,7 +63,7 @@ class Kept:
 
 
 def ready(conversation: Conversation, objects: Objects | None, tenant: str) -> Kept:
-    """Put away, where it is long, before anything of the database is held."""
+    """Return where the transcript is kept. A long one is uploaded first, before any database lock is held."""
     if not conversation.transcript:
         return Kept()
     content = conversation.transcript.encode("utf-8", "surrogatepass")
@@ -75,7 +75,7 @@ def ready(conversation: Conversation, objects: Objects | None, tenant: str) -> K
 
 
 def take_away(objects: Objects | None, name: str) -> None:
-    """What cannot be taken away now, `PostgresStore.sweep` takes later."""
+    """Delete an object. If that fails, `PostgresStore.sweep` does it later."""
     if objects is not None and name:
         with contextlib.suppress(StoreUnavailable):
             objects.remove(name)
@@ -83,9 +83,10 @@ def take_away(objects: Objects | None, name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """All that is to be written, thought out before anything is held. ``over``: when what it amends was last changed.
+    """All that is to be written, computed before any lock is held.
 
-    ``forgotten`` are titles of what nobody shall be told again: neither the conversation nor its journal says it.
+    ``over`` is when the conversation to amend was last changed. ``forgotten`` are titles of forgotten notes, which neither the
+    conversation nor its journal may contain.
     """
 
     conversation: Conversation
@@ -98,7 +99,7 @@ class Prepared:
 def prepared(
     conversation: Conversation, old: Conversation | None, gone: Collection[str], grant: Grant, embedder: Embedder
 ) -> Prepared:
-    """``gone`` are the ids of notes that were forgotten."""
+    """Return what to write. ``gone`` are the ids of forgotten notes."""
     over = old.updated if old else None
     if old is not None:
         conversation = merged(old, conversation)
@@ -117,7 +118,7 @@ def prepared(
 
 
 def telling_less(id: str, conversation: Conversation, *, embedder: Embedder) -> Prepared:
-    """What is left of a conversation without the note of this id; none of its others changes."""
+    """Return the conversation without the note of this id; its other notes do not change."""
     less = prepared(conversation, None, {id}, OWNER, embedder)
     return replace(less, over=conversation.updated, notes=())
 
@@ -134,7 +135,10 @@ def _unsaid(conversation: Conversation, gone: Collection[str]) -> Conversation:
 
 
 def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: Kept) -> tuple[Saved, str] | None:
-    """What was saved, and the name of an object that is no longer needed; ``None`` where it was amended or forgotten meanwhile."""
+    """Save the conversation.
+
+    Return the result and the name of an object no longer needed; ``None`` if it was amended or forgotten meanwhile.
+    """
     conversation = prepared.conversation
     _take_turn(cursor, tenant, conversation.uuid)
     old = _row(cursor, tenant, conversation.uuid)
@@ -142,7 +146,7 @@ def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: Kept) -> tuple[S
         return None
     _write(cursor, tenant, conversation, kept)
     row = note_row(prepared.journal[0], by=conversation.created_by, conversation=conversation.uuid)
-    cursor.execute("DELETE FROM kite.trash WHERE tenant = %s AND id = %s", (tenant, row["id"]))  # who saves it wants it again
+    cursor.execute("DELETE FROM kite.trash WHERE tenant = %s AND id = %s", (tenant, row["id"]))  # saving it again restores it
     notes.put(cursor, tenant, row, prepared.journal[1])
     contraries = {item_id(conversation, item): opposite(conversation, item) for item in conversation.record.items()}
     for note, index in prepared.notes:
@@ -162,7 +166,7 @@ def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: Kept) -> tuple[S
 
 
 def telling(cursor: Cursor, grant: Grant, tenant: str, name: str) -> tuple[str, Conversation] | None:
-    """The id of a note by its name, and the conversation that yielded it; ``None`` where none did."""
+    """Return the id of a note by its name, and the conversation it came from, or ``None`` if it came from none."""
     note = notes.called(cursor, grant, tenant, name)
     if note is None or note.kind is NoteKind.JOURNAL:
         return None
@@ -175,7 +179,7 @@ def telling(cursor: Cursor, grant: Grant, tenant: str, name: str) -> tuple[str, 
 
 
 def forget(cursor: Cursor, grant: Grant, tenant: str, name: str, less: Prepared | None) -> tuple[bool, str] | None:
-    """As `notes.forget`; ``less`` is what the conversation that yielded the note tells without it. ``None`` where that is old."""
+    """Do what `notes.forget` does. ``less`` is the note's conversation without it. ``None`` if ``less`` is out of date."""
     if less is not None:
         _take_turn(cursor, tenant, less.conversation.uuid)
     told = telling(cursor, grant, tenant, name)
@@ -209,12 +213,15 @@ def _notes(conversation: Conversation, *, everywhere: bool) -> Iterator[Note]:
 
 
 def _lifted(conversation: Conversation, id: str, scope: Scope) -> str:
-    """Another note than it would be in the conversation's own place: who may not see that far must not meet it."""
+    """Return a note's id in another scope than the conversation's.
+
+    It differs from the id in the conversation's own place, so that a caller who cannot see that place does not meet it.
+    """
     return identity(conversation, scope.value, *filter(None, [conversation.person]), id)
 
 
 def _standing(cursor: Cursor, tenant: str, conversation: Conversation) -> Conversation:
-    """Without the items whose notes were forgotten, turned down or replaced since."""
+    """Return the conversation without items whose notes were forgotten, rejected or replaced since."""
     ids = note_ids(conversation)
     rows = cursor.execute(
         "SELECT id FROM kite.trash WHERE tenant = %(tenant)s AND id = ANY (%(ids)s::text[]) UNION ALL SELECT id FROM kite.note"
@@ -250,7 +257,7 @@ def _write(cursor: Cursor, tenant: str, conversation: Conversation, kept: Kept) 
 
 
 def forgotten(cursor: Cursor, tenant: str, ids: list[str]) -> frozenset[str]:
-    """Those of them that are ids of notes that somebody has forgotten."""
+    """Return those of the ids that belong to forgotten notes."""
     rows = cursor.execute("SELECT id FROM kite.trash WHERE tenant = %s AND id = ANY (%s::text[])", (tenant, ids)).fetchall()
     return frozenset(row["id"] for row in rows)
 
@@ -276,7 +283,7 @@ def refers(cursor: Cursor, tenant: str, name: str) -> bool:
 
 
 def _row(cursor: Cursor, tenant: str, uuid: str) -> Row | None:
-    """Without the transcript: it is fetched when it is asked for."""
+    """Return the row without the transcript, which is read on demand."""
     return cursor.execute(
         f"SELECT {_COLUMNS} FROM kite.conversation WHERE tenant = %s AND uuid = %s ORDER BY updated DESC LIMIT 1",  # noqa: S608 - ours
         (tenant, storable(uuid)),

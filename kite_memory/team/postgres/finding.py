@@ -1,4 +1,4 @@
-"""Search: what lies near in meaning and what holds the words, scored together as local recall does it."""
+"""Search by embedding and by words, scored together as local recall does it."""
 
 import math
 import re
@@ -25,7 +25,7 @@ _SPACELESS: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\
 _LONGEST: Final = 64
 _LAST_PLACE: Final = 16_383
 _BYTES: Final = 600_000
-"""PostgreSQL takes a megabyte for one note's words."""
+"""Most bytes of a note's words; PostgreSQL's limit is a megabyte."""
 _MOST_TERMS: Final = 24
 _ENDINGS: Final = ("ing", "ies", "es", "ed", "s", "y")
 _STEM: Final = 4
@@ -33,7 +33,7 @@ _STEM: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """``vector`` is a ``tsvector`` in PostgreSQL's spelling."""
+    """A note's words. ``vector`` is a ``tsvector`` in PostgreSQL's notation."""
 
     vector: str
     length: int
@@ -41,7 +41,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """``query`` and ``titled`` (the same in titles and names alone) are in PostgreSQL's spelling; ``word`` is for people."""
+    """A word of a query.
+
+    ``query`` and ``titled`` (the same for titles and names only) are in PostgreSQL's notation; ``word`` is for display.
+    """
 
     word: str
     query: str
@@ -49,7 +52,7 @@ class Term:
 
 
 def held(note: Note) -> Held:
-    """Titles and names weigh more than what a note says."""
+    """Return a note's words. Titles and names weigh more than the body."""
     words = searchable(note)
     found: dict[str, list[str]] = {}
     place = spent = 0
@@ -68,7 +71,7 @@ def held(note: Note) -> Held:
 
 
 def terms(text: str) -> list[Term]:
-    """Those of a question that tell anything, in its order; the first two dozen."""
+    """Return the meaningful words of a query in order, the first two dozen."""
     return [_term(word) for word in lexical.terms(text[:10_000])][:_MOST_TERMS]
 
 
@@ -77,7 +80,7 @@ def matched(found: Sequence[int], asked: Sequence[Term]) -> tuple[str, ...]:
 
 
 def _cut(text: str) -> list[str]:
-    """Words as `lexical.terms` cuts a question's; letters of scripts without blanks each for itself."""
+    """Split a text into words as `lexical.terms` does for a query; letters of scripts without spaces count each as a word."""
     spaced = _SPACELESS.sub(r" \g<0> ", lexical.folded(text))
     return [word for word in _WORD.findall(spaced) if len(word) <= _LONGEST]
 
@@ -103,18 +106,18 @@ def _stem(word: str) -> str:
 
 
 _FEW: Final = 20_000
-"""So many notes are compared one by one; above, the index of vectors chooses."""
+"""Up to this many notes are compared one by one; beyond that the vector index is used."""
 _COUNTED: Final = 3_000
-"""So many are counted exactly; above, the database's own statistics are believed."""
+"""Up to this many notes are counted exactly; beyond that the database's statistics are used."""
 _CANDIDATES: Final = 50
 _POSTINGS: Final = 4_000
 _TERMS_AT_LEAST: Final = 2
 _PASSAGES: Final = 16
 _FAINT: Final = 0.25
-"""As for local search: a note that shares no word with the question, and less meaning than this, is no answer."""
+"""The same as for local search: a note that shares no word with the query and has a lower cosine is no answer."""
 _FOREIGN: Final = 0.10
 _REPLACED: Final = 0.10
-"""What says otherwise now shall stand before it."""
+"""Deduction for a replaced note, so that the note that replaces it ranks first."""
 _K1: Final = 1.2
 _B: Final = 0.75
 _USUAL_LENGTH: Final = 60
@@ -122,7 +125,10 @@ _USUAL_LENGTH: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexed:
-    """What finds a note. ``vectors`` are in pgvector's spelling, none where the embedder did not answer; ``space`` is theirs."""
+    """The index entries of a note.
+
+    ``vectors`` are in pgvector's notation, empty if the embedder did not answer; ``space`` is theirs.
+    """
 
     words: Held
     vectors: tuple[str, ...]
@@ -131,7 +137,7 @@ class Indexed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Ready to be asked; made outside of a transaction, since embedding takes its time."""
+    """A prepared query. It is made outside of a transaction, since embedding takes time."""
 
     asked: Asked
     terms: tuple[Term, ...]
@@ -142,7 +148,7 @@ def indexed(note: Note, embedder: Embedder) -> Indexed:
     try:
         rows = embedder.embed(passages(note)[:_PASSAGES], "document")
     except EmbedderUnavailable:
-        return Indexed(words=held(note), vectors=(), space="")  # found by its words until `PostgresStore.catch_up` comes by
+        return Indexed(words=held(note), vectors=(), space="")  # found by its words until `PostgresStore.catch_up` embeds it
     return Indexed(words=held(note), vectors=tuple(map(spelled, rows)), space=embedder.space.tag)
 
 
@@ -161,9 +167,9 @@ def question(asked: Asked, embedder: Embedder) -> Question:
 
 
 def put_index(cursor: Cursor, tenant: str, note: Row, index: Indexed) -> None:
-    """``note`` is its row; what found it before is gone."""
+    """Replace the index entries of a note. ``note`` is its row."""
     place = {name: note[name] for name in ("id", "scope", "project", "kind", "created", "expires", "person")} | {"tenant": tenant}
-    drop_index(cursor, tenant, note["id"])  # "on conflict" would take the right to read
+    drop_index(cursor, tenant, note["id"])  # "on conflict" would require the right to read
     cursor.execute(
         "INSERT INTO kite.words (tenant, id, scope, project, kind, created, expires, length, tsv, person) VALUES (%(tenant)s,"
         " %(id)s, %(scope)s, %(project)s, %(kind)s, %(created)s, %(expires)s, %(length)s, %(tsv)s::tsvector, %(person)s)",
@@ -231,14 +237,14 @@ def find(cursor: Cursor, grant: Grant, tenant: str, question: Question, space: S
 
 
 def rarity(holding: int, notes: int) -> float:
-    """BM25's, as for a vault of some size: among few notes a word's rarity says little."""
+    """Return the BM25 rarity with a minimum number of notes, since among few notes a word's rarity says little."""
     size = max(notes, SMALL_VAULT)
     expected = min(size, holding) * math.sqrt(size / max(1, notes))
     return max(math.log((size + 0.5) / (min(size, expected) + 0.5)), 1e-6)
 
 
 def _telling(asked: Sequence[Term], holding: Sequence[int], reading: Sequence[int]) -> list[tuple[Term, int]]:
-    """The rarest, as many as can be looked up while somebody waits, each with how many notes hold it; in their order."""
+    """Return the rarest terms with the number of notes that hold each, in query order, as many as can be looked up in time."""
     chosen: set[int] = set()
     postings = 0
     for place in sorted(range(len(asked)), key=reading.__getitem__):
@@ -250,7 +256,7 @@ def _telling(asked: Sequence[Term], holding: Sequence[int], reading: Sequence[in
 
 
 def _bm25(row: Row, rarities: Sequence[float]) -> float:
-    """A word counts once, or twice as much again where the title or a name has it."""
+    """Return the BM25 score, with a frequency of 2 for each word, or 4 if the title or a name has it."""
     long = 1 - _B + _B * row["length"] / _USUAL_LENGTH
     in_title = set(row["in_title"])
     return math.fsum(
@@ -261,7 +267,7 @@ def _bm25(row: Row, rarities: Sequence[float]) -> float:
 
 
 def _notes(cursor: Cursor, tenant: str, ids: Sequence[str]) -> dict[str, Note]:
-    """Read through the policy: an id alone leads nowhere."""
+    """Read the notes through the policies, so that an id alone gives no access."""
     rows = cursor.execute(
         "SELECT * FROM kite.note WHERE tenant = %s AND id = ANY (%s) AND (expires IS NULL OR expires > now())", (tenant, list(ids))
     ).fetchall()

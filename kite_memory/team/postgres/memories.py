@@ -1,6 +1,6 @@
-"""Keyed memories: one statement compares, writes and keeps the version.
+"""Memories by key: one statement compares, writes and stores the version.
 
-A version that another transaction has taken in the same instant breaks the statement, and it is run again on what is there then.
+If another transaction takes the same version at the same time, the statement fails and is repeated on the new state.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def write(
     expires: datetime | None,
     expected: int | None,
 ) -> Memory:
-    """``note`` is the row of the note that shows the memory."""
+    """Write a memory. ``note`` is the row of the note that shows it."""
     asked = {
         **note,
         "tenant": tenant,
@@ -88,7 +88,7 @@ def wanted(cursor: Cursor, tenant: str, wanted: Wanted, *, touch: bool) -> list[
         conditions.append("note.key = %(pattern)s")
     elif pattern.strip("*"):
         conditions.append("note.key LIKE %(like)s")
-        if start:  # the index of keys serves comparisons alone, below a policy
+        if start:  # below a policy, the index of keys is used only for comparisons
             conditions.append("note.key >= %(start)s AND note.key < %(end)s")
     if wanted.scope is not None:
         conditions.append("note.scope = %(scope)s")
@@ -129,7 +129,7 @@ def delete(cursor: Cursor, tenant: str, key: str, place: Place) -> bool:
 
 
 def throw_away(cursor: Cursor, tenant: str, id: str) -> bool:
-    """Into the trash, where a note that was forgotten is known by its id."""
+    """Move the note to the trash, where a forgotten note is known by its id."""
     row = cursor.execute(
         "WITH gone AS (DELETE FROM kite.note WHERE tenant = %(tenant)s AND id = %(id)s RETURNING *) INSERT INTO kite.trash"
         " (tenant, id, scope, project, at, note, person)"
@@ -162,7 +162,7 @@ def _here(tenant: str, key: str, place: Place) -> Row:
 
 
 def _clear_expired(cursor: Cursor, asked: Row) -> None:
-    """What has run out makes room: the next one is another memory, whose versions count on."""
+    """Remove an expired memory. The next one under its key is another memory, whose version numbers continue."""
     expired = cursor.execute(
         f"SELECT id FROM kite.note WHERE {_HERE} AND expires <= now() FOR UPDATE",  # noqa: S608 - ours
         asked,
@@ -172,7 +172,7 @@ def _clear_expired(cursor: Cursor, asked: Row) -> None:
 
 
 def _touch(cursor: Cursor, rows: Sequence[Row]) -> None:
-    """In the order of ids, so that two who look at the same things wait for one another and not in a circle."""
+    """Count a read. Rows are updated in the order of ids, so that concurrent readers cannot deadlock."""
     cursor.execute(
         "INSERT INTO kite.access AS known (tenant, id, scope, project, accessed, count, person)"
         " SELECT tenant, id, scope, project, now(), 1, person FROM kite.note WHERE tenant = %s AND id = ANY (%s) ORDER BY id"

@@ -1,4 +1,4 @@
-"""Making the team's database, and bringing one of an earlier version forward. Needs the right to create, as serving does not."""
+"""Creation and migration of the team's database. It needs the right to create objects, which serving does not."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ _VISIBLE_AT_FIRST: Final = """
 VISIBLE: Final = f"""{_VISIBLE_AT_FIRST}
     AND (scope <> 'global' OR person = (SELECT kite.person()) OR (SELECT kite.everybody()))
 """
-"""`Grant.sees`, in SQL. Each function is asked once for a statement, not for a row."""
+"""`Grant.sees` in SQL. Each function is evaluated once per statement, not per row."""
 
 _SETTINGS = """
 CREATE FUNCTION kite.tenant() RETURNS text LANGUAGE sql STABLE AS
@@ -132,7 +132,7 @@ _WITH_PERSONS: Final = ("note", "memory_version", "access", "trash", "conversati
 
 
 def _guards(table: str, *, reading_writes: bool = False, forced: bool = True) -> str:
-    """What a grant sees it may read; what it sees and may write it may change. That something was looked at is always noted."""
+    """Return the policies. A grant may read what it sees, and change what it sees if it may write. Reads may always be counted."""
     return f"""
 ALTER TABLE kite.{table} ENABLE ROW LEVEL SECURITY;
 {f"ALTER TABLE kite.{table} FORCE ROW LEVEL SECURITY;" if forced else ""}
@@ -305,7 +305,9 @@ _ENDING = """
 ALTER TABLE kite.note ADD COLUMN found_over timestamptz;
 CREATE INDEX note_ending ON kite.note (tenant, expires) WHERE expires IS NOT NULL;
 """
-"""``found_over``: when a note was first seen to have expired. A clock that was far ahead for an hour hides notes for an hour."""
+"""``found_over`` is when a note was first seen as expired, so that a clock that is far ahead for an hour hides notes only for an
+hour.
+"""
 
 _TITLES = """
 CREATE INDEX note_title ON kite.note USING hash (title);
@@ -377,16 +379,16 @@ _PERSONS = "".join(
     (
         _WHOSE,
         _each(_WITH_PERSONS, "ADD COLUMN person text NOT NULL DEFAULT ''"),
-        _each(GUARDED, "NO FORCE ROW LEVEL SECURITY"),  # or their owner would see no row to change
+        _each(GUARDED, "NO FORCE ROW LEVEL SECURITY"),  # otherwise the owner would see no row to change
         _WHOSE_IT_BECOMES,
         _each(GUARDED, "FORCE ROW LEVEL SECURITY"),
         *map(_guarded_anew, _WITH_PERSONS),
         _WITHIN,
     )
 )
-"""Global memories become their person's: of those that are there, the one whose token made them.
+"""Global memories get a person: existing ones that of the token that wrote them.
 
-A state has a session's scope, and no person.
+A state has a session's scope and no person.
 """
 
 MIGRATIONS: Final[tuple[str, ...]] = (
@@ -397,9 +399,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     _TITLES,
     _PERSONS,
 )
-"""Each brings the schema from its place in this list to the next, in one transaction. What was published is never changed.
+"""Each migrates the schema from its index to the next version, in one transaction. Published ones are never changed.
 
-Written for `str.format`: ``{vectors}`` is the schema that pgvector is installed in.
+Written for `str.format`: ``{vectors}`` is the schema in which pgvector is installed.
 """
 
 PERSONS_SINCE: Final = 6
@@ -413,7 +415,7 @@ _ONE_AT_A_TIME: Final = 0x6B_69_74_65
 
 
 class NotPermitted(KiteError):
-    """The user of the database may not do what setting it up takes."""
+    """The database user lacks a right needed for the set-up."""
 
 
 def migrate(
@@ -424,11 +426,10 @@ def migrate(
     to: int = VERSION,
     tell: Callable[[str], None] = lambda line: None,
 ) -> int:
-    """The version found before. Several may be at it at once: one does it, the others find it done.
+    """Migrate the database and return its former version. Safe to run concurrently: one process migrates, the others find it done.
 
-    ``tell`` is given a line for each person whose what was global for all has become.
-
-    For each of ``spaces`` there is an index afterwards; building one over many rows takes its time, and hinders nobody.
+    ``tell`` is called with a line for each person who now owns notes that were global for all. Afterwards each of ``spaces`` has an
+    index; building one over many rows takes time but blocks no writer.
     """
     try:
         with connect(url, password) as connection:
@@ -451,7 +452,7 @@ def migrate(
 
 
 def check(connection: Connection) -> None:
-    """Raises `SchemaMissing`, `StateNewer` or `NotPermitted` where this version cannot work with what is there."""
+    """Raise `SchemaMissing`, `StateNewer` or `NotPermitted` if this version cannot work with the database."""
     row = connection.execute(
         "SELECT rolsuper OR rolbypassrls AS unbound, pg_has_role(rolname, 'MEMBER') AS ours FROM pg_roles WHERE rolname = %s",
         (ROLE,),
@@ -473,7 +474,7 @@ def check(connection: Connection) -> None:
 
 
 def _take_turn(connection: Connection) -> None:
-    """Asked for again and again: who waits within a statement is waited for by an index that is built beside the writers."""
+    """Take the advisory lock by polling: a session that waits within a statement would block the concurrent build of an index."""
     while True:
         row = connection.execute("SELECT pg_try_advisory_lock(%s) AS ours", (_ONE_AT_A_TIME,)).fetchone()
         if row is not None and row["ours"]:
@@ -505,7 +506,7 @@ def _forward(connection: Connection, to: int, tell: Callable[[str], None]) -> in
 
 
 def _tell_whose(connection: Connection, tell: Callable[[str], None]) -> None:
-    """Within the migration, while its owner still sees all rows."""
+    """Report the owners within the migration, in which the table's owner can see all rows."""
     connection.execute("ALTER TABLE kite.note NO FORCE ROW LEVEL SECURITY")
     rows = connection.execute(
         "SELECT tenant, person, count(*) AS count FROM kite.note WHERE scope = 'global'"
@@ -523,7 +524,7 @@ def _prepare(connection: Connection) -> None:
             with connection.transaction():
                 connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN NOSUPERUSER NOBYPASSRLS").format(sql.Identifier(ROLE)))
         except (errors.DuplicateObject, errors.UniqueViolation):
-            pass  # roles are the whole server's: another database's migration was first
+            pass  # roles belong to the whole server: another database's migration made it first
     member = connection.execute("SELECT pg_has_role(%s, 'MEMBER') AS ours", (ROLE,)).fetchone()
     if member is None or not member["ours"]:
         connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(sql.Identifier(ROLE)))
@@ -544,7 +545,7 @@ def _vectors(connection: Connection) -> str:
 
 
 def _index(connection: Connection, space: Space) -> None:
-    """Beside the writers. A build that was broken off leaves an index that is never used: away with it first."""
+    """Create the index without blocking writers. The invalid index of an interrupted build is dropped first."""
     name = index_name(space)
     state = connection.execute(
         "SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass(%s)", (f'kite."{name}"',)

@@ -1,4 +1,4 @@
-"""Notes as they are asked for by name or by age; and what becomes of them."""
+"""Notes by name or by age, and their changes."""
 
 from typing import Final
 
@@ -24,7 +24,7 @@ def called(cursor: Cursor, grant: Grant, tenant: str, name: str) -> Note | None:
 
 
 def titled(cursor: Cursor, grant: Grant, tenant: str, title: str) -> list[Note]:
-    """Letter by letter: PostgreSQL uses no index below a policy for what folds case."""
+    """Return notes with exactly this title: below a policy PostgreSQL uses no index for comparisons that fold case."""
     rows = cursor.execute(
         f"SELECT * FROM kite.note WHERE tenant = %s AND title = %s AND {_STANDING} ORDER BY id LIMIT %s",  # noqa: S608 - ours
         (tenant, storable(title), 4 * MOST_TITLED),
@@ -33,7 +33,7 @@ def titled(cursor: Cursor, grant: Grant, tenant: str, title: str) -> list[Note]:
 
 
 def recent(cursor: Cursor, grant: Grant, tenant: str, project: str, kinds: frozenset[NoteKind], limit: int) -> list[Note]:
-    """Each place by itself, so that its index gives the newest without a look at the others."""
+    """Return the newest notes. Each place is queried by itself, so that its index gives the newest without reading the others."""
     standing = (
         f"tenant = %(tenant)s AND (cardinality(%(kinds)s::text[]) = 0 OR kind = ANY (%(kinds)s::text[])) AND {_STANDING}"
         " AND status <> 'rejected' AND (%(whole)s OR kind <> 'entity')"
@@ -52,7 +52,7 @@ def recent(cursor: Cursor, grant: Grant, tenant: str, project: str, kinds: froze
 
 
 def remember(cursor: Cursor, tenant: str, row: Row, index: Indexed) -> Note:
-    """Whoever remembers the same words at the same moment waits until they are there."""
+    """Write a note. A concurrent writer of the same words waits until the first has finished."""
     said = {"words": f"{tenant}\n{row['project']}\n{row['body']}"}
     cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%(words)s, 1))", said)
     same = cursor.execute(
@@ -67,7 +67,7 @@ def remember(cursor: Cursor, tenant: str, row: Row, index: Indexed) -> Note:
 
 
 def put(cursor: Cursor, tenant: str, row: Row, index: Indexed) -> Note:
-    """In the place of the note of that id, if there is one that the asker may change."""
+    """Write a note, replacing one with the same id that the caller may change."""
     written = cursor.execute(
         "INSERT INTO kite.note AS note (tenant, id, path, kind, title, body, scope, project, session, tags, status, more, created,"
         " updated, expires, created_by, conversation, person) VALUES (%(tenant)s, %(id)s, %(path)s, %(kind)s, %(title)s, %(body)s,"
@@ -84,7 +84,7 @@ def put(cursor: Cursor, tenant: str, row: Row, index: Indexed) -> Note:
 
 
 def replace_by(cursor: Cursor, tenant: str, id: str, note: Note) -> str:
-    """The name of the note that stands no longer, since the new one says otherwise; empty where there was none that did."""
+    """Mark the note that the new one contradicts as replaced, and return its name; empty if there was none."""
     until = standing_until(note)
     row = cursor.execute(
         "UPDATE kite.note SET status = 'superseded', updated = %(updated)s,"
@@ -100,7 +100,10 @@ def _stem(path: str) -> str:
 
 
 def forget(cursor: Cursor, grant: Grant, tenant: str, name: str) -> tuple[bool, str]:
-    """Whether there was one; and, with a journal, the name of its conversation's object, which nobody needs any more."""
+    """Forget a note and return whether there was one.
+
+    For a journal, also return the name of its conversation's object, which is no longer needed.
+    """
     row = _row(cursor, tenant, name)
     if row is None or not grant.reads(note_of(row)):
         return False, ""
@@ -123,16 +126,16 @@ def without_vectors(cursor: Cursor, tenant: str, space: Space, most: int) -> lis
 
 
 def index_again(cursor: Cursor, tenant: str, row: Row, index: Indexed) -> None:
-    """Unless the note says something else by now: whoever changed it has seen to that."""
+    """Replace the index entries, unless the note has changed meanwhile, in which case they are already updated."""
     found = cursor.execute("SELECT updated FROM kite.note WHERE tenant = %s AND id = %s FOR UPDATE", (tenant, row["id"])).fetchone()
     if found is not None and found["updated"] == row["updated"]:
         put_index(cursor, tenant, row, index)
 
 
 def drop_expired(cursor: Cursor, tenant: str) -> int:
-    """What was found to have expired long ago and still has, a thousand at a time.
+    """Delete notes that were found expired long ago and still are, a thousand at a time. Return how many.
 
-    One clock decides both, but it must have gone on all that while: what it says for a moment only hides.
+    Both times come from one clock, so a clock that is wrong for a moment only hides notes.
     """
     asked = {"tenant": tenant, "kept": _KEPT_AFTER_EXPIRY}
     cursor.execute(
@@ -153,7 +156,7 @@ def drop_expired(cursor: Cursor, tenant: str) -> int:
 
 
 def drop_forgotten(cursor: Cursor, tenant: str) -> None:
-    """What was forgotten long ago is no longer kept anywhere; that it was, stays known, and which versions there were."""
+    """Erase the words of notes and versions forgotten long ago. That they were forgotten, and their version numbers, are kept."""
     cursor.execute(
         "UPDATE kite.trash SET note = 'null' WHERE tenant = %(tenant)s AND at < now() - %(kept)s::interval"
         " AND note::text <> 'null'",

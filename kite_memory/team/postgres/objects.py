@@ -1,4 +1,4 @@
-"""Long transcripts, kept beside the database: any storage that speaks S3."""
+"""Long transcripts in object storage: any service that supports S3."""
 
 import uuid
 from collections.abc import Iterator
@@ -19,29 +19,29 @@ _HINT: Final = "try again in a moment; see `[team]` in the configuration if it s
 
 
 class ObjectMissing(StoreUnavailable):
-    """The row refers to an object that is not there, or not what was put there."""
+    """A row refers to an object that is missing or differs from what was stored."""
 
 
 class Objects(Protocol):
-    """Names are ours and never used twice. Raises `StoreUnavailable`."""
+    """Interface of object storage. Names are generated and never reused. Raises `StoreUnavailable`."""
 
     def put(self, tenant: str, content: bytes) -> str:
-        """Its name. It is there when this returns."""
+        """Store the content and return its name. It can be read once this returns."""
         ...
 
     def get(self, name: str) -> bytes: ...
 
     def remove(self, name: str) -> None:
-        """Nothing happens where there is none."""
+        """Delete an object; a missing one is ignored."""
         ...
 
     def names(self, tenant: str, *, before: datetime) -> Iterator[str]:
-        """What was put there before a moment."""
+        """Yield the names of objects stored before a time."""
         ...
 
 
 class S3Objects:
-    """Credentials are found where boto3 finds them: the environment, its own files, the machine's role."""
+    """Object storage over S3. boto3 finds the credentials: in the environment, its own files, or the machine's role."""
 
     def __init__(self, *, bucket: str, endpoint: str = "", prefix: str = "kite-memory", region: str = "") -> None:
         self._bucket = bucket
@@ -54,7 +54,7 @@ class S3Objects:
                 connect_timeout=_SECONDS / 3,
                 read_timeout=_SECONDS,
                 retries={"mode": "standard", "total_max_attempts": 2},
-                request_checksum_calculation="when_required",  # other daemons than Amazon's do not know the newer checksums
+                request_checksum_calculation="when_required",  # services other than Amazon's do not support the newer checksums
                 response_checksum_validation="when_required",
             ),
         )
@@ -93,7 +93,7 @@ class S3Objects:
             raise _unavailable(error) from error
 
     def _folder(self, tenant: str) -> str:
-        """Hexadecimal, so that no tenant's name is the beginning of another's, or a path."""
+        """Return a tenant's folder in hexadecimal, so that no tenant's name is a prefix of another's, or a path."""
         return f"{self._prefix}/{tenant.encode().hex()}/"
 
 

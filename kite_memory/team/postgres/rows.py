@@ -1,4 +1,4 @@
-"""Our values as rows, and back."""
+"""Conversion of values to rows and back."""
 
 import dataclasses
 import json
@@ -28,7 +28,7 @@ _AS_THEY_ARE: Final = ("id", "path", "title", "body", "project", "session", "key
 _MORE: Final = tuple(
     each.name for each in dataclasses.fields(Note) if each.name not in (*_AS_THEY_ARE, "kind", "scope", "status", "tags")
 )
-"""What nobody asks the database for: texts, lists of texts, moments and numbers, in a column together."""
+"""Note fields that no query filters by: texts, lists of texts, times and numbers, stored in one column."""
 _ITEMS: Final[dict[str, type[RecordItem]]] = {
     "decision": Decision,
     "insight": Insight,
@@ -39,7 +39,7 @@ _ITEMS: Final[dict[str, type[RecordItem]]] = {
 
 
 def encoded(value: JsonValue) -> str:
-    """ASCII alone: what PostgreSQL cannot hold as text it holds as an escape, and gives back as it was."""
+    """Return JSON in ASCII, so that characters that PostgreSQL cannot store as text are kept as escapes."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -70,14 +70,14 @@ def note_row(note: Note, *, by: str = "", conversation: str = "") -> Row:
 
 
 def more_of(**fields: object) -> str:
-    """Some of a note's fields as they stand in the column that gathers what nobody asks the database for."""
+    """Return some of a note's fields as stored in the column for fields that no query filters by."""
     return encoded({name: _told(value) for name, value in fields.items()})
 
 
 def clean(note: Note) -> Note:
-    """As it would stand in a vault: no control characters, no halves of surrogate pairs.
+    """Return the note as it would be in a vault, without control characters and unpaired surrogates.
 
-    Its path ends in its own id: a number for a name that is taken would tell of notes that the asker does not see.
+    Its path ends in its own id: a number for a name that is taken would reveal notes that the caller does not see.
     """
     title = one_line(note.title) or "Untitled"
     return replace(
@@ -90,7 +90,7 @@ def clean(note: Note) -> Note:
 
 
 def note_of(row: Row) -> Note:
-    """What a version before this one did not know of a note is as if nobody had said it."""
+    """Return the note of a row. Fields unknown to earlier versions get their defaults."""
     values = {name: _meant(value) for name, value in row["more"].items() if name in _MORE}
     return Note(
         **{name: row[name] for name in _AS_THEY_ARE},
@@ -126,7 +126,7 @@ def _meant(value: Any) -> Any:
 
 
 def memory_note(key: str, value: JsonValue, place: Place, at: datetime, seed: str) -> Note:
-    """What search finds of a memory and people read: the key, and what it says."""
+    """Return the note that search finds for a memory and that people read: the key and the value."""
     shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
     return Note(
         id=note_id(at, "memory", place.scope.value, place.project, place.session, key, seed),
@@ -215,7 +215,7 @@ def record_json(record: Record) -> JsonValue:
 
 
 def record_of(held: dict[str, Any]) -> Record:
-    """The inverse of `record_json`: these rows are ours, and strict."""
+    """Return the record. The inverse of `record_json`; strict, since these rows were written by this application."""
     return Record(
         topics=tuple(
             Topic(

@@ -1,4 +1,4 @@
-"""The team's store: PostgreSQL for what is asked for, object storage for long transcripts."""
+"""The team's store: PostgreSQL for what is queried, object storage for long transcripts."""
 
 import hashlib
 import json
@@ -51,7 +51,7 @@ _HERE: Final = "tenant = %(tenant)s AND ai = %(ai)s AND session = %(session)s AN
 
 
 def save(cursor: Cursor, tenant: str, state: State, only: Collection[str] | None = None) -> State:
-    """What is there then. Who amends a state holds its row from reading to writing."""
+    """Save a state and return the result. To amend one, its row is locked from reading to writing."""
     row = {"tenant": tenant, **state_row(state)}
     otherwise = "NOTHING" if only is not None else "UPDATE SET saved = excluded.saved, body = excluded.body"
     written = cursor.execute(
@@ -93,7 +93,10 @@ _RECONNECT: Final = 2.0
 
 
 class Listener:
-    """A thread and a connection of its own. What comes in at once is told once; after a reconnection it tells, in case."""
+    """Listener for changes, with a thread and a connection of its own.
+
+    Changes that arrive together are reported once; after a reconnection a change is reported in case one was missed.
+    """
 
     def __init__(self, connections: Connections, on_change: Callable[[], None]) -> None:
         self._connections = connections
@@ -108,7 +111,7 @@ class Listener:
         return "kite_" + hashlib.sha256(tenant.encode()).hexdigest()[:32]
 
     def wait_until_ready(self, timeout: float) -> bool:
-        """Whether what is written from now on is heard."""
+        """Wait until changes are being received. Return whether they are."""
         return self._ready.wait(timeout)
 
     def close(self) -> None:
@@ -140,7 +143,7 @@ _T = TypeVar("_T")
 
 _AMENDED_MEANWHILE: Final = 5
 _ORPHANED_AFTER: Final = timedelta(hours=1)
-"""Until then an object without a row may be one whose row is being written."""
+"""A younger object without a row may belong to a row that is still being written."""
 
 
 def open_postgres(
@@ -153,7 +156,10 @@ def open_postgres(
     connections: int = 16,
     patience: Patience | None = None,
 ) -> "PostgresStore":
-    """Raises `StoreUnavailable`, `SchemaMissing`, `StateNewer` or `NotPermitted`. ``password`` where the URL holds none."""
+    """Open the store. Raises `StoreUnavailable`, `SchemaMissing`, `StateNewer` or `NotPermitted`.
+
+    ``password`` is for a URL that holds none.
+    """
     if not tenant or storable(tenant) != tenant or len(tenant) > 100:
         raise UsageError("a tenant is a name of at most 100 characters", hint="see `tenant` in `[team]`")
     pool = Connections(url, tenant=tenant, password=password, most=connections, patience=patience)
@@ -166,7 +172,7 @@ def open_postgres(
 
 
 class PostgresStore:
-    """`Store` for one tenant. Each call is one transaction under the asker's grant, which the database's own policies hold to."""
+    """`Store` for one tenant. Each call is one transaction under the caller's grant, which the database's policies enforce."""
 
     def __init__(self, connections: Connections, *, embedder: Embedder, objects: Objects | None = None) -> None:
         self._connections = connections
@@ -221,14 +227,14 @@ class PostgresStore:
         return self._connections.run(grant, lambda cursor: memories.versions(cursor, self._tenant, key, place))
 
     def save_conversation(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
-        """A long transcript is put into object storage first; where the row then fails, it is taken away again."""
+        """Save a conversation. A long transcript is uploaded first, and deleted again if writing the row fails."""
         grant.demand(conversation.scope, conversation.project)
         kept = conversations.ready(conversation, self._objects, self._tenant)
         try:
             conversation = replace(conversation, created_by=conversation.created_by or grant.name, person=grant.person or "")
             saved, replaced = self._saved(grant, conversation, kept, named)
         except Unsure:
-            raise  # its row may be there; if not, `sweep` takes the object
+            raise  # its row may exist; if not, `sweep` deletes the object
         except BaseException:
             conversations.take_away(self._objects, kept.object)
             raise
@@ -261,7 +267,7 @@ class PostgresStore:
             now = self._kept(grant, uuid)
             if now == kept:
                 raise
-            return None if now is None else now.fetched(self._objects)  # another one has just taken its place
+            return None if now is None else now.fetched(self._objects)  # a concurrent save has replaced it
 
     def _kept(self, grant: Grant, uuid: str) -> conversations.Kept | None:
         return self._connections.run(grant, lambda cursor: conversations.transcript(cursor, self._tenant, uuid))
@@ -293,7 +299,7 @@ class PostgresStore:
         title: str = "",
         origin: Origin = "assistant",
     ) -> Note:
-        """The same words again, of the same kind and in the same place, are the same note."""
+        """Write a note. The same words of the same kind and in the same place are the same note."""
         grant.demand(place.scope, place.project)
         note = remembered(
             text,
@@ -309,7 +315,7 @@ class PostgresStore:
             importance=2,
             expires=None,
         )
-        id = note_id(note.created, "remembered", uuid.uuid4().hex)  # two in one millisecond are two
+        id = note_id(note.created, "remembered", uuid.uuid4().hex)  # two notes in one millisecond need different ids
         note = clean(replace(note, id=id, scope=place.scope, project=place.project, session=place.session))
         row, index = note_row(note, by=by or grant.name), indexed(note, self._embedder)
         return self._changing(grant, lambda cursor: notes.remember(cursor, self._tenant, row, index))
@@ -345,28 +351,31 @@ class PostgresStore:
         )
 
     def ping(self) -> None:
-        """Raises what a call would raise now."""
+        """Raise what a call would raise now."""
         self._connections.run(EVERYBODY, lambda cursor: cursor.execute("SELECT 1"))
 
     def listen(self, on_change: Callable[[], None]) -> Listener:
-        """For readers that keep something: called soon after anybody has written for this tenant, and after every reconnection."""
+        """Call ``on_change`` soon after a write for this tenant and after every reconnection, for readers that cache."""
         return Listener(self._connections, on_change)
 
     def catch_up(self, most: int = 100) -> int:
-        """Give notes vectors that have none in this embedder's space: written while it did not answer, or by another one."""
+        """Embed notes without vectors in the embedder's space, written while it did not answer or by another one.
+
+        Return how many.
+        """
         space = self._embedder.space
         missing = self._connections.run(EVERYBODY, lambda cursor: notes.without_vectors(cursor, self._tenant, space, most))
         for row in missing:
             index = indexed(note_of(row), self._embedder)
             if not index.vectors:
-                return 0  # the embedder does not answer; later, then
+                return 0  # the embedder does not answer; tried again later
             self._connections.run(EVERYBODY, partial(notes.index_again, tenant=self._tenant, row=row, index=index))
         return len(missing)
 
     def sweep(self, *, orphaned_after: timedelta = _ORPHANED_AFTER) -> int:
-        """Take away what no row refers to (objects of broken writes), what has run out, and the words of what was long forgotten.
+        """Delete objects without a row, expired notes, and the words of what was forgotten long ago.
 
-        How many of the first two there were.
+        Return the number of objects and expired notes.
         """
         count = self._connections.run(EVERYBODY, partial(notes.drop_expired, tenant=self._tenant))
         self._connections.run(EVERYBODY, partial(notes.drop_forgotten, tenant=self._tenant))
@@ -387,12 +396,12 @@ class PostgresStore:
         return self._connections.run(grant, told)
 
     def _tell(self, cursor: Cursor) -> None:
-        """That something changed, and not what: whoever may listen on a database hears every channel."""
+        """Notify that something changed, but not what: any client of the database can listen to every channel."""
         cursor.execute("SELECT pg_notify(%s, '')", (Listener.channel(self._tenant),))
 
 
 class Housekeeping:
-    """A thread: vectors for notes that have none in this space, and an end to what nobody refers to. Several servers may do so."""
+    """A thread that embeds notes without vectors and deletes what is no longer referred to. Several servers may run one."""
 
     def __init__(self, store: PostgresStore, *, pause: float = _PAUSE) -> None:
         self._store = store
@@ -413,6 +422,6 @@ class Housekeeping:
                 self._store.sweep()
             except KiteError as error:
                 log.warning("the team's store could not be tidied: %s", error)
-            except Exception:  # the edge of a thread: the next time may go well
+            except Exception:  # last resort of a thread: the next run may succeed
                 log.exception("the team's store could not be tidied: a bug of ours")
             self._stop.wait(self._pause)
