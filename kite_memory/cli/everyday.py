@@ -24,6 +24,7 @@ from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.daemon.client import DaemonSilent
 from kite_memory.distill.scheduler import Asked
 from kite_memory.errors import ConfigInvalid, DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
+from kite_memory.recall.tallies import BY_TITLE
 from kite_memory.system.private_files import make_private_folder
 from kite_memory.text.ages import age
 
@@ -400,7 +401,8 @@ def _daemon(told: dict[str, Any]) -> str:
 
 _MOMENTS = {
     "prompt": "with a prompt",
-    "start": "at a start",
+    "quote": "as a quote",
+    "opened": "opened by the agent",
     "action": "with a tool call",
     "late": "later in a turn",
     "team": "from the team",
@@ -420,10 +422,11 @@ def _helping(told: dict[str, Any]) -> Iterator[str]:
 
 
 def _when(moments: dict[str, Any]) -> str:
-    if set(moments) <= {"prompt"}:
-        return ""
-    said = [f"{moments[moment]['shown']} {words}" for moment, words in _MOMENTS.items() if moment in moments]
-    return f" ({', '.join(said)})"
+    """How the notes that were given in full came, and how many titles were listed besides."""
+    full = {moment: words for moment, words in _MOMENTS.items() if moment in moments and moment not in BY_TITLE}
+    listed = sum(moments[moment]["shown"] for moment in moments if moment in BY_TITLE)
+    came = [f"{moments[moment]['shown']} {words}" for moment, words in full.items()]
+    return (f" ({', '.join(came)})" if set(full) - {"prompt"} else "") + (f", {counted(listed, 'title')} listed" if listed else "")
 
 
 def _because(extractor: dict[str, Any]) -> str:

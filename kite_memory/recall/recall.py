@@ -428,7 +428,8 @@ class Recall:
             else:
                 quotes, others = self._cards.opening(prompt.text, **asked)
         said = {name(hit.note) for hit in chosen}.union(shown)
-        cited = {each for hit in (*chosen, *weighed.near) if name(hit.note) in said for each in hit.note.evidence}
+        told = [hit.note for hit in chosen] + [note for each in shown if (note := self._index.called(each)) is not None]
+        cited = {reference for note in told for reference in note.evidence}
         quotes = [quote for quote in quotes if quote.id not in shown and cited.isdisjoint(quote.evidence)]
         quoted = {quote.id for quote in quotes}
         return quotes, pointing.pointers(

@@ -135,7 +135,7 @@ def test_status_tells_of_the_moments_where_there_are_several(orchard: Orchard) -
 
     (line,) = orchard.status()
 
-    assert "3 notes shown (1 with a prompt, 1 at a start, 1 later in a turn), 0 used, 0 ignored, 1 not known, 2 open" in line
+    assert "2 notes shown (1 with a prompt, 1 later in a turn), 1 title listed, 0 used, 0 ignored, 2 open" in line
 
 
 def test_status_as_json_adds_up(orchard: Orchard) -> None:
