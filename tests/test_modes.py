@@ -42,6 +42,8 @@ def open_to_others(folder: Path, *, known: set[Path]) -> list[str]:
     found: list[str] = []
     for path in sorted({*folder.rglob("*")} - known):
         status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):  # a link's own mode means nothing
+            continue
         mode, wanted = stat.S_IMODE(status.st_mode), 0o700 if stat.S_ISDIR(status.st_mode) else 0o600
         if mode != wanted:
             found.append(f"{path.relative_to(folder)} {mode:04o}")
