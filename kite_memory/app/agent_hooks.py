@@ -24,11 +24,11 @@ from kite_memory.model.event import EventType
 from kite_memory.model.hit import Hit, Injection, Judge, Judged, Question, Unjudged
 from kite_memory.projects.project import project_of
 from kite_memory.projects.repositories import branch_of
-from kite_memory.recall.index import essence
+from kite_memory.recall.delivery import Delivery
+from kite_memory.recall.prose import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens, likely_tokens, plain_line, remarks
 from kite_memory.recall.select import Prompt, bounded, needless
-from kite_memory.recall.session_memory import Delivery
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.common.words import Approved, Said, utterances

@@ -24,7 +24,6 @@ from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.daemon.client import DaemonSilent
 from kite_memory.distill.scheduler import Asked
 from kite_memory.errors import ConfigInvalid, DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
-from kite_memory.recall.tallies import BY_TITLE
 from kite_memory.system.private_files import make_private_folder
 from kite_memory.text.ages import age
 
@@ -423,6 +422,8 @@ def _helping(told: dict[str, Any]) -> Iterator[str]:
 
 def _when(moments: dict[str, Any]) -> str:
     """How the notes that were given in full came, and how many titles were listed besides."""
+    from kite_memory.recall.tallies import BY_TITLE  # brings numpy along
+
     full = {moment: words for moment, words in _MOMENTS.items() if moment in moments and moment not in BY_TITLE}
     listed = sum(moments[moment]["shown"] for moment in moments if moment in BY_TITLE)
     came = [f"{moments[moment]['shown']} {words}" for moment, words in full.items()]

@@ -18,8 +18,8 @@ from kite_memory.model.note import Entry, Note
 from kite_memory.recall import lexical, scoped_bm25
 from kite_memory.recall.catalogue import Catalogue, Columns, Mask, OtherVersion, Sight, no_columns
 from kite_memory.recall.embedders.embedder import Embedder, Space, Vectors
+from kite_memory.recall.prose import essence
 from kite_memory.recall.vector_file import Keys, Places, Row, Rows, VectorFile
-from kite_memory.redaction.cutting import ends
 from kite_memory.system import sqlite
 
 _NOTES_PER_COMMIT = 200
@@ -28,7 +28,6 @@ _ROWS_PER_SEGMENT = 2048
 _RACY_NS = 2_000_000_000
 """Nanoseconds. A file changed this shortly before it was read may change again without a new time, so it is read again later."""
 _MATCHES = 1000
-_QUERY_LENGTH = 400
 """Characters of a prompt that are embedded. Measured on real prompts: more of them finds nothing more, and takes longer with each
 token.
 """
@@ -599,8 +598,3 @@ def _unlisted(path: str) -> Entry:
 def _is_text(path: str) -> bool:
     """Return whether a path is valid text: Python represents other bytes in file names as lone surrogates."""
     return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)
-
-
-def essence(text: str) -> str:
-    """Return the beginning and the end of a long prompt: the middle is mostly pasted text."""
-    return text if len(text) <= _QUERY_LENGTH else "\n".join(ends(text, _QUERY_LENGTH * 2 // 3, _QUERY_LENGTH // 3))

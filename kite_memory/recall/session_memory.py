@@ -4,8 +4,8 @@ import json
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.model.hit import Judged, Question
+from kite_memory.recall.delivery import Delivery
 from kite_memory.recall.session_memory_schema import SCHEMA_1, SCHEMA_2, SCHEMA_3
 from kite_memory.recall.tallies import BY_TITLE, Count, Moment, Standing, Tally, Week, mondays, storable, tally_of, week_of
 from kite_memory.recall.uptake import Uptake
@@ -94,38 +95,6 @@ class Ruling:
     features: tuple[float, ...]
     anything: float
     notes: tuple[Ruled, ...]
-
-
-class Delivery:
-    """Actions to run once a reply has arrived, or once it is lost. Whichever of the two comes first takes effect; the other does
-    nothing.
-    """
-
-    def __init__(self) -> None:
-        self._arrived: list[Callable[[], object]] = []
-        self._lost: list[Callable[[], object]] = []
-
-    def __bool__(self) -> bool:
-        """Return whether any action is registered."""
-        return bool(self._arrived or self._lost)
-
-    def when(self, *, arrived: Callable[[], object] = lambda: None, lost: Callable[[], object] = lambda: None) -> None:
-        self._arrived.append(arrived)
-        self._lost.append(lost)
-
-    def arrived(self) -> None:
-        self._end(self._arrived)
-
-    def lost(self) -> None:
-        self._end(self._lost)
-
-    def _end(self, steps: Sequence[Callable[[], object]]) -> None:
-        steps = tuple(steps)
-        self._arrived.clear()
-        self._lost.clear()
-        with ExitStack() as each:  # a failing step does not prevent the others
-            for step in reversed(steps):
-                each.callback(step)
 
 
 class SessionMemory:

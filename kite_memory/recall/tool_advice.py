@@ -15,10 +15,11 @@ from kite_memory.model.hit import Hit, Injection
 from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.recall import scoring
 from kite_memory.recall.cautions import Reading, activities, concerns, heeded, read, shows
+from kite_memory.recall.delivery import Delivery
 from kite_memory.recall.index import Index
 from kite_memory.recall.rendering import block, quoted, shortened
 from kite_memory.recall.search import name
-from kite_memory.recall.session_memory import Delivery, Given, Occasion, SessionMemory
+from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
 from kite_memory.text.error_signature import normal, signatures
 from kite_memory.text.shell import Action, Invocation, invocations, purposes
 

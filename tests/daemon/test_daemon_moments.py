@@ -17,12 +17,13 @@ from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.hit import Injection, Judged, Question, Unjudged, Verdict
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Note
+from kite_memory.recall.delivery import Delivery
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.recall.select import Prompt
-from kite_memory.recall.session_memory import Delivery, Occasion, SessionMemory
+from kite_memory.recall.session_memory import Occasion, SessionMemory
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
 from tests.recall.notes import VAULT, Pile, hit

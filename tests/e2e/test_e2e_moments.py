@@ -22,11 +22,12 @@ from kite_memory.daemon.server import Server
 from kite_memory.distill.outbox import Outbox
 from kite_memory.keys import keys_beside
 from kite_memory.model.hit import Injection, Judged, Question
+from kite_memory.recall.delivery import Delivery
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Prompt
-from kite_memory.recall.session_memory import Delivery, SessionMemory
+from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.system.private_files import make_private_folder
 from kite_memory.timeline.store import Timeline
 from kite_memory.wiring.models import judge_of
