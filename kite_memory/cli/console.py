@@ -179,7 +179,7 @@ def _write(stream: TextIO | None, text: str, end: str = "\n") -> None:
 def _harmless(text: str) -> str:
     if _is_harmless(text):
         return text
-    from kite_memory.recall.rendering import plain
+    from kite_memory.text.quoting import plain
 
     return plain(text)
 

@@ -13,8 +13,11 @@ def run() -> None:
     if words[:1] == ["show"] and 1 < len(words) <= _MOST and not any(word.startswith("-") for word in words):
         text = _shown(words[1:])
         if text:
-            sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
-            sys.stdout.flush()
+            from kite_memory.cli import console
+
+            console.speak_any_encoding()
+            console.say(text)
+            console.finish()
             return
     from kite_memory.cli.main import run as run_any  # Typer alone takes twice as long as all of the above
 

@@ -93,9 +93,10 @@ def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> Block:
     told: list[tuple[Hit, str]] = []
     for hit, title in lines:
         called = handle(hit.note.id or hit.note.path)
-        line = f"- {called} {title}"
+        said = plain_line(quoted(plain_line(title, _POINTED_LENGTH)), _POINTED_LENGTH)
+        line = f"- {called} {said}"
         needed = likely_tokens(line) + 1
-        if called and needed <= left:
+        if called and said and needed <= left:
             left -= needed
             told.append((hit, line))
     text = "\n".join([opening, *(line for _, line in told), _CLOSING]) if told else ""

@@ -343,7 +343,10 @@ class TimelineApp(App[None]):
     def _go_to_found(self, after: int, *, backwards: bool = False) -> None:
         place = next_holding(self.timeline.rows, after, self._found, backwards=backwards)
         if place is None:
-            self.notify("nothing was searched for; / does" if not self._found else "not in this view; v shows everything")
+            self.notify(
+                plain("nothing was searched for; / does" if not self._found else "not in this view; v shows everything"),
+                markup=False,
+            )
         else:
             self.timeline.put(place)
 

@@ -22,6 +22,7 @@ from kite_memory.vault.drafting import Draft, Entity
 from kite_memory.vault.lifecycle import Relation, Rulings
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.pages.entities import deserves_a_page
+from kite_memory.vault.taming import titled
 from kite_memory.vault.wording import body_key, entity_key, note_id, page_stem, stem_key, text_block, title_key, unique, words
 
 PEOPLE = "people"
@@ -260,7 +261,7 @@ class _Plan:
         stem = self._take(PurePosixPath(draft.note.path).stem)
         self._stems[draft.note.id] = stem
         pages = {entity.key: self._pages[entity.key] for entity in draft.entities if entity.key in self._pages}
-        siblings = tuple(links.write(self._stems[id], self._titles.get(id, "")) for id in draft.siblings if id in self._stems)
+        siblings = tuple(titled(self._stems[id], self._titles.get(id, "")) for id in draft.siblings if id in self._stems)
         body = compose(draft, pages, siblings)
         path = PurePosixPath(draft.note.path).with_name(f"{stem}.md")
         note = replace(draft.note, path=str(path), body=body, links=links.targets(body), conflicts=conflicts)
@@ -285,7 +286,7 @@ def _about(entity: Entity, mentions: Sequence[Mention]) -> str:
     if not entity.person and not first and not decided:
         return ""
     rest = [each for each in mentions if each not in first and each not in decided]
-    return related([links.write(each.stem, each.title) for each in (*first, *decided, *rest)][:_MAX_MENTIONS])
+    return related([titled(each.stem, each.title) for each in (*first, *decided, *rest)][:_MAX_MENTIONS])
 
 
 def _superseding(note: Note, relation: Relation) -> Supersede:
@@ -400,10 +401,10 @@ def compose(draft: Draft, pages: Mapping[str, str], siblings: Sequence[str]) -> 
     paragraphs = [text]
     for rejected in draft.rejected:
         target = pages.get(entity_key(rejected.alternative))
-        alternative = links.write(target, rejected.alternative) if target else rejected.alternative
+        alternative = titled(target, rejected.alternative) if target else rejected.alternative
         named |= {entity_key(rejected.alternative)}
         paragraphs.append(_rejection(alternative, rejected.reason))
-    unnamed = [links.write(target, entity.name) for entity in draft.entities if (target := _unnamed(entity, pages, named))]
+    unnamed = [titled(target, entity.name) for entity in draft.entities if (target := _unnamed(entity, pages, named))]
     paragraphs.append(related([*siblings, *unnamed]))
     return text_block("\n\n".join(filter(None, paragraphs)))
 

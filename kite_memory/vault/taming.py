@@ -84,6 +84,11 @@ def _line(text: str, limit: int) -> str:
     return shortened(one_line(links.unlinked(one_line(without_hidden(text)))), limit)
 
 
+def titled(stem: str, title: str) -> str:
+    """A link that shows a note's title. Without backticks, which would pair with those of what stands beside it."""
+    return links.write(stem, tame_line(title.replace("`", "'")))
+
+
 def tame_code(text: str) -> str:
     """Do as `tame` for text that is put between backticks."""
     return _INLINE_QUERY.sub(r"\1\2\\", f"`{text}").removeprefix("`").replace("<%", "< %")

@@ -201,7 +201,7 @@ class TestMcp:
             assert steering(words) == []
 
     def test_control_without_quoting_what_tools_answer_breaks_out(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        for module in ("tools.note_view", "tools.context_builder", "tools.asking"):
+        for module in ("tools.note_view", "tools.asking"):
             monkeypatch.setattr(f"kite_memory.{module}.quoted", lambda text: text)
         with hostile_house(config_in(tmp_path), 20) as house:
             answers = list(asked_of(house, 20))
@@ -277,6 +277,11 @@ class Elements(html.parser.HTMLParser):
 
 
 class TestPages:
+    @pytest.fixture(autouse=True)
+    def every_title_is_worth_a_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Or few payloads would stand on a page at all."""
+        monkeypatch.setattr("kite_memory.vault.pages.memory_page.is_worth_a_line", lambda note: True)
+
     def test_nothing_breaks_out_of_the_pages_and_pictures_we_write(self) -> None:
         at = datetime(2026, 3, 1, tzinfo=UTC)
         notes = []
@@ -425,9 +430,9 @@ def test_only_two_functions_write_the_blocks_tags(path: Path) -> None:
 
 
 _ANYBODYS = frozenset({"title", "body", "snippet", "why", "text", "project", "branch", "path", "summary", "reason", "alternative"})
-_RENDERED_LATER = {"resuming.py": {"made.text"}, "context_builder.py": {"one.alternative", "one.reason"}}
+_RENDERED_LATER = {"resuming.py": {"made.text"}, "note_view.py": {"one.alternative", "one.reason"}}
 """A briefing made of such lines; and what `_listed` renders, as it does every entry of a list."""
-_ANSWERS = ("note_view.py", "context_builder.py", "asking.py", "resuming.py")
+_ANSWERS = ("note_view.py", "asking.py", "resuming.py")
 
 
 @pytest.mark.parametrize("name", _ANSWERS)

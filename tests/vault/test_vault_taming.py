@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from kite_memory.vault.taming import tame, tame_code, tame_line, tame_name
+from kite_memory.vault.taming import tame, tame_code, tame_line, tame_name, titled
 
 _COMMONMARK = MarkdownIt("commonmark").enable("table")
 _COMMONMARK.validateLink = lambda url: True  # type: ignore[method-assign]  # which links are safe is for us to say
@@ -133,6 +133,13 @@ def test_nor_does_any_mixture(text: str) -> None:
 
     assert acting(tamed) == [], tamed
     assert tame(tamed) == tamed
+
+
+@given(st.lists(st.lists(st.sampled_from(PIECES), max_size=6).map("".join), max_size=4))
+def test_nor_do_titles_of_links_beside_one_another(titles: list[str]) -> None:
+    line = ", ".join(titled(f"n{number}", tame_name(title)) for number, title in enumerate(titles))
+
+    assert acting(f"**Related:** {line}", linked=True) == [], line
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join), st.integers(1, 80))

@@ -15,7 +15,7 @@ from kite_memory.text.quoting import quoted
 from kite_memory.vault import links
 from kite_memory.vault.pages.entities import deserves_a_page
 from kite_memory.vault.pages.graph import Graph, stem
-from kite_memory.vault.taming import tame_line
+from kite_memory.vault.taming import tame_line, titled
 from kite_memory.vault.upkeep.strength import is_worth_a_line, strength
 from kite_memory.vault.wording import digest, entity_key, one_line, shortened, stem_key, title_key
 
@@ -182,7 +182,7 @@ class _Telling:
     def link(self, note: Note) -> str:
         title = _plain(note.title, _TITLE)
         target = stem(note) if self._stems[stem_key(stem(note))] == 1 else note.path.removesuffix(".md")
-        return title if _UNLINKABLE.search(target) or links.target_of(target) != target else links.write(target, title)
+        return title if _UNLINKABLE.search(target) or links.target_of(target) != target else titled(target, title)
 
 
 def _first_sentence(body: str) -> str:

@@ -15,7 +15,7 @@ from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.text.quoting import quoted
 from kite_memory.vault import links
-from kite_memory.vault.taming import tame, tame_line
+from kite_memory.vault.taming import tame, tame_line, titled
 from kite_memory.vault.upkeep import split
 from kite_memory.vault.wording import digest, one_line
 
@@ -310,7 +310,7 @@ def _first_lines(body: str) -> Iterator[str]:
 
 def _linked(note: Note) -> str:
     stem, title = PurePosixPath(note.path).stem, _plain(note.title, _TITLE)
-    return links.write(stem, title) if links.holds(stem) else f"{title} ({_plain(note.path, _SAID)})"
+    return titled(stem, title) if links.holds(stem) else f"{title} ({_plain(note.path, _SAID)})"
 
 
 def _plain(text: str, limit: int) -> str:

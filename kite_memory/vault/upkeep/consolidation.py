@@ -16,6 +16,7 @@ from kite_memory.vault.ledger import link_key
 from kite_memory.vault.notefile import FOLDERS, body_of, render, with_addition
 from kite_memory.vault.planning import related
 from kite_memory.vault.properties import Raw, moment, with_properties
+from kite_memory.vault.taming import titled
 from kite_memory.vault.upkeep import split
 from kite_memory.vault.upkeep.fading import WAITING, Use, has_faded
 from kite_memory.vault.wording import entity_key, note_id, shortened, slug, text_block, words
@@ -147,14 +148,14 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[Change, ...]:
             marked = with_properties(texts[note.path], {split.PROPERTY: split.ASKED}) or ""
             return _both(Change(path=note.path, before=texts[note.path], after=marked))
         case Fold(note=note, archive=archive):
-            said = f"## {links.write(_stem(note), note.title)}\n\n{_told(note)}"
+            said = f"## {titled(_stem(note), note.title)}\n\n{_told(note)}"
             short = Change(path=note.path, before=texts[note.path], after=_summarized(texts[note.path], archive))
             if before := texts.get(archive.path, ""):
                 return _both(Change(path=archive.path, before=before, after=with_addition(before, said)), short)
             made = replace(archive, body=said, links=links.targets(said))
             return _both(Change(path=archive.path, before="", after=render(made), note=made), short)
         case Archive(notes=notes, archive=archive):
-            said = related([links.write(_stem(note), note.title) for note in notes])
+            said = related([titled(_stem(note), note.title) for note in notes])
             gone = [Change(path=note.path, before=texts[note.path], after=_archived(texts[note.path])) for note in notes]
             if before := texts.get(archive.path, ""):
                 return _both(Change(path=archive.path, before=before, after=with_addition(before, said)), *gone)
@@ -309,12 +310,12 @@ def _mentions(notes: Sequence[Note], is_ours: Callable[[Note], bool]) -> Iterato
 
 def _mentioning(text: str, notes: Sequence[Note], *, ours: bool) -> str:
     """Extend a last line of links that is ours; otherwise add one at the end, so that nothing a person wrote changes."""
-    more = ", ".join(links.write(_stem(note), note.title) for note in notes)
+    more = ", ".join(titled(_stem(note), note.title) for note in notes)
     kept = text.rstrip("\r\n")
     last = kept.rpartition("\n")[2]
     if ours and last.startswith("**Related:**") and last.endswith("]]"):
         return f"{kept}, {more}{text[len(kept) :]}"
-    return with_addition(text, related([links.write(_stem(note), note.title) for note in notes]))
+    return with_addition(text, related([titled(_stem(note), note.title) for note in notes]))
 
 
 def _is_long(note: Note) -> bool:

@@ -11,6 +11,7 @@ from kite_memory.vault import links
 from kite_memory.vault.notefile import FOLDERS, body_of
 from kite_memory.vault.planning import related
 from kite_memory.vault.properties import with_properties
+from kite_memory.vault.taming import titled
 from kite_memory.vault.wording import digest, entity_key, note_id, note_stem, one_line, shortened, text_block
 
 PROPERTY, ASKED, LAPSED = "review", "split", "lapsed"
@@ -126,7 +127,7 @@ def remainder(text: str, divided: Division, made: Sequence[Note]) -> str:
     changed = with_properties(text, {PROPERTY: ""})
     if changed is None:
         return ""
-    listed = "\n".join(f"- {links.write(PurePosixPath(each.path).stem, each.title)}" for each in made)
+    listed = "\n".join(f"- {titled(PurePosixPath(each.path).stem, each.title)}" for each in made)
     body = "\n\n".join(filter(None, (divided.opening, listed, divided.closing)))
     return changed[: len(changed) - len(body_of(changed))] + body + "\n"
 
