@@ -352,6 +352,7 @@ class Writer:
             title="" if known.twin else known.title,
             project=known.project,
         )
+        unmended = self._ledger.setting("unmended")
         self._ledger.intend(intent)
         try:
             trashed = self._finish_forgetting(intent)
@@ -359,7 +360,9 @@ class Writer:
             if self._files.exists(intent.path):  # an operation reported as failed must not be done later
                 self._ledger.done(intent.id)
             raise
-        return trashed, self.relink(link_key(known.path))
+        relinked = self.relink(link_key(known.path))
+        self._ledger.set("unmended", unmended)
+        return trashed, relinked
 
     def _finish_forgetting(self, intent: Intent) -> str:
         trashed = ""
@@ -371,6 +374,7 @@ class Writer:
                 titles = (intent.title, *(self._ledger.notes.titles_of(known) if known else ()))
                 self._ledger.tombstones.bury(intent.id, titles, intent.project, at=self._clock(), because="forgotten")
             self._ledger.notes.drop(intent.path)
+            self._ledger.set("unmended", "yes")  # should it end before the links are mended, whoever compares mends them
             self._ledger.done(intent.id)
         return trashed
 

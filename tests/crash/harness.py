@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -250,7 +251,7 @@ def settle(places: Places, incarnation: int, plant: Plant) -> Found:
 
 def violations(writer: Writer, found: Found, asked: list[tuple[int, str]]) -> list[str]:
     said = Counter(found.said)
-    mentions = Counter(word for body in found.bodies for word in set(body.split()) if word.startswith("matter-"))
+    mentions = Counter(token for body in found.bodies for token in re.findall(r"Said of (matter-\d+) in other words", body))
     told = [f"line lost: {token}" for token in writer.written.values() if token not in said]
     told += [f"event doubled: {token}" for token, count in said.items() if count > 1]
     told += [f"note doubled: {token}" for token, count in mentions.items() if count > 1]
