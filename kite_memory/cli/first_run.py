@@ -107,7 +107,12 @@ def link_kmem() -> None:
 
 def show_first_notes(house: "Services") -> None:
     """Print five of the best notes, a query from the user's own history, and what to ask the agent."""
-    best = sorted(_current(house), key=_weight)[:_BEST]
+    from kite_memory.vault.upkeep.strength import strength
+
+    def weight(note: Note) -> tuple[float, int, float, str]:
+        return (-strength(note), _KINDS.index(note.kind), -note.created.timestamp(), note.path)
+
+    best = sorted(_current(house), key=weight)[:_BEST]
     if not best:
         return
     tell("")
@@ -127,11 +132,6 @@ def _current(house: "Services") -> Iterator[Note]:
         note = house.vault.read(entry.path)
         if note is not None and note.kind in _KINDS and note.status is NoteStatus.ACCEPTED:
             yield note
-
-
-def _weight(note: Note) -> tuple[int, int, float, str]:
-    """Return the sort key of a note. The smallest comes first."""
-    return (-note.importance, _KINDS.index(note.kind), -note.created.timestamp(), note.path)
 
 
 def _query(note: Note) -> str:
