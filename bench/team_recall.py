@@ -30,7 +30,7 @@ from bench.bridge_postgres import Anything, local_store
 from bench.recall_gold import Json, Labelled, labelled
 from kite_memory.model.note import NoteKind, Scope
 from kite_memory.recall.embedders.local import LocalEmbedder
-from kite_memory.recall.prose import essence
+from kite_memory.recall.lexical import essence
 from kite_memory.recall.select import bounded, needless
 from kite_memory.redaction import drop_private, redact
 from kite_memory.team.postgres import migrate, open_postgres

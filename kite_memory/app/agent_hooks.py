@@ -25,7 +25,7 @@ from kite_memory.model.hit import Hit, Injection, Judge, Judged, Question, Unjud
 from kite_memory.projects.project import project_of
 from kite_memory.projects.repositories import branch_of
 from kite_memory.recall.delivery import Delivery
-from kite_memory.recall.prose import essence
+from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens, likely_tokens, plain_line, remarks
 from kite_memory.recall.select import Prompt, bounded, needless

@@ -36,7 +36,7 @@ from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects.project import project_of
 from kite_memory.recall.gate import FEATURES
-from kite_memory.recall.prose import essence
+from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import name

@@ -18,7 +18,7 @@ from kite_memory.model.note import Entry, Note
 from kite_memory.recall import lexical, scoped_bm25
 from kite_memory.recall.catalogue import Catalogue, Columns, Mask, OtherVersion, Sight, no_columns
 from kite_memory.recall.embedders.embedder import Embedder, Space, Vectors
-from kite_memory.recall.prose import essence
+from kite_memory.recall.lexical import essence
 from kite_memory.recall.vector_file import Keys, Places, Row, Rows, VectorFile
 from kite_memory.system import sqlite
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from kite_memory.redaction.cutting import ends
 from kite_memory.text import short_forms
 from kite_memory.text.stems import edits
 
@@ -300,3 +301,11 @@ def _storable(text: str) -> str:
     text = text.replace(_MARK, " ").replace(_END_MARK, " ").replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
     text = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return _SPACELESS_LETTER.sub(r" \g<0> ", text)
+
+
+_QUERY_LENGTH = 400
+
+
+def essence(text: str) -> str:
+    """Return the beginning and the end of a long prompt: the middle is mostly pasted text."""
+    return text if len(text) <= _QUERY_LENGTH else "\n".join(ends(text, _QUERY_LENGTH * 2 // 3, _QUERY_LENGTH // 3))

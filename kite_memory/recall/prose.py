@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kite_memory.model.note import Note
-from kite_memory.redaction.cutting import ends
 
 if TYPE_CHECKING:
     from kite_memory.recall.lexical import Words
@@ -88,11 +87,3 @@ def _parts(text: str) -> Iterator[str]:
 def _pieces(sentence: str) -> Iterator[str]:
     for start in range(0, len(sentence), _CHARACTERS_PER_PASSAGE):
         yield sentence[start : start + _CHARACTERS_PER_PASSAGE].strip()
-
-
-_QUERY_LENGTH = 400
-
-
-def essence(text: str) -> str:
-    """Return the beginning and the end of a long prompt: the middle is mostly pasted text."""
-    return text if len(text) <= _QUERY_LENGTH else "\n".join(ends(text, _QUERY_LENGTH * 2 // 3, _QUERY_LENGTH // 3))

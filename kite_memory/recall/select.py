@@ -16,7 +16,7 @@ from kite_memory.model.note import Note, Scope
 from kite_memory.recall import gate, lexical, scoring
 from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index, Signals
-from kite_memory.recall.prose import essence
+from kite_memory.recall.lexical import essence
 from kite_memory.recall.search import best, hits, name
 from kite_memory.recall.tallies import Tally, habit
 
