@@ -312,8 +312,8 @@ def _open_hooks(
         mode=stores.config.judge,
         report=report_error,
         left_to_do=partial(left_to_do, store, near),
-        hear=capture.hear,
-        colleagues=colleagues_of(stores.config, stores.keys) if in_background else None,
+        capture=capture.capture,
+        team=colleagues_of(stores.config, stores.keys) if in_background else None,
     )
     closing.callback(hooks.close)
     return hooks

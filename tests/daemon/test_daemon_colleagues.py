@@ -114,8 +114,8 @@ def rooms(tmp_path: Path) -> Iterator[Rooms]:
         judge=None,
         mode="off",
         report=print,
-        colleagues=listening,
-        ticking=clock,
+        team=listening,
+        monotonic_clock=clock,
         clock=lambda: NOW,
     )
     yield Rooms(recall, timeline, clock, str(tmp_path / "mycelia"), listening, moments)

@@ -228,7 +228,7 @@ def test_every_answer_is_heard_of_whether_or_not_anybody_waits_for_it(judge: Slo
     answers: dict[str, Judged | Unjudged] = {"s": FOUND, "t": nothing, "u": Unjudged(reason="too slow")}
     judge.answer = lambda question: answers[question.session]
     heard: dict[str, Judged] = {}
-    desk = JudgeQueue(judge, report=reported.append, heard=lambda question, judged: heard.update({question.session: judged}))
+    desk = JudgeQueue(judge, report=reported.append, log=lambda question, judged: heard.update({question.session: judged}))
     for session in answers:
         desk.ask(question(session))
     assert judge.began.acquire(timeout=PATIENT) and judge.began.acquire(timeout=PATIENT)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kite_memory.app import session_context
 from kite_memory.app.agent_hooks import HookHandler, LeftToDo, Mode
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Event, EventType, Session, Where
@@ -361,6 +362,17 @@ class TestWaiting:
     @pytest.mark.parametrize(("mode", "patience"), [("late", 0.0), ("off", 0.0), ("wait", PATIENT)])
     def test_only_who_chose_to_wait_needs_a_patient_hook(self, rooms: Rooms, mode: Mode, patience: float) -> None:
         assert rooms.moments(mode).patience == patience
+
+
+def test_a_prompt_finds_its_project_branch_and_utterances_once(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+    for name in ("project_of", "branch_of", "utterances", "before"):
+        real = getattr(session_context, name)
+        monkeypatch.setattr(session_context, name, lambda *given, real=real, name=name: (found.append(name), real(*given))[1])
+    moments = rooms.moments()
+    told(moments, "UserPromptSubmit", "gemini-cli", prompt=ASKS)
+
+    assert sorted(found) == ["before", "branch_of", "project_of", "utterances"]
 
 
 class TestForks:

@@ -17,6 +17,7 @@ from kite_memory.errors import VaultMissing
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.provenance import Trace
 from kite_memory.model.record import Chunk
+from kite_memory.projects.project import project_of
 from kite_memory.recall.search import Query
 from tests.fakes.events import event
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
@@ -24,6 +25,7 @@ from tests.fakes.house import FakeHouse, fake_house
 from tests.sources.transcript import SESSION, Transcript
 
 CWD = "/home/ada/orchard"
+PROJECT = "orchard"
 SAID = "Remember that the staging database is reset every Monday."
 KEPT = "The staging database is reset every Monday."
 PATIENT = 20.0
@@ -58,7 +60,7 @@ def saying(house: FakeHouse, errors: list[BaseException]) -> Iterator[PromptCapt
 
 def hear(saying: PromptCapture, text: str, *, cwd: str = CWD, session: str = SESSION) -> None:
     """And wait until there is nothing more to do."""
-    saying.hear(text, agent="claude-code", session=session, cwd=cwd)
+    saying.capture(text, agent="claude-code", session=session, project=project_of(cwd))
     for thread in threading.enumerate():
         if thread.name == "kmem-saying":
             thread.join(PATIENT)
@@ -116,7 +118,7 @@ def test_what_a_file_had_said_before_waits_for_review_though_a_prompt_asks_to_ke
 def test_what_was_not_asked_makes_nothing_and_starts_no_thread(house: FakeHouse, saying: PromptCapture) -> None:
     before = threading.active_count()
 
-    saying.hear("please fix the parser", agent="claude-code", session=SESSION, cwd=CWD)
+    saying.capture("please fix the parser", agent="claude-code", session=SESSION, project=PROJECT)
 
     assert threading.active_count() == before
     hear(saying, "remember to run the tests afterwards")
@@ -253,7 +255,7 @@ def test_hearing_does_not_wait_for_the_vault(house: FakeHouse, saying: PromptCap
 
     def hear_many() -> None:
         for number in range(40):
-            saying.hear(f"Remember that bed {number} is sown with kale.", agent="claude-code", session=SESSION, cwd=CWD)
+            saying.capture(f"Remember that bed {number} is sown with kale.", agent="claude-code", session=SESSION, project=PROJECT)
         heard.set()
 
     with house.vault.lock:
@@ -302,11 +304,11 @@ def test_only_a_persons_own_prompt_is_heard_whoever_the_agent_is(
 ) -> None:
     ears: list[str] = []
 
-    def hear_it(text: str, *, agent: str, session: str, cwd: str) -> None:
+    def capture(text: str, *, agent: str, session: str, project: str) -> None:
         ears.append(text)
-        assert (session, cwd) == (SESSION, CWD)
+        assert (session, project) == (SESSION, PROJECT)
 
-    moments = HookHandler(recall=house.recall, timeline=house.timeline, judge=None, mode="off", report=print, hear=hear_it)
+    moments = HookHandler(recall=house.recall, timeline=house.timeline, judge=None, mode="off", report=print, capture=capture)
     moments.answer(json.dumps(told).encode(), agent)
     moments.close()
 
