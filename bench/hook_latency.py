@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from kite_memory import hook_client
 from kite_memory.agents.hook_command import real_interpreter
+from kite_memory.model.redacted import RedactedResult
 
 if TYPE_CHECKING:
     from kite_memory.wiring.services import Services
@@ -103,7 +104,7 @@ def furnished(home: Path) -> "Iterator[Services]":
             tree = _TREES[number % 10]
             house.vault.remember(f"The {tree} tree number {number} bears fruit in week {20 + number % 20}.", project=_PROJECT)
         house.recall.refresh(house.vault)
-        house.timeline.commit([look], "claude-code")
+        house.timeline.commit([RedactedResult(look)], "claude-code")
         yield house
 
 

@@ -292,7 +292,7 @@ class HookHandler:
         """
         if self._team is None or needless(bounded(context.text)) or not context.project:
             return None
-        return self._team.ask(essence(_fit_text(context.text)), context.project, until=until)
+        return self._team.ask(redact(essence(_fit_text(context.text))), context.project, until=until)
 
     def _begins(self, session: str, agent: str) -> bool:
         """Return whether this is the first prompt of a session without any known reply."""

@@ -10,9 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from kite_memory.app.code_anchors import anchored
 from kite_memory.app.prompt_capture import attested, heard_before
@@ -29,9 +26,10 @@ from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import EARLIEST, Problem, ReadResult, in_time
 from kite_memory.model.provenance import Passage, Speaker
 from kite_memory.model.record import Chunk, Remembered
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
-from kite_memory.redaction import drop_private, redact, redact_event, redact_id
+from kite_memory.redaction import redact_result
 from kite_memory.sources.common.source import Source
 from kite_memory.sources.common.words import without_echo
 from kite_memory.sources.git_history.source import PROVIDER as GIT
@@ -172,7 +170,7 @@ class Pipeline:
             if not look.more or stop():
                 return added
 
-    def _in_time(self, look: ReadResult, provider: str) -> ReadResult:
+    def _in_time(self, look: RedactedResult, provider: str) -> RedactedResult:
         """Correct events dated in the future. Commits are returned unchanged.
 
         Events written while the clock was ahead are dated by their file, too.
@@ -481,31 +479,12 @@ def _both_hold(drafts: Sequence[Draft], weighed: Sequence[str]) -> Rulings:
     return dict.fromkeys((*pairs, *((other, one) for one, other in pairs)), "neither")
 
 
-def redacted(look: ReadResult) -> ReadResult:
-    """Redact everything that was read, including the cursor's state. All that is stored passes through here."""
-    session = look.session
-    known: dict[str, str] = {}
-    if session is not None:
-        session = replace(
-            session,
-            id=redact_id(session.id),
-            parent=redact_id(session.parent),
-            title=_clean(session.title),
-            branch=_clean(session.branch),
-            cwd=_clean(session.cwd),
-            project=_clean(session.project),
-        )
-    return replace(
-        look,
-        session=session,
-        events=tuple(redact_event(_without_echo(event), known) for event in look.events),
-        passages=tuple(_heard(look)),
-        problems=tuple(replace(problem, reason=redact(problem.reason)) for problem in look.problems),
-        cursor=replace(look.cursor, carry=_clean_json(look.cursor.carry)),
-    )
+def redacted(look: ReadResult) -> RedactedResult:
+    """Redact everything that was read, without what Kite Memory gave to the agent. All that is stored passes through here."""
+    return redact_result(replace(look, events=tuple(map(_without_echo, look.events)), passages=tuple(_passages(look))))
 
 
-def _heard(look: ReadResult) -> Iterator[Passage]:
+def _passages(look: ReadResult) -> Iterator[Passage]:
     """Yield everything that was written or read in the session, whole. Only hashes of it are stored."""
     said = (
         Passage(
@@ -561,30 +540,6 @@ def _without_echo(event: Event) -> Event:
 
 _OUR_TOOLS = re.compile(r"kite[-_. ]?memory", re.IGNORECASE)
 """Name of the MCP server, as it appears in agents' names of its tools."""
-
-
-def _clean(text: str) -> str:
-    return redact(drop_private(text)) if text else text
-
-
-def _clean_json(carry: str) -> str:
-    """Redact each string by itself: the ids of calls and events among them do not look like secrets when alone."""
-    try:
-        return orjson.dumps(_clean_value(orjson.loads(carry))).decode() if carry else carry
-    except orjson.JSONDecodeError:
-        return _clean(carry)
-
-
-def _clean_value(value: Any) -> Any:
-    match value:
-        case str():
-            return _clean(value)
-        case list():
-            return [_clean_value(each) for each in value]
-        case dict():
-            return {key: _clean_value(each) for key, each in value.items()}
-        case _:
-            return value
 
 
 def _within(events: Iterable[Event], span: Span) -> list[Event]:

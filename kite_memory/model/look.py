@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from kite_memory.model.event import Event, Session
 from kite_memory.model.provenance import Passage
@@ -54,6 +55,8 @@ class ReadResult:
     passages: tuple[Passage, ...] = ()
 
 
+Result = TypeVar("Result", bound=ReadResult)
+
 EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
 """No agent wrote transcripts before this."""
 IMPOSSIBLE_TIME = "impossible time"
@@ -61,7 +64,7 @@ _UNDATED = datetime.fromtimestamp(0, UTC)
 """Time that sources give to a record without one; not counted as a problem."""
 
 
-def in_time(look: ReadResult, *, latest: datetime, before: datetime | None) -> ReadResult:
+def in_time(look: Result, *, latest: datetime, before: datetime | None) -> Result:
     """Return the result with every time before `EARLIEST` or after ``latest`` replaced, and counted as a problem.
 
     The replacement is the time of the previous event (``before`` is that of the session's last event before this result), else of

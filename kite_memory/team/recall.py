@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.model.redacted import RedactedText
 from kite_memory.recall.scoring import SPOKEN_KINDS
 from kite_memory.recall.session_memory import TEAMS
 from kite_memory.team.search import Line, Team, hits_of
@@ -95,7 +96,7 @@ class TeamRecall:
         self._reliance = CircuitBreaker()
         self._trusted: SSLContext | None = None
 
-    def ask(self, query: str, project: str, *, until: float) -> Telling | None:
+    def ask(self, query: RedactedText, project: str, *, until: float) -> Telling | None:
         """Start a query. Return ``None`` if another one is running or the team is not queried at present."""
         with self._lock:
             if self._asking or not self._reliance.may_ask(self._clock()):

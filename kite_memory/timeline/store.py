@@ -20,7 +20,8 @@ from kite_memory.model.event import (
     evidence_reference,
 )
 from kite_memory.model.fix import Fix
-from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.look import Cursor
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.system import sqlite
 from kite_memory.timeline import cards, conversations, counting, event_embeddings, passages, search, tombstones
 from kite_memory.timeline.conversations import CardQuery, Talk
@@ -105,7 +106,7 @@ class Timeline:
             self._reader.close()
             self._writer.close()
 
-    def commit(self, looks: Iterable[ReadResult], provider: str) -> int:
+    def commit(self, looks: Iterable[RedactedResult], provider: str) -> int:
         """Write the read results in one transaction, all or nothing, and return the number of new events.
 
         An event whose id is already stored, from whatever file, stays as first seen, unless the read result amends and the event

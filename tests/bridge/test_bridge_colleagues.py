@@ -20,6 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.note import NoteKind
+from kite_memory.model.redacted import RedactedText
+from kite_memory.redaction import redact
 from kite_memory.team.recall import MARGIN, SCORE, CircuitBreaker, TeamRecall, note_of, standing_out
 from kite_memory.team.search import Team, hits_of
 from kite_memory.tools import asking
@@ -33,7 +35,7 @@ from tests.fakes.memory_store import MemoryStore
 
 PATIENT = 30.0
 """Seconds that a question has in these tests, all of which end sooner."""
-ASKS = "geese guard the gate"
+ASKS = redact("geese guard the gate")
 
 Json = dict[str, Any]
 Answer = tuple[int, bytes]
@@ -126,7 +128,7 @@ def answering(trust: ssl.SSLContext | None = None, **answers: Callable[[], Answe
             thread.join(PATIENT)
 
 
-def told(colleagues: TeamRecall, query: str = ASKS, until: float = PATIENT) -> list[tuple[str, str]]:
+def told(colleagues: TeamRecall, query: RedactedText = ASKS, until: float = PATIENT) -> list[tuple[str, str]]:
     telling = colleagues.ask(query, "orchard", until=until)
     assert telling is not None
     return [(hit.note.id, hit.note.body) for hit in telling.hits()]
@@ -150,7 +152,7 @@ def test_what_a_served_team_knows_comes_with_its_text(tmp_path: Path) -> None:
         assert telling is not None
         (hit,) = telling.hits()
 
-        nothing = told(TeamRecall(Team(address=served.url, token=token), clock=Clock()), "who feeds the carp?")
+        nothing = told(TeamRecall(Team(address=served.url, token=token), clock=Clock()), redact("who feeds the carp?"))
         revoked = told(TeamRecall(Team(address=served.url, token="nobody's"), clock=Clock()))
 
     assert (hit.note.id, hit.note.kind, hit.score) == (f"team:{note.id}", NoteKind.DECISION, 1.0)

@@ -16,6 +16,7 @@ from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.event import EventType, Session
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import NoteKind, Scope
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools import wire
 from kite_memory.tools.access import OWNER, Asker, Grant
@@ -234,7 +235,7 @@ def take_in(house: Services, session: Session) -> None:
     look = ReadResult(
         path="/t", session=session, events=(asked, listed), problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1)
     )
-    house.timeline.commit([look], session.provider)
+    house.timeline.commit([RedactedResult(look)], session.provider)
 
 
 def ask(house: Services, tool: str, **arguments: object) -> Json:

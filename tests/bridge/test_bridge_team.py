@@ -16,6 +16,7 @@ from kite_memory.config import Config, TeamConfig
 from kite_memory.errors import UsageError
 from kite_memory.model.note import NoteKind
 from kite_memory.model.record import Origin, RecordItem
+from kite_memory.redaction import redact
 from kite_memory.team.search import Asking, Line, Team, together
 from kite_memory.tools import asking
 from kite_memory.tools.access import OWNER
@@ -25,6 +26,7 @@ from tests.bridge.serving import Served, serving
 from tests.contract.bridge_store_contract import HARBOUR, ORCHARD
 from tests.fakes.memory_store import MemoryStore
 
+GEESE = redact("geese")
 A_LONG_TIME = 30.0
 NO_TIME = 0.0
 
@@ -93,7 +95,7 @@ def test_the_team_s_notes_come_with_the_search(tmp_path: Path) -> None:
         note = store.remember(OWNER, "Geese guard the gate", NoteKind.DECISION, ORCHARD)
         store.remember(OWNER, "Geese swim in the harbour", NoteKind.FACT, HARBOUR)
 
-        hits = Asking(team, "geese", seconds=A_LONG_TIME).hits()
+        hits = Asking(team, GEESE, seconds=A_LONG_TIME).hits()
 
     assert [(hit["id"], hit["title"], hit["kind"], hit["team"]) for hit in hits] == [(note.id, note.title, "decision", True)]
 
@@ -102,7 +104,7 @@ def test_a_kind_is_kept_to(tmp_path: Path) -> None:
     with team_at(tmp_path) as (_, team, store):
         store.remember(OWNER, "Geese guard the gate", NoteKind.DECISION, ORCHARD)
 
-        hits = Asking(team, "geese", kinds=["fact"], seconds=A_LONG_TIME).hits()
+        hits = Asking(team, GEESE, kinds=["fact"], seconds=A_LONG_TIME).hits()
 
     assert hits == []
 
@@ -111,18 +113,18 @@ def test_without_a_token_that_counts_there_is_nothing(tmp_path: Path) -> None:
     with team_at(tmp_path) as (served, _, store):
         store.remember(OWNER, "Geese guard the gate", NoteKind.DECISION, ORCHARD)
 
-        hits = Asking(Team(address=served.url, token="nobody's"), "geese", seconds=A_LONG_TIME).hits()
+        hits = Asking(Team(address=served.url, token="nobody's"), GEESE, seconds=A_LONG_TIME).hits()
 
     assert hits == []
 
 
 def test_nobody_is_waited_for() -> None:
     with somebody_who_answers(b"") as team:
-        assert Asking(team, "geese", seconds=NO_TIME).hits() == []
+        assert Asking(team, GEESE, seconds=NO_TIME).hits() == []
 
 
 def test_nobody_there_is_nothing() -> None:
-    assert Asking(Team(address="http://127.0.0.1:9/mcp", token="t"), "geese", seconds=A_LONG_TIME).hits() == []
+    assert Asking(Team(address="http://127.0.0.1:9/mcp", token="t"), GEESE, seconds=A_LONG_TIME).hits() == []
 
 
 @pytest.mark.parametrize(
@@ -141,14 +143,14 @@ def test_nobody_there_is_nothing() -> None:
 )
 def test_what_is_no_answer_is_nothing(answer: bytes) -> None:
     with somebody_who_answers(answer) as team:
-        assert Asking(team, "geese", seconds=A_LONG_TIME).hits() == []
+        assert Asking(team, GEESE, seconds=A_LONG_TIME).hits() == []
 
 
 def test_what_comes_is_somebody_else_s_text() -> None:
     with somebody_who_answers(
         told({"id": "x" * 999, "score": 0.5, "title": "a\x1b[31mb\nc\u202e", "path": 7, "extra": "y"})
     ) as team:
-        (hit,) = Asking(team, "geese", seconds=A_LONG_TIME).hits()
+        (hit,) = Asking(team, GEESE, seconds=A_LONG_TIME).hits()
 
     assert len(hit["id"]) <= 80
     assert "\x1b" not in hit["title"]
@@ -211,7 +213,7 @@ def test_who_did_not_ask_for_it_asks_nobody(tmp_path: Path) -> None:
     for team in (TeamConfig(), TeamConfig(bridge="http://127.0.0.1:9/mcp"), TeamConfig(ask="search")):
         config = Config(file=tmp_path / "config.toml", state=tmp_path, vault=tmp_path, claude_root=tmp_path, team=team)
 
-        assert asked(config, "geese", project="", limit=10)(hits) == hits
+        assert asked(config, GEESE, project="", limit=10)(hits) == hits
 
 
 def test_who_did_asks_with_the_key_that_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Scheduler
 from kite_memory.model.event import EventType
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
@@ -73,7 +74,7 @@ def test_a_reading_that_was_broken_off_is_gone_on_with(tmp_path: Path) -> None:
             store.answer(store.session(f"ses_{number}"), call("bash", f"c{number}", {"command": "make"}))
     with closing(Timeline(tmp_path / "t.sqlite")) as timeline:
         with pipeline_of(tmp_path, source, timeline=timeline) as pipeline:
-            timeline.commit([source.read(path, None, budget=1)], "opencode")  # and then the power went
+            timeline.commit([RedactedResult(source.read(path, None, budget=1))], "opencode")  # and then the power went
 
             pipeline.ingest_many([(source, found) for source, found, _ in pipeline.unread()])
 

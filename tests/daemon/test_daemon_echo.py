@@ -13,6 +13,7 @@ from kite_memory.app.session_context import before, said_about
 from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.rendering import block
@@ -51,7 +52,8 @@ def happened(timeline: Timeline, *events: Event) -> None:
     end = events[-1].where.end
     cursor = Cursor(position=end, size=end, mtime_ns=1)
     timeline.commit(
-        [ReadResult(path=events[-1].where.file, session=SESSION, events=events, problems=(), cursor=cursor)], SESSION.provider
+        [RedactedResult(ReadResult(path=events[-1].where.file, session=SESSION, events=events, problems=(), cursor=cursor))],
+        SESSION.provider,
     )
 
 

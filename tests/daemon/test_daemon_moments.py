@@ -18,6 +18,7 @@ from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.hit import Injection, Judged, Question, Unjudged, Verdict
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Note
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.delivery import Delivery
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
@@ -364,11 +365,18 @@ class TestWaiting:
         assert rooms.moments(mode).patience == patience
 
 
+def counted(function: Callable[..., object], found: list[str]) -> Callable[..., object]:
+    def count(*given: object) -> object:
+        found.append(function.__name__)
+        return function(*given)
+
+    return count
+
+
 def test_a_prompt_finds_its_project_branch_and_utterances_once(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[str] = []
     for name in ("project_of", "branch_of", "utterances", "before"):
-        real = getattr(session_context, name)
-        monkeypatch.setattr(session_context, name, lambda *given, real=real, name=name: (found.append(name), real(*given))[1])
+        monkeypatch.setattr(session_context, name, counted(getattr(session_context, name), found))
     moments = rooms.moments()
     told(moments, "UserPromptSubmit", "gemini-cli", prompt=ASKS)
 
@@ -579,7 +587,7 @@ def wrote(rooms: Rooms, of: Session, *texts: str, hours_ago: float = 2.0, type: 
     look = ReadResult(
         path=f"/t/{of.id}.jsonl", session=of, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1)
     )
-    rooms.timeline.commit([look], of.provider)
+    rooms.timeline.commit([RedactedResult(look)], of.provider)
 
 
 def test_what_is_done_is_looked_at_on_its_branch(rooms: Rooms, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from kite_memory.model.hit import Hit
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Create, Skip
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
@@ -179,7 +180,7 @@ def test_words_that_were_let_go_are_not_quoted_at_the_next_look(house: FakeHouse
     seen = ReadResult(
         path="transcript.jsonl", session=SESSION, events=(said,), problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1)
     )
-    house.timeline.commit([seen], SESSION.provider)
+    house.timeline.commit([RedactedResult(seen)], SESSION.provider)
     (note,) = propose(house, fact("Staging memory", DOUBTFUL))
     reviewing.keep_page()
     assert "forty plum trees" in page(house).read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ from kite_memory.app.usage_report import QUIET, OutcomeTracker, turns
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import NoteKind
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
@@ -69,7 +70,7 @@ class Services:
         """They are committed, the clock stands a second later, and the daemon looks."""
         cursor = Cursor(position=1, size=1, mtime_ns=events[-1].ordinal)
         look = ReadResult(path="/transcripts/one.jsonl", session=SESSION, events=events, problems=(), cursor=cursor)
-        self.timeline.commit([look], SESSION.provider)
+        self.timeline.commit([RedactedResult(look)], SESSION.provider)
         self.now = (events[-1].at + timedelta(seconds=1)).timestamp()
         self.settling.settle()
         return self

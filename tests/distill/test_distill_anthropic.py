@@ -17,6 +17,7 @@ from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Refused, 
 from kite_memory.distill.model_extractor import TASK, ModelExtractor
 from kite_memory.model.event import EventType
 from kite_memory.model.record import Record
+from kite_memory.outbound import RedactingBackend
 from tests.fakes.anthropic_server import AnthropicServer, Json, Raw, anthropic_server, api_error, message, text_message
 from tests.fakes.conversations import about_the_queue, answer, chunk, item
 from tests.fakes.events import event
@@ -44,7 +45,7 @@ def extractor(backend: AnthropicBackend) -> ModelExtractor:
 
 
 def through(backend: AnthropicBackend, seconds: float = 20.0) -> ModelExtractor:
-    return ModelExtractor(backend=backend, prompt=PROMPT, seconds=seconds)
+    return ModelExtractor(backend=RedactingBackend(backend), prompt=PROMPT, seconds=seconds)
 
 
 def answering(server: AnthropicServer, reply: Json | Raw) -> None:

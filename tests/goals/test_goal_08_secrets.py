@@ -268,7 +268,7 @@ def test_no_secret_of_a_transcript_is_kept_or_sent(tmp_path: Path) -> None:
 
 
 def test_control_without_the_door_they_are_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kite_memory.app.pipeline.redact_event", lambda event, known=None: event)
+    monkeypatch.setattr("kite_memory.redaction.door.redact_event", lambda event, known=None: event)
 
     search, secrets, model = walked(tmp_path)
 

@@ -13,6 +13,7 @@ import pytest
 
 from kite_memory.model.event import Event, EventType, Session, Status, Where
 from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline import schema
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.search import EventQuery
@@ -97,7 +98,7 @@ def told(
 def keep(timeline: Timeline, *events: Event, amends: bool = False) -> None:
     cursor = Cursor(position=len(events), size=1, mtime_ns=1)
     look = ReadResult(path="/t/a.jsonl", session=SESSION, events=events, problems=(), cursor=cursor, amends=amends)
-    timeline.commit([look], SESSION.provider)
+    timeline.commit([RedactedResult(look)], SESSION.provider)
 
 
 FLOOD = told(3, EventType.DECISION, "We raise the bank by a hand's breadth, and open the sluice before it rains.")

@@ -11,6 +11,7 @@ import pytest
 
 from kite_memory.model.event import Event, EventType, Session
 from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline.conversations import CardQuery
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.store import CardHit, Timeline
@@ -58,7 +59,7 @@ def keep(timeline: Timeline, told: Sequence[Event], *, days: int = 0, project: s
     events = tuple(replace(each, at=began + timedelta(minutes=each.ordinal)) for each in told)
     cursor = Cursor(position=1, size=1, mtime_ns=1)
     look = ReadResult(path=f"/t/{session.id}", session=session, events=events, problems=(), cursor=cursor, amends=amends)
-    timeline.commit([look], "claude-code")
+    timeline.commit([RedactedResult(look)], "claude-code")
 
 
 def talked(timeline: Timeline, name: str, *said: str, days: int = 0, project: str = "orchard") -> list[Event]:

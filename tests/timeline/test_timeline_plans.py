@@ -13,6 +13,7 @@ import pytest
 
 from kite_memory.model.event import EventType, EvidenceReference, Session, Status, evidence_reference
 from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline.conversations import CardQuery
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.search import EventQuery
@@ -28,7 +29,7 @@ MEANING = Meaning(
 NOW = (START + timedelta(days=2)).timestamp()
 
 
-def _look(events: int, *, session: Session = SESSION) -> ReadResult:
+def _look(events: int, *, session: Session = SESSION) -> RedactedResult:
     kinds: list[tuple[str, EventType, str, Status]] = [
         ("please mend the ledger", EventType.USER_MESSAGE, "", ""),
         ("make test", EventType.COMMAND, "make test", ""),
@@ -40,7 +41,9 @@ def _look(events: int, *, session: Session = SESSION) -> ReadResult:
         text, type, command, status = kinds[number % len(kinds)]
         told.append(event(number, text, type, session=session, command=command, status=status))
     cursor = Cursor(position=1, size=1, mtime_ns=1, identity="i", carry="")
-    return ReadResult(path=f"/transcripts/{session.id}.jsonl", session=session, events=tuple(told), problems=(), cursor=cursor)
+    return RedactedResult(
+        ReadResult(path=f"/transcripts/{session.id}.jsonl", session=session, events=tuple(told), problems=(), cursor=cursor)
+    )
 
 
 @pytest.fixture

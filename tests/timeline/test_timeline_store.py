@@ -14,6 +14,7 @@ import pytest
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 from kite_memory.model.event import Edge, EdgeKind, Event, EventType, EvidenceReference, Role, Session, Status, Where
 from kite_memory.model.look import Cursor, Problem, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline.schema import BUNDLED, not_written
 from kite_memory.timeline.store import Timeline
 
@@ -36,9 +37,11 @@ def event(number: int, *, type: EventType = EventType.USER_MESSAGE, role: Role =
     )
 
 
-def look(*events: Event, position: int = 100, session: Session | None = SESSION, problems: tuple[Problem, ...] = ()) -> ReadResult:
+def look(
+    *events: Event, position: int = 100, session: Session | None = SESSION, problems: tuple[Problem, ...] = ()
+) -> RedactedResult:
     cursor = Cursor(position=position, size=position, mtime_ns=1, identity="i", carry="c")
-    return ReadResult(path="/t/s1.jsonl", session=session, events=events, problems=problems, cursor=cursor)
+    return RedactedResult(ReadResult(path="/t/s1.jsonl", session=session, events=events, problems=problems, cursor=cursor))
 
 
 @pytest.fixture

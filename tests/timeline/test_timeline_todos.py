@@ -7,6 +7,7 @@ import pytest
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline.open_todos import LISTS, left, todos
 from kite_memory.timeline.store import Timeline
 from tests.fakes.events import SESSION, event
@@ -113,7 +114,10 @@ def test_of_a_project_the_last_sessions_lists_are_told(tmp_path: Path) -> None:
             for place in range(1)
         )
         cursor = Cursor(position=1, size=1, mtime_ns=1)
-        timeline.commit([ReadResult(path=f"/{number}", session=session, events=events, problems=(), cursor=cursor)], "claude-code")
+        timeline.commit(
+            [RedactedResult(ReadResult(path=f"/{number}", session=session, events=events, problems=(), cursor=cursor))],
+            "claude-code",
+        )
 
     assert [each.session.id for each in left(timeline, project="orchard")] == [other.id, SESSION.id]
     (only,) = left(timeline, session=SESSION.id)
