@@ -49,7 +49,7 @@ from bench.hook_latency import furnished
 from kite_memory.daemon.protocol import Ok
 from kite_memory.daemon.server import Server
 with furnished(Path(sys.argv[1])) as house:
-    with Server(house.config.state, lambda asked: Ok(body=house.moments.answer(asked.body).encode()), report=print):
+    with Server(house.config.state, lambda asked: Ok(body=house.hooks.answer(asked.body).encode()), report=print):
         print("up", flush=True)
         sys.stdin.read()
 """

@@ -29,7 +29,7 @@ from kite_memory.recall.rendering import estimated_tokens, likely_tokens, plain_
 from kite_memory.recall.select import Prompt, bounded, needless
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning, ends
-from kite_memory.team.recall import TeamRecall, Telling
+from kite_memory.team.recall import TeamQuery, TeamRecall
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
 
@@ -285,7 +285,7 @@ class HookHandler:
         more = self._ruling(session, delivery, within=max(0.001, began + self.patience - self._monotonic()))
         return "\n".join(filter(None, (text, more)))
 
-    def _ask_the_team(self, context: HookContext, *, until: float) -> Telling | None:
+    def _ask_the_team(self, context: HookContext, *, until: float) -> TeamQuery | None:
         """Start a query to the team's server; its answer is read last.
 
         The query holds only what the index would search for, redacted as in the timeline.

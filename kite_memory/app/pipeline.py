@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kite_memory.app.code_anchors import anchored
-from kite_memory.app.prompt_capture import attested, heard_before
+from kite_memory.app.prompt_capture import already_captured, attested
 from kite_memory.app.remembered import MOST_HERE, MOST_NEAR, as_remembered, may_be_changed, nearest_to
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.survey import TranscriptSurvey, batches
@@ -156,7 +156,7 @@ class Pipeline:
                 return added
             look = self._in_time(redacted(look), source.provider)
             if nothing_read:
-                look = replace(look, problems=self._untold(look))
+                look = replace(look, problems=self._new_problems(look))
                 if not look.problems:
                     return added
             fresh = self._timeline.commit([look], source.provider)
@@ -185,7 +185,7 @@ class Pipeline:
         before = datetime.fromtimestamp(known.quiet_since, UTC) if known is not None else None
         return in_time(look, latest=latest, before=before if before is not None and EARLIEST <= before <= latest else None)
 
-    def _untold(self, look: ReadResult) -> tuple[Problem, ...]:
+    def _new_problems(self, look: ReadResult) -> tuple[Problem, ...]:
         """Return the problems not recorded yet: a file that cannot be read is one problem, however often it is read."""
         told = {each.reason for each in self._timeline.problems(file=look.path)}
         return tuple(problem for problem in look.problems if problem.reason not in told)
@@ -417,7 +417,7 @@ class Pipeline:
     def _unheard(self, drafts: Sequence[Draft], chunk: Chunk) -> list[Draft]:
         """Return the drafts without those already stored from the user's own prompt: these notes get the evidence."""
         with self._vault.lock:
-            left, heard = heard_before(drafts, chunk, self._vault)
+            left, heard = already_captured(drafts, chunk, self._vault)
             if paths := {outcome.path for outcome in self._vault.carry_out(heard) if isinstance(outcome, Amended)}:
                 self._indexer.refresh(paths)
         return left

@@ -86,7 +86,7 @@ class PromptCapture:
                 return
             self._working = True
         try:
-            threading.Thread(target=self._work, name="kmem-saying", daemon=True).start()
+            threading.Thread(target=self._work, name="kmem-capture", daemon=True).start()
         except RuntimeError as error:  # no thread available: the prompt is answered without capture
             with self._lock:
                 self._working = False
@@ -173,7 +173,7 @@ def attested(events: Iterable[Event], vault: Vault) -> list[Amend]:
     return found
 
 
-def heard_before(drafts: Sequence[Draft], chunk: Chunk, vault: Vault) -> tuple[list[Draft], list[Amend | Skip]]:
+def already_captured(drafts: Sequence[Draft], chunk: Chunk, vault: Vault) -> tuple[list[Draft], list[Amend | Skip]]:
     """Return the drafts that were not captured already, and actions for the others.
 
     The captured note gets the draft's evidence and keeps its text. A note that its owner has deleted since is not written again.

@@ -63,7 +63,7 @@ def backfill(
         if retry:
             tell(f"{counted(here.outbox.retry(), 'chunk')} set aside before, now to ask about again")
             if daemon_runs():
-                _rouse_the_daemon()
+                _wake_daemon()
                 return
         with alone(settings, instead="it reads by itself: `kmem status` shows how far it is; `kmem down` makes room for this"):
             try:
@@ -123,7 +123,7 @@ def verify(
                     tell(f"gone for good: {path}")
                 here.init_vault()
             catch_up(here)
-            _rouse_the_daemon()
+            _wake_daemon()
             more, hint = _findings(here)
             found += [*_databases(state), *more]
     except StateDamaged as error:
@@ -151,7 +151,7 @@ def _unlike_its_seal(path: Path) -> str:
     return "it is not what it was when it was closed, and nobody wrote to it"
 
 
-def _rouse_the_daemon() -> None:
+def _wake_daemon() -> None:
     from kite_memory.daemon import client
 
     try:

@@ -375,7 +375,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
         tokens = f"{extractor['tokens_in']:,} tokens in, {extractor['tokens_out']:,} out"
         dollars = f"${extractor['cost_usd']:.3f} of ${extractor['budget_usd']:.2f}"
         say(f"today      {counted(extractor['calls_today'], 'call')}, {tokens}, {dollars}")
-    for line in _helping(told["helping"]):
+    for line in _usage_lines(told["helping"]):
         say(line)
     for problem in told["problems"]:
         say(f"problem    {problem['reason']} ({problem['count']}), first in {problem['where']}")
@@ -408,7 +408,7 @@ _MOMENTS = {
 }
 
 
-def _helping(told: dict[str, Any]) -> Iterator[str]:
+def _usage_lines(told: dict[str, Any]) -> Iterator[str]:
     """Yield a line for each week with prompts or shown notes."""
     weeks = [week for week in told["weeks"] if week["prompts"] or week["shown"]]
     for number, week in enumerate(weeks):

@@ -422,9 +422,9 @@ class Index:
             problems += [self._problem("a file's name is not text") for _ in unusable]
             embedded = 0
             for space in self._spaces:
-                count, hindrances = self._embedded(space, self._keys, stop, progress)
+                count, index_problems = self._embedded(space, self._keys, stop, progress)
                 embedded += count
-                problems += hindrances
+                problems += index_problems
                 if not stop():  # else notes may be missing from the catalogue whose vectors are still good
                     problems += self._swept(space[1])
             self._problems = ()

@@ -93,7 +93,7 @@ class Timeline:
         self._clock = clock
         self._writer = connect(path)
         self._gone = path.with_suffix(".let-go")
-        tombstones.let_go_again(self._writer, self._gone)
+        tombstones.reload_forgotten(self._writer, self._gone)
         self._reader = connect(path)
         self._reader.execute("PRAGMA query_only = ON")
         self._vectors: event_embeddings.Read | None = None
@@ -299,18 +299,18 @@ class Timeline:
         found = self.evidence(reference)
         return [event for event in found if tombstones.line_of(event.id) == tombstones.line_of(found[0].id)]
 
-    def let_go(self, events: Sequence[Event], *, blank: bool = False) -> None:
-        """Mark events as forgotten, as `tombstones.let_go` does.
+    def forget_events(self, events: Sequence[Event], *, blank: bool = False) -> None:
+        """Mark events as forgotten, as `tombstones.forget_events` does.
 
         With ``blank``, their words are also erased from the file, which takes seconds for a large one.
         """
         tombstones.write_down(self._gone, events, blank=blank)
         if not blank:
             with self._write_lock, _transaction(self._writer) as database:
-                tombstones.let_go(database, events, blank=False)
+                tombstones.forget_events(database, events, blank=False)
             return
-        with self._write_lock, tombstones.leaving_nothing(self._writer), _transaction(self._writer) as database:
-            tombstones.let_go(database, events, blank=True)
+        with self._write_lock, tombstones.purging(self._writer), _transaction(self._writer) as database:
+            tombstones.forget_events(database, events, blank=True)
 
     def purge(self) -> bool:
         """Do what `sqlite.purge` does on the write connection. Raises `StateNotWritten`."""

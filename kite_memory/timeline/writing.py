@@ -48,10 +48,10 @@ def take(database: sqlite3.Connection, look: ReadResult, provider: str, now: flo
         )
     if look.session is None:
         return 0
-    session, told = tombstones.kept_back(database, look.session, look.events)
+    session, told = tombstones.without_forgotten(database, look.session, look.events)
     key = _session_key(database, session, now)
     told = told if look.amends else distinct(database, file, told)
-    passages.keep(database, key, tombstones.still_heard(look.passages, told), now=now)
+    passages.keep(database, key, tombstones.without_forgotten_passages(look.passages, told), now=now)
     events = _in_line(database, key, told)
     (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
     changed = _write(database, [_row(event, key, file) for event in events], amends=look.amends)

@@ -166,7 +166,7 @@ class Rounds:
 
     def look(self, *, quiet_for: float = 3_600) -> list[str]:
         self.seconds += 601
-        return self._anchoring.tend(quiet_for=quiet_for)
+        return self._anchoring.maintain(quiet_for=quiet_for)
 
 
 @contextmanager

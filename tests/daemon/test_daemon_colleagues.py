@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kite_memory.app.agent_hooks import TEAM_SECONDS, HookHandler
-from kite_memory.app.usage_report import helping, occasion_told
+from kite_memory.app.usage_report import helping, occasion_json
 from kite_memory.config import Config, TeamConfig
 from kite_memory.errors import UsageError
 from kite_memory.keys import keys_beside
@@ -22,10 +22,10 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import block, estimated_tokens
 from kite_memory.recall.select import Prompt
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.team.recall import TeamRecall, Telling
+from kite_memory.team.recall import TeamQuery, TeamRecall
 from kite_memory.team.search import Team
 from kite_memory.timeline.store import Timeline
-from kite_memory.wiring.models import colleagues_of
+from kite_memory.wiring.models import team_recall_of
 from tests.recall.notes import VAULT, Pile, hit
 
 SESSION = "5e551011-0000-4000-8000-000000000001"
@@ -62,11 +62,11 @@ class Listening(TeamRecall):
     asked: list[tuple[str, str, float]] = field(default_factory=list)
     looked: list[float] = field(default_factory=list)
 
-    def ask(self, query: str, project: str, *, until: float) -> Telling | None:
+    def ask(self, query: str, project: str, *, until: float) -> TeamQuery | None:
         self.asked.append((query, project, until))
         told = self
 
-        class Known(Telling):
+        class Known(TeamQuery):
             def hits(self) -> tuple[Hit, ...]:
                 told.looked.append(told.clock())
                 return super().hits()
@@ -262,7 +262,7 @@ def test_it_is_logged_and_counted_as_any_note_that_was_shown(rooms: Rooms) -> No
     rooms.prompted()
 
     (occasion,) = rooms.recall.occasions(5)
-    told = occasion_told(occasion, {})
+    told = occasion_json(occasion, {})
     counted = helping(rooms.recall.memory, (), NOW)
 
     assert told["moment"] == "team"
@@ -304,7 +304,7 @@ def colleagues(folder: Path, **team: Any) -> TeamRecall | None:
         file=folder / "config.toml", state=folder, vault=folder, claude_root=folder,
         team=TeamConfig(**{"bridge": "https://memory.example.org/mcp", **team}),
     )  # fmt: skip
-    return colleagues_of(config, keys_beside(config.file))
+    return team_recall_of(config, keys_beside(config.file))
 
 
 def test_a_team_is_not_shown_with_its_token() -> None:

@@ -48,7 +48,7 @@ class Home:
         self.consolidating = Consolidation(
             vault=self.vault,
             refresh=lambda paths: self.recall.refresh(self.vault, hint=paths),
-            gardening=VaultPages(vault=self.vault, clock=self.clock),
+            pages=VaultPages(vault=self.vault, clock=self.clock),
             folder=folder / "state",
             clock=self.clock,
             committed=self._commit,
@@ -317,25 +317,25 @@ def test_a_damaged_record_of_it_is_said(home: Home, kept: bytes) -> None:
 def test_the_daemon_does_it_once_a_day_at_whatever_hour_it_is_at_rest(home: Home) -> None:
     doubled(home)
 
-    busy = home.consolidating.tend(quiet_for=5)
-    first = home.consolidating.tend(quiet_for=3_600)
+    busy = home.consolidating.maintain(quiet_for=5)
+    first = home.consolidating.maintain(quiet_for=3_600)
     for number, title in enumerate(("Pears on seedlings", "Seedlings")):
         home.write(title, "Pears on seedlings bear after nine years, and rooks eat most of them.", evidence=(f"a:{number}#1",))
     home.clock.now += timedelta(hours=9)
-    soon = home.consolidating.tend(quiet_for=3_600)
+    soon = home.consolidating.maintain(quiet_for=3_600)
     home.clock.now += timedelta(hours=12)
-    at_work = home.consolidating.tend(quiet_for=60)
-    by_day = home.consolidating.tend(quiet_for=3_600)
+    at_work = home.consolidating.maintain(quiet_for=60)
+    by_day = home.consolidating.maintain(quiet_for=3_600)
 
     assert (busy, first, soon, at_work, by_day) == (False, True, False, False, True)
 
 
 def test_a_machine_that_is_never_left_alone_for_long_is_tidied_after_three_days(home: Home) -> None:
-    home.consolidating.tend(quiet_for=3_600)
+    home.consolidating.maintain(quiet_for=3_600)
     doubled(home)
     home.clock.now += timedelta(days=3, hours=1)
 
-    assert home.consolidating.tend(quiet_for=90)
+    assert home.consolidating.maintain(quiet_for=90)
 
 
 def test_what_has_had_its_time_is_archived_beside_its_month_and_comes_back_by_undo(home: Home) -> None:

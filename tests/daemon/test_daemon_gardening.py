@@ -29,7 +29,7 @@ def vault(tmp_path: Path) -> Iterator[Vault]:
         yield opened
 
 
-def gardening(vault: Vault) -> VaultPages:
+def pages(vault: Vault) -> VaultPages:
     return VaultPages(vault=vault, clock=later)
 
 
@@ -87,11 +87,11 @@ class TestPolished:
         polished_by(vault, model).synthesize(polish=True)
         before = page(vault).read_bytes()
 
-        told = gardening(vault).synthesize()
+        told = pages(vault).synthesize()
 
         assert (told["changed"], told["polished"]) == (False, 1)
         assert page(vault).read_bytes() == before
-        assert not gardening(vault).synthesize(check=True)["changed"]
+        assert not pages(vault).synthesize(check=True)["changed"]
 
     def test_only_what_is_new_is_asked_about(self, vault: Vault, model: Model) -> None:
         polished_by(vault, model).synthesize(polish=True)
@@ -119,17 +119,17 @@ class TestPolished:
         assert len(model.asked) == asked
 
     def test_a_page_that_shall_be_plain_again_is_as_the_notes_have_it(self, vault: Vault, model: Model) -> None:
-        gardening(vault).synthesize()
+        pages(vault).synthesize()
         before = page(vault).read_bytes()
         polished_by(vault, model).synthesize(polish=True)
 
-        told = gardening(vault).synthesize(polish=False)
+        told = pages(vault).synthesize(polish=False)
 
         assert (told["changed"], told["polished"]) == (True, 0)
         assert page(vault).read_bytes() == before
 
     def test_without_a_model_it_is_the_plain_page_and_says_so(self, vault: Vault) -> None:
-        told = gardening(vault).synthesize(polish=True)
+        told = pages(vault).synthesize(polish=True)
 
         assert told["problems"] == [
             "no model is set up that could polish it: `kmem keys set anthropic`, or see [extractor] in the settings"
@@ -148,40 +148,40 @@ def page(vault: Vault) -> Path:
 
 
 def test_an_unchanged_vault_gives_the_same_bytes_and_is_not_written_again(vault: Vault) -> None:
-    first = gardening(vault).synthesize()
+    first = pages(vault).synthesize()
     before, at = page(vault).read_bytes(), page(vault).stat().st_mtime_ns
 
-    second = gardening(vault).synthesize()
+    second = pages(vault).synthesize()
 
     assert (first["changed"], second["changed"]) == (True, False)
     assert (page(vault).read_bytes(), page(vault).stat().st_mtime_ns) == (before, at)
 
 
 def test_looking_writes_nothing(vault: Vault) -> None:
-    assert gardening(vault).synthesize(check=True)["changed"]
+    assert pages(vault).synthesize(check=True)["changed"]
     assert not page(vault).exists()
 
 
 def test_a_vault_that_moved_to_another_machine_keeps_what_was_written_into_its_page(vault: Vault, tmp_path: Path) -> None:
-    gardening(vault).synthesize()
+    pages(vault).synthesize()
     text = page(vault).read_text()
     page(vault).write_text(text.replace("## Decisions", "mine\n\n## Decisions"))
     shutil.copytree(vault.root, tmp_path / "there" / "vault")
 
     with vault_in(tmp_path / "there") as moved:
         with pytest.raises(KiteError, match="somebody has written"):
-            gardening(moved).synthesize()
+            pages(moved).synthesize()
 
         assert "mine" in page(moved).read_text()
 
 
 def test_a_vault_that_moved_to_another_machine_has_its_page_kept_up_there(vault: Vault, tmp_path: Path) -> None:
-    gardening(vault).synthesize()
+    pages(vault).synthesize()
     shutil.copytree(vault.root, tmp_path / "there" / "vault")
 
     with vault_in(tmp_path / "there") as moved:
         write(moved, decision("Quince is always used as rootstock", "Quince as rootstock."), name="chunk-9")
-        gardening(moved).synthesize()
+        pages(moved).synthesize()
 
         assert "Quince" in page(moved).read_text()
 
@@ -189,7 +189,7 @@ def test_a_vault_that_moved_to_another_machine_has_its_page_kept_up_there(vault:
 def test_an_empty_page_is_written_to(vault: Vault) -> None:
     page(vault).write_bytes(b"")
 
-    gardening(vault).synthesize()
+    pages(vault).synthesize()
 
     assert "## Decisions" in page(vault).read_text()
 
@@ -199,7 +199,7 @@ def test_a_write_protected_page_is_told_and_left(vault: Vault) -> None:
     page(vault).chmod(0o444)
 
     with pytest.raises(KiteError, match="write-protected"):
-        gardening(vault).synthesize()
+        pages(vault).synthesize()
 
     assert page(vault).read_text() == "# Mine\n"
 
@@ -216,7 +216,7 @@ def test_what_is_no_page_is_told_and_left(vault: Vault, tmp_path: Path, what: st
             page(vault).write_bytes("café".encode("latin-1"))
 
     with pytest.raises(KiteError, match="cannot be read"):
-        gardening(vault).synthesize()
+        pages(vault).synthesize()
 
     assert what != "link" or (tmp_path / "outside.md").read_text() == "outside"
 
@@ -228,10 +228,10 @@ def test_somebody_who_saves_while_the_page_is_made_is_not_written_over(tmp_path:
 
     with vault_in(tmp_path) as first:
         write(first, decision())
-        gardening(first).synthesize()
+        pages(first).synthesize()
         write(first, decision("Quince is always used as rootstock", "Quince as rootstock."), name="chunk-9")
     with vault_in(tmp_path, laid_out=False, step=saves) as vault:
-        gardening(vault).synthesize()
+        pages(vault).synthesize()
 
     assert page(vault).read_text().startswith("# Mine, just now\n\n<!--")
 
@@ -241,8 +241,8 @@ def test_a_drawing_for_a_page_holds_no_more_than_is_drawn(vault: Vault) -> None:
     for number in range(40):
         (vault.root / f"row {number}.md").write_text(f"# Row {number}\n{links}\n")
 
-    drawn = gardening(vault).graph(format="mermaid", most=1_000)
-    whole = gardening(vault).graph(format="json", most=1_000)
+    drawn = pages(vault).graph(format="mermaid", most=1_000)
+    whole = pages(vault).graph(format="json", most=1_000)
 
     assert drawn["text"].count("-->") <= 500
     assert drawn["notes"] + drawn["left_out"] == whole["notes"] == 42
@@ -250,7 +250,7 @@ def test_a_drawing_for_a_page_holds_no_more_than_is_drawn(vault: Vault) -> None:
 
 
 def test_what_lies_around_a_note_is_drawn_alone(vault: Vault) -> None:
-    told = gardening(vault).graph(format="json", note="Frost", hops=1)
+    told = pages(vault).graph(format="json", note="Frost", hops=1)
 
     assert told["notes"] == 2
     assert NoteKind.DECISION.value in told["text"]
@@ -258,4 +258,4 @@ def test_what_lies_around_a_note_is_drawn_alone(vault: Vault) -> None:
 
 def test_an_unknown_format_is_told(vault: Vault) -> None:
     with pytest.raises(UsageError, match="unknown format"):
-        gardening(vault).graph(format="svg")
+        pages(vault).graph(format="svg")

@@ -109,7 +109,7 @@ class TestForgetting:
         assert found(house, f"session:{SESSION.id[:8]} zanzibar") == []
         assert "zanzibar" not in perform(house, "resume", session=SESSION.id, tokens=4_000)["text"]
         started = {"hook_event_name": "SessionStart", "source": "startup", "session_id": "new", "cwd": HOME}
-        assert "zanzibar" not in house.moments.answer(json.dumps(started).encode())
+        assert "zanzibar" not in house.hooks.answer(json.dumps(started).encode())
 
     def test_an_agents_word_over_mcp_does_the_same(self, house: Services) -> None:
         assert house.bridge.perform("forget", {"note": "gate"}, Asker(grant=OWNER))["forgotten"]
@@ -186,7 +186,7 @@ class TestErasing:
     def test_no_file_of_ours_holds_its_words_once_we_are_done(self, tmp_path: Path) -> None:
         with opened(tmp_path) as house:
             prompt = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION.id, "cwd": HOME, "prompt": GATE}
-            house.moments.answer(json.dumps(prompt).encode())
+            house.hooks.answer(json.dumps(prompt).encode())
             while house.timeline.embed_bundles(house.meaning):
                 pass
             before = holding(house, b"zanzib")
@@ -300,10 +300,10 @@ class TestErasing:
         file = tmp_path / "timeline.sqlite"
         with closing(Timeline(file)) as timeline:
             timeline.commit([worked().look()], SESSION.provider)
-            timeline.let_go([event(SHARED)])
+            timeline.forget_events([event(SHARED)])
             with (tmp_path / "timeline.let-go").open("ab") as kept:
                 kept.write(crashed)
-            timeline.let_go([event(GATE)], blank=True)
+            timeline.forget_events([event(GATE)], blank=True)
         for part in tmp_path.glob("timeline.sqlite*"):
             part.unlink()
 
@@ -339,7 +339,7 @@ class TestErasing:
             timeline.commit([failed.look()], SESSION.provider)
             before = timeline._all("SELECT text FROM signatures")
 
-            timeline.let_go(failed.events, blank=True)
+            timeline.forget_events(failed.events, blank=True)
 
             assert before and timeline._all("SELECT text FROM signatures") == []
             assert timeline._all("SELECT * FROM raised") == []
@@ -359,7 +359,7 @@ class TestLines:
             both = (one, replace(one, id=f"{one.id}:1", ordinal=77, text="zanzibar"), replace(one, id=f"{one.id}9", ordinal=78))
             timeline.commit([replace(worked().look(), events=both)], SESSION.provider)
 
-            timeline.let_go([one], blank=True)
+            timeline.forget_events([one], blank=True)
 
             assert [each.text for each in timeline.events(SESSION.provider, SESSION.id)] == [
                 tombstones.BLANK,
@@ -384,7 +384,7 @@ class TestLeavingNothing:
         """Every database has held the words, and some no longer do."""
         for session in (SESSION.id, "goes-on-from-it"):
             prompt = {"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": HOME, "prompt": GATE}
-            house.moments.answer(json.dumps(prompt).encode())
+            house.hooks.answer(json.dumps(prompt).encode())
         house.outbox.form([Span(id="c1", provider=SESSION.provider, session=SESSION.id, first=1, last=99, weight=9)])
         house.outbox.reserve("c1", Usage(), Budget(dollars=1.0, calls=9), day="2026-03-01")
         item = Fact(title="The gate", body=GATE, evidence=(event(GATE).id,), importance=2, origin="user")

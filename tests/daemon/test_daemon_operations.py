@@ -75,7 +75,7 @@ def distil_everything(house: Services) -> None:
 
 def hook(house: Services, event: str = "UserPromptSubmit", **fields: Any) -> str:
     told = {"hook_event_name": event, "session_id": SESSION, "cwd": str(house.config.vault.parent / "mycelia"), **fields}
-    return house.moments.answer(json.dumps(told).encode())
+    return house.hooks.answer(json.dumps(told).encode())
 
 
 def prompts(house: Services) -> list[dict[str, Any]]:
@@ -98,16 +98,16 @@ class TestHook:
     def test_a_note_that_never_arrived_is_said_again_and_one_that_is_on_its_way_is_not(self, house: Services) -> None:
         body = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": ASKS}).encode()
 
-        first, lost = house.moments.prepare(body)
-        while_on_its_way, silent = house.moments.prepare(body)
+        first, lost = house.hooks.prepare(body)
+        while_on_its_way, silent = house.hooks.prepare(body)
         silent.arrived()
         lost.lost()
-        again, arrived = house.moments.prepare(body)
+        again, arrived = house.hooks.prepare(body)
         arrived.arrived()
 
         assert "decisions/postgresql" in first
         assert again == first
-        assert while_on_its_way == house.moments.answer(body) == ""
+        assert while_on_its_way == house.hooks.answer(body) == ""
         assert [bool(each["notes"]) for each in prompts(house)] == [False, True, False]
 
     def test_a_brief_that_never_arrived_comes_with_the_next_prompt_and_once(self, house: Services) -> None:
@@ -115,24 +115,24 @@ class TestHook:
         started = json.dumps({**body, "hook_event_name": "SessionStart"}).encode()
         asked = json.dumps({**body, "hook_event_name": "UserPromptSubmit", "prompt": "good morning"}).encode()
 
-        first, lost = house.moments.prepare(started)
+        first, lost = house.hooks.prepare(started)
         lost.lost()
-        with_prompt, lost_again = house.moments.prepare(asked)
+        with_prompt, lost_again = house.hooks.prepare(asked)
         lost_again.lost()
 
         assert "<vault-context>" in first
-        assert with_prompt == house.moments.answer(asked) == first
-        assert house.moments.answer(asked) == ""
+        assert with_prompt == house.hooks.answer(asked) == first
+        assert house.hooks.answer(asked) == ""
 
     def test_a_brief_that_never_arrived_leaves_its_notes_to_be_said(self, house: Services) -> None:
         started = {"hook_event_name": "SessionStart", "session_id": SESSION, "cwd": str(house.config.vault.parent / "mycelia")}
 
-        first, lost = house.moments.prepare(json.dumps(started).encode())
+        first, lost = house.hooks.prepare(json.dumps(started).encode())
         lost.lost()
 
         assert "<vault-context>" in first
         assert prompts(house) == []
-        assert house.moments.answer(json.dumps(started).encode()) == first
+        assert house.hooks.answer(json.dumps(started).encode()) == first
 
     @pytest.mark.parametrize("source", ["compact", "clear"])
     def test_what_left_the_agents_context_may_be_shown_again(self, house: Services, source: str) -> None:
@@ -168,12 +168,12 @@ class TestHook:
 
     @pytest.mark.parametrize("body", [b"", b"nonsense", b"[]", b'{"prompt": "' + ASKS.encode() + b'"}'])
     def test_what_is_not_understood_is_given_nothing(self, house: Services, body: bytes) -> None:
-        assert house.moments.answer(body) == ""
+        assert house.hooks.answer(body) == ""
 
     def test_a_prompt_without_session_or_folder_is_answered_all_the_same(self, house: Services) -> None:
         body = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": ASKS}).encode()
 
-        assert "<vault-context>" in house.moments.answer(body)
+        assert "<vault-context>" in house.hooks.answer(body)
 
     @pytest.mark.parametrize("cwd", ["relative", "/gone", "\x00", "/" + "deep/" * 2_000, "C:\\Users\\ada", "//server/share"])
     def test_an_odd_folder_costs_nothing(self, house: Services, cwd: str) -> None:

@@ -90,7 +90,7 @@ def test_a_long_transcript_keeps_nobody_from_stopping(home: Path, house: FakeHou
 def test_what_is_erased_while_a_model_reads_it_is_not_written(home: Path) -> None:
     def erased_meanwhile(chunk: Chunk) -> Answer:
         said = tuple(event for event in chunk.events if SAID in event.text)
-        letting_go.let_go([Ground(events=said, others=())], blank=True)
+        forgetting.forget_events([Ground(events=said, others=())], blank=True)
         return plain_answer(chunk, "Pear on quince", body=SAID)
 
     read_again: list[Chunk] = []
@@ -101,7 +101,7 @@ def test_what_is_erased_while_a_model_reads_it_is_not_written(home: Path) -> Non
 
     transcript(home, SAID, "We mulch the young plums in March, when the ground has thawed and before it is dry.")
     with fake_house(home, ScriptedExtractor([erased_meanwhile, again])) as house:
-        letting_go = Forgetting(
+        forgetting = Forgetting(
             timeline=house.timeline, outbox=house.outbox, vault=house.vault, recall=house.recall, indexer=house.indexer
         )
         house.walk()

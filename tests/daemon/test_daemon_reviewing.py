@@ -51,7 +51,7 @@ def reviewing_of(house: FakeHouse, recall: Recall) -> Review:
     consolidating = Consolidation(
         vault=house.vault,
         refresh=indexer.refresh,
-        gardening=VaultPages(vault=house.vault, clock=lambda: START),
+        pages=VaultPages(vault=house.vault, clock=lambda: START),
         folder=house.vault.root.parent / "state",
         clock=lambda: START,
     )
@@ -187,7 +187,7 @@ def test_words_that_were_let_go_are_not_quoted_at_the_next_look(house: FakeHouse
     reference = EvidenceReference.parse(note.evidence[0])
     assert reference is not None
 
-    house.timeline.let_go(house.timeline.evidence(reference), blank=True)
+    house.timeline.forget_events(house.timeline.evidence(reference), blank=True)
     propose(house, fact("Frost", "The frost of April took the plum blossoms."), name="chunk-2")
     reviewing.keep_page()
 

@@ -62,7 +62,7 @@ def hear(saying: PromptCapture, text: str, *, cwd: str = CWD, session: str = SES
     """And wait until there is nothing more to do."""
     saying.capture(text, agent="claude-code", session=session, project=project_of(cwd))
     for thread in threading.enumerate():
-        if thread.name == "kmem-saying":
+        if thread.name == "kmem-capture":
             thread.join(PATIENT)
 
 

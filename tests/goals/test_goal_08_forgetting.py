@@ -80,7 +80,7 @@ def taken_in(house: Services, one: Told) -> None:
     perform(house, "synthesize")
     for asking in (session.id, "another-session"):
         prompt = {"hook_event_name": "UserPromptSubmit", "session_id": asking, "cwd": SESSION.cwd, "prompt": one.events[0].text}
-        house.moments.answer(json.dumps(prompt).encode())
+        house.hooks.answer(json.dumps(prompt).encode())
     house.bridge.perform("search_notes", {"query": f"which {one.word} opens the gate"}, Asker(grant=OWNER))
     while house.timeline.embed_bundles(house.meaning):
         pass

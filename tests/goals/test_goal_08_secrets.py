@@ -401,9 +401,9 @@ def _imported(house: Services, each: Planted, number: int, inbox: Path) -> None:
 
 def _prompted(house: Services, each: Planted, number: int, inbox: Path) -> None:
     told = {"hook_event_name": "UserPromptSubmit", "session_id": f"h{number}", "cwd": "/home/ada/orchard"}
-    house.moments.answer(json.dumps({**told, "prompt": f"why do the settings fail?\n{each.text}"}).encode(), "claude-code")
+    house.hooks.answer(json.dumps({**told, "prompt": f"why do the settings fail?\n{each.text}"}).encode(), "claude-code")
     acted = {"tool_name": "Bash", "tool_input": {"command": each.text}, "error": each.text}
-    house.moments.answer(json.dumps({**told, "hook_event_name": "PostToolUseFailure", **acted}).encode(), "claude-code")
+    house.hooks.answer(json.dumps({**told, "hook_event_name": "PostToolUseFailure", **acted}).encode(), "claude-code")
 
 
 def _asked(house: Services, each: Planted, number: int, inbox: Path) -> None:

@@ -154,7 +154,7 @@ def test_rarity_is_the_projects_own_and_others_may_be_left_out(timeline: Timelin
 def test_what_was_let_go_is_found_no_more(timeline: Timeline) -> None:
     told = talked(timeline, "a", *SLUICE, *PUMP)
 
-    timeline.let_go(told[1:2])
+    timeline.forget_events(told[1:2])
 
     assert found(timeline, "sluice") == []
     assert found(timeline, "pump") == [PUMP[0]]
@@ -163,7 +163,7 @@ def test_what_was_let_go_is_found_no_more(timeline: Timeline) -> None:
 def test_of_forgotten_words_no_posting_is_left(timeline: Timeline) -> None:
     told = talked(timeline, "a", *SLUICE)
 
-    timeline.let_go(told, blank=True)
+    timeline.forget_events(told, blank=True)
     timeline.make_cards()
 
     assert timeline._all("SELECT * FROM card_words") == []

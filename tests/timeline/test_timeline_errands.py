@@ -90,7 +90,7 @@ def test_what_was_let_go_is_not_told(timeline: Timeline) -> None:
     work = swept()
     keep(timeline, work)
 
-    timeline.let_go([event for event in work.events if "settings.py" in event.path or "AssertionError" in event.text])
+    timeline.forget_events([event for event in work.events if "settings.py" in event.path or "AssertionError" in event.text])
 
     said = told(timeline)
     assert said is not None

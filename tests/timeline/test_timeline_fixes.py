@@ -200,7 +200,7 @@ def test_what_was_let_go_is_no_part_of_a_fix(timeline: Timeline) -> None:
     told = Told().ran("make deploy", LOCKED, "failed").ran("depot login ada --key pear").ran("depot start").ran("make deploy")
     timeline.commit([told.look()], "claude-code")
 
-    timeline.let_go([event for event in told.events if "login" in event.command])
+    timeline.forget_events([event for event in told.events if "login" in event.command])
 
     fix = asked(timeline)
     assert fix is not None

@@ -184,7 +184,7 @@ def test_what_was_erased_leaves_no_hash_and_none_comes_back(tmp_path: Path) -> N
         passages=(passage(CLAIM, start=said.where.start),),
     )
     timeline.commit([RedactedResult(look)], said.provider)
-    timeline.let_go([said], blank=True)
+    timeline.forget_events([said], blank=True)
     gone = trace(timeline, CLAIM)
     timeline.commit([RedactedResult(replace(look, cursor=Cursor(position=2, size=2, mtime_ns=2)))], said.provider)
 

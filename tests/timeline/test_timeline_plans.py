@@ -87,7 +87,7 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
         "last_sessions": lambda: timeline.last_sessions(project, 3),
         "evidence": lambda: timeline.evidence(reference),
         "line": lambda: timeline.line(reference),
-        "let_go": lambda: [timeline.let_go([event(number)], blank=bool(number)) for number in range(2)],  # type: ignore[func-returns-value]
+        "forget_events": lambda: [timeline.forget_events([event(number)], blank=bool(number)) for number in range(2)],  # type: ignore[func-returns-value]
         "offered": lambda: timeline.offered([first]),
         "search": lambda: (
             timeline.search(EventQuery(text="ledger database"), MEANING),

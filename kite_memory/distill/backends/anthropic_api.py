@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, RedactedInquiry, Reply, are_told, tokens_at_most
+from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, RedactedInquiry, Reply, are_counts, tokens_at_most
 from kite_memory.distill.backends.statuses import ending_of
 from kite_memory.distill.backends.transport import Line, brief, is_address, is_key, line, remaining
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
@@ -121,6 +121,6 @@ class AnthropicBackend:
 
     def _usage(self, reported: object, inquiry: Inquiry) -> Usage:
         """Return the reported usage, or the estimated maximum if the server reports none."""
-        if not isinstance(reported, dict) or not are_told(reported, "input_tokens", "output_tokens"):
+        if not isinstance(reported, dict) or not are_counts(reported, "input_tokens", "output_tokens"):
             return self.estimate(inquiry)
         return self.prices.of_reported(reported)

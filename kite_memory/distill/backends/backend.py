@@ -54,7 +54,7 @@ class Prices:
         )
 
 
-def are_told(counts: Mapping[object, object], *names: str) -> bool:
+def are_counts(counts: Mapping[object, object], *names: str) -> bool:
     """Return whether all of these counts are present and valid; otherwise a call's cost is unknown."""
     return all(isinstance(count := counts.get(name), int) and not isinstance(count, bool) and count >= 0 for name in names)
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, RedactedInquiry, Reply, are_told, tokens_at_most
-from kite_memory.distill.backends.statuses import ending_of, told_error
+from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, RedactedInquiry, Reply, are_counts, tokens_at_most
+from kite_memory.distill.backends.statuses import ending_of, reported_error
 from kite_memory.distill.backends.transport import Line, brief, is_address, is_key, is_loopback, line, remaining
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 
@@ -52,7 +52,7 @@ class _Wording:
         """Return another wording to try after an error; ``None`` if the error is not about the wording."""
         if status not in (400, 415, 422, 500, 501):
             return None
-        said = told_error(body).message or body[:2_000]
+        said = reported_error(body).message or body[:2_000]
         if self.limit in said and _NOT_KNOWN.search(said):
             return replace(self, limit="max_tokens" if self.limit == "max_completion_tokens" else "max_completion_tokens")
         if not _NOT_THE_FORM.search(said):
@@ -170,7 +170,7 @@ class OpenAiBackend:
 
     def _usage(self, reported: object, inquiry: Inquiry) -> Usage:
         """Return the reported usage, or the estimated maximum if the server reports none."""
-        if not isinstance(reported, dict) or not are_told(reported, "prompt_tokens", "completion_tokens"):
+        if not isinstance(reported, dict) or not are_counts(reported, "prompt_tokens", "completion_tokens"):
             return self.estimate(inquiry)
         counts = {"input_tokens": reported.get("prompt_tokens"), "output_tokens": reported.get("completion_tokens")}
         return self._prices.of_reported(counts)

@@ -120,24 +120,24 @@ class AntigravityInterpreter:
     def __init__(self, *, file: str, session: str, thread: Thread) -> None:
         self._thread = thread
         self._session = session
-        self._teller = EventBuilder(
+        self._builder = EventBuilder(
             provider=PROVIDER, session=session, file=file, tools=TOOLS, calls=thread.calls, ordinal=thread.ordinal
         )
 
     @property
     def events(self) -> list[Event]:
-        return self._teller.events
+        return self._builder.events
 
     @property
     def problems(self) -> list[Problem]:
-        return self._teller.problems
+        return self._builder.problems
 
     def problem(self, position: int, reason: str) -> None:
-        self._teller.problem(position, reason)
+        self._builder.problem(position, reason)
 
     def step(self, row: Mapping[str, Any], start: int, end: int) -> None:
         """Parse one step at the bytes ``[start, end)`` of the file. Both renderings of a step get the same id."""
-        thread, teller = self._thread, self._teller
+        thread, builder = self._thread, self._builder
         source = row.get("source")
         kind = row.get("type", _ONLY_MESSAGES.get(source) if isinstance(source, str) else None)
         if not isinstance(kind, str):
@@ -148,7 +148,7 @@ class AntigravityInterpreter:
             thread.last_at = at
             thread.started = thread.started or at
         name = f"{self._session}\n{scalar(row.get('step_index'))}\n{kind}\n{scalar(row.get('created_at'))}"
-        teller.record(digest(name.encode("utf-8", "replace")), thread.last_at, start, end)
+        builder.record(digest(name.encode("utf-8", "replace")), thread.last_at, start, end)
         content = row.get("content")
         text = content if isinstance(content, str) else ""
         match kind, source:
@@ -168,7 +168,7 @@ class AntigravityInterpreter:
                 self._result(kind, text, row.get("status"))
             case _:
                 self.problem(start, f"unknown step {safe(kind)}")
-        thread.ordinal = teller.ordinal
+        thread.ordinal = builder.ordinal
 
     def _user(self, text: str) -> None:
         _, opening, rest = text.partition("<USER_REQUEST>")
@@ -177,13 +177,13 @@ class AntigravityInterpreter:
         for tag in _INTERNAL:
             text = without_blocks(text, tag, unclosed_too=not opening)
         if self._thread.parent:
-            self._teller.answered(text)
+            self._builder.answered(text)
         else:
-            self._teller.said(text.strip())
+            self._builder.said(text.strip())
 
     def _planned(self, text: str, row: Mapping[str, Any]) -> None:
-        thread, teller = self._thread, self._teller
-        said = teller.answered(text)
+        thread, builder = self._thread, self._builder
+        said = builder.answered(text)
         calls = row.get("tool_calls")
         for number, call in enumerate(calls[:_CALLS] if isinstance(calls, list) else []):
             match call:
@@ -195,7 +195,7 @@ class AntigravityInterpreter:
                         given["command"] = command
                     for noise in _NOISE:
                         given.pop(noise, None)
-                    teller.called(f"{short(scalar(row.get('step_index')))}.{number}", short(tool), given, parent=said)
+                    builder.called(f"{short(scalar(row.get('step_index')))}.{number}", short(tool), given, parent=said)
                 case _:
                     continue
 
@@ -214,10 +214,10 @@ class AntigravityInterpreter:
                 outcome = "failed"
             case _:
                 pass
-        event = self._teller.returned(name, call, text, outcome, running=status == "RUNNING")
+        event = self._builder.returned(name, call, text, outcome, running=status == "RUNNING")
         if kind == "ASK_QUESTION" and outcome == "ok" and text and not self._thread.parent:
             answer = f"{call.detail}\n{text}" if call.detail else text
-            self._teller.tell(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+            self._builder.tell(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
 
     def _answered(self, kind: str) -> tuple[str, OpenCall]:
         """Return the call that a result of this type belongs to: the oldest open one of its tools."""

@@ -185,7 +185,7 @@ class ClaudeCodeInterpreter:
         match utterance:
             case Said(text=text):
                 if self._thread.queue.met(text, attached=False) == "new" and begins_a_turn:
-                    self._tell_queued(self._thread.queue.passed())
+                    self._add_queued(self._thread.queue.passed())
                 self._tell(EventType.USER_MESSAGE, "user", tools.kept(text, _MESSAGE_LIMIT), parent=parent, whole=text)
             case Ran(command=command):
                 command = tools.kept(command, tools.COMMAND_LIMIT)
@@ -193,7 +193,7 @@ class ClaudeCodeInterpreter:
                 self._thread.open_call(event, OpenCall(event=event, tool="Bash", detail=command))
             case Printed(text=text):
                 ran = self._thread.calls.pop(parent, None) or OpenCall(event=parent, tool="Bash", detail="")
-                self._tell_result(results.Result(text=text, status=""), ran, "")
+                self._add_result(results.Result(text=text, status=""), ran, "")
             case Approved(plan=plan):
                 self._tell(EventType.DECISION, "user", tools.kept(plan, _PLAN_LIMIT), tool=PLANNING, parent=parent)
             case Continued(summary=told):
@@ -224,7 +224,7 @@ class ClaudeCodeInterpreter:
         at_line = self._id, self._told_of_line
         self._id, self._told_of_line = name, 0
         call = self._thread.calls.get(told.call) or OpenCall(event="", tool=tools.AGENT, detail="")
-        self._tell_result(results.Result(text=told.result, status=results.BACKGROUND_STATUS.get(told.status, "")), call, told.call)
+        self._add_result(results.Result(text=told.result, status=results.BACKGROUND_STATUS.get(told.status, "")), call, told.call)
         self._id, self._told_of_line = at_line
 
     def _queue_operation(self) -> None:
@@ -234,7 +234,7 @@ class ClaudeCodeInterpreter:
         match row.get("operation"):
             case "enqueue":
                 self._notifications(text)
-                self._tell_queued(queue.enqueue(queued(row, self._start, self._end)))
+                self._add_queued(queue.enqueue(queued(row, self._start, self._end)))
             case "dequeue":
                 queue.dequeue(typed(text))
             case "remove":
@@ -250,7 +250,7 @@ class ClaudeCodeInterpreter:
         row, thread = self._row, self._thread
         message = row.get("message")
         thread.answered = True
-        self._tell_queued(thread.queue.answered(self._at))
+        self._add_queued(thread.queue.answered(self._at))
         if row.get("isApiErrorMessage") is True or (isinstance(message, dict) and message.get("model") == "<synthetic>"):
             return
         parent = self._line_before()
@@ -296,7 +296,7 @@ class ClaudeCodeInterpreter:
             call = OpenCall(event=as_id(row.get("sourceToolAssistantUUID")), tool="", detail="")
         structured = row.get("toolUseResult")
         result = results.result_of(block, structured, refused=isinstance(row.get("toolDenialKind"), str))
-        event = self._tell_result(result, call, name, whole="\n".join(texts_in(block.get("content"))))
+        event = self._add_result(result, call, name, whole="\n".join(texts_in(block.get("content"))))
         by_a_person = not self._sub_agent and row.get("isSidechain") is not True
         if result.said and by_a_person:
             for utterance in utterances(result.said):
@@ -313,7 +313,7 @@ class ClaudeCodeInterpreter:
             for decision in results.decisions(call.tool, structured, result.text):
                 self._tell(EventType.DECISION, "user", decision, tool=call.tool, parent=event, call=name)
 
-    def _tell_result(self, result: results.Result, call: OpenCall, name: str, *, whole: str = "") -> str:
+    def _add_result(self, result: results.Result, call: OpenCall, name: str, *, whole: str = "") -> str:
         of_shell = call.tool in tools.SHELLS or call.tool in tools.SHELL_OUTPUTS
         command, path = (call.detail, "") if of_shell else ("", call.detail)
         if call.tool in tools.SHELL_OUTPUTS:
@@ -453,7 +453,7 @@ class ClaudeCodeInterpreter:
         self._thread.ordinal += 1
         return name
 
-    def _tell_queued(self, entries: Iterable[Queued]) -> None:
+    def _add_queued(self, entries: Iterable[Queued]) -> None:
         """Add prompts found only in the queue; their ids are hashes of what cannot change about them."""
         for entry in entries:
             self.events.append(

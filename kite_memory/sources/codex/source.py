@@ -99,7 +99,7 @@ class Codex:
             thread = Thread.resumed(cursor.carry)
             position = _unpacked(cursor.identity, identity) if thread else 0
         if cursor is not None and thread is not None and cursor.position == file.size:
-            self._let_go()
+            self._release()
             return ReadResult(path=str(path), session=_session(thread), events=(), problems=(), cursor=cursor)
         look, position = self._look(path, position, thread or Thread(), file.lines(position, budget), "")
         problems = look.problems
@@ -107,7 +107,7 @@ class Codex:
             problems = (*problems, Problem(file=str(path), position=position, reason=file.damage))
         done = file.read_of_it if look.more else file.size
         if not look.more:
-            self._let_go()
+            self._release()
         moved = replace(look.cursor, position=done, size=file.size, mtime_ns=file.mtime_ns, identity=f"{identity}@{position}")
         return replace(look, cursor=moved, problems=problems)
 
@@ -117,12 +117,12 @@ class Codex:
             known, file = self._unpacking
             if known == path and file.is_still(path):
                 return file
-            self._let_go()
+            self._release()
         file = CompressedLines(path, within=self._around(path), line_limit=self._line_limit)
         self._unpacking = (path, file)
         return file
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if self._unpacking is not None:
             self._unpacking[1].close()
             self._unpacking = None

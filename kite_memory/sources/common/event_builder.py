@@ -160,7 +160,7 @@ class EventBuilder:
         self._id = ""
         self._at = datetime.fromtimestamp(0, UTC)
         self._start = self._end = 0
-        self._told = 0
+        self._added = 0
 
     def record(self, name: str, at: datetime, start: int, end: int, *, ordinal: int | None = None) -> None:
         """Start a record that spans ``[start, end)``: its events get its name, time and position.
@@ -168,7 +168,7 @@ class EventBuilder:
         Their ordinals continue from ``ordinal``, or from ``start``, unless earlier ones are already higher.
         """
         self._id, self._at, self._start, self._end = name, at, start, end
-        self._told = 0
+        self._added = 0
         self.ordinal = max(self.ordinal, start if ordinal is None else ordinal)
 
     def problem(self, position: int, reason: str) -> None:
@@ -192,8 +192,8 @@ class EventBuilder:
 
         The first event has the record's own id; a counter is appended to the others.
         """
-        name = f"{self._id}:{self._told}" if self._told else self._id
-        self._told += 1
+        name = f"{self._id}:{self._added}" if self._added else self._id
+        self._added += 1
         self.events.append(
             Event(
                 id=name,

@@ -268,11 +268,11 @@ class _Looking:
             folder = self._folders.of_database(self.path) if self.path.parent.name != "globalStorage" else ""
             found = conversation(old.name, old.about, folder=folder, parent="", helper=False)
             bubbles = (Bubble(row=place, place=place, content=bubble) for place, bubble in enumerate(old.bubbles))
-            teller = tell(found, bubbles, file=self._file, names_by_words=True)
-            self._problems.extend(teller.problems)
-            if teller.events:
+            builder = tell(found, bubbles, file=self._file, names_by_words=True)
+            self._problems.extend(builder.problems)
+            if builder.events:
                 sweep = replace(self.sweep, after="\uffff", old=number + 1)
-                return self._looked(found, teller.events, sweep, more=number + 1 < len(self.legacy))
+                return self._looked(found, builder.events, sweep, more=number + 1 < len(self.legacy))
         return self._looked(None, [], self.sweep, more=False)
 
     def _looked(self, found: Conversation | None, events: list[Any], sweep: _Sweep, *, more: bool) -> ReadResult:
@@ -325,9 +325,9 @@ class _Looking:
         folder = self._folders.of_conversation(name, about)
         found = conversation(name, about, folder=folder, parent=parent, helper=bool(parent) or _is_helper(about))
         bubbles, place = self._bubbles(name, about, budget, written=row > self.sweep.told)
-        teller = tell(found, bubbles, file=self._file)
-        self._problems.extend(teller.problems)
-        return (found, teller.events, place) if teller.events or place else None
+        builder = tell(found, bubbles, file=self._file)
+        self._problems.extend(builder.problems)
+        return (found, builder.events, place) if builder.events or place else None
 
     def _bubbles(self, name: str, about: dict[str, Any], budget: int, *, written: bool) -> tuple[list[Bubble], int]:
         """Return the changed bubbles after the ones they depend on, and where to continue if the budget was reached."""

@@ -232,9 +232,9 @@ class _Looking:
         if told is None:
             self._problem(row, "session without a name")
             return None
-        teller = tell(told, messages, file=self._file, last=last, now=self._now)
-        self._problems.extend(teller.problems)
-        return (told, teller.events, said) if teller.events or said else None
+        builder = tell(told, messages, file=self._file, last=last, now=self._now)
+        self._problems.extend(builder.problems)
+        return (told, builder.events, said) if builder.events or said else None
 
     def _changed(self, session: str) -> tuple[list[_Place], str]:
         """Return the changed messages in order, and the name of the session's last message."""
@@ -345,8 +345,8 @@ def look_at_files(session: Path, cursor: Cursor | None, *, root: Path, now: floa
     told = conversation(info, [message.info for message in messages])
     events: list[Event] = []
     if told is not None:
-        teller = tell(told, messages, file=str(session), last=messages[-1].name if messages else "", now=now)
-        events, problems = teller.events, [*problems, *teller.problems]
+        builder = tell(told, messages, file=str(session), last=messages[-1].name if messages else "", now=now)
+        events, problems = builder.events, [*problems, *builder.problems]
     return ReadResult(
         path=str(session),
         session=told.session if told else None,
